@@ -1,0 +1,62 @@
+"""clustermodel: a process-oriented simulator of parallel job scheduling.
+
+>>> from clustermodel import Machine, Scenario, synthetic_workload
+>>> result = Scenario(machine=Machine(nodes=128), workload=synthetic_workload(jobs=100), policy="easy").run()
+>>> result.summary().jobs
+100
+"""
+
+from clustermodel.errors import (
+    ClusterModelError,
+    DecisionError,
+    LedgerError,
+    OutputError,
+    SpecificationError,
+    StrandedJobsError,
+    TraceError,
+)
+from clustermodel.job import Job
+from clustermodel.machine import Machine
+from clustermodel.policies import make_policy, policy_names, register_policy
+from clustermodel.policies.base import Batch, Kill, QueuedJob, Reason, Reserve, RunningJob, Setup, Start, View, WakeAt
+from clustermodel.study.check import BrokenRule, check_policy
+from clustermodel.study.scenario import Result, Scenario
+from clustermodel.workload.swf import SwfStream, read_swf
+from clustermodel.workload.synthetic import synthetic_workload
+from clustermodel.workload.table import Workload
+from clustermodel.workload.transforms import JobFilter, LoadScale
+
+__all__ = [
+    "Batch",
+    "BrokenRule",
+    "ClusterModelError",
+    "DecisionError",
+    "Job",
+    "JobFilter",
+    "Kill",
+    "LedgerError",
+    "LoadScale",
+    "Machine",
+    "OutputError",
+    "QueuedJob",
+    "Reason",
+    "Reserve",
+    "Result",
+    "RunningJob",
+    "Scenario",
+    "Setup",
+    "SpecificationError",
+    "Start",
+    "StrandedJobsError",
+    "SwfStream",
+    "TraceError",
+    "View",
+    "WakeAt",
+    "Workload",
+    "check_policy",
+    "make_policy",
+    "policy_names",
+    "read_swf",
+    "register_policy",
+    "synthetic_workload",
+]

@@ -1,0 +1,5 @@
+"""``python -m clustermodel``: the command line."""
+
+from clustermodel.cli import main
+
+main()

@@ -1,0 +1,382 @@
+"""The command line: run policies on a trace, a synthetic year or a scenario script; look into traces.
+
+Every error a user can cause is one line on standard error and a non-zero exit: 2 for bad input, 1 for output that cannot
+be written, 130 for Ctrl-C.  Results go to standard output, everything else to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from clustermodel.errors import ClusterModelError, OutputError, SpecificationError
+from clustermodel.machine import Machine
+from clustermodel.policies import make_policy, policy_names, policy_parameters
+from clustermodel.report.tables import comparison_table, percentile_table, trace_facts
+from clustermodel.study.scenario import Result, Scenario
+from clustermodel.workload.swf import read_swf
+from clustermodel.workload.synthetic import synthetic_workload
+from clustermodel.workload.table import Workload
+from clustermodel.workload.transforms import JobFilter, LoadScale
+
+BAD_INPUT, BAD_OUTPUT, INTERRUPTED = 2, 1, 130
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Interval(click.ParamType[tuple[float, float]]):
+    """``LOW:HIGH``, either side may be empty."""
+
+    name = "LOW:HIGH"
+
+    def __init__(self, number: type[int] | type[float], *, least: float) -> None:
+        self._number = number
+        self._least = least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
+        """Parse the text."""
+        low, colon, high = str(value).partition(":")
+        try:
+            if not colon:
+                raise ValueError
+            pair = (self._number(low or self._least), self._number(high or 10**12))
+        except ValueError:
+            self.fail(f"{value!r} is not LOW:HIGH, two numbers of which either may be left out", param, ctx)
+        return pair
+
+
+def trace_options(command: Command) -> Command:
+    """Add the options that say how a trace is read and changed."""
+    for option in reversed(
+        (
+            click.option(
+                "--processors-from",
+                type=click.Choice(["allocated", "requested"]),
+                default="allocated",
+                show_default=True,
+                help="SWF field to take the number of processors from; where it is missing the other one is used.",
+            ),
+            click.option(
+                "--estimates",
+                type=click.Choice(["user", "run-time"]),
+                default="user",
+                show_default=True,
+                help="Use the users' estimates, or replace each by the run time.",
+            ),
+            click.option("--lenient", is_flag=True, help="Count and skip malformed lines instead of stopping at one."),
+            click.option("--window", type=Interval(float, least=0), help="Keep jobs submitted in LOW <= t < HIGH seconds."),
+            click.option("--size", type=Interval(int, least=1), help="Keep jobs of LOW to HIGH processors."),
+            click.option("--status", type=int, multiple=True, help="Keep jobs of this SWF status; repeat for several."),
+            click.option("--user", type=int, multiple=True, help="Keep jobs of this user number; repeat for several."),
+            click.option("--scale-interarrival", type=float, default=1.0, help="Multiply the time between submissions."),
+            click.option("--scale-run-time", type=float, default=1.0, help="Multiply run times and estimates."),
+            click.option("--scale-size", type=float, default=1.0, help="Multiply numbers of processors."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def _load_workload(trace: Path | None, options: dict[str, Any], seed: int, nodes: int | None) -> Workload:
+    keep = JobFilter(
+        window_s=options["window"],
+        nodes=options["size"],
+        statuses=frozenset(options["status"]) or None,
+        users=frozenset(options["user"]) or None,
+    )
+    scale = LoadScale(
+        interarrival=options["scale_interarrival"], run_time=options["scale_run_time"], size=options["scale_size"]
+    )
+    if trace is not None:
+        return read_swf(
+            trace,
+            processors_from=options["processors_from"],
+            use_estimates=options["estimates"] == "user",
+            keep=None if keep == JobFilter() else keep,
+            scale=None if scale == LoadScale() else scale,
+            lenient=options["lenient"],
+        )
+    workload = synthetic_workload(seed=seed) if nodes is None else synthetic_workload(seed=seed, nodes=nodes)
+    if keep != JobFilter():
+        workload = workload.select(keep)
+    if scale != LoadScale():
+        workload = workload.scaled(scale)
+    return workload.with_perfect_estimates() if options["estimates"] == "run-time" else workload
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="clustermodel")
+def cli() -> None:
+    r"""Simulate parallel job scheduling: compare policies on a trace or on a machine that does not exist yet.
+
+    \b
+    Start here:
+      clustermodel run                                   a synthetic year under three policies
+      clustermodel trace info KTH-SP2-1996-2.2.swf.gz    what is in a trace
+      clustermodel run --trace KTH-SP2-1996-2.2.swf.gz --policy easy --policy conservative
+      clustermodel policies                              what can be simulated, with parameters
+    """
+
+
+@cli.command()
+@click.argument("scenario", type=click.Path(path_type=Path), required=False)
+@click.option("--trace", type=click.Path(path_type=Path), help="SWF file (.swf, .swf.gz); without it, a synthetic year.")
+@click.option("--nodes", type=int, help="Size of the machine; default: MaxProcs or MaxNodes of the trace, 128 without one.")
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    help="Policy as NAME or NAME:key=value,key=value; repeat to compare.  Default: fcfs, easy, conservative.",
+)
+@click.option(
+    "--kill-at-estimate/--no-kill-at-estimate",
+    default=True,
+    show_default=True,
+    help="End a job that reaches its estimate, or let it run on.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Root of all random streams.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, an object per policy, instead of the table.")
+@click.option("--jobs-csv", type=click.Path(path_type=Path), help="Directory to write POLICY.csv into, a row per job.")
+@click.option("--figure", type=click.Path(path_type=Path), help="File (.png, .svg, .pdf) for a figure that compares the runs.")
+@trace_options
+def run(
+    scenario: Path | None,
+    trace: Path | None,
+    nodes: int | None,
+    policies: tuple[str, ...],
+    kill_at_estimate: bool,
+    seed: int,
+    as_json: bool,
+    jobs_csv: Path | None,
+    figure: Path | None,
+    **options: Any,
+) -> int:
+    r"""Simulate policies and print one table, a row per policy.
+
+    The jobs come from --trace, or from a synthetic year made with --seed, or from SCENARIO, a Python script that defines
+    `scenario` (a Scenario) or `scenarios` (several).  Job slowdowns are bounded at 10 s; docs/outputs defines every column.
+
+    \b
+    Examples:
+      clustermodel run --trace KTH-SP2-1996-2.2.swf.gz --nodes 100 --figure kth.png
+      clustermodel run --policy easy --policy easy:backfill_order=shortest --policy easy:reserve_depth=4
+      clustermodel run --trace CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --jobs-csv out --json
+      clustermodel run scenarios/quickstart.py
+    """
+    notes = Console(stderr=True, highlight=False)
+    if scenario is not None:
+        if trace is not None or policies or nodes is not None:
+            raise SpecificationError(f"{scenario}: a scenario script brings its own --trace, --nodes and --policy")
+        scenarios = _load_script(scenario)
+    else:
+        for policy in policies:
+            make_policy(policy)  # a mistyped name should not cost the time to read a trace
+        machine = None if nodes is None else Machine(nodes=nodes)
+        workload = _load_workload(trace, options, seed, nodes)
+        for line in workload.provenance.lines():
+            notes.print(f"{escape(workload.name)}: {line}")
+        if machine is None and workload.machine_nodes is None:
+            raise SpecificationError(f"--nodes: {trace} names neither MaxProcs nor MaxNodes; give the machine's size")
+        machine = Machine(nodes=nodes if nodes is not None else workload.machine_nodes or 0, kill_at_estimate=kill_at_estimate)
+        chosen = policies or ("fcfs", "easy", "conservative")
+        scenarios = [Scenario(machine=machine, workload=workload, policy=policy, seed=seed) for policy in chosen]
+    labels = [one.label for one in scenarios]
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise SpecificationError(f"policy: {twice!r} is asked for twice; names must be unique")
+    _require_writable(jobs_csv, figure)
+
+    results, interrupted = _run_all(scenarios, jobs_csv, notes)
+    _show(results, as_json=as_json)
+    if figure is not None and results:
+        from clustermodel.report.plots import comparison, save  # noqa: PLC0415  matplotlib takes a second to import
+
+        save(comparison(results), figure)
+        notes.print(f"figure: {escape(str(figure))}")
+    if interrupted is not None:
+        notes.print(
+            f"clustermodel: interrupted during {escape(interrupted)}; "
+            f"{len(results)} of {len(scenarios)} runs had finished and are reported",
+            soft_wrap=True,
+        )
+        return INTERRUPTED
+    return 0
+
+
+def _load_script(path: Path) -> list[Scenario]:
+    """Return the scenarios that a script defines, in ``scenario`` or ``scenarios``."""
+    if not path.is_file():
+        raise SpecificationError(f"{path}: no such scenario script")
+    try:
+        defined = runpy.run_path(str(path), run_name="clustermodel_scenario")
+    except ClusterModelError:
+        raise
+    except SyntaxError as problem:
+        raise SpecificationError(f"{problem.filename}:{problem.lineno}: {problem.msg}") from None
+    except Exception as problem:
+        here = [frame.lineno for frame in traceback.extract_tb(problem.__traceback__) if frame.filename == str(path)]
+        line = here[-1] if here else "?"
+        raise SpecificationError(f"{path}:{line}: {type(problem).__name__}: {problem}") from problem
+    found = defined.get("scenarios", defined.get("scenario"))
+    scenarios = [found] if isinstance(found, Scenario) else list(found) if isinstance(found, Sequence) else []
+    if not scenarios or not all(isinstance(one, Scenario) for one in scenarios):
+        raise SpecificationError(
+            f"{path}: defines neither `scenario` (a Scenario) nor `scenarios` (a list of them) at module level"
+        )
+    return scenarios
+
+
+def _require_writable(jobs_csv: Path | None, figure: Path | None) -> None:
+    """Refuse outputs that cannot be written before any time is spent."""
+    if jobs_csv is not None:
+        try:
+            jobs_csv.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise OutputError(f"--jobs-csv: {jobs_csv}: cannot be made: {problem.strerror}") from None
+    for option, path in (("--jobs-csv", jobs_csv), ("--figure", figure.parent if figure else None)):
+        if path is not None and not (path.is_dir() and os.access(path, os.W_OK)):
+            raise OutputError(f"{option}: {path}: is not a directory that can be written to")
+    if figure is not None and figure.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise OutputError(f"--figure: {figure}: format {figure.suffix!r} is unknown; use .png, .svg or .pdf")
+
+
+def _run_all(scenarios: Sequence[Scenario], jobs_csv: Path | None, notes: Console) -> tuple[list[Result], str | None]:
+    """Run the scenarios in turn; return the finished results, and the label of the one that Ctrl-C stopped."""
+    results: list[Result] = []
+    for scenario in scenarios:
+        began = perf_counter()
+        try:
+            with _progress(scenario, notes) as advance:
+                result = scenario.run(progress=advance)
+            results.append(result)
+            if jobs_csv is not None:
+                result.to_csv(jobs_csv / f"{scenario.label.replace('/', '_')}.csv", layout="jobs")
+        except KeyboardInterrupt:
+            return results, scenario.label
+        except ClusterModelError:
+            _show(results, as_json=False)  # work already done is kept
+            raise
+        notes.print(f"{escape(scenario.label)}: {len(result.records):,} jobs in {perf_counter() - began:.2f} s")
+    return results, None
+
+
+@contextmanager
+def _progress(scenario: Scenario, notes: Console) -> Iterator[Callable[[int], None] | None]:
+    """Show a bar on a terminal; nothing elsewhere."""
+    if not notes.is_terminal:
+        yield None
+        return
+    sized = [len(source) for source in scenario.sources if isinstance(source, Workload)]
+    total = sum(sized) if len(sized) == len(scenario.sources) else None
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=notes, transient=True) as bar:
+        task = bar.add_task(escape(scenario.label), total=total)
+        yield lambda jobs: bar.advance(task, jobs)
+
+
+def _show(results: Sequence[Result], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps([result.summary().as_dict() for result in results], indent=2))
+    elif results:
+        first = results[0]
+        title = f"{first.scenario.workload_name} on {first.machine.nodes:,} nodes"
+        _output().print(comparison_table([result.summary() for result in results], title))
+
+
+def _output() -> Console:
+    """Return standard output; wide enough for a whole table where there is no terminal to fit."""
+    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=160)
+
+
+@cli.group()
+def trace() -> None:
+    """Look into workload traces."""
+
+
+@trace.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--nodes", type=click.IntRange(min=1), help="Size of the machine; default: MaxProcs or MaxNodes of the trace.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@trace_options
+def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
+    r"""Show what is in FILE: counts, load, percentiles of sizes and run times, and what would be dropped or repaired.
+
+    \b
+    Examples:
+      clustermodel trace info KTH-SP2-1996-2.2.swf.gz
+      clustermodel trace info CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --window 0:2592000
+    """
+    workload = _load_workload(file, options, seed=0, nodes=None)
+    facts = trace_facts(workload, nodes or workload.machine_nodes)
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+        return
+    out = _output()
+    for key in ("Computer", "Installation", "Acknowledge", "MaxProcs", "MaxNodes", "StartTime", "EndTime"):
+        if key in workload.provenance.header:
+            out.print(f"{key}: {escape(workload.provenance.header[key])}")
+    out.print(f"{len(workload):,} jobs of {facts['users']} users, submitted over {workload.span_s / 86400:,.1f} days")
+    if facts["machine_nodes"]:
+        out.print(
+            f"offered load on {facts['machine_nodes']:,} nodes: {facts['offered_load']:.4f} "
+            f"({facts['offered_load_without_killing']:.4f} if nothing is killed at its estimate)"
+        )
+        out.print(f"jobs wider than the machine: {facts['jobs_wider_than_machine']:,}")
+    out.print(f"jobs that run past their estimate: {facts['jobs_beyond_estimate']:,}")
+    out.print(percentile_table(facts))
+    for line in workload.provenance.lines() or ["nothing dropped, nothing repaired"]:
+        out.print(line)
+
+
+@cli.command()
+def policies() -> None:
+    """List the policies with their parameters and defaults."""
+    out = _output()
+    for name in policy_names():
+        doc = (make_policy(name).__class__.__doc__ or "").strip().splitlines()
+        parameters = ", ".join(f"{key}={value.default}" for key, value in policy_parameters(name).items())
+        out.print(f"[bold]{escape(name)}[/]{escape(':' + parameters) if parameters else ''}")
+        out.print(f"    {escape(doc[0]) if doc else ''}")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit."""
+    try:
+        code = cli.main(args=arguments, prog_name="clustermodel", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as problem:
+        click.echo(problem.format_message())
+        code = BAD_INPUT
+    except click.ClickException as problem:
+        code = _complain(problem.format_message(), BAD_INPUT)
+    except OutputError as problem:
+        code = _complain(str(problem), BAD_OUTPUT)
+    except ClusterModelError as problem:
+        code = _complain(str(problem), BAD_INPUT)
+    except (click.Abort, KeyboardInterrupt):
+        code = _complain("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output has gone (| head); Python would complain once more when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = BAD_OUTPUT
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(message: str, code: int) -> int:
+    click.echo(f"clustermodel: error: {' '.join(message.split())}", err=True)
+    return code
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""The package's exceptions: one small tree, every message one line that names the field, the value and what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ClusterModelError(Exception):
+    """Base of every error that a user of the package can cause."""
+
+
+class SpecificationError(ClusterModelError, ValueError):
+    """A machine, job, workload, policy parameter or option has a value that is not allowed."""
+
+
+class TraceError(ClusterModelError, ValueError):
+    """A trace file cannot be read; the message starts with ``file:line:`` where a line is to blame."""
+
+
+class DecisionError(ClusterModelError):
+    """A policy asked for something impossible, for example to start a gang on more nodes than are idle."""
+
+
+class StrandedJobsError(DecisionError):
+    """The simulation ran out of events while jobs still waited: the policy never started them."""
+
+
+class LedgerError(ClusterModelError):
+    """The capacity ledger does not add up to nodes x horizon: a defect of the mechanism, never of the input."""
+
+
+class OutputError(ClusterModelError, OSError):
+    """A result cannot be written where the user asked for it."""
+
+
+def did_you_mean(word: str, allowed: Iterable[str]) -> str:
+    """Return ``" (did you mean 'easy'?)"`` for the nearest of ``allowed``, or an empty string when none is near."""
+    near = difflib.get_close_matches(word.lower(), list(allowed), n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""

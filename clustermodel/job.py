@@ -1,0 +1,114 @@
+"""The job's specification in seconds, as a user writes it, and its row in ticks, as the simulator reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Final, NamedTuple
+
+from clustermodel.errors import SpecificationError
+from clustermodel.machine import require_whole
+from clustermodel.ticks import duration_to_ticks, to_seconds, to_ticks
+
+LONGEST_S: Final = 1e12
+"""Longest time in seconds that a workload may mention: about 31,700 years, and safely inside 64-bit ticks."""
+
+
+class JobRow(NamedTuple):
+    """One job of a workload; times in ticks.  The simulator, the filters and the trace reader all work on rows."""
+
+    submit: int
+    id: int
+    nodes: int
+    run: int
+    """Run time on a dedicated machine (002's t^e)."""
+    estimate: int
+    """The user's estimate, at which the batch system may kill the job."""
+    user: int
+    group: int
+    priority: int
+    """Higher runs first; ties go by submit time, then id."""
+    status: int
+    """SWF status of the trace (1 completed, 0 failed, 5 cancelled, -1 unknown); does not influence the simulation."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """A rigid parallel job.
+
+    A size that the machine cannot satisfy (zero, negative, or more nodes than it has) is legal here: the *machine*
+    rejects such a job at submission, records it as rejected and goes on (DESIGN section 4).
+
+    Raises:
+        SpecificationError: a field is not a number, not finite, or out of range.
+    """
+
+    id: int
+    """Unique number; the last tie breaker of the queue order."""
+    nodes: int
+    """Number of nodes the gang needs, all at once."""
+    submit_s: float
+    """Submission time in seconds, not negative."""
+    run_s: float
+    """Run time in seconds on a dedicated machine, positive.  The scheduler never sees it."""
+    estimate_s: float | None = None
+    """The user's estimate in seconds; missing or zero means the run time."""
+    user: int = -1
+    """User number, -1 when unknown."""
+    group: int = -1
+    """Group number, -1 when unknown."""
+    priority: int = 0
+    """Queue priority: higher first."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", require_whole("Job.id", self.id, at_least=0))
+        for field in ("nodes", "user", "group", "priority"):
+            object.__setattr__(self, field, require_whole(f"Job {self.id}: {field}", getattr(self, field)))
+        require_seconds(f"Job {self.id}: submit_s", self.submit_s)
+        require_seconds(f"Job {self.id}: run_s", self.run_s, positive=True)
+        if self.estimate_s is not None:
+            require_seconds(f"Job {self.id}: estimate_s", self.estimate_s)
+
+    def row(self) -> JobRow:
+        """Return the job in ticks, with the estimate filled in."""
+        run = duration_to_ticks(self.run_s)
+        return JobRow(
+            submit=to_ticks(self.submit_s),
+            id=self.id,
+            nodes=self.nodes,
+            run=run,
+            estimate=duration_to_ticks(self.estimate_s) if self.estimate_s else run,
+            user=self.user,
+            group=self.group,
+            priority=self.priority,
+            status=-1,
+        )
+
+    @classmethod
+    def from_row(cls, row: JobRow) -> Job:
+        """Return the specification that :meth:`row` turned into ``row``."""
+        return cls(
+            id=row.id,
+            nodes=row.nodes,
+            submit_s=to_seconds(row.submit),
+            run_s=to_seconds(row.run),
+            estimate_s=to_seconds(row.estimate),
+            user=row.user,
+            group=row.group,
+            priority=row.priority,
+        )
+
+
+def require_seconds(field: str, value: object, *, positive: bool = False) -> float:
+    """Return ``value`` as a ``float``.
+
+    Raises:
+        SpecificationError: ``value`` is not a finite number in [0, 1e12] seconds, or is zero where it must be ``positive``.
+    """
+    allowed = f"a finite number of seconds {'> 0' if positive else '>= 0'} and <= {LONGEST_S:g}"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise SpecificationError(f"{field}: {value!r} is not a number; it must be {allowed}")
+    seconds = float(value)
+    if not 0 <= seconds <= LONGEST_S or (positive and seconds == 0):
+        raise SpecificationError(f"{field}: {value} is not allowed; it must be {allowed}")
+    return seconds

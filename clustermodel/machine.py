@@ -1,0 +1,45 @@
+"""The machine's specification: what exists, before anything runs on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+
+from clustermodel.errors import SpecificationError
+
+
+def require_whole(field: str, value: object, *, at_least: int | None = None) -> int:
+    """Return ``value`` as a plain ``int`` (numpy integers too: they would turn SimPy's clock into a float).
+
+    Raises:
+        SpecificationError: ``value`` is not a whole number, or is below ``at_least``.
+    """
+    allowed = "an integer" if at_least is None else f"an integer >= {at_least}"
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise SpecificationError(f"{field}: {value!r} is not a whole number; it must be {allowed}")
+    if at_least is not None and value < at_least:
+        raise SpecificationError(f"{field}: {value} is not allowed; it must be {allowed}")
+    return int(value)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Machine:
+    """A parallel computer of identical nodes.
+
+    Raises:
+        SpecificationError: ``nodes`` is not a whole number of at least one.
+    """
+
+    nodes: int
+    """Number of nodes; a job's tasks run one to a node (the papers' processors, 002's N)."""
+    kill_at_estimate: bool = True
+    """Whether the batch system ends a job that reaches its estimate (001, requirement VIII).  When off, the job runs on."""
+    name: str = ""
+    """A label for tables and figures."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nodes", require_whole("Machine.nodes", self.nodes, at_least=1))
+        if not isinstance(self.kill_at_estimate, bool):
+            raise SpecificationError(
+                f"Machine.kill_at_estimate: {self.kill_at_estimate!r} is not allowed; it must be True or False"
+            )

@@ -1,0 +1,1 @@
+"""Measurement: the capacity ledger, job records, metrics and fairness.  No SimPy."""

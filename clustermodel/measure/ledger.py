@@ -1,0 +1,134 @@
+"""The capacity ledger: every node-tick of a run is charged to exactly one account.
+
+Idle time and every overhead is split by whether a job was waiting at the time, because that is what counts as lost
+capacity (002, eqs. (2) and (3), the delta).  The amounts are Python integers, so the books balance exactly.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import pandas as pd
+
+from clustermodel.errors import LedgerError
+from clustermodel.ticks import TICKS_PER_SECOND
+
+
+class Account(StrEnum):
+    """Where a node's time can go."""
+
+    USEFUL = "useful"
+    """Work that counts, that of jobs killed at their estimate included, as in the archive's convention."""
+    LOST = "lost"
+    """Work of jobs that a policy killed."""
+    CONTEXT_SWITCH = "context switch"
+    CHECKPOINT = "checkpoint"
+    RESTART = "restart"
+    BLOCKED = "blocked"
+    """Held by a gang that waits for another one's checkpoint."""
+    IDLE = "idle"
+
+
+OVERHEADS = (Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.BLOCKED, Account.IDLE)
+"""The accounts that are lost capacity while a job waits."""
+
+
+class Amount(NamedTuple):
+    """Node-ticks of one account, by whether a job was waiting."""
+
+    queue_empty: int
+    job_waiting: int
+
+
+class Ledger:
+    """The books of one run, from the first submission (002 calls it t = 0) to the last end.
+
+    Args:
+        nodes: size of the machine.
+    """
+
+    __slots__ = ("_amounts", "_idle", "_since", "_waiting", "end", "nodes", "start")
+
+    def __init__(self, nodes: int) -> None:
+        self.nodes = nodes
+        self.start = 0
+        """First submission, ticks."""
+        self.end = 0
+        """Last end, ticks."""
+        self._amounts = {account: [0, 0] for account in Account}
+        self._since = -1
+        self._idle = nodes
+        self._waiting = False
+
+    def settle(self, now: int, idle: int, waiting: bool) -> None:
+        """Charge the time since the last instant to *idle*, then note the state that holds from ``now`` on."""
+        if self._since >= 0:
+            self._amounts[Account.IDLE][self._waiting] += self._idle * (now - self._since)
+        else:
+            self.start = now
+        self._since = now
+        self._idle = idle
+        self._waiting = waiting
+
+    def charge(self, account: Account, node_ticks: int, *, waiting: bool = False) -> None:
+        """Charge ``node_ticks`` to ``account``; *useful* and *lost* are not split by ``waiting``."""
+        self._amounts[account][waiting] += node_ticks
+
+    def close(self) -> None:
+        """End the books at the last settled instant.
+
+        Raises:
+            LedgerError: the accounts do not add up to nodes x horizon.
+        """
+        self.end = max(self._since, 0)
+        total = sum(map(sum, self._amounts.values()))
+        if total != self.capacity:
+            raise LedgerError(
+                f"the ledger's accounts sum to {total} node-ticks, but {self.nodes} nodes x {self.end - self.start} "
+                f"ticks are {self.capacity}: {self!r}"
+            )
+
+    @property
+    def capacity(self) -> int:
+        """Nodes x horizon, node-ticks."""
+        return self.nodes * (self.end - self.start)
+
+    def amount(self, account: Account) -> Amount:
+        """Return what has been charged to ``account``, node-ticks."""
+        return Amount(*self._amounts[account])
+
+    @property
+    def utilization(self) -> float:
+        """rho: useful work per capacity (002, eq. (1)); ``nan`` for an empty horizon."""
+        return sum(self.amount(Account.USEFUL)) / self.capacity if self.capacity else float("nan")
+
+    @property
+    def capacity_loss(self) -> float:
+        """kappa: idle nodes and overheads while a job waits, per capacity (002, eqs. (2), (3))."""
+        lost = sum(self.amount(account).job_waiting for account in OVERHEADS)
+        return lost / self.capacity if self.capacity else float("nan")
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The books as pandas, one row per account: node-seconds while the queue was empty, while a job waited
+        (*useful* and *lost* stand in ``total_node_s`` only), and the share of capacity.
+        """
+        rows = []
+        for account in Account:
+            amount = self.amount(account)
+            split = account in OVERHEADS
+            rows.append(
+                {
+                    "account": account.value,
+                    "queue_empty_node_s": amount.queue_empty / TICKS_PER_SECOND if split else None,
+                    "job_waiting_node_s": amount.job_waiting / TICKS_PER_SECOND if split else None,
+                    "total_node_s": sum(amount) / TICKS_PER_SECOND,
+                    "share": sum(amount) / self.capacity if self.capacity else float("nan"),
+                }
+            )
+        return pd.DataFrame(rows).set_index("account")
+
+    def __repr__(self) -> str:
+        amounts = ", ".join(f"{account}: {sum(self.amount(account))}" for account in Account)
+        return f"<Ledger of {self.nodes} nodes; {amounts}>"

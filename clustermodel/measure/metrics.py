@@ -1,0 +1,195 @@
+"""The papers' metrics, computed from job records: response, wait, slowdown, utilization, load, counts.
+
+Formulas: 002 (002_8335dd3215a2768d.txt) section 2.3; 003 (003_96c4631de6a07f8a.txt) section 2; 004
+(004_55d19449f9d7d838.txt) section 5.1.2 and tables 3 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from math import isnan
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from clustermodel.measure.fairness import delays_by_later_jobs
+from clustermodel.measure.ledger import Ledger
+from clustermodel.measure.records import UNKNOWN, JobRecords, Status
+from clustermodel.ticks import to_seconds
+
+FloatArray = npt.NDArray[np.float64]
+
+GAMMA_S: Final = 10.0
+"""Slowdown bound Gamma, seconds (002, section 2.3)."""
+LARGE_ABOVE_NODES: Final = 32
+"""A job of more nodes than this is *large* (002, section 2.2)."""
+PERCENTILES: Final = (90, 95, 99)
+
+
+def bounded_slowdown(response_s: FloatArray, run_s: FloatArray, gamma_s: float = GAMMA_S) -> FloatArray:
+    """Return max(t^r, Gamma) / max(t^e, Gamma) for each job (002, section 2.3; 004 uses it too).  Never below 1."""
+    slowdown: FloatArray = np.maximum(response_s, gamma_s) / np.maximum(run_s, gamma_s)
+    return slowdown
+
+
+def bounded_slowdown_003(response_s: FloatArray, run_s: FloatArray, bound_s: float = GAMMA_S) -> FloatArray:
+    """Return (finish - submit) / max(run, bound) for each job (003, section 2).  Below 1 for a short job that does not wait."""
+    slowdown: FloatArray = response_s / np.maximum(run_s, bound_s)
+    return slowdown
+
+
+def weighted_mean(values: FloatArray, weights: npt.ArrayLike) -> float:
+    """Return the mean of ``values`` weighted by ``weights``; ``nan`` where there is none."""
+    return float(np.average(values, weights=np.asarray(weights))) if len(values) else float("nan")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """One run in one row; every number is over the jobs that ran to an end unless it says otherwise.
+
+    Field names are a contract: they are the keys of ``clustermodel run --json``.
+    """
+
+    policy: str
+    workload: str
+    nodes: int
+    """Size of the machine."""
+    seed: int
+    jobs: int
+    """Jobs that ran to an end."""
+    rejected: int
+    """Jobs the machine cannot hold."""
+    killed: int
+    """Jobs killed at their estimate."""
+    aborted: int
+    """Jobs killed by the policy."""
+    mean_wait_s: float
+    median_wait_s: float
+    p95_wait_s: float
+    std_wait_s: float
+    mean_response_s: float
+    mean_bounded_slowdown: float
+    """Mean of max(response, 10 s) / max(run, 10 s): 002's slowdown, 004's MBS."""
+    mean_bounded_slowdown_003: float
+    """Mean of response / max(run, 10 s): 003's bounded slowdown."""
+    mean_weighted_bounded_slowdown: float
+    """004's MWBS: bounded slowdown weighted by nodes."""
+    utilization: float
+    """rho, 002 eq. (1)."""
+    kappa: float
+    """Loss of capacity, 002 eq. (2)."""
+    load: float
+    """004 table 3: work / (nodes x (last - first submission))."""
+    load_until_end: float
+    """004 table 5: work / (nodes x (last end - first submission))."""
+    backfilled: int
+    """Jobs that started while a job before them in the queue went on waiting."""
+    blocked: int
+    """Jobs ever left waiting at the head of the queue."""
+    delayed: int
+    """Blocked jobs that later ones delayed (004, strict fairness)."""
+    mean_delay_by_later_s: float
+    """Mean delay of those; 0 when there are none."""
+    longest_delay_by_later_s: float
+    horizon_s: float
+    """First submission to last end."""
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the fields by name; ``nan`` becomes ``None``, which JSON can hold."""
+        return {key: None if isinstance(value, float) and isnan(value) else value for key, value in asdict(self).items()}
+
+
+def summarize(records: JobRecords, ledger: Ledger, *, policy: str, workload: str, seed: int) -> Summary:
+    """Return the summary of a run."""
+    ran = records.finished
+    ended_as = records.column("ended_as")
+    nodes = records.column("nodes")[ran]
+    submit, end = records.seconds("submit"), records.seconds("end")[ran]
+    start = records.seconds("start")[ran]
+    wait, response, run = start - submit[ran], end - submit[ran], end - start
+    slowdown = bounded_slowdown(response, run)
+    work = float(np.dot(nodes, run))
+    accepted = submit[ended_as != Status.REJECTED]
+    delays = delays_by_later_jobs(records, ledger.nodes)
+    delayed = delays[delays > 0]
+    return Summary(
+        policy=policy,
+        workload=workload,
+        nodes=ledger.nodes,
+        seed=seed,
+        jobs=int(ran.sum()),
+        rejected=int((ended_as == Status.REJECTED).sum()),
+        killed=int((ended_as == Status.KILLED).sum()),
+        aborted=int((ended_as == Status.ABORTED).sum()),
+        mean_wait_s=_statistic(np.mean, wait),
+        median_wait_s=_statistic(np.median, wait),
+        p95_wait_s=_percentile(wait, 95),
+        std_wait_s=_statistic(np.std, wait),
+        mean_response_s=_statistic(np.mean, response),
+        mean_bounded_slowdown=_statistic(np.mean, slowdown),
+        mean_bounded_slowdown_003=_statistic(np.mean, bounded_slowdown_003(response, run)),
+        mean_weighted_bounded_slowdown=weighted_mean(slowdown, nodes),
+        utilization=ledger.utilization,
+        kappa=ledger.capacity_loss,
+        load=_per(work, ledger.nodes * float(np.ptp(accepted)) if len(accepted) else 0.0),
+        load_until_end=_per(work, ledger.nodes * to_seconds(ledger.end - ledger.start)),
+        backfilled=int(records.column("backfilled").sum()),
+        blocked=int((records.column("head_since") != UNKNOWN).sum()),
+        delayed=len(delayed),
+        mean_delay_by_later_s=float(delayed.mean()) if len(delayed) else 0.0,
+        longest_delay_by_later_s=float(delayed.max()) if len(delayed) else 0.0,
+        horizon_s=to_seconds(ledger.end - ledger.start),
+    )
+
+
+def by_class(records: JobRecords, *, large_above: int = LARGE_ABOVE_NODES) -> pd.DataFrame:
+    """Return statistics of wait, response and bounded slowdown for all, small and large jobs (002, section 2.3).
+
+    Args:
+        records: of a run.
+        large_above: a job of more nodes than this is large.
+
+    Returns:
+        A row per (class, metric); columns ``jobs, mean, std, median, p90, p95, p99, max, weighted_mean`` (weighted by
+        nodes).  Times in seconds; ``std`` is the population's.
+    """
+    ran = records.finished
+    nodes = records.column("nodes")[ran]
+    submit, start, end = (records.seconds(name)[ran] for name in ("submit", "start", "end"))
+    metrics = {
+        "wait_s": start - submit,
+        "response_s": end - submit,
+        "bounded_slowdown": bounded_slowdown(end - submit, end - start),
+    }
+    classes = {"all": np.full(len(nodes), True), "small": nodes <= large_above, "large": nodes > large_above}
+    rows = {}
+    for class_name, members in classes.items():
+        for metric, values in metrics.items():
+            of_class = values[members]
+            rows[class_name, metric] = {
+                "jobs": len(of_class),
+                "mean": _statistic(np.mean, of_class),
+                "std": _statistic(np.std, of_class),
+                "median": _statistic(np.median, of_class),
+                **{f"p{p}": _percentile(of_class, p) for p in PERCENTILES},
+                "max": _statistic(np.max, of_class),
+                "weighted_mean": weighted_mean(of_class, nodes[members]),
+            }
+    frame = pd.DataFrame.from_dict(rows, orient="index")
+    frame.index = frame.index.set_names(["class", "metric"])
+    return frame
+
+
+def _statistic(statistic: Callable[[FloatArray], np.floating[Any]], values: FloatArray) -> float:
+    return float(statistic(values)) if len(values) else float("nan")
+
+
+def _percentile(values: FloatArray, percent: float) -> float:
+    return float(np.percentile(values, percent)) if len(values) else float("nan")
+
+
+def _per(work: float, capacity: float) -> float:
+    return work / capacity if capacity else float("nan")

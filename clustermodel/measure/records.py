@@ -1,0 +1,167 @@
+"""What happened to each job: written by the mechanism while it runs, read as columns afterwards.
+
+A record is 17 integers in two flat arrays, 136 bytes, and 16 bytes for each run of neighbouring nodes; no Python object
+of a finished job stays behind.
+"""
+
+from __future__ import annotations
+
+from array import array
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from clustermodel.job import JobRow
+from clustermodel.schedule.nodeset import NodeSet
+from clustermodel.ticks import TICKS_PER_SECOND
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+UNKNOWN: Final = -1
+"""In a tick column: it never happened."""
+
+
+class Status(IntEnum):
+    """How a job ended."""
+
+    UNFINISHED = 0
+    COMPLETED = 1
+    KILLED = 2
+    """Reached its estimate and was killed there; its work counts as useful (the archive's convention)."""
+    ABORTED = 3
+    """Killed by the policy; its work is lost."""
+    REJECTED = 4
+    """Asked for more nodes than the machine has, or for none."""
+
+    @property
+    def label(self) -> str:
+        """The word used in tables and files."""
+        return self.name.lower()
+
+
+_GIVEN: Final = JobRow._fields
+_OBSERVED: Final = ("start", "end", "ended_as", "head_since", "reserved", "backfilled", "ranges_from", "ranges")
+_START, _END, _ENDED_AS, _HEAD_SINCE, _RESERVED, _BACKFILLED, _RANGES_FROM, _RANGES = range(len(_OBSERVED))
+_NOTHING_YET: Final = (UNKNOWN, UNKNOWN, Status.UNFINISHED, UNKNOWN, UNKNOWN, 0, 0, 0)
+
+
+class JobRecords:
+    """The records of one run, in order of submission.
+
+    Columns in ticks, besides those of :class:`~clustermodel.job.JobRow`: ``start``, ``end``; ``ended_as`` (a
+    :class:`Status`); ``head_since``, when the job was first left waiting at the head of the queue (*blocked*);
+    ``reserved``, the first start it was promised; ``backfilled``, 1 if it started while a job before it in the queue
+    waited.  :data:`UNKNOWN` where something never happened.
+    """
+
+    __slots__ = ("_columns", "_given", "_observed")
+
+    def __init__(self) -> None:
+        self._given = array("q")
+        self._observed = array("q")
+        self._columns = array("q")  # bounds of the node ranges of all gangs, in order of start
+
+    def __len__(self) -> int:
+        return len(self._observed) // len(_OBSERVED)
+
+    # Written by the mechanism; ``index`` is the number that ``submitted`` returned.
+
+    def submitted(self, row: JobRow) -> int:
+        """Open a record and return its index."""
+        index = len(self._observed) // len(_OBSERVED)
+        self._given.extend(row)
+        self._observed.extend(_NOTHING_YET)
+        return index
+
+    def rejected(self, index: int) -> None:
+        """Note that the machine cannot run the job."""
+        self._observed[index * len(_OBSERVED) + _ENDED_AS] = Status.REJECTED
+
+    def started(self, index: int, now: int, columns: NodeSet) -> None:
+        """Note the dispatch and the nodes."""
+        at = index * len(_OBSERVED)
+        observed = self._observed
+        observed[at + _START] = now
+        observed[at + _RANGES_FROM] = len(self._columns)
+        observed[at + _RANGES] = len(columns)
+        self._columns.extend(columns)
+
+    def ended(self, index: int, now: int, status: Status) -> None:
+        """Note the end and how it came."""
+        at = index * len(_OBSERVED)
+        self._observed[at + _END] = now
+        self._observed[at + _ENDED_AS] = status
+
+    def blocked(self, index: int, now: int) -> None:
+        """Note that the job is left waiting at the head of the queue; the first time counts."""
+        at = index * len(_OBSERVED) + _HEAD_SINCE
+        if self._observed[at] == UNKNOWN:
+            self._observed[at] = now
+
+    def backfilled(self, index: int) -> None:
+        """Note that the job started while a job before it in the queue went on waiting."""
+        self._observed[index * len(_OBSERVED) + _BACKFILLED] = 1
+
+    def reserved(self, index: int, start: int) -> None:
+        """Note a promised start; the first promise counts."""
+        at = index * len(_OBSERVED) + _RESERVED
+        if self._observed[at] == UNKNOWN:
+            self._observed[at] = start
+
+    # Read afterwards.
+
+    def column(self, name: str) -> IntArray:
+        """Return one column, shape ``(jobs,)``, in ticks where it is a time."""
+        names, flat = (_GIVEN, self._given) if name in _GIVEN else (_OBSERVED, self._observed)
+        table = np.frombuffer(flat, dtype=np.int64) if len(flat) else np.empty(0, dtype=np.int64)
+        column: IntArray = table.reshape(-1, len(names))[:, names.index(name)].copy()
+        return column
+
+    def seconds(self, name: str) -> FloatArray:
+        """Return a tick column in seconds, ``nan`` where it never happened; shape ``(jobs,)``."""
+        ticks = self.column(name)
+        seconds: FloatArray = np.where(ticks == UNKNOWN, np.nan, ticks / TICKS_PER_SECOND)
+        return seconds
+
+    def columns_of(self, index: int) -> NodeSet:
+        """Return the nodes that the job held, empty if it never ran."""
+        at = index * len(_OBSERVED)
+        first = self._observed[at + _RANGES_FROM]
+        return tuple(self._columns[first : first + self._observed[at + _RANGES]])
+
+    @property
+    def finished(self) -> npt.NDArray[np.bool_]:
+        """Which jobs ran to an end, shape ``(jobs,)``."""
+        ended: npt.NDArray[np.bool_] = self.column("end") != UNKNOWN
+        return ended
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The records as pandas, one row per job; docs/outputs lists every column with unit and formula."""
+        start, end, submit = self.seconds("start"), self.seconds("end"), self.seconds("submit")
+        labels = np.array([status.label for status in Status])
+        return pd.DataFrame(
+            {
+                "job": self.column("id"),
+                "submit_s": submit,
+                "start_s": start,
+                "end_s": end,
+                "nodes": self.column("nodes"),
+                "run_s": end - start,
+                "estimate_s": self.seconds("estimate"),
+                "user": self.column("user"),
+                "group": self.column("group"),
+                "priority": self.column("priority"),
+                "status": labels[self.column("ended_as")],
+                "wait_s": start - submit,
+                "response_s": end - submit,
+                "reserved_s": self.seconds("reserved"),
+                "head_since_s": self.seconds("head_since"),
+                "blocked": self.column("head_since") != UNKNOWN,
+                "backfilled": self.column("backfilled") == 1,
+            }
+        )

@@ -1,0 +1,106 @@
+"""Scheduling policies by name.
+
+A policy is written as ``"easy"`` or ``"easy:reserve_depth=2,backfill_order=shortest"``, or is any object that has what
+:class:`clustermodel.policies.base.Policy` lists.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Final
+
+from clustermodel.errors import SpecificationError, did_you_mean
+from clustermodel.policies.base import Policy
+from clustermodel.policies.conservative import Conservative
+from clustermodel.policies.easy import Easy
+from clustermodel.policies.fcfs import Fcfs
+
+PolicyFactory = Callable[..., Policy]
+
+_FACTORIES: Final[dict[str, PolicyFactory]] = {"fcfs": Fcfs, "easy": Easy, "conservative": Conservative}
+
+
+def register_policy(name: str, factory: PolicyFactory) -> None:
+    """Make ``factory`` available under ``name``; its keyword arguments become the policy's parameters.
+
+    Raises:
+        SpecificationError: the name is taken or contains ``:``, ``,`` or ``=``.
+    """
+    if name in _FACTORIES:
+        raise SpecificationError(f"policy name: {name!r} is already registered")
+    if not name or set(name) & set(":,="):
+        raise SpecificationError(f"policy name: {name!r} is not allowed; it must be non-empty, without ':', ',' or '='")
+    _FACTORIES[name] = factory
+
+
+def policy_names() -> list[str]:
+    """Return the registered names."""
+    return list(_FACTORIES)
+
+
+def policy_parameters(name: str) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a registered policy with their defaults.
+
+    Raises:
+        SpecificationError: no policy has this name.
+    """
+    return dict(inspect.signature(_factory(name)).parameters)
+
+
+def make_policy(policy: str | Policy) -> Policy:
+    """Return ``policy`` itself, or the one that ``"name"`` or ``"name:key=value,key=value"`` describes.
+
+    Raises:
+        SpecificationError: unknown name (the nearest one is suggested), unknown parameter, or a value not allowed.
+    """
+    if not isinstance(policy, str):
+        if not isinstance(policy, Policy):
+            raise SpecificationError(
+                f"policy: {policy!r} is not allowed; it must be a name or an object with name, begin and decide"
+            )
+        return policy
+    name, _, text = policy.partition(":")
+    factory = _factory(name)
+    return factory(**_parse_parameters(name, text))
+
+
+def policy_label(policy: str | Policy) -> str:
+    """Return what tables and file names call ``policy``: the description it was asked for by, or its name."""
+    return policy if isinstance(policy, str) else policy.name
+
+
+def _factory(name: str) -> PolicyFactory:
+    try:
+        return _FACTORIES[name]
+    except KeyError:
+        raise SpecificationError(
+            f"policy: {name!r} is unknown{did_you_mean(name, _FACTORIES)}; known are {', '.join(_FACTORIES)}"
+        ) from None
+
+
+def _parse_parameters(name: str, text: str) -> dict[str, object]:
+    allowed = policy_parameters(name)
+    parameters: dict[str, object] = {}
+    for assignment in text.split(",") if text else ():
+        key, equals, value = assignment.partition("=")
+        if not equals or not value:
+            raise SpecificationError(f"policy {name}: {assignment!r} is not allowed; write key=value,key=value")
+        if key not in allowed:
+            known = ", ".join(allowed) or "it has none"
+            raise SpecificationError(
+                f"policy {name}: parameter {key!r} is unknown{did_you_mean(key, allowed)}; parameters: {known}"
+            )
+        parameters[key] = _parse_value(value)
+    return parameters
+
+
+def _parse_value(text: str) -> object:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text

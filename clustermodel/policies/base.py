@@ -1,0 +1,160 @@
+"""The language between the coordinator and a policy: what happened, what the machine looks like, what to do.
+
+A policy is any object with a ``name``, a ``begin`` and a ``decide`` method (:class:`Policy`); it needs no base class and
+knows nothing of SimPy.  Times are integer ticks (:mod:`clustermodel.ticks`).  It sees what a real scheduler sees: sizes,
+estimates, who submitted what and when - never the run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from clustermodel.schedule.nodeset import NodeSet
+
+
+class QueuedJob:
+    """A job as the scheduler knows it; read-only by convention, equal only to itself."""
+
+    __slots__ = ("estimate", "group", "id", "nodes", "priority", "submit", "user")
+
+    def __init__(self, id: int, nodes: int, submit: int, estimate: int, user: int, group: int, priority: int) -> None:
+        self.id = id
+        self.nodes = nodes
+        """Number of nodes the gang needs."""
+        self.submit = submit
+        """Submission time, ticks."""
+        self.estimate = estimate
+        """The user's estimate of the run time, ticks."""
+        self.user = user
+        self.group = group
+        self.priority = priority
+
+    @property
+    def queue_order(self) -> tuple[int, int, int]:
+        """Sorting key of the queue: priority (higher first), then submit time, then id (DESIGN section 4)."""
+        return (-self.priority, self.submit, self.id)
+
+    def __repr__(self) -> str:
+        return f"<job {self.id}: {self.nodes} nodes>"
+
+
+class RunningJob:
+    """A dispatched gang as the scheduler knows it."""
+
+    __slots__ = ("columns", "expected_end", "job", "start")
+
+    def __init__(self, job: QueuedJob, start: int, columns: NodeSet) -> None:
+        self.job = job
+        self.start = start
+        """Start time, ticks."""
+        self.expected_end = start + job.estimate
+        """Start plus estimate, ticks.  A job may end earlier; later only where nothing kills it at the estimate."""
+        self.columns = columns
+        """The nodes it holds."""
+
+    def __repr__(self) -> str:
+        return f"<running {self.job!r} since {self.start}>"
+
+
+class Batch(NamedTuple):
+    """Everything that happened at one instant, settled: ends first, then submissions, each in queue order."""
+
+    ended: Sequence[RunningJob]
+    submitted: Sequence[QueuedJob]
+    alarm: bool
+    """Whether the policy's alarm clock rang."""
+
+
+class View:
+    """The machine as a policy sees it, valid during one call of ``decide``; nothing in it can be changed."""
+
+    __slots__ = ("idle", "now", "running", "waiting")
+
+    now: int
+    """The present, ticks."""
+    idle: int
+    """Number of idle nodes."""
+    waiting: Mapping[int, QueuedJob]
+    """Waiting jobs by id, in queue order; the jobs just submitted are among them."""
+    running: Mapping[int, RunningJob]
+    """Running gangs by job id."""
+
+
+class Reason(NamedTuple):
+    """Why a job starts now: what the decision log keeps and ``explain`` prints."""
+
+    rule: str
+    """The rule that let it in, in the field's words."""
+    holder: int | None = None
+    """The waiting job that held the (first) reservation."""
+    shadow: int | None = None
+    """When that job was expected to start, ticks: the shadow time (001, section 3.1)."""
+    extra: int | None = None
+    """Nodes left over at the shadow time before this start: the extra nodes."""
+    reserved: int | None = None
+    """The start time this job itself had been given, ticks."""
+
+
+class Start(NamedTuple):
+    """Dispatch a waiting job now, as a whole gang."""
+
+    job: QueuedJob
+    columns: NodeSet | None = None
+    """The nodes to use; the lowest idle ones when ``None``."""
+    reason: Reason | None = None
+    """Filled in only when ``Setup.explain`` asks for it."""
+
+
+class Kill(NamedTuple):
+    """End a running job now; it does not run again and its work is lost."""
+
+    job: QueuedJob
+
+
+class Reserve(NamedTuple):
+    """Tell a waiting job when it will start at the latest.  The first promise is kept in the job's record."""
+
+    job: QueuedJob
+    start: int
+    """Promised start, ticks."""
+
+
+class WakeAt(NamedTuple):
+    """Set the policy's alarm clock.  It has one: a later ``WakeAt`` replaces the time, and ringing clears it."""
+
+    time: int
+    """Ticks, after now."""
+
+
+Decision = Start | Kill | Reserve | WakeAt
+
+
+class Setup(NamedTuple):
+    """What a policy learns before a run."""
+
+    nodes: int
+    """Size of the machine."""
+    kill_at_estimate: bool
+    """Whether running jobs end at their estimates at the latest."""
+    rng: np.random.Generator
+    """The policy's own random stream."""
+    explain: bool
+    """Whether to attach a :class:`Reason` to each :class:`Start`."""
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """A scheduling policy."""
+
+    @property
+    def name(self) -> str:
+        """Short name for tables and file names."""
+
+    def begin(self, setup: Setup) -> None:
+        """Forget any earlier run and get ready for one on this machine."""
+
+    def decide(self, batch: Batch, view: View) -> Iterable[Decision]:
+        """Return what to do, in order, now that ``batch`` has happened."""

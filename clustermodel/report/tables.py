@@ -1,0 +1,89 @@
+"""Tables for the terminal, with rich."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from rich.markup import escape
+from rich.table import Table
+
+from clustermodel.measure.metrics import Summary
+from clustermodel.workload.table import Workload
+
+
+def comparison_table(summaries: Sequence[Summary], title: str) -> Table:
+    """Return one row per run."""
+    table = Table(title=escape(title), title_justify="left")
+    table.add_column("policy")
+    for heading in (
+        "jobs", "mean wait\n(s)", "median wait\n(s)", "bounded\nslowdown", "weighted\nslowdown", "utilization\nρ",
+        "capacity\nloss κ", "backfilled", "blocked", "delayed\nby later", "killed", "rejected",
+    ):  # fmt: skip
+        table.add_column(heading, justify="right")
+    for run in summaries:
+        table.add_row(
+            escape(run.policy),
+            f"{run.jobs:,}",
+            f"{run.mean_wait_s:,.1f}",
+            f"{run.median_wait_s:,.1f}",
+            f"{run.mean_bounded_slowdown:,.2f}",
+            f"{run.mean_weighted_bounded_slowdown:,.2f}",
+            f"{run.utilization:.4f}",
+            f"{run.kappa:.4f}",
+            f"{run.backfilled:,}",
+            f"{run.blocked:,}",
+            f"{run.delayed:,}",
+            f"{run.killed:,}",
+            f"{run.rejected:,}",
+        )
+    return table
+
+
+def trace_facts(workload: Workload, nodes: int | None) -> dict[str, object]:
+    """Return what ``clustermodel trace info`` shows, ready for JSON; times in seconds, percentiles by their number."""
+    size, run, estimate = workload.column("nodes"), workload.seconds("run"), workload.seconds("estimate")
+    percentiles = (0, 25, 50, 75, 90, 99, 100)
+
+    def spread(values: np.ndarray) -> dict[str, float]:
+        return {f"p{p}": float(v) for p, v in zip(percentiles, np.percentile(values, percentiles), strict=True)}
+
+    return {
+        "trace": workload.provenance.source,
+        "jobs": len(workload),
+        "users": len(np.unique(workload.column("user"))),
+        "span_s": workload.span_s,
+        "machine_nodes": nodes,
+        "offered_load": workload.offered_load(nodes) if nodes else None,
+        "offered_load_without_killing": workload.offered_load(nodes, kill_at_estimate=False) if nodes else None,
+        "jobs_wider_than_machine": int((size > nodes).sum()) if nodes else None,
+        "jobs_beyond_estimate": int((run > estimate).sum()),
+        "nodes": spread(size),
+        "run_s": spread(run),
+        "estimate_s": spread(estimate),
+        "estimate_over_run": spread(estimate / run),
+        "dropped": dict(sorted(workload.provenance.dropped.items())),
+        "repaired": dict(sorted(workload.provenance.repaired.items())),
+        "header": dict(workload.provenance.header),
+    }
+
+
+def percentile_table(facts: dict[str, object]) -> Table:
+    """Return the percentiles of :func:`trace_facts` as a table."""
+    rows = {
+        "nodes": "nodes",
+        "run_s": "run time (s)",
+        "estimate_s": "estimate (s)",
+        "estimate_over_run": "estimate / run time",
+    }
+    table = Table(title="percentiles over jobs", title_justify="left")
+    table.add_column("")
+    first = facts["nodes"]
+    assert isinstance(first, dict)
+    for name in first:
+        table.add_column({"p0": "min", "p50": "median", "p100": "max"}.get(str(name), str(name)), justify="right")
+    for key, heading in rows.items():
+        values = facts[key]
+        assert isinstance(values, dict)
+        table.add_row(heading, *(f"{value:,.2f}" if value % 1 else f"{value:,.0f}" for value in values.values()))
+    return table

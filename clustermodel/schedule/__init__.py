@@ -1,0 +1,1 @@
+"""The data structures of the field: node sets and the availability profile (space).  No SimPy, no policy."""

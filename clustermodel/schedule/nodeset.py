@@ -1,0 +1,110 @@
+"""Sets of nodes as sorted, disjoint, half-open ranges.
+
+A gang on a machine of 93,312 nodes usually holds one to three runs of neighbouring nodes.  Ranges cost as much as there
+are runs, whatever the width of the machine; bitmasks cost as much as there are nodes (docs/design has the measurement).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+NodeSet = tuple[int, ...]
+"""Bounds of the ranges, flat and ascending: ``(0, 4, 7, 8)`` is nodes 0, 1, 2, 3 and 7."""
+
+
+def count(nodes: NodeSet) -> int:
+    """Return the number of nodes in the set."""
+    return sum(nodes[1::2]) - sum(nodes[::2])
+
+
+def text(nodes: NodeSet) -> str:
+    """Return the set as an interval string, ``"0-3 7"``: the notation of Batsim and evalys."""
+    return " ".join(
+        str(low) if high == low + 1 else f"{low}-{high - 1}" for low, high in zip(nodes[::2], nodes[1::2], strict=True)
+    )
+
+
+def as_mask(nodes: NodeSet) -> int:
+    """Return the set as an integer bitmask, node 0 in the lowest bit."""
+    mask = 0
+    for low, high in zip(nodes[::2], nodes[1::2], strict=True):
+        mask |= (1 << high) - (1 << low)
+    return mask
+
+
+class IdleNodes:
+    """The nodes that no gang holds: take the lowest ones, take particular ones, give some back.
+
+    Args:
+        nodes: size of the machine; all nodes start idle.
+    """
+
+    __slots__ = ("_bounds", "count")
+
+    def __init__(self, nodes: int) -> None:
+        self._bounds = [0, nodes]  # ascending like a NodeSet; ranges that touch are always merged
+        self.count = nodes
+
+    def as_set(self) -> NodeSet:
+        """Return the idle nodes."""
+        return tuple(self._bounds)
+
+    def take_lowest(self, nodes: int) -> NodeSet:
+        """Remove and return the ``nodes`` lowest idle nodes; the caller has checked that there are as many."""
+        bounds = self._bounds
+        self.count -= nodes
+        low = bounds[0]
+        if bounds[1] - low > nodes:  # the usual case: the lowest range is long enough
+            bounds[0] = low + nodes
+            return (low, low + nodes)
+        whole = 0
+        while nodes and bounds[whole + 1] - bounds[whole] <= nodes:
+            nodes -= bounds[whole + 1] - bounds[whole]
+            whole += 2
+        taken = bounds[:whole]
+        del bounds[:whole]
+        if nodes:
+            taken += (bounds[0], bounds[0] + nodes)
+            bounds[0] += nodes
+        return tuple(taken)
+
+    def take(self, nodes: NodeSet) -> bool:
+        """Remove exactly ``nodes``; return ``False``, with nothing changed, unless all of them are idle."""
+        bounds = self._bounds
+        ranges = list(zip(nodes[::2], nodes[1::2], strict=True))
+        for low, high in ranges:
+            at = bisect_right(bounds, low) - 1
+            if at < 0 or at % 2 or not low < high <= bounds[at + 1]:
+                return False
+        for low, high in ranges:
+            at = bisect_right(bounds, low) - 1
+            left = (bounds[at], low) if bounds[at] < low else ()
+            right = (high, bounds[at + 1]) if high < bounds[at + 1] else ()
+            bounds[at : at + 2] = left + right
+            self.count -= high - low
+        return True
+
+    def give_back(self, nodes: NodeSet) -> None:
+        """Add ``nodes``; neighbouring ranges merge.
+
+        Raises:
+            ValueError: one of them is idle already.
+        """
+        bounds = self._bounds
+        for index in range(0, len(nodes), 2):
+            low, high = nodes[index], nodes[index + 1]
+            at = bisect_left(bounds, low)
+            joins_left = at % 2 == 1  # then bounds[at] is where the idle range on the left ends
+            right = at + 1 if joins_left else at
+            joins_right = right < len(bounds) and bounds[right] == high
+            if (joins_left and bounds[at] != low) or (right < len(bounds) and bounds[right] < high):
+                raise ValueError(f"nodes {low}-{high - 1} overlap nodes that are idle already")
+            self.count += high - low
+            if joins_left and joins_right:
+                del bounds[at : at + 2]
+            elif joins_left:
+                bounds[at] = high
+            elif joins_right:
+                bounds[at] = low
+            else:
+                bounds[at:at] = (low, high)

@@ -1,0 +1,136 @@
+"""The availability profile: how many nodes are free from now on, as far as the scheduler can tell.
+
+A step function of time kept as two parallel lists, so that "when can this job start?" is one walk along it (001, section
+3.2).  What is subtracted from it, and when, is the policy's business: the nodes of running jobs until their expected
+ends, and the reservations of waiting ones.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+from clustermodel.errors import DecisionError
+
+
+class Profile:
+    """Free nodes over time, from the present to infinity; times and durations in ticks.
+
+    Args:
+        nodes: size of the machine, all free.
+    """
+
+    __slots__ = ("_free", "_times", "nodes")
+
+    def __init__(self, nodes: int) -> None:
+        self.nodes = nodes
+        # Nodes self._free[k] are free from self._times[k] until self._times[k + 1]; the last step never ends.
+        self._times = [0]
+        self._free = [nodes]
+
+    def steps(self) -> list[tuple[int, int]]:
+        """Return the profile as (time, free nodes from then on)."""
+        return list(zip(self._times, self._free, strict=True))
+
+    def advance(self, now: int) -> None:
+        """Forget the past: the profile begins at ``now``."""
+        times = self._times
+        if len(times) > 1 and times[1] <= now:
+            past = bisect_right(times, now) - 1
+            del times[:past]
+            del self._free[:past]
+        times[0] = now
+
+    def free_at(self, time: int) -> int:
+        """Return the number of free nodes at ``time``."""
+        return self._free[bisect_right(self._times, time) - 1]
+
+    def fits(self, nodes: int, duration: int) -> bool:
+        """Tell whether ``nodes`` are free from the beginning of the profile for ``duration``."""
+        times, free = self._times, self._free
+        end = times[0] + duration
+        for k, available in enumerate(free):
+            if times[k] >= end:
+                return True
+            if available < nodes:
+                return False
+        return True
+
+    def earliest(self, nodes: int, duration: int) -> int:
+        """Return the first time from which ``nodes`` are free for ``duration``; ``nodes`` must fit the machine."""
+        times = self._times
+        start = -1
+        for k, available in enumerate(self._free):
+            if available < nodes:
+                if start >= 0 and times[k] - start >= duration:
+                    return start
+                start = -1
+            elif start < 0:
+                start = times[k]
+        return start
+
+    def earlier(self, nodes: int, duration: int, reserved: int, not_before: int) -> int:
+        """Return the first time in [``not_before``, ``reserved``] at which a job that holds a reservation could start.
+
+        The job's own ``nodes`` are subtracted from the profile during [``reserved``, ``reserved`` + ``duration``).  It
+        need not be taken out to be tested: a start before ``reserved`` reaches at most into the job's own room, so
+        only the steps before ``reserved`` matter, and free nodes right up to it are as good as a long enough gap.
+        """
+        times, free = self._times, self._free
+        start = -1
+        for k in range(bisect_right(times, not_before) - 1, bisect_left(times, reserved)):
+            if free[k] < nodes:
+                if start >= 0 and times[k] - start >= duration:
+                    return start
+                start = -1
+            elif start < 0:
+                start = times[k] if times[k] > not_before else not_before
+        return start if start >= 0 else reserved
+
+    def free_just_before(self, time: int) -> int:
+        """Return the number of free nodes in the step that ends at, or contains the moment before, ``time``."""
+        return self._free[bisect_left(self._times, time) - 1]
+
+    def reserve(self, start: int, end: int, nodes: int) -> None:
+        """Subtract ``nodes`` during [``start``, ``end``).
+
+        Raises:
+            DecisionError: there are not as many free.
+        """
+        first, beyond = self._cut(start, end)
+        free = self._free
+        for k in range(first, beyond):
+            free[k] -= nodes
+            if free[k] < 0:
+                raise DecisionError(
+                    f"profile: {nodes} nodes reserved at {self._times[k]} where only {free[k] + nodes} are free"
+                )
+        self._join(first, beyond)
+
+    def release(self, start: int, end: int, nodes: int) -> None:
+        """Add ``nodes`` during [``start``, ``end``): the end of a reservation, or of a job before its expected end."""
+        first, beyond = self._cut(start, end)
+        free = self._free
+        for k in range(first, beyond):
+            free[k] += nodes
+        self._join(first, beyond)
+
+    def _cut(self, start: int, end: int) -> tuple[int, int]:
+        """Make ``start`` and ``end`` step boundaries and return their positions."""
+        times, free = self._times, self._free
+        first = bisect_left(times, start)
+        if first == len(times) or times[first] != start:
+            times.insert(first, start)
+            free.insert(first, free[first - 1])
+        beyond = bisect_left(times, end, first)
+        if beyond == len(times) or times[beyond] != end:
+            times.insert(beyond, end)
+            free.insert(beyond, free[beyond - 1])
+        return first, beyond
+
+    def _join(self, first: int, beyond: int) -> None:
+        """Remove the boundaries at ``beyond`` and ``first`` where the step there is no step any more."""
+        times, free = self._times, self._free
+        if free[beyond] == free[beyond - 1]:
+            del times[beyond], free[beyond]
+        if first and free[first] == free[first - 1]:
+            del times[first], free[first]

@@ -1,0 +1,57 @@
+"""The process of one running gang: it lives from the job's start to its end, and nothing of it stays behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import NamedTuple
+
+from simpy import Event, Interrupt
+
+from clustermodel.measure.records import Status
+from clustermodel.policies.base import RunningJob
+from clustermodel.sim.kernel import Clock
+from clustermodel.sim.nodes import GangRequest, NodePool
+
+
+class Stop(NamedTuple):
+    """The cause of an interrupt: which dispatch it is meant for, and how the gang ends.
+
+    Interrupts come from the coordinator alone, at most one for a dispatch.
+    """
+
+    dispatch: int
+    status: Status
+
+
+def run_gang(
+    env: Clock,
+    pool: NodePool,
+    request: GangRequest,
+    gang: RunningJob,
+    duration: int,
+    status: Status,
+    dispatch: int,
+    ended: Callable[[RunningJob, Status], None],
+) -> Generator[Event, object, None]:
+    """Hold the gang's nodes for ``duration`` ticks, or until the coordinator stops it, and report the end.
+
+    Args:
+        env: the simulation.
+        pool: where the nodes are held.
+        request: the gang's request, granted by the coordinator.
+        gang: the job and where it runs.
+        duration: how long it will run, ticks: the run time, or the estimate where that comes first and kills.
+        status: how it ends if nothing stops it.
+        dispatch: number of this dispatch, to recognise interrupts meant for it.
+        ended: called once, at the end, after the nodes are idle again.
+    """
+    try:
+        yield request
+        yield env.timeout(duration)
+    except Interrupt as interrupt:
+        stop = interrupt.cause
+        assert isinstance(stop, Stop)
+        assert stop.dispatch == dispatch, "an interrupt meant for another dispatch"
+        status = stop.status
+    pool.release(gang.columns)
+    ended(gang, status)

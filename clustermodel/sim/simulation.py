@@ -1,0 +1,74 @@
+"""One run of the mechanism: processes are made, the clock runs until the last job has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from clustermodel.job import JobRow
+from clustermodel.machine import Machine
+from clustermodel.measure.ledger import Ledger
+from clustermodel.measure.records import JobRecords
+from clustermodel.policies.base import Policy, Reason, Setup
+from clustermodel.sim.coordinator import Coordinator
+from clustermodel.sim.kernel import Clock
+from clustermodel.sim.streams import submit_jobs
+
+PROGRESS_STEP = 1024
+"""Submissions between two calls of a progress function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run leaves behind."""
+
+    records: JobRecords
+    ledger: Ledger
+    reasons: dict[int, Reason] | None
+    """Job id -> why it started; ``None`` unless asked for."""
+
+
+def simulate(
+    machine: Machine,
+    streams: Sequence[Iterable[JobRow]],
+    policy: Policy,
+    rng: np.random.Generator,
+    *,
+    explain: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Outcome:
+    """Run ``policy`` on ``machine`` until every job of every stream has ended.
+
+    Args:
+        machine: what the jobs run on.
+        streams: each in order of submission; they merge.
+        policy: what decides.
+        rng: the policy's random stream.
+        explain: keep the reasons of all starts.
+        progress: called now and then with the number of jobs submitted since the last call.
+
+    Raises:
+        DecisionError: the policy asked for something impossible, or left jobs waiting for ever.
+        LedgerError: the books do not balance.
+        TraceError: a stream read from a file is malformed.
+    """
+    env = Clock()
+    coordinator = Coordinator(env, machine, policy, len(streams), explain=explain)
+    policy.begin(Setup(machine.nodes, machine.kill_at_estimate, rng, explain))
+    finished = env.process(coordinator.run())
+    for rows in streams:
+        source = iter(rows) if progress is None else _reported(rows, progress)
+        env.process(submit_jobs(env, source, coordinator.submit, coordinator.stream_finished))
+    env.run(until=finished)
+    return Outcome(coordinator.records, coordinator.ledger, coordinator.reasons)
+
+
+def _reported(rows: Iterable[JobRow], progress: Callable[[int], None]) -> Iterator[JobRow]:
+    done = 0
+    for done, row in enumerate(rows, 1):
+        yield row
+        if done % PROGRESS_STEP == 0:
+            progress(PROGRESS_STEP)
+    progress(done % PROGRESS_STEP)

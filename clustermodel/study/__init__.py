@@ -1,0 +1,1 @@
+"""Studies: scenarios and their results, and the checks that a policy must pass."""

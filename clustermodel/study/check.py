@@ -1,0 +1,175 @@
+"""``check_policy``: run any policy against small adversarial machines and report the rules it breaks.
+
+The mechanism refuses impossible decisions; this finds them before a long run does, and adds the rules that one run alone
+cannot show: nothing is remembered between runs, the order in which equal events are listed means nothing, a promised
+start is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from clustermodel.errors import DecisionError
+from clustermodel.job import JobRow
+from clustermodel.machine import Machine
+from clustermodel.measure.records import UNKNOWN, JobRecords, Status
+from clustermodel.policies import make_policy
+from clustermodel.policies.base import Batch, Decision, Policy, Setup, View
+from clustermodel.sim.simulation import simulate
+from clustermodel.ticks import TICKS_PER_SECOND
+
+_RANDOM_CASES = 60
+_CALLS_PER_JOB = 200
+"""A policy called more often than this per job is taken to be stuck."""
+
+
+class BrokenRule(NamedTuple):
+    """One rule that a policy breaks on one case."""
+
+    rule: str
+    case: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.rule} [{self.case}]: {self.detail}"
+
+
+class Case(NamedTuple):
+    """A small machine and its jobs."""
+
+    name: str
+    machine: Machine
+    jobs: tuple[JobRow, ...]
+
+
+class _StuckError(Exception):
+    pass
+
+
+class _Watched:
+    """The policy under test, with its calls counted."""
+
+    def __init__(self, policy: Policy, calls: int) -> None:
+        self.name = policy.name
+        self._policy = policy
+        self._calls_left = calls
+
+    def begin(self, setup: Setup) -> None:
+        self._policy.begin(setup)
+
+    def decide(self, batch: Batch, view: View) -> Sequence[Decision]:
+        self._calls_left -= 1
+        if self._calls_left < 0:
+            raise _StuckError
+        return list(self._policy.decide(batch, view))
+
+
+def check_policy(policy: str | Policy, *, seed: int = 1) -> list[BrokenRule]:
+    """Run ``policy`` on small adversarial machines and return the rules it breaks; an empty list when it keeps them all.
+
+    The rules: every job that fits the machine is started once, whole, and ends; the policy never asks for the
+    impossible; it forgets earlier runs in ``begin``; streams split differently give the same schedule; where jobs are
+    killed at their estimates, none starts after its first ``Reserve``.
+
+    Args:
+        policy: a registered name with parameters, or an object.
+        seed: of the random cases and of the policy's random stream.
+
+    Raises:
+        SpecificationError: ``policy`` is neither.
+    """
+    made = make_policy(policy)
+    broken: list[BrokenRule] = []
+    for case in cases(seed):
+        broken += _check(made, case, seed)
+    return broken
+
+
+def cases(seed: int) -> Iterator[Case]:
+    """Yield the cases: hand-made corners, then random ones."""
+    minute = 60
+
+    def row(number: int, submit: float, nodes: int, run: float, estimate: float, priority: int = 0) -> JobRow:
+        second = TICKS_PER_SECOND
+        return JobRow(
+            round(submit * second),
+            number,
+            nodes,
+            round(run * second),
+            round(estimate * second),
+            number % 3,
+            -1,
+            priority,
+            -1,
+        )
+
+    def case(name: str, nodes: int, *rows: JobRow, kill: bool = True) -> Case:
+        return Case(name, Machine(nodes=nodes, kill_at_estimate=kill), rows)
+
+    yield case("one job on one node", 1, row(1, 0, 1, minute, minute))
+    yield case("first job long after the start", 2, row(1, 1e6, 2, minute, minute), row(2, 1e6, 1, 1, 1))
+    yield case("too wide, then normal", 4, row(1, 0, 5, 9, 9), row(2, 0, 4, 9, 9), row(3, 1, 99, 9, 9), row(4, 2, 1, 9, 9))
+    yield case("no nodes asked for", 2, row(1, 0, 0, 9, 9), row(2, 0, -3, 9, 9), row(3, 0, 2, 9, 9))
+    yield case("burst at one instant", 8, *(row(n, 5, 1 + n % 8, 10 + n, 40) for n in range(1, 17)))
+    yield case("wide job behind small ones", 8, *(row(n, n, 1, 20, 30) for n in range(1, 20)), row(20, 3, 8, 10, 10))
+    yield case("ends and submissions together", 4, *(row(n, 10 * (n // 2), 2, 10, 10) for n in range(12)))
+    yield case("everybody ends early", 4, *(row(n, n, 1 + n % 4, 5, 500) for n in range(1, 15)))
+    yield case("killed at the estimate", 4, *(row(n, n, 1 + n % 4, 500, 7) for n in range(1, 15)))
+    yield case("runs on past the estimate", 4, *(row(n, n, 1 + n % 4, 50, 7) for n in range(1, 15)), kill=False)
+    yield case("idle between jobs", 2, *(row(n, 1000 * n, 2, 10, 20) for n in range(1, 6)))
+    yield case("priorities against the arrival order", 4, *(row(n, n, 3, 30, 40, n % 5) for n in range(1, 15)))
+    yield case("one microsecond", 2, *(row(n, 0, 1 + n % 2, 1e-6, 1e-6) for n in range(1, 8)))
+    rng = np.random.default_rng(seed)
+    for number in range(_RANDOM_CASES):
+        nodes = int(rng.integers(1, 9))
+        rows = [
+            row(n, float(rng.integers(0, 60)), int(rng.integers(1, nodes + 2)), run := float(rng.integers(1, 40)),
+                run + float(rng.integers(-3, 40)) if run > 3 else run)
+            for n in range(1, int(rng.integers(2, 25)))
+        ]  # fmt: skip
+        yield case(f"random {number}", nodes, *rows, kill=bool(number % 4))
+
+
+def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
+    jobs = sorted(case.jobs)
+    try:
+        first = _run(policy, case, [jobs], seed)
+    except DecisionError as problem:
+        return [BrokenRule("never asks for the impossible, leaves no job behind", case.name, str(problem))]
+    except _StuckError:
+        detail = f"called more than {_CALLS_PER_JOB} times per job without an end in sight"
+        return [BrokenRule("comes to an end", case.name, detail)]
+    except Exception as problem:  # whatever a policy raises is a finding, not a crash of the checker
+        return [BrokenRule("raises nothing", case.name, f"{type(problem).__name__}: {problem}")]
+
+    broken = []
+    schedule = _schedule(first)
+    if _schedule(_run(policy, case, [jobs], seed)) != schedule:
+        broken.append(BrokenRule("forgets earlier runs in begin", case.name, "a second run gave another schedule"))
+    split = [jobs[1::2], list(reversed(jobs[::2]))]
+    split[1].sort(key=lambda row: row.submit)  # within an instant, in reverse
+    if _schedule(_run(policy, case, split, seed)) != schedule:
+        broken.append(BrokenRule("listing order of equal events means nothing", case.name, "two streams gave another one"))
+    if case.machine.kill_at_estimate:
+        ids, start, promised = (first.column(name) for name in ("id", "start", "reserved"))
+        late = ids[(promised != UNKNOWN) & (start > promised)]
+        if len(late):
+            detail = f"job {late[0]} started after the start it was first promised"
+            broken.append(BrokenRule("keeps its promises", case.name, detail))
+    unfinished = first.column("id")[first.column("ended_as") == Status.UNFINISHED]
+    if len(unfinished):
+        broken.append(BrokenRule("leaves no job behind", case.name, f"job {unfinished[0]} never ended"))
+    return broken
+
+
+def _run(policy: Policy, case: Case, streams: Sequence[Sequence[JobRow]], seed: int) -> JobRecords:
+    watched = _Watched(policy, _CALLS_PER_JOB * (len(case.jobs) + 1))
+    return simulate(case.machine, streams, watched, np.random.default_rng(seed)).records
+
+
+def _schedule(records: JobRecords) -> dict[int, tuple[int, int, int]]:
+    columns = (records.column(name).tolist() for name in ("id", "start", "end", "ended_as"))
+    return {number: (start, end, how) for number, start, end, how in zip(*columns, strict=True)}

@@ -1,0 +1,119 @@
+"""Files of one result: job records as CSV, the schedule as SWF."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pandas as pd
+
+from clustermodel.errors import OutputError, SpecificationError
+from clustermodel.measure.records import Status
+from clustermodel.schedule.nodeset import text
+from clustermodel.workload.swf import write_swf
+
+if TYPE_CHECKING:
+    from clustermodel.study.scenario import Result
+
+JOB_COLUMNS: Final = ("job", "submit_s", "start_s", "end_s", "nodes", "run_s", "estimate_s", "user", "status")
+"""Columns of ``clustermodel run --jobs-csv``: a contract."""
+
+_SWF_STATUS: Final = {"completed": 1, "killed": 0, "aborted": 0, "rejected": 5, "unfinished": -1}
+
+
+def write_jobs(result: Result, path: Path, layout: str) -> None:
+    """Write ``result``'s jobs to ``path``; see :meth:`clustermodel.study.scenario.Result.to_csv`."""
+    if layout not in _LAYOUTS:
+        raise SpecificationError(f"layout: {layout!r} is not allowed; it must be one of {', '.join(_LAYOUTS)}")
+    frame = _LAYOUTS[layout](result)
+    for column in frame.select_dtypes("float"):
+        values = frame[column]
+        if (values.dropna() % 1 == 0).all():  # whole seconds stay whole in the file
+            frame[column] = values.astype("Int64")
+    try:
+        frame.to_csv(path, index=False, float_format="%.6f", lineterminator="\n")
+    except OSError as problem:
+        raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
+
+
+def _jobs_layout(result: Result) -> pd.DataFrame:
+    return result.jobs[list(JOB_COLUMNS)].copy()
+
+
+def _evalys_layout(result: Result) -> pd.DataFrame:
+    """Return the columns of Batsim's ``_jobs.csv``, from which ``evalys.jobset.JobSet.from_csv`` reads a schedule."""
+    jobs = result.jobs
+    allocated = [text(result.records.columns_of(index)) for index in range(len(jobs))]
+    ran = jobs["end_s"].notna()
+    frame = pd.DataFrame(
+        {
+            "job_id": jobs["job"],
+            "workload_name": result.scenario.workload_name,
+            "profile": jobs["user"].map(lambda user: f"user{user}"),
+            "submission_time": jobs["submit_s"],
+            "requested_number_of_resources": jobs["nodes"],
+            "requested_time": jobs["estimate_s"],
+            "success": (jobs["status"] == Status.COMPLETED.label).astype(int),
+            "final_state": jobs["status"].map(_BATSIM_STATE),
+            "starting_time": jobs["start_s"],
+            "execution_time": jobs["run_s"],
+            "finish_time": jobs["end_s"],
+            "waiting_time": jobs["wait_s"],
+            "turnaround_time": jobs["response_s"],
+            "stretch": np.where(jobs["run_s"] > 0, jobs["response_s"] / jobs["run_s"], np.nan),
+            "allocated_resources": allocated,
+        }
+    )
+    return frame[ran].reset_index(drop=True)
+
+
+_BATSIM_STATE: Final = {
+    "completed": "COMPLETED_SUCCESSFULLY",
+    "killed": "COMPLETED_WALLTIME_REACHED",
+    "aborted": "COMPLETED_KILLED",
+    "rejected": "REJECTED",
+    "unfinished": "NOT_SUBMITTED",
+}
+
+_LAYOUTS: Final[dict[str, Callable[[Result], pd.DataFrame]]] = {"evalys": _evalys_layout, "jobs": _jobs_layout}
+
+
+def write_schedule(result: Result, path: Path) -> None:
+    """Write ``result``'s schedule as SWF; see :meth:`clustermodel.study.scenario.Result.to_swf`."""
+    jobs = result.jobs.fillna({"wait_s": -1, "run_s": -1})
+    ran = jobs["end_s"].notna()
+    rows = zip(
+        jobs["job"],
+        jobs["submit_s"],
+        jobs["wait_s"],
+        jobs["run_s"],
+        jobs["nodes"].where(ran, -1),
+        jobs["nodes"],
+        jobs["estimate_s"],
+        jobs["status"].map(_SWF_STATUS),
+        jobs["user"],
+        jobs["group"],
+        strict=True,
+    )
+    header = [
+        ("Version", "2.2"),
+        ("Computer", f"simulated machine of {result.machine.nodes} nodes"),
+        ("Conversion", "clustermodel " + str(result.provenance["clustermodel"])),
+        ("MaxJobs", len(jobs)),
+        ("MaxRecords", len(jobs)),
+        ("Preemption", "No"),
+        ("MaxNodes", result.machine.nodes),
+        ("MaxProcs", result.machine.nodes),
+        ("Note", f"simulated schedule of {result.scenario.workload_name} under {result.scenario.label}"),
+        ("Note", "status 1: completed, 0: killed, 5: rejected because the machine is too small"),
+    ]
+    write_swf(
+        path,
+        (
+            (job, submit, wait, run, used, -1, -1, asked, estimate, -1, status, user, group, -1, -1, -1, -1, -1)
+            for job, submit, wait, run, used, asked, estimate, status, user, group in rows
+        ),
+        header=header,
+    )

@@ -1,0 +1,234 @@
+"""A scenario: one machine, one workload, one policy, one seed; and the result of running it."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+import numpy as np
+import pandas as pd
+
+from clustermodel.errors import SpecificationError
+from clustermodel.machine import Machine, require_whole
+from clustermodel.measure.decisions import Explanation, explanation
+from clustermodel.measure.events import EventLog, event_log
+from clustermodel.measure.ledger import Ledger
+from clustermodel.measure.metrics import Summary, by_class, summarize
+from clustermodel.measure.records import UNKNOWN, JobRecords
+from clustermodel.policies import make_policy, policy_label
+from clustermodel.policies.base import Policy
+from clustermodel.sim.simulation import Outcome, simulate
+from clustermodel.study.files import write_jobs, write_schedule
+from clustermodel.workload.table import JobSource
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from clustermodel.report.plots import ResultPlots
+
+
+def random_stream(seed: int, purpose: str) -> np.random.Generator:
+    """Return the generator of one named purpose under one root seed; streams of different names are independent."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(crc32(purpose.encode()),)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """One question to the simulator.
+
+    Raises:
+        SpecificationError: a field has a value that is not allowed, or no machine is given and none is known.
+    """
+
+    workload: JobSource | Sequence[JobSource]
+    """The jobs: a :class:`~clustermodel.workload.table.Workload`, an :class:`~clustermodel.workload.swf.SwfStream`, or
+    several, which run as separate streams that merge."""
+    policy: str | Policy = "easy"
+    """A registered name, ``"name:key=value"``, or an object of your own."""
+    machine: Machine | None = None
+    """What the jobs run on; by default a machine of the size the workload was recorded on."""
+    seed: int = 1
+    """Root of the policy's random stream."""
+    explain: bool = False
+    """Keep the decision log, for :meth:`Result.explain`."""
+    name: str = ""
+    """A label; by default the policy as it was asked for."""
+
+    def __post_init__(self) -> None:
+        require_whole("Scenario.seed", self.seed, at_least=0)
+        if not self.sources:
+            raise SpecificationError("Scenario.workload: no job stream is given; at least one is needed")
+        for source in self.sources:
+            if not isinstance(source, JobSource):
+                raise SpecificationError(f"Scenario.workload: {source!r} is not allowed; it must be a Workload or an SwfStream")
+        if self.machine is not None and not isinstance(self.machine, Machine):
+            raise SpecificationError(f"Scenario.machine: {self.machine!r} is not allowed; it must be a Machine")
+        make_policy(self.policy)
+        _ = self.used_machine
+
+    @property
+    def sources(self) -> tuple[JobSource, ...]:
+        """The job streams."""
+        return tuple(self.workload) if isinstance(self.workload, Sequence) else (self.workload,)
+
+    @property
+    def used_machine(self) -> Machine:
+        """The machine given, or the one the workload was recorded on."""
+        if self.machine is not None:
+            return self.machine
+        known = [source.machine_nodes for source in self.sources if source.machine_nodes]
+        if not known:
+            raise SpecificationError(
+                f"Scenario.machine: none is given and {self.workload_name} does not name its size; "
+                "give machine=Machine(nodes=...)"
+            )
+        return Machine(nodes=max(known))
+
+    @property
+    def workload_name(self) -> str:
+        """The names of the job streams."""
+        names = [source.name for source in self.sources]
+        return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+    @property
+    def label(self) -> str:
+        """The name, or the policy as it was asked for."""
+        return self.name or policy_label(self.policy)
+
+    def run(self, *, progress: Callable[[int], None] | None = None) -> Result:
+        """Simulate the scenario.
+
+        Args:
+            progress: called now and then with the number of jobs submitted since its last call.
+
+        Raises:
+            DecisionError: the policy asked for something impossible, or left jobs waiting for ever.
+            TraceError: a trace that is read as a stream is malformed.
+        """
+        machine = self.used_machine
+        outcome = simulate(
+            machine,
+            [source.rows() for source in self.sources],
+            make_policy(self.policy),
+            random_stream(self.seed, "policy"),
+            explain=self.explain,
+            progress=progress,
+        )
+        return Result(self, machine, outcome)
+
+
+class Result:
+    """What a scenario showed.  Tables are pandas, times in seconds; docs/outputs lists every column."""
+
+    def __init__(self, scenario: Scenario, machine: Machine, outcome: Outcome) -> None:
+        self.scenario = scenario
+        self.machine = machine
+        self.records: JobRecords = outcome.records
+        """Job records in ticks, for further measurement."""
+        self.ledger: Ledger = outcome.ledger
+        """The capacity ledger."""
+        self._reasons = outcome.reasons
+
+    def __repr__(self) -> str:
+        return (
+            f"<Result of {self.scenario.label} on {self.scenario.workload_name}: {len(self.records):,} jobs, "
+            f"utilization {self.ledger.utilization:.3f}>"
+        )
+
+    @cached_property
+    def jobs(self) -> pd.DataFrame:
+        """One row per job, in order of submission."""
+        return self.records.frame
+
+    @cached_property
+    def _summary(self) -> Summary:
+        return summarize(
+            self.records,
+            self.ledger,
+            policy=self.scenario.label,
+            workload=self.scenario.workload_name,
+            seed=self.scenario.seed,
+        )
+
+    def summary(self) -> Summary:
+        """Return the run in one row."""
+        return self._summary
+
+    def by_class(self) -> pd.DataFrame:
+        """Return mean, deviation, median and percentiles of wait, response and slowdown for all, small, large jobs."""
+        return by_class(self.records)
+
+    @property
+    def events(self) -> EventLog:
+        """Idle nodes and queue length after each event, rebuilt from the job records."""
+        return event_log(self.records, self.machine.nodes)
+
+    @property
+    def plot(self) -> ResultPlots:
+        """Figures of this run."""
+        from clustermodel.report.plots import ResultPlots  # noqa: PLC0415  matplotlib takes a second to import
+
+        return ResultPlots(self)
+
+    @property
+    def provenance(self) -> Mapping[str, object]:
+        """What this result was made from: versions, workload, machine, policy, seed."""
+        return {
+            "clustermodel": version("clustermodel"),
+            "simpy": version("simpy"),
+            "numpy": version("numpy"),
+            "python": platform.python_version(),
+            "workload": [source.provenance.source for source in self.scenario.sources],
+            "machine": repr(self.machine),
+            "policy": self.scenario.label,
+            "seed": self.scenario.seed,
+        }
+
+    def explain(self, job: int) -> Explanation:
+        """Return why ``job`` (its id) started when it did; ``print`` the answer, or read its fields.
+
+        Raises:
+            SpecificationError: the decision log was off, or the job did not run.
+        """
+        if self._reasons is None:
+            raise SpecificationError("explain: the decision log is off; run Scenario(..., explain=True)")
+        if job not in self._reasons:
+            raise SpecificationError(f"explain: job {job} is not in this run, or was never started")
+        index = int(np.flatnonzero(self.records.column("id") == job)[0])
+        value = {name: int(self.records.column(name)[index]) for name in ("nodes", "submit", "start", "reserved", "head_since")}
+        return explanation(
+            job,
+            nodes=value["nodes"],
+            submit=value["submit"],
+            start=value["start"],
+            reason=self._reasons[job],
+            reserved=None if value["reserved"] == UNKNOWN else value["reserved"],
+            head_since=None if value["head_since"] == UNKNOWN else value["head_since"],
+        )
+
+    def to_csv(self, path: str | PathLike[str], *, layout: str = "evalys") -> None:
+        """Write the job records as CSV.
+
+        Args:
+            path: the file.
+            layout: ``"evalys"``, Batsim's columns, which evalys reads; or ``"jobs"``, the columns of ``--jobs-csv``.
+
+        Raises:
+            OutputError: the file cannot be written.
+            SpecificationError: unknown layout.
+        """
+        write_jobs(self, Path(path), layout)
+
+    def to_swf(self, path: str | PathLike[str]) -> None:
+        """Write the simulated schedule in the Standard Workload Format (``.gz`` is compressed).
+
+        Raises:
+            OutputError: the file cannot be written.
+        """
+        write_schedule(self, Path(path))

@@ -1,0 +1,1 @@
+"""Analytic formulas, as the papers and textbooks print them.  Nothing here imports the simulator."""

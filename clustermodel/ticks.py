@@ -1,0 +1,26 @@
+"""Conversion between seconds, used at every public edge, and the integer ticks used inside.
+
+One tick is one microsecond.  Integer time keeps slices from drifting and lets the capacity ledger balance exactly;
+nothing outside this module knows the factor.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+TICKS_PER_SECOND: Final = 1_000_000
+
+
+def to_ticks(seconds: float) -> int:
+    """Return ``seconds`` rounded to the nearest tick (a plain ``int``, so that SimPy's clock stays an integer)."""
+    return round(seconds * TICKS_PER_SECOND)
+
+
+def duration_to_ticks(seconds: float) -> int:
+    """Return a positive duration in ticks: rounded like :func:`to_ticks`, but never to zero."""
+    return round(seconds * TICKS_PER_SECOND) or 1
+
+
+def to_seconds(ticks: float) -> float:
+    """Return ``ticks`` in seconds."""
+    return ticks / TICKS_PER_SECOND

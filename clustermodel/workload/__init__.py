@@ -1,0 +1,1 @@
+"""Workloads: where jobs come from (traces, generators) and how they are selected and rescaled."""

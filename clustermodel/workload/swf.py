@@ -1,0 +1,332 @@
+"""The Standard Workload Format of the Parallel Workloads Archive: reading traces, streaming them, writing schedules.
+
+A data line has 18 numbers; ``-1`` means unknown; lines that start with ``;`` are comments, of which ``; Key: value`` are
+kept as metadata.  Every job that is left out and every value that is filled in is counted by reason.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import os
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Final, TextIO
+
+from clustermodel.errors import OutputError, SpecificationError, TraceError
+from clustermodel.job import LONGEST_S, JobRow
+from clustermodel.ticks import duration_to_ticks, to_ticks
+from clustermodel.workload.table import Provenance, Workload, transformed
+from clustermodel.workload.transforms import JobFilter, LoadScale
+
+FIELDS: Final = (
+    "job_number",
+    "submit_time",
+    "wait_time",
+    "run_time",
+    "allocated_processors",
+    "average_cpu_time",
+    "used_memory",
+    "requested_processors",
+    "requested_time",
+    "requested_memory",
+    "status",
+    "user_id",
+    "group_id",
+    "executable",
+    "queue",
+    "partition",
+    "preceding_job",
+    "think_time",
+)
+"""The 18 fields of a data line, in order."""
+
+_WHOLE_FIELDS: Final = (0, 4, 7, 10, 11, 12)
+_TIME_FIELDS: Final = (1, 3, 8)
+_MALFORMED: Final = "malformed line"
+UNKNOWN: Final = -1
+"""What a trace writes for a value that it does not have."""
+
+
+class SwfStream:
+    """A trace read one job at a time, in constant memory; iterate it as often as you like.
+
+    The jobs must stand in order of submission, as in nearly every trace of the archive (:func:`read_swf` sorts them).
+
+    Args:
+        path: a ``.swf`` or ``.swf.gz`` file.
+        processors_from: ``"allocated"`` or ``"requested"``; where that field is missing the other one is used, and counted.
+        use_estimates: when false, every estimate is replaced by the run time.
+        keep: which jobs to keep.
+        scale: factors for interarrival times, run times and sizes, applied after ``keep``.
+        lenient: count and skip a malformed line instead of raising.
+
+    Raises:
+        TraceError: the file cannot be read, is damaged, or a line is malformed.
+        SpecificationError: an option has a value that is not allowed.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        processors_from: str = "allocated",
+        use_estimates: bool = True,
+        keep: JobFilter | None = None,
+        scale: LoadScale | None = None,
+        lenient: bool = False,
+    ) -> None:
+        if processors_from not in ("allocated", "requested"):
+            raise SpecificationError(
+                f"processors_from: {processors_from!r} is not allowed; it must be 'allocated' or 'requested'"
+            )
+        self.path = Path(path)
+        self.name = self.path.name.removesuffix(".gz").removesuffix(".swf")
+        self._processors_from = processors_from
+        self._use_estimates = use_estimates
+        self._keep = keep
+        self._scale = scale
+        self._lenient = lenient
+        self.provenance = Provenance(
+            source=str(path),
+            options={
+                "processors_from": processors_from,
+                "use_estimates": use_estimates,
+                "filter": keep,
+                "scale": scale,
+                "lenient": lenient,
+            },
+            header=_read_header(self.path),
+        )
+        self.malformed: list[str] = []
+        """The first ten messages of lines that ``lenient`` skipped."""
+
+    @property
+    def machine_nodes(self) -> int | None:
+        """``MaxProcs`` of the header, else ``MaxNodes``, else ``None``."""
+        for key in ("MaxProcs", "MaxNodes"):
+            first_word = (self.provenance.header.get(key) or "?").split()[0]
+            if first_word.isdecimal() and int(first_word) > 0:
+                return int(first_word)
+        return None
+
+    def rows(self) -> Iterator[JobRow]:
+        """Yield the jobs in file order.
+
+        Raises:
+            TraceError: also when a job was submitted before its predecessor.
+        """
+        last: JobRow | None = None
+        for row in self._transformed_rows():
+            if last is not None and row < last:
+                raise TraceError(
+                    f"{self.path}: job {row.id} stands after job {last.id} but was submitted before it; "
+                    "a stream must be in order of submission: read the file with read_swf, which sorts"
+                )
+            last = row
+            yield row
+
+    def _transformed_rows(self) -> Iterator[JobRow]:
+        self.provenance.dropped.clear()
+        self.provenance.repaired.clear()
+        self.malformed.clear()
+        return transformed(self._raw_rows(), self._keep, self._scale, self.provenance.dropped)
+
+    def _raw_rows(self) -> Iterator[JobRow]:
+        dropped, repaired = self.provenance.dropped, self.provenance.repaired
+        prefer, other = (4, 7) if self._processors_from == "allocated" else (7, 4)
+        substitute = f"{FIELDS[prefer]} missing, {FIELDS[other]} used"
+        for number, line in _lines(self.path):
+            text = line.strip()
+            if not text or text.startswith(";"):
+                continue
+            try:
+                values = _parse(text)
+            except ValueError as problem:
+                message = f"{self.path}:{number}: {problem}"
+                if not self._lenient:
+                    raise TraceError(message) from None
+                dropped[_MALFORMED] += 1
+                if len(self.malformed) < 10:
+                    self.malformed.append(message)
+                continue
+            run, nodes, estimate = values[3], values[prefer], values[8]
+            if values[1] < 0:
+                dropped["submit time missing"] += 1
+                continue
+            if run <= 0:
+                dropped["run time missing" if run < 0 else "run time zero"] += 1
+                continue
+            if nodes <= 0:
+                nodes = values[other]
+                if nodes <= 0:
+                    dropped["number of processors missing"] += 1
+                    continue
+                repaired[substitute] += 1
+            run_ticks = duration_to_ticks(run)
+            if not self._use_estimates:
+                estimate_ticks = run_ticks
+            elif estimate > 0:
+                estimate_ticks = duration_to_ticks(estimate)
+            else:
+                estimate_ticks = run_ticks
+                repaired["requested_time missing, run_time used"] += 1
+            yield JobRow(
+                to_ticks(values[1]),
+                int(values[0]),
+                int(nodes),
+                run_ticks,
+                estimate_ticks,
+                int(values[11]),
+                int(values[12]),
+                0,
+                int(values[10]),
+            )
+
+
+def read_swf(
+    path: str | os.PathLike[str],
+    *,
+    processors_from: str = "allocated",
+    use_estimates: bool = True,
+    keep: JobFilter | None = None,
+    scale: LoadScale | None = None,
+    lenient: bool = False,
+) -> Workload:
+    """Read a trace into memory; the arguments are those of :class:`SwfStream`.
+
+    Raises:
+        TraceError: the file cannot be read, is damaged, has a malformed line, two jobs of one number, or no usable job.
+        SpecificationError: an option has a value that is not allowed.
+    """
+    stream = SwfStream(
+        path,
+        processors_from=processors_from,
+        use_estimates=use_estimates,
+        keep=keep,
+        scale=scale,
+        lenient=lenient,
+    )
+    # Scaling is applied after sorting: the first *submission* is the fixed point, not the first line.
+    stream._scale = None
+    rows = list(stream._transformed_rows())
+    provenance = stream.provenance
+    if not rows:
+        because = "; ".join(provenance.lines()) or "the file has no job lines"
+        raise TraceError(f"{path}: no usable job: {because}")
+    moved = sum(later < earlier for earlier, later in pairwise(rows))
+    if moved:
+        provenance.repaired["submitted before the job on the line above, sorted"] += moved
+        rows.sort()
+    numbers = Counter(row.id for row in rows)
+    if len(numbers) < len(rows):
+        number, times = numbers.most_common(1)[0]
+        raise TraceError(f"{path}: field job_number: {number} is used by {times} jobs; job numbers must be unique")
+    return Workload(
+        transformed(rows, None, scale, provenance.dropped),
+        name=stream.name,
+        provenance=provenance,
+        machine_nodes=stream.machine_nodes,
+    )
+
+
+def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *, header: Iterable[tuple[str, object]]) -> None:
+    """Write data lines of 18 numbers each (``-1`` for unknown) under the ``; Key: value`` lines of ``header``.
+
+    A name that ends in ``.gz`` is compressed, without a time stamp, so equal schedules give equal bytes.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    path = Path(path)
+    lines = [f"; {key}: {value}\n" for key, value in header]
+    lines += [" ".join(_number(value) for value in row) + "\n" for row in rows]
+    data = "".join(lines).encode()
+    try:
+        path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+    except OSError as problem:
+        raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else f"{value:.6f}".rstrip("0")
+
+
+def _parse(text: str) -> list[float]:
+    """Return the 18 numbers of a data line; raise ``ValueError`` with a message that names the field."""
+    words = text.split()
+    if len(words) != len(FIELDS):
+        raise ValueError(f"{len(words)} fields; a data line has {len(FIELDS)}")
+    try:
+        values = list(map(float, words))
+    except ValueError:
+        values = [math.nan]
+    # One cheap look at the whole line; only a line that fails it is gone through field by field.
+    if (
+        not math.isfinite(sum(values))
+        or min(values) < 0
+        or max(values) > LONGEST_S
+        or any(values[i] % 1 for i in _WHOLE_FIELDS)
+    ):
+        for index, word in enumerate(words):
+            _require_field(index, word)
+    return values
+
+
+def _require_field(index: int, word: str) -> None:
+    """Raise ``ValueError`` unless ``word`` is a number that field ``index`` may have."""
+    field = FIELDS[index]
+    try:
+        value = float(word)
+    except ValueError:
+        raise ValueError(f"field {field}: {word!r} is not a number") from None
+    if not math.isfinite(value):
+        raise ValueError(f"field {field}: {word!r} is not a finite number")
+    if value < 0 and (value != UNKNOWN or index == 0):
+        allowed = ">= 0" if index == 0 else ">= 0, or -1 for unknown"
+        raise ValueError(f"field {field}: {word} is not allowed; it must be {allowed}")
+    if index in _WHOLE_FIELDS and value % 1:
+        raise ValueError(f"field {field}: {word} is not a whole number")
+    if value > LONGEST_S and index in _WHOLE_FIELDS + _TIME_FIELDS:
+        raise ValueError(f"field {field}: {word} is not allowed; it must be <= {LONGEST_S:g}")
+
+
+def _open(path: Path) -> TextIO:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8", errors="replace")
+    return open(path, encoding="utf-8", errors="replace")
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line number from 1, line); every way a file can be unreadable becomes one :class:`TraceError`."""
+    number = 0
+    try:
+        with _open(path) as file:
+            for line in file:
+                number += 1
+                yield number, line
+    except EOFError:
+        raise TraceError(f"{path}: the compressed data ends early, after line {number}; the file is truncated") from None
+    except (gzip.BadGzipFile, zlib.error) as problem:
+        raise TraceError(f"{path}: not readable as gzip after line {number}: {problem}") from None
+    except OSError as problem:
+        raise TraceError(f"{path}: cannot be read: {problem.strerror or problem}") from None
+
+
+def _read_header(path: Path) -> dict[str, str]:
+    """Return the ``; Key: value`` comments that stand before the first data line."""
+    header: dict[str, str] = {}
+    for _, line in _lines(path):
+        text = line.strip()
+        if not text.startswith(";"):
+            if text:
+                break
+            continue
+        key, colon, value = text.lstrip("; \t").partition(":")
+        if colon and key and " " not in key.strip():
+            key, value = key.strip(), value.strip()
+            header[key] = f"{header[key]}\n{value}" if key in header else value
+    return header

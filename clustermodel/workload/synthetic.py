@@ -1,0 +1,88 @@
+"""A year of synthetic jobs, for the main job without a trace, for examples and for benchmarks.
+
+A plausible mid-sized machine, not a fitted one: what it is made of is stated here and nowhere else.  For studies, use a
+real trace.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clustermodel.errors import SpecificationError
+from clustermodel.job import JobRow
+from clustermodel.machine import require_whole
+from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.table import Provenance, Workload
+
+DAY_S = 86_400.0
+LONGEST_RUN_S = 36 * 3600.0
+MEDIAN_RUN_S = 680.0
+"""Median run time before scaling, that of the workload in 002 (section 5.6)."""
+ESTIMATES_PER_RUN = 50.0
+"""Longest estimate as a multiple of the run time."""
+PHI = 0.2
+"""Fraction of jobs whose estimate is exact, in 002's phi model of overestimation (section 2.1)."""
+
+
+def synthetic_workload(*, jobs: int = 30_000, nodes: int = 128, load: float = 0.75, seed: int = 1) -> Workload:
+    """Return a synthetic workload.
+
+    Submissions follow a daily cycle (Poisson, four times as dense at 2 p.m. as at 2 a.m.), spread over a year for 30,000
+    jobs.  A quarter of the jobs are serial, the rest have 2^u nodes with u uniform, half of them rounded to a power of
+    two.  Run times are lognormal, cut at 36 hours, then all scaled so that the offered load is exactly ``load``.
+    Estimates follow the phi model of 002 with phi = 0.2, cut at 50 times the run time.  Users are drawn with
+    probabilities falling as 1/rank.
+
+    Args:
+        jobs: number of jobs.
+        nodes: size of the machine.
+        load: offered load, sum of nodes x run time / (machine nodes x span).
+        seed: of the random streams, one per attribute.
+
+    Raises:
+        SpecificationError: an argument is out of range.
+    """
+    require_whole("jobs", jobs, at_least=2)
+    require_whole("nodes", nodes, at_least=1)
+    require_whole("seed", seed, at_least=0)
+    if not 0 < load < 10:
+        raise SpecificationError(f"load: {load} is not allowed; it must be > 0 and < 10")
+    arrivals, sizes, runs, estimates, users = (
+        np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(5)
+    )
+
+    # Arrivals: a Poisson process in "busy time", mapped through the inverse of the cumulated daily cycle.
+    span_s = 365 * DAY_S * jobs / 30_000
+    grid = np.linspace(0.0, span_s, max(2, int(span_s / 600)))
+    rate = 1 + 0.6 * np.cos(2 * np.pi * (grid / DAY_S - 14 / 24))
+    cumulated = np.concatenate([[0.0], np.cumsum((rate[1:] + rate[:-1]) / 2)])
+    uniform = np.sort(arrivals.random(jobs)) * cumulated[-1]
+    submit = np.round(np.interp(uniform, cumulated, grid))
+
+    exponent = sizes.uniform(0, np.log2(nodes), jobs)
+    exponent = np.where(sizes.random(jobs) < 0.5, np.round(exponent), exponent)
+    size = np.where(sizes.random(jobs) < 0.25, 1, np.clip(np.round(2**exponent), 1, nodes)).astype(np.int64)
+
+    run = np.minimum(runs.lognormal(np.log(MEDIAN_RUN_S), 2.0, jobs), LONGEST_RUN_S)
+    run = np.maximum(1.0, run * (load * nodes * float(np.ptp(submit)) / float(np.dot(size, run))))
+
+    y = estimates.random(jobs)
+    factor = np.where(y < PHI, 1.0, np.minimum((1 - PHI) / (1 - y), ESTIMATES_PER_RUN))
+
+    ranks = np.arange(1, 101)
+    user = users.choice(ranks, size=jobs, p=(1 / ranks) / (1 / ranks).sum())
+
+    def ticks(seconds: np.ndarray) -> list[int]:
+        whole: list[int] = np.round(seconds * TICKS_PER_SECOND).astype(np.int64).tolist()
+        return whole
+
+    rows = zip(ticks(submit), size.tolist(), ticks(run), ticks(run * factor), user.tolist(), strict=True)
+    return Workload(
+        (JobRow(s, number, n, r, e, u, -1, 0, -1) for number, (s, n, r, e, u) in enumerate(rows, 1)),
+        name=f"synthetic-{seed}",
+        provenance=Provenance(
+            source=f"synthetic_workload(jobs={jobs}, nodes={nodes}, load={load}, seed={seed})",
+            options={"jobs": jobs, "nodes": nodes, "load": load, "seed": seed},
+        ),
+        machine_nodes=nodes,
+    )

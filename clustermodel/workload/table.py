@@ -1,0 +1,256 @@
+"""The workload as an in-memory table, with where it came from and what was dropped or repaired on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from clustermodel.errors import SpecificationError
+from clustermodel.job import Job, JobRow
+from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.transforms import JobFilter, LoadScale
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+_CHUNK = 4096
+"""Rows handed to the simulator at a time, so that a million jobs never exist as a million Python objects at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """Where a workload came from.  The counters grow while a stream is read."""
+
+    source: str
+    """File name, or the generator and its seed."""
+    options: Mapping[str, object] = field(default_factory=dict)
+    """Options it was read or made with."""
+    header: Mapping[str, str] = field(default_factory=dict)
+    """SWF header comments, ``key -> value``; repeated keys are joined with newlines."""
+    dropped: Counter[str] = field(default_factory=Counter)
+    """Jobs left out, by reason."""
+    repaired: Counter[str] = field(default_factory=Counter)
+    """Jobs kept with a value filled in or put right, by reason."""
+
+    def lines(self) -> list[str]:
+        """Return one printable line per drop or repair reason."""
+        return [
+            f"{count:,} job{'s' if count != 1 else ''} {verb}: {reason}"
+            for verb, counts in (("dropped", self.dropped), ("repaired", self.repaired))
+            for reason, count in sorted(counts.items())
+        ]
+
+
+@runtime_checkable
+class JobSource(Protocol):
+    """What a job-stream process reads: a :class:`Workload`, or a stream that keeps one job in memory at a time."""
+
+    @property
+    def name(self) -> str:
+        """A label for messages and tables."""
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where the jobs come from."""
+
+    @property
+    def machine_nodes(self) -> int | None:
+        """The size of the machine the workload was recorded on, when known."""
+
+    def rows(self) -> Iterator[JobRow]:
+        """Yield the jobs in order of submission; a new iterator at each call."""
+
+
+class Workload:
+    """An immutable table of jobs in order of submission, then id.
+
+    Args:
+        rows: the jobs, in any order.
+        name: a label for tables and figures.
+        provenance: where the jobs come from.
+        machine_nodes: size of the machine they were recorded on, used as the default machine.
+
+    Raises:
+        SpecificationError: there is no job, or two jobs have the same id.
+    """
+
+    def __init__(
+        self,
+        rows: Iterable[JobRow],
+        *,
+        name: str = "workload",
+        provenance: Provenance | None = None,
+        machine_nodes: int | None = None,
+    ) -> None:
+        table = np.array(list(rows), dtype=np.int64).reshape(-1, len(JobRow._fields))
+        if not len(table):
+            raise SpecificationError(f"Workload {name!r}: it has no jobs; at least one is needed")
+        table = table[np.lexsort((table[:, _ID], table[:, _SUBMIT]))]
+        ids, counts = np.unique(table[:, _ID], return_counts=True)
+        if len(ids) < len(table):
+            raise SpecificationError(
+                f"Workload {name!r}: job id {ids[counts > 1][0]} appears {counts[counts > 1][0]} times; ids must be unique"
+            )
+        table.setflags(write=False)
+        self._table: IntArray = table
+        self.name = name
+        self.provenance = provenance or Provenance(source=name)
+        self.machine_nodes = machine_nodes
+
+    @classmethod
+    def from_jobs(cls, jobs: Iterable[Job], *, name: str = "workload", machine_nodes: int | None = None) -> Workload:
+        """Return a workload of ``jobs``, which may come in any order."""
+        return cls((job.row() for job in jobs), name=name, machine_nodes=machine_nodes)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __repr__(self) -> str:
+        return f"<Workload {self.name!r}: {len(self):,} jobs over {self.span_s / 86400:,.1f} days>"
+
+    def rows(self) -> Iterator[JobRow]:
+        """Yield the jobs as plain integers, in order of submission, then id."""
+        for start in range(0, len(self._table), _CHUNK):
+            yield from map(JobRow._make, self._table[start : start + _CHUNK].tolist())
+
+    def jobs(self) -> Iterator[Job]:
+        """Yield the jobs as specifications in seconds."""
+        return map(Job.from_row, self.rows())
+
+    def column(self, name: str) -> IntArray:
+        """Return one column (shape ``(jobs,)``, read-only), named as in :class:`~clustermodel.job.JobRow`; times in ticks."""
+        column: IntArray = self._table[:, JobRow._fields.index(name)]
+        return column
+
+    def seconds(self, name: str) -> FloatArray:
+        """Return a time column in seconds, shape ``(jobs,)``."""
+        seconds: FloatArray = self.column(name) / TICKS_PER_SECOND
+        return seconds
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The table as pandas: ``job, submit_s, nodes, run_s, estimate_s, user, group, priority, status``."""
+        return pd.DataFrame(
+            {
+                "job": self.column("id"),
+                "submit_s": self.seconds("submit"),
+                "nodes": self.column("nodes"),
+                "run_s": self.seconds("run"),
+                "estimate_s": self.seconds("estimate"),
+                "user": self.column("user"),
+                "group": self.column("group"),
+                "priority": self.column("priority"),
+                "status": self.column("status"),
+            }
+        )
+
+    @property
+    def span_s(self) -> float:
+        """Seconds from the first to the last submission."""
+        submit = self.column("submit")
+        return float(submit[-1] - submit[0]) / TICKS_PER_SECOND
+
+    def offered_load(self, nodes: int, *, kill_at_estimate: bool = True) -> float:
+        """Return the work offered per unit of capacity while jobs arrive (004, table 3): sum of n x t over nodes x span.
+
+        ``nan`` when all jobs are submitted at one instant.
+        """
+        run = self.seconds("run")
+        if kill_at_estimate:
+            run = np.minimum(run, self.seconds("estimate"))
+        work = float(np.dot(np.maximum(self.column("nodes"), 0), run))
+        return work / (nodes * self.span_s) if self.span_s else float("nan")
+
+    def select(self, keep: JobFilter) -> Workload:
+        """Return the jobs that ``keep`` lets through, with the others counted in the provenance."""
+        provenance = self._derived_provenance({"filter": keep})
+        return Workload(
+            _filtered(self.rows(), keep, provenance.dropped),
+            name=self.name,
+            provenance=provenance,
+            machine_nodes=self.machine_nodes,
+        )
+
+    def scaled(self, scale: LoadScale) -> Workload:
+        """Return the same jobs with interarrival times, run times or sizes multiplied."""
+        return Workload(
+            _scaled(self.rows(), scale),
+            name=self.name,
+            provenance=self._derived_provenance({"scale": scale}),
+            machine_nodes=self.machine_nodes,
+        )
+
+    def with_perfect_estimates(self) -> Workload:
+        """Return the same jobs with every estimate equal to the run time."""
+        return Workload(
+            (row._replace(estimate=row.run) for row in self.rows()),
+            name=self.name,
+            provenance=self._derived_provenance({"estimates": "run time"}),
+            machine_nodes=self.machine_nodes,
+        )
+
+    def split(self, by: str = "user") -> list[Workload]:
+        """Return one workload per value of the column ``by``, to be run as separate streams that merge.
+
+        Raises:
+            SpecificationError: ``by`` is not a column.
+        """
+        if by not in JobRow._fields:
+            raise SpecificationError(f"Workload.split by: {by!r} is not allowed; it must be one of {', '.join(JobRow._fields)}")
+        column = self.column(by)
+        return [
+            Workload(
+                map(JobRow._make, self._table[column == value].tolist()),
+                name=f"{self.name} {by} {value}",
+                provenance=self.provenance,
+                machine_nodes=self.machine_nodes,
+            )
+            for value in np.unique(column)
+        ]
+
+    def _derived_provenance(self, options: Mapping[str, object]) -> Provenance:
+        old = self.provenance
+        return Provenance(
+            source=old.source,
+            options={**old.options, **options},
+            header=old.header,
+            dropped=Counter(old.dropped),
+            repaired=Counter(old.repaired),
+        )
+
+
+_SUBMIT = JobRow._fields.index("submit")
+_ID = JobRow._fields.index("id")
+
+
+def _filtered(rows: Iterable[JobRow], keep: JobFilter, dropped: Counter[str]) -> Iterator[JobRow]:
+    for row in rows:
+        reason = keep.rejects(row)
+        if reason is None:
+            yield row
+        else:
+            dropped[reason] += 1
+
+
+def _scaled(rows: Iterable[JobRow], scale: LoadScale) -> Iterator[JobRow]:
+    first: int | None = None
+    for row in rows:
+        first = row.submit if first is None else first
+        yield scale.apply(row, first)
+
+
+def transformed(
+    rows: Iterable[JobRow], keep: JobFilter | None, scale: LoadScale | None, dropped: Counter[str]
+) -> Iterator[JobRow]:
+    """Yield ``rows`` filtered, then rescaled, one at a time; the left-out ones are counted in ``dropped`` by reason."""
+    if keep is not None:
+        rows = _filtered(rows, keep, dropped)
+    if scale is not None:
+        rows = _scaled(rows, scale)
+    return iter(rows)

@@ -1,0 +1,78 @@
+"""Selecting and rescaling jobs, one row at a time, so that tables and constant-memory streams share one piece of code."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from math import isfinite
+
+from clustermodel.errors import SpecificationError
+from clustermodel.job import JobRow
+from clustermodel.ticks import to_ticks
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobFilter:
+    """Which jobs of a workload to keep; everything by default.
+
+    Raises:
+        SpecificationError: an interval is not a pair (low, high) with low <= high.
+    """
+
+    window_s: tuple[float, float] | None = None
+    """Keep jobs submitted in [low, high) seconds."""
+    nodes: tuple[int, int] | None = None
+    """Keep jobs of low to high nodes, both included."""
+    statuses: Collection[int] | None = None
+    """Keep jobs with one of these SWF statuses."""
+    users: Collection[int] | None = None
+    """Keep jobs of these users."""
+
+    def __post_init__(self) -> None:
+        for field in ("window_s", "nodes"):
+            interval = getattr(self, field)
+            if interval is not None and (len(interval) != 2 or not interval[0] <= interval[1]):
+                raise SpecificationError(f"JobFilter.{field}: {interval!r} is not allowed; it must be (low, high), low <= high")
+
+    def rejects(self, row: JobRow) -> str | None:
+        """Return the reason to leave ``row`` out, or ``None`` to keep it."""
+        if self.window_s is not None and not to_ticks(self.window_s[0]) <= row.submit < to_ticks(self.window_s[1]):
+            return "outside the time window"
+        if self.nodes is not None and not self.nodes[0] <= row.nodes <= self.nodes[1]:
+            return "outside the size range"
+        if self.statuses is not None and row.status not in self.statuses:
+            return "status not selected"
+        if self.users is not None and row.user not in self.users:
+            return "user not selected"
+        return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoadScale:
+    """Factors that change a workload's load.
+
+    Raises:
+        SpecificationError: a factor is not a finite number above zero.
+    """
+
+    interarrival: float = 1.0
+    """Multiplies the time between submissions, so 0.5 doubles the load."""
+    run_time: float = 1.0
+    """Multiplies run times and estimates (002, section 2.2)."""
+    size: float = 1.0
+    """Multiplies the number of nodes, rounded to the nearest whole number of at least one."""
+
+    def __post_init__(self) -> None:
+        for field in ("interarrival", "run_time", "size"):
+            factor = getattr(self, field)
+            if not isfinite(factor) or factor <= 0:
+                raise SpecificationError(f"LoadScale.{field}: {factor} is not allowed; it must be a finite number > 0")
+
+    def apply(self, row: JobRow, first_submit: int) -> JobRow:
+        """Return ``row`` rescaled; ``first_submit`` (ticks) is the submission that stays where it is."""
+        return row._replace(
+            submit=first_submit + round((row.submit - first_submit) * self.interarrival),
+            run=max(1, round(row.run * self.run_time)),
+            estimate=max(1, round(row.estimate * self.run_time)),
+            nodes=max(1, round(row.nodes * self.size)) if row.nodes > 0 else row.nodes,
+        )
