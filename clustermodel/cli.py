@@ -175,7 +175,7 @@ def run(
       clustermodel run --trace CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --jobs-csv out --json
       clustermodel run scenarios/quickstart.py
     """
-    notes = Console(stderr=True, highlight=False)
+    notes = Console(stderr=True, highlight=False, soft_wrap=True)
     if scenario is not None:
         if trace is not None or policies or nodes is not None:
             raise SpecificationError(f"{scenario}: a scenario script brings its own --trace, --nodes and --policy")

@@ -48,7 +48,7 @@ class Ledger:
         nodes: size of the machine.
     """
 
-    __slots__ = ("_amounts", "_idle", "_since", "_waiting", "end", "nodes", "start")
+    __slots__ = ("_amounts", "_idle", "_idle_ticks", "_since", "_waiting", "end", "nodes", "start")
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
@@ -57,6 +57,7 @@ class Ledger:
         self.end = 0
         """Last end, ticks."""
         self._amounts = {account: [0, 0] for account in Account}
+        self._idle_ticks = self._amounts[Account.IDLE]  # touched at every instant
         self._since = -1
         self._idle = nodes
         self._waiting = False
@@ -64,7 +65,7 @@ class Ledger:
     def settle(self, now: int, idle: int, waiting: bool) -> None:
         """Charge the time since the last instant to *idle*, then note the state that holds from ``now`` on."""
         if self._since >= 0:
-            self._amounts[Account.IDLE][self._waiting] += self._idle * (now - self._since)
+            self._idle_ticks[self._waiting] += self._idle * (now - self._since)
         else:
             self.start = now
         self._since = now

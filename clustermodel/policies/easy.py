@@ -6,8 +6,8 @@ nodes; the nodes left over then are the *extra nodes*.  A later job is backfille
 1. will end by the shadow time, or
 2. needs no more than the extra nodes.
 
-Both say that it fits the availability profile of the running jobs and the reservation, so that one test serves any
-number of protected jobs (``reserve_depth``).
+Both say that it fits the plan of the running jobs and the reservation, so that one test serves any number of protected
+jobs (``reserve_depth``).  A reservation is only ever improved, so with several the second is as safe as the first.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.machine import require_whole
-from clustermodel.policies.base import Batch, Decision, QueuedJob, Reason, Reserve, Setup, Start, View
-from clustermodel.schedule.running import RunningProfile
+from clustermodel.policies.base import Batch, Decision, QueuedJob, Reason, Reserve, Setup, Start, View, WakeAt
+from clustermodel.schedule.plan import Plan
 
 BackfillOrder = Callable[[QueuedJob, int], object]
 """Sorting key of the backfill candidates, given the job and the present in ticks; the smallest comes first."""
@@ -57,53 +57,74 @@ class Easy:
 
     def begin(self, setup: Setup) -> None:
         """Get ready for a run."""
-        self._profile = RunningProfile(setup.nodes, may_overrun=not setup.kill_at_estimate)
-        self._protected: dict[int, tuple[QueuedJob, int]] = {}  # job id -> job, reserved start; in queue order
+        self._plan = Plan(setup.nodes, may_overrun=not setup.kill_at_estimate)
+        self._protected: list[QueuedJob] = []  # the first jobs of the queue; they hold reservations
+        self._alarm: int | None = None
+        # The first job's reservation begins when a running job is expected to end.  If that job is killed then, it does.
+        self._needs_alarm = self._depth > 1 or not setup.kill_at_estimate
         self._explain = setup.explain
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Start what fits, protect the first blocked jobs, backfill the rest."""
-        profile, now = self._profile, view.now
-        profile.advance(now)
+        plan, now = self._plan, view.now
+        plan.advance(now)
         for gang in batch.ended:
-            profile.end(gang.job.id, gang.job.nodes, now, gang.expected_end)
-        late = profile.overrunning(now)
-        if not (batch.ended or late) and self._protected and not self._jumps_the_queue(batch.submitted):
+            plan.end(gang.job.id, gang.job.nodes, now, gang.expected_end)
+        late = plan.overrunning(now)
+        candidates: Iterable[QueuedJob] = view.waiting.values()
+        if late or self._jumps_the_queue(batch.submitted):
+            self._unprotect()
+            plan.extend(late, now)
+        elif batch.ended or batch.alarm:
+            plan.compress(self._protected, now)
+        elif self._protected:
             # Nothing was freed, so every job that waited before fits even less now: only the new ones need a look.
-            return self._schedule(batch.submitted, view)
-        self._unprotect()
-        profile.extend(late, now)
-        return self._schedule(view.waiting.values(), view)
+            candidates = batch.submitted
+        decisions = self._schedule(candidates, view)
+        if self._needs_alarm:
+            alarm = plan.next_start()
+            if alarm is not None and alarm != self._alarm:
+                self._alarm = alarm
+                decisions.append(WakeAt(alarm))
+        return decisions
 
     def _jumps_the_queue(self, newcomers: Sequence[QueuedJob]) -> bool:
-        last_protected = next(reversed(self._protected.values()))[0].queue_order
-        return any(job.queue_order < last_protected for job in newcomers)
+        if not (self._protected and newcomers):
+            return False
+        return newcomers[0].queue_order < self._protected[-1].queue_order
 
     def _unprotect(self) -> None:
-        for job, start in self._protected.values():
-            self._profile.release(start, start + job.estimate, job.nodes)
+        for job in self._protected:
+            self._plan.drop(job)
         self._protected.clear()
 
     def _schedule(self, candidates: Iterable[QueuedJob], view: View) -> list[Decision]:
-        """Walk ``candidates`` in queue order until enough are protected, then backfill the rest in backfill order."""
-        now, idle = view.now, view.idle
-        profile, protected = self._profile, self._protected
+        """Start protected jobs that are due, protect the next ones in queue order, backfill the rest."""
+        now, idle, plan, protected = view.now, view.idle, self._plan, self._protected
         decisions: list[Decision] = []
+        due = plan.due(now)
+        for job_id in due:
+            job = view.waiting[job_id]
+            protected.remove(job)
+            decisions.append(Start(job, reason=self._reason(job, now) if self._explain else None))
+            plan.take_up(job, now)
+            idle -= job.nodes
+
         rest = iter(candidates)
-        while len(protected) < self._depth and (job := next(rest, None)) is not None:
-            if job.nodes <= idle and profile.fits(job.nodes, job.estimate):
+        while len(protected) < self._depth and (job := next(rest, None)) is not None:  # type: ignore[assignment]
+            if job.id in plan.reserved or job.id in due:
+                continue
+            if job.nodes <= idle and plan.fits(job.nodes, job.estimate):
                 idle -= job.nodes
                 decisions.append(self._start(job, now))
             else:
-                start = profile.earliest(job.nodes, job.estimate)
-                profile.reserve(start, start + job.estimate, job.nodes)
-                protected[job.id] = (job, start)
-                decisions.append(Reserve(job, start))
+                decisions.append(Reserve(job, plan.place(job)))
+                protected.append(job)
         backfill: Iterable[QueuedJob] = rest
         if (order := self._order) is not None:
             backfill = sorted(rest, key=lambda job: order(job, now))  # type: ignore[arg-type,return-value]
         for job in backfill:
-            if job.nodes <= idle and profile.fits(job.nodes, job.estimate):
+            if job.nodes <= idle and job.id not in plan.reserved and job.id not in due and plan.fits(job.nodes, job.estimate):
                 idle -= job.nodes
                 decisions.append(self._start(job, now))
                 if not idle:
@@ -112,14 +133,15 @@ class Easy:
 
     def _start(self, job: QueuedJob, now: int) -> Start:
         reason = self._reason(job, now) if self._explain else None
-        self._profile.start(job.id, job.nodes, now, now + job.estimate)
+        self._plan.start(job.id, job.nodes, now, now + job.estimate)
         return Start(job, reason=reason)
 
     def _reason(self, job: QueuedJob, now: int) -> Reason:
-        if not self._protected:
-            return Reason("head of the queue, and it fits")
-        holder, shadow = next(iter(self._protected.values()))
-        extra = self._profile.free_at(shadow)
+        holder = self._protected[0] if self._protected else job
+        if holder is job or job.queue_order < holder.queue_order:
+            return Reason("head of the queue, and it fits", reserved=self._plan.reserved.get(job.id))
+        shadow = self._plan.reserved[holder.id]
+        extra = self._plan.free_at(shadow)
         if now + job.estimate <= shadow:
             rule = "backfilled: it will end by the shadow time"
         elif len(self._protected) == 1:

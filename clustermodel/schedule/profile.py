@@ -117,6 +117,8 @@ class Profile:
     def _cut(self, start: int, end: int) -> tuple[int, int]:
         """Make ``start`` and ``end`` step boundaries and return their positions."""
         times, free = self._times, self._free
+        if start < times[0]:
+            raise ValueError(f"profile: {start} is in the past; it begins at {times[0]}")
         first = bisect_left(times, start)
         if first == len(times) or times[first] != start:
             times.insert(first, start)

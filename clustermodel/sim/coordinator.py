@@ -68,6 +68,7 @@ class Coordinator:
         self._batch_submitted: list[QueuedJob] = []
         self._batch_alarm = False
         self._started: list[QueuedJob] = []
+        self._head: QueuedJob | None = None  # the job that was last left at the head of the queue
         self._settled = InstantSettled(env)
         self._alarm_at: int | None = None
         self._alarms_armed: list[int] = []  # times of timeouts that will come, earliest last
@@ -158,15 +159,20 @@ class Coordinator:
 
         if waiting:
             head = next(iter(waiting.values()))
-            self.records.blocked(self._index[head.id], now)
-            order = head.queue_order
-            for job in self._started:
-                if job.queue_order > order:
-                    self.records.backfilled(self._index[job.id])
+            if head is not self._head:
+                self._head = head
+                self.records.blocked(self._index[head.id], now)
+            if self._started:
+                self._note_backfilled(head.queue_order)
             if not (self._running or self._open_streams or self._alarm_at):
                 self._strand()
         self._started.clear()
         self.ledger.settle(now, self._pool.idle, bool(waiting))
+
+    def _note_backfilled(self, head: tuple[int, int, int]) -> None:
+        for job in self._started:
+            if job.queue_order > head:
+                self.records.backfilled(self._index[job.id])
 
     def _enqueue(self, submitted: list[QueuedJob]) -> None:
         """Append to the queue, which stays in queue order: later submissions come last unless their priority is higher."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from simpy import Environment, Event
-from simpy.events import NORMAL, EventPriority
+from simpy.events import NORMAL, PENDING, EventPriority
 
 SETTLED: Final = EventPriority(NORMAL + 1)
 """Priority of the event that ends an instant."""
@@ -31,7 +31,7 @@ class InstantSettled(Event):
 
     def arm(self) -> None:
         """Succeed when everything else that happens at the present instant has been handled; once is enough."""
-        if not self.triggered:
+        if self._value is PENDING:
             self._ok = True
             self._value = None
             self.env.schedule(self, priority=SETTLED)

@@ -22,6 +22,12 @@ class GangRequest(base.Get["NodePool"]):
         self.nodes = nodes
         super().__init__(pool)
 
+    def granted(self, columns: NodeSet) -> None:
+        """Succeed as an event that is over: the gang's process, which has not asked yet, goes on without a pause."""
+        self._ok = True
+        self._value = columns
+        self.callbacks = None  # type: ignore[assignment]  # SimPy's mark of a processed event
+
 
 class NodePool(base.BaseResource[base.Put["NodePool"], GangRequest]):
     """The nodes of a machine; each is idle or held by one gang.
@@ -65,15 +71,15 @@ class NodePool(base.BaseResource[base.Put["NodePool"], GangRequest]):
         elif not idle.take(columns):
             raise DecisionError(f"job {request.job_id} cannot start on columns {text(columns)}: not all of them are idle")
         self.get_queue.remove(request)
-        request.succeed(columns)
+        request.granted(columns)
         return columns
 
     def release(self, columns: NodeSet) -> None:
         """Take a gang's nodes back."""
         self._idle.give_back(columns)
 
-    def _do_get(self, event: GangRequest) -> bool:
-        return False  # the coordinator grants
+    def _trigger_get(self, put_event: base.Put[NodePool] | None) -> None:
+        """Grant nothing: the coordinator does."""
 
-    def _do_put(self, event: base.Put[NodePool]) -> bool:
-        raise NotImplementedError("nodes are released, not put")
+    def _trigger_put(self, get_event: GangRequest | None) -> None:
+        """Nodes are released, not put."""
