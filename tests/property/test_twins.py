@@ -84,7 +84,7 @@ def test_conservative_with_priorities(case: Case) -> None:
 
 
 @settings(max_examples=CASES)
-@given(case=machines_and_rows(priorities=True, underestimates=True))
+@given(case=machines_and_rows(underestimates=True))
 def test_easy_that_protects_every_job_is_conservative_backfilling(case: Case) -> None:
     nodes, rows = case
     assert starts(records(nodes, rows, f"easy:reserve_depth={len(rows)}")) == starts(records(nodes, rows, "conservative"))
