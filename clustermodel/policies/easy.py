@@ -68,16 +68,17 @@ class Easy:
         """Start what fits, protect the first blocked jobs, backfill the rest."""
         plan, now = self._plan, view.now
         plan.advance(now)
+        room_made = False
         for gang in batch.ended:
-            plan.end(gang.job.id, gang.job.nodes, now, gang.expected_end)
+            room_made |= plan.end(gang.job.id, gang.job.nodes, now, gang.expected_end)
         late = plan.overrunning(now)
         candidates: Iterable[QueuedJob] = view.waiting.values()
         if late or self._jumps_the_queue(batch.submitted):
             self._unprotect()
             plan.extend(late, now)
-        elif batch.ended or batch.alarm:
+        elif room_made:
             plan.compress(self._protected, now)
-        elif self._protected:
+        elif self._protected and not (batch.ended or batch.alarm):
             # Nothing was freed, so every job that waited before fits even less now: only the new ones need a look.
             candidates = batch.submitted
         decisions = self._schedule(candidates, view)
