@@ -297,7 +297,7 @@ def _show(results: Sequence[Result], *, as_json: bool) -> None:
 
 def _output() -> Console:
     """Return standard output; wide enough for a whole table where there is no terminal to fit."""
-    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=160)
+    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=200)
 
 
 @cli.group()

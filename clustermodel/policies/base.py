@@ -18,7 +18,7 @@ from clustermodel.schedule.nodeset import NodeSet
 class QueuedJob:
     """A job as the scheduler knows it; read-only by convention, equal only to itself."""
 
-    __slots__ = ("estimate", "group", "id", "nodes", "priority", "submit", "user")
+    __slots__ = ("estimate", "group", "id", "nodes", "priority", "queue_order", "submit", "user")
 
     def __init__(self, id: int, nodes: int, submit: int, estimate: int, user: int, group: int, priority: int) -> None:
         self.id = id
@@ -31,11 +31,8 @@ class QueuedJob:
         self.user = user
         self.group = group
         self.priority = priority
-
-    @property
-    def queue_order(self) -> tuple[int, int, int]:
+        self.queue_order = (-priority, submit, id)
         """Sorting key of the queue: priority (higher first), then submit time, then id (DESIGN section 4)."""
-        return (-self.priority, self.submit, self.id)
 
     def __repr__(self) -> str:
         return f"<job {self.id}: {self.nodes} nodes>"

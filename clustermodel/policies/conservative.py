@@ -43,7 +43,7 @@ class Conservative:
         for job_id in plan.due(now):
             job = view.waiting[job_id]
             plan.take_up(job, now)
-            decisions.append(Start(job, reason=self._reason(job, view) if self._explain else None))
+            decisions.append(Start(job, None, self._reason(job, view) if self._explain else None))
         alarm = plan.next_start()
         if alarm is not None and alarm != self._alarm:
             self._alarm = alarm

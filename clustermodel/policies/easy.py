@@ -103,11 +103,11 @@ class Easy:
         """Start protected jobs that are due, protect the next ones in queue order, backfill the rest."""
         now, idle, plan, protected = view.now, view.idle, self._plan, self._protected
         decisions: list[Decision] = []
-        due = plan.due(now)
+        due = plan.due(now) if protected else []
         for job_id in due:
             job = view.waiting[job_id]
             protected.remove(job)
-            decisions.append(Start(job, reason=self._reason(job, now) if self._explain else None))
+            decisions.append(Start(job, None, self._reason(job, now) if self._explain else None))
             plan.take_up(job, now)
             idle -= job.nodes
 
@@ -135,7 +135,7 @@ class Easy:
     def _start(self, job: QueuedJob, now: int) -> Start:
         reason = self._reason(job, now) if self._explain else None
         self._plan.start(job.id, job.nodes, now, now + job.estimate)
-        return Start(job, reason=reason)
+        return Start(job, None, reason)
 
     def _reason(self, job: QueuedJob, now: int) -> Reason:
         holder = self._protected[0] if self._protected else job

@@ -15,7 +15,7 @@ from clustermodel.workload.table import Workload
 def comparison_table(summaries: Sequence[Summary], title: str) -> Table:
     """Return one row per run."""
     table = Table(title=escape(title), title_justify="left")
-    table.add_column("policy")
+    table.add_column("policy", no_wrap=True)
     for heading in (
         "jobs", "mean wait\n(s)", "median wait\n(s)", "bounded\nslowdown", "weighted\nslowdown", "utilization\nρ",
         "capacity\nloss κ", "backfilled", "blocked", "delayed\nby later", "killed", "rejected",

@@ -91,20 +91,19 @@ class IdleNodes:
             ValueError: one of them is idle already.
         """
         bounds = self._bounds
-        for index in range(0, len(nodes), 2):
-            low, high = nodes[index], nodes[index + 1]
+        for low, high in zip(nodes[::2], nodes[1::2], strict=True) if len(nodes) > 2 else (nodes,):
             at = bisect_left(bounds, low)
             joins_left = at % 2 == 1  # then bounds[at] is where the idle range on the left ends
             right = at + 1 if joins_left else at
-            joins_right = right < len(bounds) and bounds[right] == high
             if (joins_left and bounds[at] != low) or (right < len(bounds) and bounds[right] < high):
                 raise ValueError(f"nodes {low}-{high - 1} overlap nodes that are idle already")
             self.count += high - low
-            if joins_left and joins_right:
-                del bounds[at : at + 2]
+            if right < len(bounds) and bounds[right] == high:
+                if joins_left:
+                    del bounds[at : at + 2]
+                else:
+                    bounds[at] = low
             elif joins_left:
                 bounds[at] = high
-            elif joins_right:
-                bounds[at] = low
             else:
                 bounds[at:at] = (low, high)

@@ -95,43 +95,36 @@ class Profile:
 
         Raises:
             DecisionError: there are not as many free.
+            ValueError: ``start`` lies in the past.
         """
-        first, beyond = self._cut(start, end)
-        free = self._free
-        for k in range(first, beyond):
-            free[k] -= nodes
-            if free[k] < 0:
-                raise DecisionError(
-                    f"profile: {nodes} nodes reserved at {self._times[k]} where only {free[k] + nodes} are free"
-                )
-        self._join(first, beyond)
+        self._add(start, end, -nodes)
 
     def release(self, start: int, end: int, nodes: int) -> None:
-        """Add ``nodes`` during [``start``, ``end``): the end of a reservation, or of a job before its expected end."""
-        first, beyond = self._cut(start, end)
-        free = self._free
-        for k in range(first, beyond):
-            free[k] += nodes
-        self._join(first, beyond)
+        """Add ``nodes`` during [``start``, ``end``): the end of a reservation, or of a job before its expected end.
 
-    def _cut(self, start: int, end: int) -> tuple[int, int]:
-        """Make ``start`` and ``end`` step boundaries and return their positions."""
+        Raises:
+            ValueError: ``start`` lies in the past.
+        """
+        self._add(start, end, nodes)
+
+    def _add(self, start: int, end: int, nodes: int) -> None:
         times, free = self._times, self._free
-        if start < times[0]:
-            raise ValueError(f"profile: {start} is in the past; it begins at {times[0]}")
+        # Make start and end step boundaries...
         first = bisect_left(times, start)
         if first == len(times) or times[first] != start:
+            if not first:
+                raise ValueError(f"profile: {start} lies in the past; it begins at {times[0]}")
             times.insert(first, start)
             free.insert(first, free[first - 1])
         beyond = bisect_left(times, end, first)
         if beyond == len(times) or times[beyond] != end:
             times.insert(beyond, end)
             free.insert(beyond, free[beyond - 1])
-        return first, beyond
-
-    def _join(self, first: int, beyond: int) -> None:
-        """Remove the boundaries at ``beyond`` and ``first`` where the step there is no step any more."""
-        times, free = self._times, self._free
+        for k in range(first, beyond):
+            free[k] += nodes
+            if free[k] < 0:
+                raise DecisionError(f"profile: {-nodes} nodes reserved at {times[k]} where only {free[k] - nodes} are free")
+        # ... and remove them where there is no step any more.
         if free[beyond] == free[beyond - 1]:
             del times[beyond], free[beyond]
         if first and free[first] == free[first - 1]:

@@ -43,9 +43,7 @@ def interval_99(means: list[float]) -> tuple[float, float]:
 def test_exponential_jobs_wait_as_erlang_c_says(servers: int, load: float) -> None:
     service, rate = 100.0, load * servers / 100.0
     streams = np.random.SeedSequence(20261121).spawn(REPLICATIONS)
-    means = [
-        mean_wait(rate, rng.exponential(service, JOBS), servers, rng) for rng in map(np.random.default_rng, streams)
-    ]
+    means = [mean_wait(rate, rng.exponential(service, JOBS), servers, rng) for rng in map(np.random.default_rng, streams)]
     low, high = interval_99(means)
     expected = mmc_mean_wait(servers, rate, service)
     assert low <= expected <= high

@@ -1,0 +1,95 @@
+"""Speed as ratios to the bare-SimPy floor, growth in time and memory, independence of the machine's width."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from clustermodel import LoadScale, Machine, Scenario, Workload, read_swf, synthetic_workload
+from tests.bench.floor import bare_simpy
+from tests.shared_data import trace_path
+
+pytestmark = pytest.mark.bench
+
+ROUNDS = 5
+
+
+def best_of(*programs: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
+    """Return each program's best time in seconds; they take turns, so that a busy moment hits all of them."""
+    best = [float("inf")] * len(programs)
+    for _ in range(rounds):
+        for index, program in enumerate(programs):
+            began = perf_counter()
+            program()
+            best[index] = min(best[index], perf_counter() - began)
+    return best
+
+
+def ratio_to_floor(benchmark: BenchmarkFixture, workload: Workload, nodes: int, policy: str) -> float:
+    jobs = [(row.submit, min(row.run, row.estimate)) for row in workload.rows()]
+    scenario = Scenario(machine=Machine(nodes=nodes), workload=workload, policy=policy)
+    floor, ours = best_of(lambda: bare_simpy(jobs), scenario.run)
+    benchmark.extra_info["ratio_to_floor"] = ours / floor
+    benchmark.pedantic(scenario.run, rounds=1)
+    print(f"\n{policy} on {workload.name}: {ours / floor:.2f}x the bare-SimPy floor of {floor / len(jobs) * 1e6:.2f} us/job")
+    return ours / floor
+
+
+@pytest.mark.parametrize(("policy", "at_most"), [("easy", 8.0), ("conservative", 20.0)])
+def test_a_year_of_kth_costs_a_small_multiple_of_the_floor(benchmark: BenchmarkFixture, policy: str, at_most: float) -> None:
+    workload = read_swf(trace_path("KTH-SP2-1996-2.2"))
+    assert ratio_to_floor(benchmark, workload, 100, policy) <= at_most
+
+
+@pytest.mark.parametrize(("policy", "at_most"), [("easy", 8.0), ("conservative", 20.0)])
+def test_a_synthetic_year_costs_a_small_multiple_of_the_floor(benchmark: BenchmarkFixture, policy: str, at_most: float) -> None:
+    assert ratio_to_floor(benchmark, synthetic_workload(), 128, policy) <= at_most
+
+
+@pytest.mark.parametrize("policy", ["easy", "conservative"])
+def test_a_machine_a_thousand_times_wider_is_not_slower(policy: str) -> None:
+    # The same jobs, each a thousand times as wide, have the same schedule; 1.25 leaves room for the noise of two runs.
+    workload = synthetic_workload(jobs=10_000)
+    wide = workload.scaled(LoadScale(size=1000))
+    narrow_run = Scenario(machine=Machine(nodes=128), workload=workload, policy=policy).run
+    wide_run = Scenario(machine=Machine(nodes=128_000), workload=wide, policy=policy).run
+    narrow_s, wide_s = best_of(narrow_run, wide_run)
+    print(f"\n{policy}: 1,000 times the width takes {wide_s / narrow_s:.3f} times as long")
+    assert wide_s <= 1.25 * narrow_s
+
+
+def test_the_decision_log_is_cheap_when_off_and_bearable_when_on() -> None:
+    workload = synthetic_workload(jobs=10_000)
+    off = Scenario(workload=workload, policy="easy")
+    on = Scenario(workload=workload, policy="easy", explain=True)
+    off_s, on_s = best_of(off.run, on.run)
+    print(f"\ndecision log on: {on_s / off_s:.3f} times as long as off")
+    assert on_s <= 1.5 * off_s
+
+
+def test_a_million_jobs_cost_as_much_each_as_a_hundred_thousand_and_at_most_a_kilobyte() -> None:
+    def measure(jobs: int) -> dict[str, float]:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.bench.scale", str(jobs)],
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found: dict[str, float] = json.loads(done.stdout)
+        return found
+
+    small = min((measure(100_000) for _ in range(2)), key=lambda found: found["us_per_job"])
+    large = measure(1_000_000)
+    growth = (large["peak_kb"] - small["peak_kb"]) * 1024 / (large["jobs"] - small["jobs"])
+    slower = large["us_per_job"] / small["us_per_job"]
+    print(f"\na million jobs: {slower:.3f} times the time per job, {growth:.0f} bytes of peak memory per job")
+    assert growth <= 1024
+    assert slower <= 1.3

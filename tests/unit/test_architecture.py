@@ -1,0 +1,81 @@
+"""The import direction of docs/design: specification -> decision -> mechanism -> measurement -> study."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import clustermodel
+
+ROOT = Path(clustermodel.__file__).parent
+
+FOUNDATION = {"errors", "ticks"}
+SPECIFICATION = FOUNDATION | {"machine", "job", "workload"}
+DECISION = SPECIFICATION | {"schedule", "policies"}
+MEASUREMENT = DECISION | {"measure"}
+MECHANISM = MEASUREMENT | {"sim"}
+EVERYTHING = MECHANISM | {"theory", "study", "report"}
+
+MAY_IMPORT = {
+    "errors": set(),
+    "ticks": set(),
+    "machine": FOUNDATION,
+    "job": SPECIFICATION,
+    "workload": SPECIFICATION,
+    "schedule": FOUNDATION | {"schedule"},
+    "policies": FOUNDATION | {"machine", "schedule", "policies"},
+    "measure": FOUNDATION | {"job", "schedule", "policies", "measure"},
+    "sim": MECHANISM,
+    "theory": FOUNDATION | {"theory"},
+    "report": EVERYTHING,
+    "study": EVERYTHING,
+    "cli": EVERYTHING,
+    "__init__": EVERYTHING,
+    "__main__": EVERYTHING | {"cli"},
+}
+
+
+def imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, f"{path}: relative import"
+            found.add(node.module)
+    return found
+
+
+def part_of(path: Path) -> str:
+    first = path.relative_to(ROOT).parts[0]
+    return first.removesuffix(".py")
+
+
+MODULES = sorted(ROOT.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_imports_only_what_its_part_may(path: Path) -> None:
+    allowed = MAY_IMPORT[part_of(path)]
+    for name in imports(path):
+        package, _, rest = name.partition(".")
+        if package == "clustermodel":
+            assert rest.split(".")[0] in allowed, f"{path.name} imports {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_the_mechanism_imports_simpy(path: Path) -> None:
+    uses_simpy = any(name.split(".")[0] == "simpy" for name in imports(path))
+    assert not uses_simpy or part_of(path) == "sim"
+
+
+def test_every_module_says_what_it_is_responsible_for() -> None:
+    for path in MODULES:
+        assert ast.get_docstring(ast.parse(path.read_text())), f"{path} has no module docstring"
+
+
+def test_theory_does_not_know_the_simulator() -> None:
+    for path in (ROOT / "theory").glob("*.py"):
+        assert not any(name.startswith(("clustermodel.sim", "clustermodel.measure")) for name in imports(path))
