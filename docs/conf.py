@@ -1,6 +1,9 @@
 """Sphinx configuration: ``sphinx-build -W --keep-going -b html docs OUT`` needs no network."""
 
 from importlib.metadata import version as installed_version
+from typing import Any
+
+from sphinx.application import Sphinx
 
 project = "clustermodel"
 author = "The clustermodel developers"
@@ -33,9 +36,31 @@ plot_formats = [("png", 150)]
 plot_html_show_formats = False
 plot_html_show_source_link = False
 # Figures of this package are made without pyplot; ``show`` hands one to the plot directive, which looks for pyplot's.
+# The directive numbers figures within one eval-rst block, so a page has one such block, or none.
 plot_pre_code = """
 from matplotlib import pyplot as plt
 
 def show(figure):
     plt.figure().canvas.manager.canvas.figure = figure
 """
+
+
+_plain_docstrings: dict[str, list[str]] = {}
+
+
+def _remember(*event: Any) -> None:
+    _, what, name, _, _, lines = event
+    if what in {"attribute", "data", "property"}:
+        _plain_docstrings[name] = ["" if line.startswith("Alias for field number") else line for line in lines]
+
+
+def _restore(*event: Any) -> None:
+    _, _, name, _, _, lines = event
+    if name in _plain_docstrings:
+        lines[:] = _plain_docstrings.pop(name)
+
+
+def setup(app: Sphinx) -> None:
+    """Keep napoleon (priority 500) from taking the words before a colon in an attribute's docstring for its type."""
+    app.connect("autodoc-process-docstring", _remember, priority=400)
+    app.connect("autodoc-process-docstring", _restore, priority=600)
