@@ -119,7 +119,7 @@ def _load_workload(trace: Path | None, options: dict[str, Any], seed: int, nodes
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="clustermodel")
 def cli() -> None:
-    r"""Simulate parallel job scheduling: compare policies on a trace or on a machine that does not exist yet.
+    """Simulate parallel job scheduling: compare policies on a trace or on a machine that does not exist yet.
 
     \b
     Start here:
@@ -163,7 +163,7 @@ def run(
     figure: Path | None,
     **options: Any,
 ) -> int:
-    r"""Simulate policies and print one table, a row per policy.
+    """Simulate policies and print one table, a row per policy.
 
     The jobs come from --trace, or from a synthetic year made with --seed, or from SCENARIO, a Python script that defines
     `scenario` (a Scenario) or `scenarios` (several).  Job slowdowns are bounded at 10 s; docs/outputs defines every column.
@@ -311,7 +311,7 @@ def trace() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @trace_options
 def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
-    r"""Show what is in FILE: counts, load, percentiles of sizes and run times, and what would be dropped or repaired.
+    """Show what is in FILE: counts, load, percentiles of sizes and run times, and what would be dropped or repaired.
 
     \b
     Examples:

@@ -13,14 +13,14 @@ jobs (``reserve_depth``).  A reservation is only ever improved, so with several 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.machine import require_whole
 from clustermodel.policies.base import Batch, Decision, QueuedJob, Reason, Reserve, Setup, Start, View, WakeAt
 from clustermodel.schedule.plan import Plan
 
-BackfillOrder = Callable[[QueuedJob, int], object]
+BackfillOrder = Callable[[QueuedJob, int], Any]
 """Sorting key of the backfill candidates, given the job and the present in ticks; the smallest comes first."""
 
 BACKFILL_ORDERS: Final[dict[str, BackfillOrder | None]] = {
@@ -105,14 +105,14 @@ class Easy:
         decisions: list[Decision] = []
         due = plan.due(now) if protected else []
         for job_id in due:
-            job = view.waiting[job_id]
-            protected.remove(job)
-            decisions.append(Start(job, None, self._reason(job, now) if self._explain else None))
-            plan.take_up(job, now)
-            idle -= job.nodes
+            first = view.waiting[job_id]
+            protected.remove(first)
+            decisions.append(Start(first, None, self._reason(first, now) if self._explain else None))
+            plan.take_up(first, now)
+            idle -= first.nodes
 
         rest = iter(candidates)
-        while len(protected) < self._depth and (job := next(rest, None)) is not None:  # type: ignore[assignment]
+        while len(protected) < self._depth and (job := next(rest, None)) is not None:
             if job.id in plan.reserved or job.id in due:
                 continue
             if job.nodes <= idle and plan.fits(job.nodes, job.estimate):
@@ -123,7 +123,7 @@ class Easy:
                 protected.append(job)
         backfill: Iterable[QueuedJob] = rest
         if (order := self._order) is not None:
-            backfill = sorted(rest, key=lambda job: order(job, now))  # type: ignore[arg-type,return-value]
+            backfill = sorted(rest, key=lambda job: order(job, now))
         for job in backfill:
             if job.nodes <= idle and job.id not in plan.reserved and job.id not in due and plan.fits(job.nodes, job.estimate):
                 idle -= job.nodes

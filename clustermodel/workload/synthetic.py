@@ -24,12 +24,12 @@ PHI = 0.2
 """Fraction of jobs whose estimate is exact, in 002's phi model of overestimation (section 2.1)."""
 
 
-def synthetic_workload(*, jobs: int = 30_000, nodes: int = 128, load: float = 0.75, seed: int = 1) -> Workload:
+def synthetic_workload(*, jobs: int = 30_000, nodes: int = 128, load: float = 0.65, seed: int = 1) -> Workload:
     """Return a synthetic workload.
 
     Submissions follow a daily cycle (Poisson, four times as dense at 2 p.m. as at 2 a.m.), spread over a year for 30,000
-    jobs.  A quarter of the jobs are serial, the rest have 2^u nodes with u uniform, half of them rounded to a power of
-    two.  Run times are lognormal, cut at 36 hours, then all scaled so that the offered load is exactly ``load``.
+    jobs.  A quarter of the jobs are serial, the rest have 2^u nodes, u being log2 of the machine times a Beta(1, 2.5)
+    variable, half of them rounded to a power of two.  Run times are lognormal (sigma 2), cut at 36 hours, then all scaled so that the offered load is exactly ``load``.
     Estimates follow the phi model of 002 with phi = 0.2, cut at 50 times the run time.  Users are drawn with
     probabilities falling as 1/rank.
 
@@ -59,7 +59,7 @@ def synthetic_workload(*, jobs: int = 30_000, nodes: int = 128, load: float = 0.
     uniform = np.sort(arrivals.random(jobs)) * cumulated[-1]
     submit = np.round(np.interp(uniform, cumulated, grid))
 
-    exponent = sizes.uniform(0, np.log2(nodes), jobs)
+    exponent = np.log2(nodes) * sizes.beta(1.0, 2.5, jobs)
     exponent = np.where(sizes.random(jobs) < 0.5, np.round(exponent), exponent)
     size = np.where(sizes.random(jobs) < 0.25, 1, np.clip(np.round(2**exponent), 1, nodes)).astype(np.int64)
 
