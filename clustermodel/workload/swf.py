@@ -264,12 +264,13 @@ def _parse(text: str) -> list[float]:
         values = list(map(float, words))
     except ValueError:
         values = [math.nan]
-    # One cheap look at the whole line; only a line that fails it is gone through field by field.
+    # One cheap look at the whole line; only a line that looks odd is gone through field by field.
     if (
         not math.isfinite(sum(values))
-        or min(values) < 0
         or max(values) > LONGEST_S
-        or any(values[i] % 1 for i in _WHOLE_FIELDS)
+        or values[0] < 0
+        or [value for value in values if value < 0 and value != UNKNOWN]
+        or [index for index in _WHOLE_FIELDS if values[index] % 1]
     ):
         for index, word in enumerate(words):
             _require_field(index, word)
