@@ -24,7 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from clustermodel.errors import ClusterModelError, OutputError, SpecificationError
 from clustermodel.machine import Machine
-from clustermodel.policies import make_policy, policy_names, policy_parameters
+from clustermodel.policies import make_policy, policy_names, policy_parameters, policy_summary
 from clustermodel.report.tables import comparison_table, percentile_table, trace_facts
 from clustermodel.study.scenario import Result, Scenario
 from clustermodel.workload.swf import read_swf
@@ -345,10 +345,12 @@ def policies() -> None:
     """List the policies with their parameters and defaults."""
     out = _output()
     for name in policy_names():
-        doc = (make_policy(name).__class__.__doc__ or "").strip().splitlines()
-        parameters = ", ".join(f"{key}={value.default}" for key, value in policy_parameters(name).items())
+        parameters = ",".join(
+            f"{key}={'...' if value.default is value.empty else value.default}"
+            for key, value in policy_parameters(name).items()
+        )
         out.print(f"[bold]{escape(name)}[/]{escape(':' + parameters) if parameters else ''}")
-        out.print(f"    {escape(doc[0]) if doc else ''}")
+        out.print(f"    {escape(policy_summary(name))}")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

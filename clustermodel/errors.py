@@ -34,6 +34,11 @@ class OutputError(ClusterModelError, OSError):
     """A result cannot be written where the user asked for it."""
 
 
+def counted(number: int, noun: str) -> str:
+    """Return ``"1 job"`` or ``"2,000 jobs"``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def did_you_mean(word: str, allowed: Iterable[str]) -> str:
     """Return ``" (did you mean 'easy'?)"`` for the nearest of ``allowed``, or an empty string when none is near."""
     near = difflib.get_close_matches(word.lower(), list(allowed), n=1)

@@ -37,7 +37,7 @@ class Job:
     """A rigid parallel job.
 
     A size that the machine cannot satisfy (zero, negative, or more nodes than it has) is legal here: the *machine*
-    rejects such a job at submission, records it as rejected and goes on (DESIGN section 4).
+    rejects such a job at submission, records it as rejected and goes on (docs/model).
 
     Raises:
         SpecificationError: a field is not a number, not finite, or out of range.

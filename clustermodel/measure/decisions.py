@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from clustermodel.errors import counted
 from clustermodel.policies.base import Reason
 from clustermodel.ticks import to_seconds
 
@@ -30,7 +31,7 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [
-            f"job {self.job} ({self.nodes} nodes) was submitted at {self.submit_s:,.0f} s and started at "
+            f"job {self.job} ({counted(self.nodes, 'node')}) was submitted at {self.submit_s:,.0f} s and started at "
             f"{self.start_s:,.0f} s, after waiting {self.start_s - self.submit_s:,.0f} s",
             f"  rule: {self.rule}",
         ]

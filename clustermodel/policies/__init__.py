@@ -48,6 +48,15 @@ def policy_parameters(name: str) -> dict[str, inspect.Parameter]:
     return dict(inspect.signature(_factory(name)).parameters)
 
 
+def policy_summary(name: str) -> str:
+    """Return the first line of a registered policy's documentation.
+
+    Raises:
+        SpecificationError: no policy has this name.
+    """
+    return (inspect.getdoc(_factory(name)) or "").partition("\n")[0]
+
+
 def make_policy(policy: str | Policy) -> Policy:
     """Return ``policy`` itself, or the one that ``"name"`` or ``"name:key=value,key=value"`` describes.
 
@@ -55,14 +64,18 @@ def make_policy(policy: str | Policy) -> Policy:
         SpecificationError: unknown name (the nearest one is suggested), unknown parameter, or a value not allowed.
     """
     if not isinstance(policy, str):
-        if not isinstance(policy, Policy):
+        if isinstance(policy, type) or not isinstance(policy, Policy):
             raise SpecificationError(
                 f"policy: {policy!r} is not allowed; it must be a name or an object with name, begin and decide"
             )
         return policy
     name, _, text = policy.partition(":")
-    factory = _factory(name)
-    return factory(**_parse_parameters(name, text))
+    parameters = _parse_parameters(name, text)
+    for key, parameter in policy_parameters(name).items():
+        named = parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        if named and parameter.default is parameter.empty and key not in parameters:
+            raise SpecificationError(f"policy {name}: parameter {key!r} is missing; write {name}:{key}=value")
+    return _factory(name)(**parameters)
 
 
 def policy_label(policy: str | Policy) -> str:

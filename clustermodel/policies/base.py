@@ -32,7 +32,7 @@ class QueuedJob:
         self.group = group
         self.priority = priority
         self.queue_order = (-priority, submit, id)
-        """Sorting key of the queue: priority (higher first), then submit time, then id (DESIGN section 4)."""
+        """Sorting key of the queue: priority (higher first), then submit time, then id (docs/model)."""
 
     def __repr__(self) -> str:
         return f"<job {self.id}: {self.nodes} nodes>"

@@ -161,7 +161,7 @@ class ResultPlots:
         Args:
             first: id of the first job to show, in order of submission; the first of all by default.
             last: id of the last job to show; by default the 200th after ``first``, or the last of all.
-            labels: write job ids; by default only where there are few.
+            labels: write all job ids, or none; by default those that fit their bars.
 
         Raises:
             SpecificationError: unknown ids, an empty range, or too many jobs to draw.
@@ -176,7 +176,8 @@ class ResultPlots:
         if len(shown) > _GANTT_LIMIT:
             raise SpecificationError(f"gantt: {len(shown)} jobs are too many to draw; choose at most {_GANTT_LIMIT}")
         start, end = records.seconds("start"), records.seconds("end")
-        unit, name = time_axis(float(end[shown].max() - start[shown].min()))
+        span = float(end[shown].max() - start[shown].min())
+        unit, name = time_axis(span)
 
         figure = Figure(figsize=(10, 5.5), layout="constrained")
         axes = figure.subplots()
@@ -187,25 +188,18 @@ class ResultPlots:
             colour = _PALETTE[int(ids[index]) % 6]
             for low, height in ranges:
                 axes.broken_barh([(left, width)], (low, height), facecolors=colour, edgecolors="white", linewidth=0.4)
-            if labels or (labels is None and len(shown) <= 60):
-                low, height = max(ranges, key=lambda extent: extent[1])
-                axes.text(
-                    left + width / 2,
-                    low + height / 2,
-                    str(ids[index]),
-                    ha="center",
-                    va="center",
-                    fontsize=7,
-                    clip_on=True,
-                )
+            low, height = max(ranges, key=lambda extent: extent[1])
+            legible = width >= 0.025 * span / unit and height >= 0.025 * self._result.machine.nodes
+            if labels or (labels is None and legible):
+                middle = (left + width / 2, low + height / 2)
+                axes.annotate(str(ids[index]), middle, ha="center", va="center", fontsize=7, annotation_clip=True)
         axes.set_ylim(-0.5, self._result.machine.nodes - 0.5)
         axes.set_xlim(float(start[shown].min()) / unit, float(end[shown].max()) / unit)
         axes.set_xlabel(f"time ({name})")
         axes.set_ylabel("node")
         scenario = self._result.scenario
-        axes.set_title(
-            f"{scenario.label} on {scenario.workload_name}: jobs {ids[shown[0]]} to {ids[shown[-1]]} (other jobs are not drawn)"
-        )
+        title = f"{scenario.label} on {scenario.workload_name}: jobs {ids[shown[0]]} to {ids[shown[-1]]}"
+        axes.set_title(title if len(shown) == records.finished.sum() else f"{title} (others are not drawn)")
         return figure
 
     @staticmethod

@@ -1,7 +1,8 @@
 """Sets of nodes as sorted, disjoint, half-open ranges.
 
-A gang on a machine of 93,312 nodes usually holds one to three runs of neighbouring nodes.  Ranges cost as much as there
-are runs, whatever the width of the machine; bitmasks cost as much as there are nodes (docs/design has the measurement).
+A gang on a machine of 93,312 nodes usually holds one to three runs of neighbouring nodes.  Ranges take as much memory in a
+job's record, and as long to find the lowest idle nodes, as there are runs; bitmasks grow with the width of the machine
+(docs/design has the measurement).
 """
 
 from __future__ import annotations

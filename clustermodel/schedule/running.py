@@ -9,7 +9,7 @@ from clustermodel.schedule.profile import Profile
 from clustermodel.ticks import TICKS_PER_SECOND
 
 SHORTEST_EXTENSION: Final = TICKS_PER_SECOND
-"""A running job that has outlived its estimate is assumed to end one second from now (DESIGN section 4)..."""
+"""Least time, ticks, for which a job that has outlived its estimate is assumed to go on: one second."""
 
 
 class RunningProfile(Profile):

@@ -12,7 +12,7 @@ from typing import Any
 
 from simpy import Event, Process
 
-from clustermodel.errors import DecisionError, SpecificationError, StrandedJobsError
+from clustermodel.errors import DecisionError, SpecificationError, StrandedJobsError, counted
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
 from clustermodel.measure.ledger import Account, Ledger
@@ -50,9 +50,6 @@ class Coordinator:
         self.ledger = Ledger(machine.nodes)
         self.reasons: dict[int, Reason] | None = {} if explain else None
         """Job id -> why it started; ``None`` when the log is off."""
-        self.submitted = 0
-        self.ended = 0
-        """Jobs that will not run any more: ended or rejected."""
         self._env = env
         self._machine = machine
         self._policy = policy
@@ -60,6 +57,7 @@ class Coordinator:
         self._open_streams = streams
         self._waiting: dict[int, QueuedJob] = {}  # in queue order
         self._running: dict[int, RunningJob] = {}
+        self._ids: set[int] = set()  # of all jobs submitted so far
         self._index: dict[int, int] = {}  # id of a job in the system -> its record
         self._run_time: dict[int, int] = {}  # id of a waiting job -> its run time, which no policy sees
         self._gangs: dict[int, tuple[Process, int]] = {}  # id of a running job -> its process, dispatch number
@@ -86,16 +84,13 @@ class Coordinator:
 
     def submit(self, row: JobRow) -> None:
         """A job stream submits a job."""
-        if row.id in self._index:
-            raise SpecificationError(
-                f"job id {row.id} is submitted while a job of that id is in the system; ids must be unique"
-            )
+        if row.id in self._ids:
+            raise SpecificationError(f"job id {row.id} is submitted twice; ids must be unique among all streams")
+        self._ids.add(row.id)
         index = self.records.submitted(row)
-        self.submitted += 1
         self._settled.arm()
         if not 0 < row.nodes <= self._machine.nodes:
             self.records.rejected(index)
-            self.ended += 1
             return
         self._index[row.id] = index
         self._run_time[row.id] = row.run
@@ -114,7 +109,6 @@ class Coordinator:
         self.records.ended(self._index.pop(job.id), now, status)
         account = Account.LOST if status is Status.ABORTED else Account.USEFUL
         self.ledger.charge(account, job.nodes * (now - gang.start))
-        self.ended += 1
         self._batch_ended.append(gang)
         self._settled.arm()
 
@@ -166,8 +160,9 @@ class Coordinator:
                 self._note_backfilled(head.queue_order)
             if not (self._running or self._open_streams or self._alarm_at):
                 self._strand()
+        if ended or submitted or self._started:  # an alarm alone changes nothing, and may ring when all is over
+            self.ledger.settle(now, self._pool.idle, bool(waiting))
         self._started.clear()
-        self.ledger.settle(now, self._pool.idle, bool(waiting))
 
     def _note_backfilled(self, head: tuple[int, int, int]) -> None:
         for job in self._started:
@@ -191,7 +186,7 @@ class Coordinator:
         ids = list(self._waiting)
         shown = ", ".join(map(str, ids[:5])) + (", ..." if len(ids) > 5 else "")
         raise StrandedJobsError(
-            f"policy {self._policy.name}: {len(ids)} jobs wait for ever on an idle machine (job {shown}): "
+            f"policy {self._policy.name}: {counted(len(ids), 'job')} left waiting for ever on an idle machine (job {shown}): "
             "it neither starts them nor sets its alarm clock"
         )
 
@@ -203,7 +198,11 @@ class Coordinator:
             state = "it is running already" if job.id in self._running else "it is not in the queue"
             raise DecisionError(f"policy {self._policy.name}: job {job.id} cannot start: {state}")
         request = self._pool.request(job.id, job.nodes)
-        gang = RunningJob(job, now, self._pool.grant(request, decision.columns))
+        try:
+            columns = self._pool.grant(request, decision.columns)
+        except DecisionError as problem:
+            raise DecisionError(f"policy {self._policy.name}: {problem}") from None
+        gang = RunningJob(job, now, columns)
         del self._waiting[job.id]
         duration, status = self._run_time.pop(job.id), Status.COMPLETED
         if self._machine.kill_at_estimate and duration > job.estimate:

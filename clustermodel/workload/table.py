@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import SpecificationError, counted
 from clustermodel.job import Job, JobRow
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.transforms import JobFilter, LoadScale
@@ -41,7 +41,7 @@ class Provenance:
     def lines(self) -> list[str]:
         """Return one printable line per drop or repair reason."""
         return [
-            f"{count:,} job{'s' if count != 1 else ''} {verb}: {reason}"
+            f"{counted(count, 'job')} {verb}: {reason}"
             for verb, counts in (("dropped", self.dropped), ("repaired", self.repaired))
             for reason, count in sorted(counts.items())
         ]

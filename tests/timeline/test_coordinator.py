@@ -1,0 +1,171 @@
+"""The coordinator's own semantics: settling, alarms, kills, merging streams, the horizon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from clustermodel import (
+    Batch,
+    DecisionError,
+    Job,
+    Kill,
+    Machine,
+    Scenario,
+    Setup,
+    SpecificationError,
+    Start,
+    StrandedJobsError,
+    View,
+    WakeAt,
+    Workload,
+)
+from clustermodel.measure.ledger import Account
+from clustermodel.policies.base import Decision
+from clustermodel.policies.fcfs import Fcfs
+from clustermodel.theory.capacity import capacity_loss
+from clustermodel.ticks import to_ticks
+from tests.timeline.timeline import play, spans
+
+
+class Recorder(Fcfs):
+    """FCFS that writes down what it is told."""
+
+    name = "recorder"
+
+    def begin(self, setup: Setup) -> None:
+        super().begin(setup)
+        self.calls: list[tuple[int, list[int], list[int], bool]] = []
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        ended = [gang.job.id for gang in batch.ended]
+        self.calls.append((view.now // 1_000_000, ended, [job.id for job in batch.submitted], batch.alarm))
+        return super().decide(batch, view)
+
+
+def test_everything_of_one_instant_reaches_the_policy_in_one_batch_ends_and_submissions_in_queue_order() -> None:
+    policy = Recorder()
+    play(4, "2 0 1 10\n1 0 1 10\n9 10 1 5\n3 10 1 5 5 1\n4 12 5 1", policy)
+    # Job 4 is too wide and never reaches the policy; 3 has the higher priority, so it comes before 9.
+    assert policy.calls == [
+        (0, [], [1, 2], False),
+        (10, [1, 2], [3, 9], False),
+        (15, [3, 9], [], False),
+    ]
+
+
+class Scripted(Fcfs):
+    """FCFS that also does what a script says, second by second: ``wake SECOND`` or ``kill JOB`` (if it runs)."""
+
+    name = "scripted"
+
+    def __init__(self, script: dict[int, Sequence[str]]) -> None:
+        self._script = script
+
+    def begin(self, setup: Setup) -> None:
+        super().begin(setup)
+        self.rang: list[float] = []
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        if batch.alarm:
+            self.rang.append(view.now / 1e6)
+        decisions = super().decide(batch, view)
+        for order in self._script.get(view.now // 1_000_000, ()):
+            verb, number = order.split()
+            if verb == "wake":
+                decisions.append(WakeAt(to_ticks(float(number))))
+            elif int(number) in view.running:
+                decisions.append(Kill(view.running[int(number)].job))
+        return decisions
+
+
+def test_the_alarm_clock_is_one_and_the_last_setting_counts() -> None:
+    policy = Scripted({0: ["wake 50"], 10: ["wake 20"], 20: ["wake 30", "wake 40"]})
+    play(2, "1 0 1 100\n2 10 3 1\n3 10 1 1\n4 99 3 1", policy)
+    assert policy.rang == [20, 40]
+
+
+def test_an_alarm_that_rings_when_all_is_over_does_not_lengthen_the_horizon() -> None:
+    # 1 ends at 10 instead of 100, 2 moves from 100 to 10 and ends at 20; the alarm for 100 is still armed, and the stream
+    # stays open until 200, when a job that the machine rejects is submitted.  The horizon is 0-20, all of it busy.
+    result = play(2, "1 0 2 10 100\n2 1 2 10\n3 200 3 1", "conservative")
+    assert result.summary().horizon_s == 20
+    assert result.ledger.utilization == 1.0
+    log = result.events
+    assert capacity_loss(log.time_s, log.empty, log.waiting, 2) == result.ledger.capacity_loss == 0.0
+
+
+def test_a_killed_job_ends_at_once_its_work_is_lost_and_its_nodes_go_on_in_the_same_instant() -> None:
+    policy = Scripted({4: ["kill 1"]})
+    result = play(2, "1 0 2 100\n2 1 2 3\n3 4 1 1", policy)
+    assert spans(result) == {1: (0, 4), 2: (4, 7), 3: (7, 8)}
+    assert result.jobs["status"].tolist() == ["aborted", "completed", "completed"]
+    assert sum(result.ledger.amount(Account.LOST)) == 2 * 4 * 1_000_000
+    assert result.summary().aborted == 1
+
+
+def test_a_job_killed_in_the_instant_it_was_started_did_no_work() -> None:
+    class StartAndKill(Fcfs):
+        name = "start and kill"
+
+        def decide(self, batch: Batch, view: View) -> list[Decision]:
+            starts = super().decide(batch, view)
+            return [*starts, *(Kill(start.job) for start in starts if isinstance(start, Start) and start.job.id == 1)]
+
+    result = play(1, "1 0 1 5\n2 0 1 5", StartAndKill())
+    assert spans(result) == {1: (0, 0), 2: (0, 5)}
+
+
+def test_a_job_that_ends_in_the_instant_it_would_be_killed_has_ended() -> None:
+    class KillAtTen(Fcfs):
+        name = "kill at ten"
+
+        def decide(self, batch: Batch, view: View) -> list[Decision]:
+            victims = [Kill(gang.job) for gang in batch.ended]
+            return super().decide(batch, view) + victims
+
+    with pytest.raises(DecisionError, match="kill at ten: job 1 cannot be killed: it is not running"):
+        play(1, "1 0 1 10", KillAtTen())
+
+
+def test_streams_merge_and_job_ids_must_be_unique_among_them() -> None:
+    first = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=5), Job(id=3, nodes=1, submit_s=5, run_s=5)])
+    second = Workload.from_jobs([Job(id=2, nodes=1, submit_s=0, run_s=5)])
+    result = Scenario(machine=Machine(nodes=1), workload=[first, second], policy="fcfs").run()
+    assert spans(result) == {1: (0, 5), 2: (5, 10), 3: (10, 15)}
+    again = Workload.from_jobs([Job(id=1, nodes=1, submit_s=100, run_s=5)])
+    with pytest.raises(SpecificationError, match="job id 1 is submitted twice"):
+        Scenario(machine=Machine(nodes=1), workload=[first, again], policy="fcfs").run()
+
+
+def test_jobs_left_for_ever_are_reported_by_number() -> None:
+    class Lazy(Fcfs):
+        name = "lazy"
+
+        def decide(self, batch: Batch, view: View) -> list[Decision]:
+            return []
+
+    with pytest.raises(StrandedJobsError, match=r"policy lazy: 2 jobs left waiting for ever .* \(job 1, 2\)"):
+        play(2, "1 0 1 1\n2 0 1 1", Lazy())
+
+
+def test_named_columns_are_used_and_must_be_idle_and_as_many_as_the_gang() -> None:
+    class Placing:
+        name = "placing"
+
+        def __init__(self, columns: tuple[int, ...]) -> None:
+            self._columns = columns
+
+        def begin(self, setup: Setup) -> None:
+            pass
+
+        def decide(self, batch: Batch, view: View) -> list[Decision]:
+            return [Start(job, self._columns) for job in view.waiting.values() if job.nodes <= view.idle]
+
+    result = play(4, "1 0 2 5", Placing((1, 2, 3, 4)))
+    assert result.records.columns_of(0) == (1, 2, 3, 4)
+    with pytest.raises(DecisionError, match=r"policy placing: job 1 cannot start on 3 columns \(1-3\): its gang needs 2"):
+        play(4, "1 0 2 5", Placing((1, 4)))
+    with pytest.raises(DecisionError, match=r"job 2 cannot start on columns 0-1: not all of them are idle"):
+        play(4, "1 0 2 5\n2 0 2 5", Placing((0, 2)))
