@@ -198,8 +198,14 @@ def run(
         raise SpecificationError(f"policy: {twice!r} is asked for twice; names must be unique")
     _require_writable(jobs_csv, figure)
 
-    results, interrupted = _run_all(scenarios, jobs_csv, notes)
-    _show(results, as_json=as_json)
+    results: list[Result] = []
+    interrupted: str | None = None
+    try:
+        _run_all(scenarios, results, jobs_csv, notes)
+    except KeyboardInterrupt:
+        interrupted = next((one.label for one in scenarios[len(results) :]), "the last report")
+    finally:
+        _show(results, as_json=as_json)  # whatever stopped the rest, work already done is kept
     if figure is not None and results:
         from clustermodel.report.plots import comparison, save  # noqa: PLC0415  matplotlib takes a second to import
 
@@ -252,24 +258,16 @@ def _require_writable(jobs_csv: Path | None, figure: Path | None) -> None:
         raise OutputError(f"--figure: {figure}: format {figure.suffix!r} is unknown; use .png, .svg or .pdf")
 
 
-def _run_all(scenarios: Sequence[Scenario], jobs_csv: Path | None, notes: Console) -> tuple[list[Result], str | None]:
-    """Run the scenarios in turn; return the finished results, and the label of the one that Ctrl-C stopped."""
-    results: list[Result] = []
+def _run_all(scenarios: Sequence[Scenario], results: list[Result], jobs_csv: Path | None, notes: Console) -> None:
+    """Run the scenarios in turn, appending to ``results`` and writing each one's job records as soon as it is done."""
     for scenario in scenarios:
         began = perf_counter()
-        try:
-            with _progress(scenario, notes) as advance:
-                result = scenario.run(progress=advance)
-            results.append(result)
-            if jobs_csv is not None:
-                result.to_csv(jobs_csv / f"{scenario.label.replace('/', '_')}.csv", layout="jobs")
-        except KeyboardInterrupt:
-            return results, scenario.label
-        except ClusterModelError:
-            _show(results, as_json=False)  # work already done is kept
-            raise
+        with _progress(scenario, notes) as advance:
+            result = scenario.run(progress=advance)
+        if jobs_csv is not None:
+            result.to_csv(jobs_csv / f"{scenario.label.replace('/', '_')}.csv", layout="jobs")
+        results.append(result)
         notes.print(f"{escape(scenario.label)}: {len(result.records):,} jobs in {perf_counter() - began:.2f} s")
-    return results, None
 
 
 @contextmanager

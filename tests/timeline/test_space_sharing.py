@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from clustermodel import SpecificationError
+from clustermodel import Scenario, SpecificationError, SwfStream, read_swf, synthetic_workload
 from clustermodel.measure.ledger import Account
+from clustermodel.policies.easy import Easy
 from tests.timeline.timeline import play, spans
 
 # Four nodes.  1 holds three until 10 (estimate 20).  2 needs all four: blocked.  3 fits beside 1 and would end at 2 + 18
@@ -133,6 +136,24 @@ def test_the_shortest_first_order_backfills_the_shortest_estimate() -> None:
     shortest = spans(play(4, jobs, "easy:backfill_order=shortest"))
     assert shortest[4] == (2, 4)
     assert shortest[3] == (15, 23)
+
+
+def test_any_callable_can_order_the_backfill_candidates() -> None:
+    # One extra node until the shadow time 10: arrival order would give it to 3, the longest estimate first to 4.
+    jobs = "1 0 3 10\n2 1 4 5\n3 2 1 2\n4 2 1 8"
+    longest_first = Easy(backfill_order=lambda job, _: -job.estimate)
+    found = spans(play(4, jobs, longest_first))
+    assert found[4] == (2, 10)
+    assert found[3] == (15, 17)
+
+
+def test_a_stream_read_job_by_job_has_the_schedule_of_the_table(tmp_path: Path) -> None:
+    Scenario(workload=synthetic_workload(jobs=300), policy="easy").run().to_swf(tmp_path / "trace.swf.gz")
+    table, stream = read_swf(tmp_path / "trace.swf.gz"), SwfStream(tmp_path / "trace.swf.gz")
+    for policy in ("fcfs", "easy", "conservative"):
+        whole, streamed = (Scenario(workload=jobs, policy=policy).run() for jobs in (table, stream))
+        assert spans(whole) == spans(streamed)
+        assert whole.summary() == streamed.summary()
 
 
 def test_explaining_a_run_without_the_decision_log_says_how_to_switch_it_on() -> None:
