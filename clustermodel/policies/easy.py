@@ -121,8 +121,8 @@ class Easy:
             else:
                 decisions.append(Reserve(job, plan.place(job)))
                 protected.append(job)
-        backfill: Iterable[QueuedJob] = rest
-        if (order := self._order) is not None:
+        backfill: Iterable[QueuedJob] = rest if idle else ()
+        if idle and (order := self._order) is not None:
             backfill = sorted(rest, key=lambda job: order(job, now))
         for job in backfill:
             if job.nodes <= idle and job.id not in plan.reserved and job.id not in due and plan.fits(job.nodes, job.estimate):

@@ -6,7 +6,7 @@ replicate, migrate, reshape) is a new entry, and nothing else here changes.  An 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from types import MappingProxyType
 from typing import Any
 
@@ -66,6 +66,7 @@ class Coordinator:
         self._batch_submitted: list[QueuedJob] = []
         self._batch_alarm = False
         self._started: list[QueuedJob] = []
+        self._left = 0  # jobs that have left the queue since its dictionary was last laid anew
         self._head: QueuedJob | None = None  # the job that was last left at the head of the queue
         self._settled = InstantSettled(env)
         self._alarm_at: int | None = None
@@ -138,6 +139,7 @@ class Coordinator:
         if submitted:
             self._enqueue(submitted)
 
+        state_changes = bool(ended or submitted)  # an alarm alone changes nothing, and may ring when all is over
         view = self._view
         view.now = now
         view.idle = self._pool.idle
@@ -160,7 +162,9 @@ class Coordinator:
                 self._note_backfilled(head.queue_order)
             if not (self._running or self._open_streams or self._alarm_at):
                 self._strand()
-        if ended or submitted or self._started:  # an alarm alone changes nothing, and may ring when all is over
+            if self._left > len(waiting) + 64:
+                self._lay_queue_anew(waiting.values())
+        if state_changes or self._started:
             self.ledger.settle(now, self._pool.idle, bool(waiting))
         self._started.clear()
 
@@ -178,9 +182,18 @@ class Coordinator:
         for job in submitted:
             waiting[job.id] = job
         if submitted[0].priority > last.priority:
-            in_order = sorted(waiting.values(), key=lambda job: job.queue_order)
-            waiting.clear()
-            waiting.update((job.id, job) for job in in_order)
+            self._lay_queue_anew(sorted(waiting.values(), key=lambda job: job.queue_order))
+
+    def _lay_queue_anew(self, jobs: Iterable[QueuedJob]) -> None:
+        """Put the queue's dictionary in the order of ``jobs``, without the gaps of those that have left.
+
+        A dictionary finds its first entry by walking over the gaps before it: a long queue that drains from the head
+        would take quadratic time.
+        """
+        in_order = [(job.id, job) for job in jobs]
+        self._waiting.clear()
+        self._waiting.update(in_order)
+        self._left = 0
 
     def _strand(self) -> None:
         ids = list(self._waiting)
@@ -204,6 +217,7 @@ class Coordinator:
             raise DecisionError(f"policy {self._policy.name}: {problem}") from None
         gang = RunningJob(job, now, columns)
         del self._waiting[job.id]
+        self._left += 1
         duration, status = self._run_time.pop(job.id), Status.COMPLETED
         if self._machine.kill_at_estimate and duration > job.estimate:
             duration, status = job.estimate, Status.KILLED

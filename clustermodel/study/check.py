@@ -18,6 +18,7 @@ from clustermodel.machine import Machine
 from clustermodel.measure.records import UNKNOWN, JobRecords, Status
 from clustermodel.policies import make_policy
 from clustermodel.policies.base import Batch, Decision, Policy, Setup, View
+from clustermodel.schedule.nodeset import count
 from clustermodel.sim.simulation import simulate
 from clustermodel.ticks import TICKS_PER_SECOND
 
@@ -160,6 +161,11 @@ def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
         if len(late):
             detail = f"job {late[0]} started after the start it was first promised"
             broken.append(BrokenRule("keeps its promises", case.name, detail))
+    sizes, ids = first.column("nodes"), first.column("id")
+    parts = [index for index in range(len(first)) if (held := count(first.columns_of(index))) and held != sizes[index]]
+    if parts:
+        detail = f"job {ids[parts[0]]} held another number of nodes than it had asked for"
+        broken.append(BrokenRule("starts gangs whole", case.name, detail))
     unfinished = first.column("id")[first.column("ended_as") == Status.UNFINISHED]
     if len(unfinished):
         broken.append(BrokenRule("leaves no job behind", case.name, f"job {unfinished[0]} never ended"))
