@@ -33,7 +33,8 @@ def write_jobs(result: Result, path: Path, layout: str) -> None:
         if (values.dropna() % 1 == 0).all():  # whole seconds stay whole in the file
             frame[column] = values.astype("Int64")
     try:
-        frame.to_csv(path, index=False, float_format="%.6f", lineterminator="\n")
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            frame.to_csv(file, index=False, float_format="%.6f", lineterminator="\n")
     except OSError as problem:
         raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
 

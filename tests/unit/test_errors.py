@@ -1,0 +1,265 @@
+"""Every error a user can cause on the command line: one clear line, a non-zero exit, no traceback, finished work kept."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clustermodel import Scenario, synthetic_workload
+from clustermodel.cli import main
+from clustermodel.study.scenario import Result
+
+GOOD_LINE = "1 0 -1 100 2 -1 -1 2 200 -1 1 7 1 -1 -1 -1 -1 -1"
+
+
+@pytest.fixture
+def fails(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run a command that must fail with ``code`` and return its one line on standard error."""
+
+    def run(*arguments: object, code: int = 2) -> str:
+        with pytest.raises(SystemExit) as stopped:
+            main([str(argument) for argument in arguments])
+        assert stopped.value.code == code
+        lines = capsys.readouterr().err.splitlines()
+        complaints = [line for line in lines if line.startswith("clustermodel: error: ")]
+        assert len(complaints) == 1
+        assert lines[-1] == complaints[0]
+        assert "Traceback" not in "".join(lines)
+        return complaints[0].removeprefix("clustermodel: error: ")
+
+    return run
+
+
+def swf(path: Path, *lines: str) -> Path:
+    path.write_text("".join(line + "\n" for line in lines))
+    return path
+
+
+def test_a_missing_trace(fails: Callable[..., str]) -> None:
+    assert fails("run", "--trace", "nowhere.swf") == "nowhere.swf: cannot be read: No such file or directory"
+
+
+def test_a_file_that_is_not_gzip(fails: Callable[..., str], tmp_path: Path) -> None:
+    path = swf(tmp_path / "plain.swf.gz", GOOD_LINE)
+    assert fails("run", "--trace", path).startswith(f"{path}: not readable as gzip")
+
+
+def test_a_truncated_gzip_says_after_which_line(fails: Callable[..., str], tmp_path: Path) -> None:
+    path = tmp_path / "cut.swf.gz"
+    path.write_bytes(gzip.compress("".join(f"{n} {GOOD_LINE[2:]}\n" for n in range(5000)).encode())[:-200])
+    message = fails("run", "--trace", path)
+    assert message.startswith(f"{path}: the compressed data ends early, after line ")
+    assert message.endswith("the file is truncated")
+
+
+def test_a_corrupted_gzip(fails: Callable[..., str], tmp_path: Path) -> None:
+    path = tmp_path / "broken.swf.gz"
+    data = bytearray(gzip.compress("".join(f"{n} {GOOD_LINE[2:]}\n" for n in range(5000)).encode()))
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(bytes(data))
+    assert fails("run", "--trace", path).startswith(f"{path}:")  # what is damaged may still unpack, to nonsense lines
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("1 2 3", "3 fields; a data line has 18"),
+        (GOOD_LINE + " 5", "19 fields; a data line has 18"),
+        (GOOD_LINE.replace(" 100 ", " abc ", 1), "field run_time: 'abc' is not a number"),
+        (GOOD_LINE.replace(" 100 ", " nan ", 1), "field run_time: 'nan' is not a finite number"),
+        (GOOD_LINE.replace(" 100 ", " inf ", 1), "field run_time: 'inf' is not a finite number"),
+        (GOOD_LINE.replace(" 100 ", " -5 ", 1), "field run_time: -5 is not allowed; it must be >= 0, or -1 for unknown"),
+        (GOOD_LINE.replace(" 100 ", " 1e300 ", 1), "field run_time: 1e300 is not allowed; it must be <= 1e+12"),
+        (GOOD_LINE.replace(" 100 2 ", " 100 2.5 ", 1), "field allocated_processors: 2.5 is not a whole number"),
+        ("-" + GOOD_LINE, "field job_number: -1 is not allowed; it must be >= 0"),
+    ],
+)
+def test_a_malformed_line_names_file_line_field_and_what_is_allowed(
+    fails: Callable[..., str], tmp_path: Path, line: str, complaint: str
+) -> None:
+    path = swf(tmp_path / "bad.swf", "; MaxProcs: 4", GOOD_LINE, line)
+    assert fails("run", "--trace", path) == f"{path}:3: {complaint}"
+
+
+def test_lenient_counts_and_skips_malformed_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = swf(tmp_path / "bad.swf", "; MaxProcs: 4", GOOD_LINE, "1 2 3", GOOD_LINE.replace("1 0", "2 5", 1))
+    with pytest.raises(SystemExit) as stopped:
+        main(["run", "--trace", str(path), "--policy", "easy", "--json", "--lenient"])
+    assert stopped.value.code == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)[0]["jobs"] == 2
+    assert "1 job dropped: malformed line" in printed.err
+
+
+def test_two_jobs_of_one_number(fails: Callable[..., str], tmp_path: Path) -> None:
+    path = swf(tmp_path / "twice.swf", GOOD_LINE, GOOD_LINE)
+    assert fails("run", "--trace", path) == f"{path}: field job_number: 1 is used by 2 jobs; job numbers must be unique"
+
+
+@pytest.mark.parametrize(
+    ("lines", "because"),
+    [
+        ((), "the file has no job lines"),
+        (("; only a comment",), "the file has no job lines"),
+        ((GOOD_LINE.replace(" 100 ", " 0 ", 1),), "1 job dropped: run time zero"),
+    ],
+)
+def test_an_empty_trace_says_why_nothing_is_left(
+    fails: Callable[..., str], tmp_path: Path, lines: tuple[str, ...], because: str
+) -> None:
+    path = swf(tmp_path / "empty.swf", *lines)
+    assert fails("run", "--trace", path) == f"{path}: no usable job: {because}"
+
+
+def test_a_trace_that_does_not_name_its_machine_needs_nodes(fails: Callable[..., str], tmp_path: Path) -> None:
+    path = swf(tmp_path / "nameless.swf", GOOD_LINE)
+    assert fails("run", "--trace", path) == f"--nodes: {path} names neither MaxProcs nor MaxNodes; give the machine's size"
+
+
+@pytest.mark.parametrize("nodes", ["0", "-3"])
+def test_a_machine_needs_nodes(fails: Callable[..., str], nodes: str) -> None:
+    assert fails("run", "--nodes", nodes) == f"Machine.nodes: {nodes} is not allowed; it must be an integer >= 1"
+
+
+def test_a_job_wider_than_the_machine_is_rejected_recorded_and_does_not_block(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = swf(tmp_path / "wide.swf", GOOD_LINE, GOOD_LINE.replace("1 0 -1 100 2", "2 1 -1 100 9", 1))
+    with pytest.raises(SystemExit) as stopped:
+        main(["run", "--trace", str(path), "--nodes", "4", "--json", "--jobs-csv", str(tmp_path / "out")])
+    assert stopped.value.code == 0
+    for run in json.loads(capsys.readouterr().out):
+        assert (run["jobs"], run["rejected"]) == (1, 1)
+        rows = (tmp_path / "out" / f"{run['policy']}.csv").read_text().splitlines()
+        assert rows[0] == "job,submit_s,start_s,end_s,nodes,run_s,estimate_s,user,status"
+        assert rows[1:] == ["1,0,0,100,2,100,200,7,completed", "2,1,,,9,,200,7,rejected"]
+
+
+def test_an_unknown_policy_suggests_the_nearest(fails: Callable[..., str]) -> None:
+    assert fails("run", "--policy", "consevative").startswith(
+        "policy: 'consevative' is unknown (did you mean 'conservative'?); known are fcfs, easy, conservative"
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "complaint"),
+    [
+        ("easy:depth=2", "policy easy: parameter 'depth' is unknown"),
+        ("easy:reserve_depth", "policy easy: 'reserve_depth' is not allowed; write key=value,key=value"),
+        ("easy:reserve_depth=0", "easy: reserve_depth: 0 is not allowed; it must be an integer >= 1"),
+        ("easy:reserve_depth=1.5", "easy: reserve_depth: 1.5 is not a whole number"),
+        ("easy:backfill_order=longest", "easy: backfill_order: 'longest' is not allowed; it must be one of arrival, shortest"),
+        ("fcfs:x=1", "policy fcfs: parameter 'x' is unknown; parameters: it has none"),
+    ],
+)
+def test_policy_parameters_are_checked_by_name(fails: Callable[..., str], policy: str, complaint: str) -> None:
+    assert fails("run", "--policy", policy).startswith(complaint)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--jobs-csv", "/proc/nowhere"), "--jobs-csv: /proc/nowhere: cannot be made"),
+        (("--figure", "/nowhere/a.png"), "--figure: /nowhere: is not a directory that can be written to"),
+        (("--figure", "a.docx"), "--figure: a.docx: format '.docx' is unknown; use .png, .svg or .pdf"),
+    ],
+)
+def test_unwritable_output_is_refused_before_any_time_is_spent(
+    fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, str], complaint: str
+) -> None:
+    monkeypatch.setattr(Scenario, "run", lambda *_, **__: pytest.fail("a simulation was started"))
+    assert fails("run", *arguments, code=1).startswith(complaint)
+
+
+def test_unwritable_files_from_python_are_output_errors(tmp_path: Path) -> None:
+    result = Scenario(workload=synthetic_workload(jobs=5)).run()
+    for write in (result.to_csv, result.to_swf):
+        with pytest.raises(OSError, match=r"cannot be written: No such file or directory"):
+            write(tmp_path / "nowhere" / "file")
+
+
+@pytest.mark.parametrize(
+    ("script", "complaint"),
+    [
+        ("x = 1 / 0\n", ":1: ZeroDivisionError: division by zero"),
+        ("x = (\n", ":1: '(' was never closed"),
+        ("x = 1\n", ": defines neither `scenario` (a Scenario) nor `scenarios`"),
+        ("from clustermodel import Machine\nMachine(nodes=0)\n", "Machine.nodes: 0 is not allowed"),
+    ],
+)
+def test_a_scenario_script_that_fails(fails: Callable[..., str], tmp_path: Path, script: str, complaint: str) -> None:
+    path = tmp_path / "study.py"
+    path.write_text(script)
+    assert complaint in fails("run", path)
+
+
+def test_a_scenario_script_brings_its_own_trace(fails: Callable[..., str], tmp_path: Path) -> None:
+    assert "brings its own" in fails("run", tmp_path / "study.py", "--nodes", "5")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "complaint"),
+    [
+        ("--scale-interarrival", "0", "LoadScale.interarrival: 0.0 is not allowed; it must be a finite number > 0"),
+        ("--scale-size", "nan", "LoadScale.size: nan is not allowed; it must be a finite number > 0"),
+        ("--window", "5", "Invalid value for '--window': '5' is not LOW:HIGH"),
+        ("--size", "9:2", "JobFilter.nodes: (9, 2) is not allowed; it must be (low, high), low <= high"),
+        ("--seed", "-1", "Invalid value for '--seed'"),
+        ("--polcy", "easy", "No such option '--polcy'"),
+    ],
+)
+def test_options_are_checked_by_name(fails: Callable[..., str], option: str, value: str, complaint: str) -> None:
+    assert fails("run", option, value).startswith(complaint)
+
+
+def test_ctrl_c_reports_what_was_finished_and_keeps_its_files(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    real = Scenario.run
+
+    def interrupted(self: Scenario, **options: object) -> Result:
+        if self.policy == "easy":
+            raise KeyboardInterrupt
+        return real(self)
+
+    monkeypatch.setattr(Scenario, "run", interrupted)
+    with pytest.raises(SystemExit) as stopped:
+        main(["run", "--window", "0:864000", "--json", "--jobs-csv", str(tmp_path)])
+    assert stopped.value.code == 130
+    printed = capsys.readouterr()
+    assert [run["policy"] for run in json.loads(printed.out)] == ["fcfs"]
+    assert "interrupted during easy; 1 of 3 runs had finished and are reported" in printed.err
+    assert [path.name for path in tmp_path.iterdir()] == ["fcfs.csv"]
+
+
+def test_a_real_ctrl_c_in_the_middle_of_a_simulation_leaves_no_traceback() -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "clustermodel",
+        "run",
+        "--scale-run-time",
+        "1.4",
+        "--policy",
+        "fcfs",
+        "--policy",
+        "conservative",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "fcfs: 30,000 jobs" in process.stderr.readline()
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "fcfs" in out
+    assert "interrupted during conservative; 1 of 2" in err
+    assert "Traceback" not in err
