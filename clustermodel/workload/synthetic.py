@@ -30,8 +30,9 @@ def synthetic_workload(*, jobs: int = 30_000, nodes: int = 128, load: float = 0.
     Submissions follow a daily cycle (Poisson, four times as dense at 2 p.m. as at 2 a.m.), spread over a year for 30,000
     jobs.  A quarter of the jobs are serial, the rest have 2^u nodes, u being log2 of the machine times a Beta(1, 2.5)
     variable, half of them rounded to a power of two.  Run times are lognormal (sigma 2), cut at 36 hours, then all scaled
-    so that the offered load is ``load`` (but for runs shorter than a second, which become one second).  Estimates follow the phi model of 002 with phi = 0.2, cut at 50 times
-    the run time.  Users are drawn with probabilities falling as 1/rank.
+    so that the offered load is ``load`` (but for runs shorter than a second, which become one second).  Estimates follow
+    the phi model of 002 with phi = 0.2, cut at 50 times the run time.  Users are drawn with probabilities falling as
+    1/rank.
 
     Args:
         jobs: number of jobs.
