@@ -12,7 +12,7 @@ import pandas as pd
 from clustermodel.errors import OutputError, SpecificationError
 from clustermodel.measure.records import Status
 from clustermodel.schedule.nodeset import text
-from clustermodel.workload.swf import write_swf
+from clustermodel.workload.swf import UNKNOWN, write_swf
 
 if TYPE_CHECKING:
     from clustermodel.study.scenario import Result
@@ -83,19 +83,19 @@ _LAYOUTS: Final[dict[str, Callable[[Result], pd.DataFrame]]] = {"evalys": _evaly
 
 def write_schedule(result: Result, path: Path) -> None:
     """Write ``result``'s schedule as SWF; see :meth:`clustermodel.study.scenario.Result.to_swf`."""
-    jobs = result.jobs.fillna({"wait_s": -1, "run_s": -1})
+    jobs = result.jobs.fillna({"wait_s": UNKNOWN, "run_s": UNKNOWN})
     ran = jobs["end_s"].notna()
     rows = zip(
         jobs["job"],
         jobs["submit_s"],
         jobs["wait_s"],
         jobs["run_s"],
-        jobs["nodes"].where(ran, -1),
-        jobs["nodes"],
+        jobs["nodes"].where(ran, UNKNOWN),
+        jobs["nodes"].clip(lower=UNKNOWN),  # below -1 the format knows no numbers
         jobs["estimate_s"],
         jobs["status"].map(_SWF_STATUS),
-        jobs["user"],
-        jobs["group"],
+        jobs["user"].clip(lower=UNKNOWN),
+        jobs["group"].clip(lower=UNKNOWN),
         strict=True,
     )
     header = [

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from math import isfinite
+from numbers import Integral, Real
 
 from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
-from clustermodel.ticks import to_ticks
+from clustermodel.ticks import TICKS_PER_SECOND
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,13 +32,19 @@ class JobFilter:
     def __post_init__(self) -> None:
         for field in ("window_s", "nodes"):
             interval = getattr(self, field)
-            if interval is not None and (len(interval) != 2 or not interval[0] <= interval[1]):
+            if interval is not None and not _is_interval(interval):
                 raise SpecificationError(f"JobFilter.{field}: {interval!r} is not allowed; it must be (low, high), low <= high")
+        for field in ("statuses", "users"):
+            numbers = getattr(self, field)
+            if numbers is not None and not (isinstance(numbers, Collection) and all(isinstance(n, Integral) for n in numbers)):
+                raise SpecificationError(f"JobFilter.{field}: {numbers!r} is not allowed; it must be a set of whole numbers")
 
     def rejects(self, row: JobRow) -> str | None:
         """Return the reason to leave ``row`` out, or ``None`` to keep it."""
-        if self.window_s is not None and not to_ticks(self.window_s[0]) <= row.submit < to_ticks(self.window_s[1]):
-            return "outside the time window"
+        if self.window_s is not None:
+            low, high = self.window_s
+            if not low * TICKS_PER_SECOND <= row.submit < high * TICKS_PER_SECOND:
+                return "outside the time window"
         if self.nodes is not None and not self.nodes[0] <= row.nodes <= self.nodes[1]:
             return "outside the size range"
         if self.statuses is not None and row.status not in self.statuses:
@@ -45,6 +52,12 @@ class JobFilter:
         if self.users is not None and row.user not in self.users:
             return "user not selected"
         return None
+
+
+def _is_interval(value: object) -> bool:
+    if not isinstance(value, tuple | list) or len(value) != 2 or not all(isinstance(end, int | float) for end in value):
+        return False
+    return bool(value[0] <= value[1])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +78,7 @@ class LoadScale:
     def __post_init__(self) -> None:
         for field in ("interarrival", "run_time", "size"):
             factor = getattr(self, field)
-            if not isfinite(factor) or factor <= 0:
+            if isinstance(factor, bool) or not isinstance(factor, Real) or not isfinite(factor) or factor <= 0:
                 raise SpecificationError(f"LoadScale.{field}: {factor} is not allowed; it must be a finite number > 0")
 
     def apply(self, row: JobRow, first_submit: int) -> JobRow:

@@ -1,0 +1,272 @@
+"""The availability profile against a slow obvious twin: an array with the free nodes of every tick."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from clustermodel import DecisionError
+from clustermodel.schedule.profile import Profile
+from clustermodel.schedule.running import SHORTEST_EXTENSION, RunningProfile
+
+NODES = 6
+LATEST = 60
+"""No reservation reaches beyond this tick."""
+END = LATEST + 25
+"""Ticks that the twin has; enough for every job that the tests place after the last reservation."""
+
+
+class Twin:
+    """Free nodes for each tick."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.free = [NODES] * END
+
+    def add(self, start: int, end: int, nodes: int) -> None:
+        for tick in range(start, end):
+            self.free[tick] += nodes
+
+    def fits_at(self, start: int, nodes: int, duration: int) -> bool:
+        return all(free >= nodes for free in self.free[start : start + duration])
+
+    def earliest(self, nodes: int, duration: int, not_before: int) -> int:
+        return next(start for start in range(not_before, END) if self.fits_at(start, nodes, duration))
+
+
+sizes = st.integers(1, NODES)
+durations = st.integers(1, 20)
+
+
+class ProfileBesideATwin(RuleBasedStateMachine):
+    """Reservations are made, moved and given up while time goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.profile = Profile(NODES)
+        self.twin = Twin()
+        self.reserved: list[tuple[int, int, int]] = []  # start, end, nodes
+
+    @rule(start=st.integers(0, LATEST - 1), duration=durations, nodes=sizes)
+    def reserve(self, start: int, duration: int, nodes: int) -> None:
+        end = min(start + duration, LATEST)
+        if start < self.twin.now or not self.twin.fits_at(start, nodes, end - start):
+            return
+        self.profile.reserve(start, end, nodes)
+        self.twin.add(start, end, -nodes)
+        self.reserved.append((start, end, nodes))
+
+    @rule(duration=durations, nodes=sizes)
+    def place_as_early_as_possible(self, duration: int, nodes: int) -> None:
+        start = self.profile.earliest(nodes, duration)
+        assert start == self.twin.earliest(nodes, duration, self.twin.now)
+        if start + duration <= LATEST:
+            self.reserve(start, duration, nodes)
+
+    @precondition(lambda self: self.reserved)
+    @rule(data=st.data())
+    def release_what_is_left_of_a_reservation(self, data: st.DataObject) -> None:
+        start, end, nodes = self.reserved.pop(data.draw(st.integers(0, len(self.reserved) - 1)))
+        start = max(start, self.twin.now)
+        if start < end:
+            self.profile.release(start, end, nodes)
+            self.twin.add(start, end, nodes)
+
+    @rule(by=st.integers(0, 7))
+    def advance(self, by: int) -> None:
+        self.twin.now = min(self.twin.now + by, LATEST - 1)
+        self.profile.advance(self.twin.now)
+
+    @precondition(lambda self: any(start >= self.twin.now for start, _, _ in self.reserved))
+    @rule(data=st.data())
+    def ask_for_an_earlier_place_for_a_reservation(self, data: st.DataObject) -> None:
+        waiting = [one for one in self.reserved if one[0] >= self.twin.now]
+        start, end, nodes = waiting[data.draw(st.integers(0, len(waiting) - 1))]
+        not_before = data.draw(st.integers(self.twin.now, start))
+        without = Twin()
+        without.free = list(self.twin.free)
+        without.add(start, end, nodes)
+        expected = without.earliest(nodes, end - start, not_before)
+        assert self.profile.earlier(nodes, end - start, start, not_before) == expected
+
+    @rule(nodes=sizes, duration=durations)
+    def ask(self, nodes: int, duration: int) -> None:
+        now = self.twin.now
+        assert self.profile.fits(nodes, duration) is self.twin.fits_at(now, nodes, duration)
+        assert self.profile.earliest(nodes, duration) == self.twin.earliest(nodes, duration, now)
+
+    @invariant()
+    def the_two_agree_at_every_tick(self) -> None:
+        now = self.twin.now
+        assert [self.profile.free_at(tick) for tick in range(now, END)] == self.twin.free[now:]
+        assert [self.profile.free_just_before(tick) for tick in range(now + 1, END)] == self.twin.free[now:-1]
+        steps = self.profile.steps()
+        assert steps[0][0] == now
+        assert all(one < other for (one, _), (other, _) in itertools.pairwise(steps)), "times ascend"
+        assert all(one != other for (_, one), (_, other) in itertools.pairwise(steps)), "a step without a change"
+
+
+TestProfileBesideATwin = ProfileBesideATwin.TestCase
+
+
+# By hand
+
+
+def test_a_new_profile_is_free_for_ever() -> None:
+    profile = Profile(4)
+    assert profile.steps() == [(0, 4)]
+    assert profile.fits(4, 10**18)
+    assert not profile.fits(5, 1)
+    assert profile.earliest(4, 10**18) == 0
+
+
+def test_a_hole_is_used_only_by_what_is_short_and_small_enough() -> None:
+    # free of 4: [0, 10) 1, [10, 15) 4, [15, 20) 0, then 4
+    profile = Profile(4)
+    profile.reserve(0, 10, 3)
+    profile.reserve(15, 20, 4)
+    assert profile.steps() == [(0, 1), (10, 4), (15, 0), (20, 4)]
+    assert [profile.earliest(4, 5), profile.earliest(4, 6)] == [10, 20]
+    assert [profile.earliest(1, 15), profile.earliest(1, 16)] == [0, 20]
+    assert [profile.fits(1, 15), profile.fits(1, 16), profile.fits(2, 1)] == [True, False, False]
+    assert [profile.free_at(time) for time in (0, 9, 10, 19, 20)] == [1, 1, 4, 0, 4]
+    assert [profile.free_just_before(time) for time in (10, 11, 15, 16, 99)] == [1, 4, 4, 0, 4]
+
+
+def test_a_reservation_can_lean_on_its_own_room() -> None:
+    # Four nodes, three of them taken until 10.  A job of two nodes for 8 holds [12, 20).  From 10 on it has two nodes in
+    # [10, 12) and, after that, its own.
+    profile = Profile(4)
+    profile.reserve(0, 10, 3)
+    profile.reserve(12, 20, 2)
+    profile.reserve(12, 20, 2)
+    assert profile.earlier(2, 8, 12, 0) == 10
+    assert profile.earlier(2, 8, 12, 11) == 11
+    assert profile.earlier(2, 8, 12, 12) == 12
+    assert profile.earlier(1, 8, 12, 0) == 0  # a job of one node did fit all the time
+
+
+def test_the_past_is_forgotten() -> None:
+    profile = Profile(4)
+    profile.reserve(0, 10, 3)
+    profile.reserve(20, 30, 2)
+    profile.advance(5)
+    assert profile.steps() == [(5, 1), (10, 4), (20, 2), (30, 4)]
+    profile.advance(10)
+    assert profile.steps() == [(10, 4), (20, 2), (30, 4)]
+    profile.advance(25)
+    assert profile.steps() == [(25, 2), (30, 4)]
+    profile.advance(1000)
+    assert profile.steps() == [(1000, 4)]
+    with pytest.raises(ValueError, match="profile: 999 lies in the past; it begins at 1000"):
+        profile.reserve(999, 1001, 1)
+    with pytest.raises(ValueError, match="profile: 0 lies in the past; it begins at 1000"):
+        profile.release(0, 1001, 1)
+
+
+def test_more_nodes_than_are_free_cannot_be_reserved() -> None:
+    profile = Profile(4)
+    profile.reserve(10, 20, 3)
+    with pytest.raises(DecisionError) as refused:
+        profile.reserve(5, 12, 2)
+    assert str(refused.value) == "profile: 2 nodes reserved at 10 where only 1 are free"
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), durations, st.integers(1, 2)), max_size=3))
+def test_giving_up_every_reservation_leaves_nothing_behind(shapes: list[tuple[int, int, int]]) -> None:
+    profile = Profile(NODES)
+    for start, duration, nodes in shapes:
+        profile.reserve(start, start + duration, nodes)
+    for start, duration, nodes in shapes:
+        profile.release(start, start + duration, nodes)
+    assert profile.steps() == [(0, NODES)]
+
+
+# Running jobs
+
+SECOND = 1_000_000
+
+
+def test_a_running_job_is_subtracted_until_its_expected_end_and_gives_back_what_it_does_not_use() -> None:
+    profile = RunningProfile(4, may_overrun=False)
+    profile.start(1, 3, 0, 10)
+    profile.start(2, 1, 0, 20)
+    assert profile.steps() == [(0, 0), (10, 3), (20, 4)]
+    profile.advance(5)
+    assert profile.end(2, 1, 5, 20)  # 15 ticks early: room was made
+    assert profile.steps() == [(5, 1), (10, 4)]
+    profile.advance(10)
+    assert not profile.end(1, 3, 10, 10)  # on time: nothing was made
+    assert profile.steps() == [(10, 4)]
+
+
+def test_where_jobs_are_killed_none_overruns() -> None:
+    profile = RunningProfile(4, may_overrun=False)
+    profile.start(1, 3, 0, 10)
+    profile.advance(10)
+    assert profile.overrunning(10) == []
+
+
+def test_an_overrunning_job_is_assumed_to_go_on_as_long_as_it_has_been_late_and_a_second_at_least() -> None:
+    assert SHORTEST_EXTENSION == SECOND
+    profile = RunningProfile(4, may_overrun=True)
+    profile.start(7, 3, 0, 10 * SECOND)
+    assert profile.overrunning(10 * SECOND - 1) == []
+    # late by 0, 1.5, 10 and 30 s: it will go on for 1, 1.5, 10 and 30 s
+    for now, until in ((10, 11), (11.5, 13), (20, 30), (40, 70)):
+        profile.advance(round(now * SECOND))
+        assert profile.overrunning(round(now * SECOND)) == [7]
+        profile.extend([7], round(now * SECOND))
+        assert profile.steps() == [(now * SECOND, 1), (until * SECOND, 4)]
+        assert profile.overrunning(until * SECOND - 1) == []
+
+
+def test_several_overrunning_jobs_are_extended_each_from_its_own_estimate() -> None:
+    profile = RunningProfile(4, may_overrun=True)
+    profile.start(1, 1, 0, 10 * SECOND)
+    profile.start(2, 1, 0, 25 * SECOND)
+    profile.start(3, 2, 0, 99 * SECOND)
+    profile.advance(30 * SECOND)
+    late = profile.overrunning(30 * SECOND)
+    assert sorted(late) == [1, 2]
+    profile.extend(late, 30 * SECOND)
+    # 1 is 20 s late and 2 is 5 s late: until 50 and 35
+    assert profile.steps() == [(30 * SECOND, 0), (35 * SECOND, 1), (50 * SECOND, 2), (99 * SECOND, 4)]
+
+
+def test_an_overrunning_job_that_ends_gives_back_its_assumed_rest_and_is_not_late_again() -> None:
+    profile = RunningProfile(4, may_overrun=True)
+    profile.start(7, 3, 0, 10 * SECOND)
+    profile.advance(30 * SECOND)
+    assert profile.overrunning(30 * SECOND) == [7]
+    profile.extend([7], 30 * SECOND)  # 20 s late: until 50
+    profile.advance(31 * SECOND)
+    assert profile.end(7, 3, 31 * SECOND, 10 * SECOND)  # the caller's expected end is the estimate
+    assert profile.steps() == [(31 * SECOND, 4)]
+    assert profile.overrunning(50 * SECOND) == []
+
+
+def test_a_job_that_ends_in_time_is_never_late_where_jobs_may_overrun() -> None:
+    profile = RunningProfile(4, may_overrun=True)
+    profile.start(1, 2, 0, 10 * SECOND)
+    profile.start(2, 2, 0, 10 * SECOND)
+    profile.advance(4 * SECOND)
+    assert profile.end(1, 2, 4 * SECOND, 10 * SECOND)
+    profile.advance(10 * SECOND)
+    assert not profile.end(2, 2, 10 * SECOND, 10 * SECOND)
+    assert profile.overrunning(10 * SECOND) == []
+    assert profile.steps() == [(10 * SECOND, 4)]
+
+
+def test_a_job_started_in_room_reserved_for_it_is_only_noted() -> None:
+    profile = RunningProfile(4, may_overrun=True)
+    profile.reserve(0, 10, 3)
+    profile.note_start(1, 3, 10)
+    assert profile.steps() == [(0, 1), (10, 4)]
+    profile.advance(4)
+    assert profile.end(1, 3, 4, 10)
+    assert profile.steps() == [(4, 4)]

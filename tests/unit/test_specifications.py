@@ -1,0 +1,250 @@
+"""What users write down - machine, job, filter, scale - is checked field by field and kept as plain numbers."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clustermodel import ClusterModelError, Job, JobFilter, LoadScale, Machine, Scenario, SpecificationError, Workload
+from clustermodel.job import JobRow
+
+GOOD_JOB: dict[str, Any] = {"id": 1, "nodes": 2, "submit_s": 3.0, "run_s": 5.0}
+ROW = JobRow(submit=10_000_000, id=1, nodes=4, run=7, estimate=9, user=5, group=-1, priority=0, status=1)
+
+
+# Machine
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        (0, "Machine.nodes: 0 is not allowed; it must be an integer >= 1"),
+        (-128, "Machine.nodes: -128 is not allowed; it must be an integer >= 1"),
+        (2.0, "Machine.nodes: 2.0 is not a whole number; it must be an integer >= 1"),
+        (nan, "Machine.nodes: nan is not a whole number; it must be an integer >= 1"),
+        ("8", "Machine.nodes: '8' is not a whole number; it must be an integer >= 1"),
+        (None, "Machine.nodes: None is not a whole number; it must be an integer >= 1"),
+        (True, "Machine.nodes: True is not a whole number; it must be an integer >= 1"),
+        (np.int32(0), "Machine.nodes: 0 is not allowed; it must be an integer >= 1"),
+    ],
+)
+def test_a_machine_of_a_wrong_size_names_the_field_the_value_and_what_is_allowed(nodes: object, message: str) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        Machine(nodes=nodes)  # type: ignore[arg-type]
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize("value", [1, 0, None, "yes"])
+def test_kill_at_estimate_is_true_or_false(value: object) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        Machine(nodes=1, kill_at_estimate=value)  # type: ignore[arg-type]
+    assert str(refused.value) == f"Machine.kill_at_estimate: {value!r} is not allowed; it must be True or False"
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.int64, np.uint16])
+def test_numpy_integers_become_plain_ones(kind: type[np.integer[Any]]) -> None:
+    # SimPy's clock turns into a float when a numpy integer is added to it.
+    assert type(Machine(nodes=kind(4)).nodes) is int  # type: ignore[arg-type]
+    job = Job(id=kind(1), nodes=kind(2), submit_s=3, run_s=4, user=kind(5), group=kind(6), priority=kind(7))  # type: ignore[arg-type]
+    for field in ("id", "nodes", "user", "group", "priority"):
+        assert type(getattr(job, field)) is int
+    assert [type(value) for value in job.row()] == [int] * 9
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
+def test_numpy_times_become_plain_ticks(kind: type[np.number[Any]]) -> None:
+    row = Job(id=1, nodes=1, submit_s=kind(2), run_s=kind(3), estimate_s=kind(4)).row()  # type: ignore[arg-type]
+    assert (row.submit, row.run, row.estimate) == (2_000_000, 3_000_000, 4_000_000)
+    assert type(row.submit) is type(row.run) is type(row.estimate) is int
+
+
+@pytest.mark.parametrize("specification", [Machine(nodes=4), Job(**GOOD_JOB), JobFilter(nodes=(1, 2)), LoadScale(size=2)])
+def test_a_specification_is_frozen_printable_and_takes_no_positional_arguments(specification: object) -> None:
+    assert eval(repr(specification)) == specification  # only our own classes are evaluated
+    with pytest.raises(FrozenInstanceError):
+        setattr(specification, fields(specification)[0].name, 3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="positional"):
+        type(specification)(4)
+
+
+def test_every_specification_error_is_the_packages_and_a_value_error() -> None:
+    assert issubclass(SpecificationError, ClusterModelError)
+    assert issubclass(SpecificationError, ValueError)
+
+
+# Job
+
+SECONDS = "a finite number of seconds >= 0 and <= 1e+10"
+POSITIVE = "a finite number of seconds > 0 and <= 1e+10"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("id", -1, "Job.id: -1 is not allowed; it must be an integer >= 0"),
+        ("id", 1.0, "Job.id: 1.0 is not a whole number; it must be an integer >= 0"),
+        ("nodes", 2.5, "Job 1: nodes: 2.5 is not a whole number; it must be an integer"),
+        ("nodes", nan, "Job 1: nodes: nan is not a whole number; it must be an integer"),
+        ("user", "root", "Job 1: user: 'root' is not a whole number; it must be an integer"),
+        ("group", None, "Job 1: group: None is not a whole number; it must be an integer"),
+        ("priority", True, "Job 1: priority: True is not a whole number; it must be an integer"),
+        ("submit_s", -0.5, f"Job 1: submit_s: -0.5 is not allowed; it must be {SECONDS}"),
+        ("submit_s", nan, f"Job 1: submit_s: nan is not allowed; it must be {SECONDS}"),
+        ("submit_s", None, f"Job 1: submit_s: None is not a number; it must be {SECONDS}"),
+        ("run_s", 0, f"Job 1: run_s: 0 is not allowed; it must be {POSITIVE}"),
+        ("run_s", -1, f"Job 1: run_s: -1 is not allowed; it must be {POSITIVE}"),
+        ("run_s", inf, f"Job 1: run_s: inf is not allowed; it must be {POSITIVE}"),
+        ("run_s", 1.1e10, f"Job 1: run_s: 11000000000.0 is not allowed; it must be {POSITIVE}"),
+        ("run_s", "long", f"Job 1: run_s: 'long' is not a number; it must be {POSITIVE}"),
+        ("run_s", True, f"Job 1: run_s: True is not a number; it must be {POSITIVE}"),
+        ("estimate_s", -1, f"Job 1: estimate_s: -1 is not allowed; it must be {SECONDS}"),
+        ("estimate_s", nan, f"Job 1: estimate_s: nan is not allowed; it must be {SECONDS}"),
+    ],
+)
+def test_a_job_names_its_number_the_field_the_value_and_what_is_allowed(field: str, value: object, message: str) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        Job(**{**GOOD_JOB, field: value})
+    assert str(refused.value) == message
+
+
+def test_a_time_too_long_for_a_float_is_refused_like_any_other() -> None:
+    with pytest.raises(SpecificationError, match="Job 1: run_s: "):
+        Job(id=1, nodes=1, submit_s=0, run_s=10**400)
+
+
+@pytest.mark.parametrize("nodes", [0, -3, 5, 10**9])
+def test_a_size_that_no_machine_has_is_legal_and_the_machine_rejects_the_job(nodes: int) -> None:
+    workload = Workload.from_jobs([Job(id=1, nodes=nodes, submit_s=0, run_s=1)])
+    assert Scenario(machine=Machine(nodes=4), workload=workload).run().jobs["status"].tolist() == ["rejected"]
+
+
+@pytest.mark.parametrize("field", ["id", "nodes", "user"])
+def test_a_number_too_large_for_the_table_is_a_specification_error(field: str) -> None:
+    with pytest.raises(SpecificationError, match=field):
+        Workload.from_jobs([Job(**{**GOOD_JOB, field: 10**30})])
+
+
+@pytest.mark.parametrize("estimate", [None, 0, 0.0])
+def test_a_missing_or_zero_estimate_is_the_run_time(estimate: float | None) -> None:
+    assert Job(**GOOD_JOB, estimate_s=estimate).row().estimate == Job(**GOOD_JOB).row().run == 5_000_000
+
+
+def test_a_job_in_ticks() -> None:
+    job = Job(id=3, nodes=8, submit_s=1.5, run_s=2.25, estimate_s=60, user=4, group=2, priority=-1)
+    # 1 s = 1e6 ticks; the SWF status of a job that comes from no trace is unknown, -1
+    assert job.row() == JobRow(1_500_000, 3, 8, 2_250_000, 60_000_000, 4, 2, -1, -1)
+
+
+def test_times_are_rounded_to_the_nearest_tick_and_a_duration_is_never_zero() -> None:
+    row = Job(id=1, nodes=1, submit_s=1.4e-6, run_s=1e-9, estimate_s=2e-9).row()
+    assert (row.submit, row.run, row.estimate) == (1, 1, 1)
+    assert Job(id=1, nodes=1, submit_s=1.6e-6, run_s=1.6e-6).row()[:4] == (2, 1, 1, 2)
+    assert Job(id=1, nodes=1, submit_s=1e-9, run_s=1).row().submit == 0
+    assert Job(id=1, nodes=1, submit_s=1e10, run_s=1e10).row().submit == 10**16
+
+
+# Up to 1e9 s (1e15 ticks) a float of seconds is within 2^-52 x 1e15 = 0.22 ticks of the truth, so nothing is lost.
+times = st.floats(0, 1e9)
+
+
+@given(submit=times, run=times.filter(bool), estimate=st.none() | times, nodes=st.integers(-5, 2**40))
+def test_a_job_survives_its_row(submit: float, run: float, estimate: float | None, nodes: int) -> None:
+    row = Job(id=9, nodes=nodes, submit_s=submit, run_s=run, estimate_s=estimate, user=1, group=2, priority=3).row()
+    assert Job.from_row(row).row() == row
+
+
+# JobFilter
+
+
+@pytest.mark.parametrize("field", ["window_s", "nodes"])
+@pytest.mark.parametrize("value", [(5, 4), (nan, 5), (0, nan), (1,), (1, 2, 3), ()])
+def test_an_interval_that_is_none_is_refused(field: str, value: tuple[float, ...]) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        JobFilter(**{field: value})  # type: ignore[arg-type]
+    assert str(refused.value) == f"JobFilter.{field}: {value!r} is not allowed; it must be (low, high), low <= high"
+
+
+@pytest.mark.parametrize(("field", "value"), [("window_s", 5), ("nodes", "ab"), ("window_s", ("1", "2"))])
+def test_an_interval_of_something_other_than_two_numbers_is_refused(field: str, value: object) -> None:
+    with pytest.raises(SpecificationError, match=f"JobFilter.{field}: "):
+        JobFilter(**{field: value})  # type: ignore[arg-type]
+
+
+def test_a_single_user_where_several_are_wanted_is_refused() -> None:
+    with pytest.raises(SpecificationError, match=r"JobFilter\.users: 7"):
+        JobFilter(users=7)  # type: ignore[arg-type]
+
+
+def test_a_filter_keeps_everything_by_default() -> None:
+    assert JobFilter().rejects(ROW) is None
+
+
+@pytest.mark.parametrize(
+    ("keep", "reason"),
+    [
+        (JobFilter(window_s=(10, 11)), None),
+        (JobFilter(window_s=(10.000001, 20)), "outside the time window"),
+        (JobFilter(window_s=(0, 10)), "outside the time window"),  # [low, high)
+        (JobFilter(window_s=(10, 10)), "outside the time window"),
+        (JobFilter(nodes=(4, 4)), None),  # both ends included
+        (JobFilter(nodes=(5, 9)), "outside the size range"),
+        (JobFilter(nodes=(1, 3)), "outside the size range"),
+        (JobFilter(statuses={0, 1}), None),
+        (JobFilter(statuses=[0]), "status not selected"),
+        (JobFilter(statuses=()), "status not selected"),
+        (JobFilter(users=(5,)), None),
+        (JobFilter(users={6}), "user not selected"),
+        (JobFilter(window_s=(0, 1), users={6}), "outside the time window"),  # one reason for a job: the first
+    ],
+)
+def test_a_filter_gives_one_reason_for_each_job_it_leaves_out(keep: JobFilter, reason: str | None) -> None:
+    assert keep.rejects(ROW) == reason
+
+
+def test_a_window_without_end_keeps_what_comes_later_or_is_refused_by_name() -> None:
+    try:
+        keep = JobFilter(window_s=(5, inf))
+    except SpecificationError as refused:
+        assert str(refused).startswith("JobFilter.window_s: ")  # noqa: PT017  either is fine, an OverflowError later is not
+    else:
+        assert keep.rejects(ROW) is None
+        assert keep.rejects(ROW._replace(submit=4_999_999)) == "outside the time window"
+
+
+# LoadScale
+
+
+@pytest.mark.parametrize("field", ["interarrival", "run_time", "size"])
+@pytest.mark.parametrize("factor", [0, 0.0, -1, nan, inf, -inf])
+def test_a_factor_is_a_finite_number_above_zero(field: str, factor: float) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        LoadScale(**{field: factor})
+    assert str(refused.value) == f"LoadScale.{field}: {factor} is not allowed; it must be a finite number > 0"
+
+
+def test_a_factor_that_is_no_number_is_refused() -> None:
+    with pytest.raises(SpecificationError, match=r"LoadScale\.size: "):
+        LoadScale(size="2")  # type: ignore[arg-type]
+
+
+def test_scaling_moves_submissions_away_from_the_first_and_rounds_sizes() -> None:
+    # first submission at 4 s, this one 6 s later: 4 + 6 x 0.5 = 7 s; run 7 -> 17.5, half to even: 18; estimate 9 -> 22.5: 22
+    scaled = LoadScale(interarrival=0.5, run_time=2.5, size=0.4).apply(ROW, 4_000_000)
+    assert scaled == ROW._replace(submit=7_000_000, run=18, estimate=22, nodes=2)  # 4 x 0.4 = 1.6
+
+
+def test_scaling_never_makes_a_size_or_a_duration_vanish_nor_a_missing_size_appear() -> None:
+    tiny = LoadScale(run_time=1e-9, size=1e-9).apply(ROW, 0)
+    assert (tiny.nodes, tiny.run, tiny.estimate) == (1, 1, 1)
+    assert LoadScale(size=3).apply(ROW._replace(nodes=0), 0).nodes == 0
+    assert LoadScale(size=3).apply(ROW._replace(nodes=-1), 0).nodes == -1
+
+
+def test_the_default_scale_changes_nothing() -> None:
+    assert LoadScale().apply(ROW, 123) == ROW

@@ -1,0 +1,592 @@
+"""The Standard Workload Format: reading, streaming, refusing and writing, to the line and the field."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clustermodel import (
+    Job,
+    JobFilter,
+    LoadScale,
+    Machine,
+    OutputError,
+    Scenario,
+    SpecificationError,
+    SwfStream,
+    TraceError,
+    Workload,
+    read_swf,
+    synthetic_workload,
+)
+from clustermodel.job import JobRow
+from clustermodel.workload.swf import write_swf
+
+WriteTrace = Callable[..., Path]
+
+# The 18 fields in the order of the standard, of a job without gaps in the fields that matter.
+USUAL: dict[str, object] = {
+    "job_number": 1,
+    "submit_time": 0,
+    "wait_time": -1,
+    "run_time": 100,
+    "allocated_processors": 2,
+    "average_cpu_time": -1,
+    "used_memory": -1,
+    "requested_processors": 4,
+    "requested_time": 200,
+    "requested_memory": -1,
+    "status": 1,
+    "user_id": 7,
+    "group_id": 3,
+    "executable": -1,
+    "queue": -1,
+    "partition": -1,
+    "preceding_job": -1,
+    "think_time": -1,
+}
+
+
+def line(number: object = 1, **fields: object) -> str:
+    assert fields.keys() <= USUAL.keys()
+    return " ".join(str(value) for value in {**USUAL, "job_number": number, **fields}.values())
+
+
+def ids(workload: Workload) -> list[int]:
+    return [row.id for row in workload.rows()]
+
+
+# Reading
+
+
+def test_a_data_line_becomes_a_job_field_by_field(write_trace: WriteTrace) -> None:
+    path = write_trace(line(12, submit_time=3, run_time=100.5, status=5))
+    # submit, id, nodes, run, estimate, user, group, priority, status; 1 s = 1e6 ticks
+    assert list(read_swf(path).rows()) == [JobRow(3_000_000, 12, 2, 100_500_000, 200_000_000, 7, 3, 0, 5)]
+
+
+def test_spaces_blank_lines_comments_and_windows_line_ends_mean_nothing(tmp_path: Path, write_trace: WriteTrace) -> None:
+    plain = write_trace(line(1), line(2, submit_time=5))
+    odd = tmp_path / "odd.swf"
+    odd.write_bytes(f"\r\n\t {line(1)}  \r\n; between\r\n   ;indented\r\n{line(2, submit_time=5)}".replace(" ", "\t ").encode())
+    assert list(read_swf(odd).rows()) == list(read_swf(plain).rows())
+
+
+def test_a_compressed_trace_is_the_same_trace_under_the_same_name(write_trace: WriteTrace, tmp_path: Path) -> None:
+    plain = write_trace("; MaxProcs: 8", line(1), line(2, submit_time=5), name="small.swf")
+    packed = tmp_path / "small.swf.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert list(read_swf(packed).rows()) == list(read_swf(plain).rows())
+    assert read_swf(packed).name == read_swf(plain).name == "small"
+    assert read_swf(packed).provenance.header == {"MaxProcs": "8"}
+    assert read_swf(packed).provenance.source == str(packed)
+
+
+def test_header_comments_before_the_first_job_are_kept_by_key(write_trace: WriteTrace) -> None:
+    path = write_trace(
+        "; Computer: IBM SP2",
+        ";Version:2.2",
+        "; Note: one: with a colon",
+        "; a line without a key",
+        ";",
+        "; Two words: are no key",
+        "; Note: two",
+        "",
+        line(1),
+        "; Late: too late",
+        line(2),
+    )
+    assert read_swf(path).provenance.header == {"Computer": "IBM SP2", "Version": "2.2", "Note": "one: with a colon\ntwo"}
+
+
+@pytest.mark.parametrize(
+    ("header", "nodes"),
+    [
+        (("; MaxNodes: 16", "; MaxProcs: 64"), 64),
+        (("; MaxProcs: 64 (four to a node)", "; MaxNodes: 16"), 64),
+        (("; MaxNodes: 16",), 16),
+        (("; MaxProcs: unknown", "; MaxNodes: 16"), 16),
+        (("; MaxProcs: -1", "; MaxNodes: 16"), 16),
+        (("; MaxProcs: 0",), None),
+        (("; MaxProcs:",), None),
+        ((), None),
+    ],
+)
+def test_the_machine_is_max_procs_of_the_header_else_max_nodes(
+    write_trace: WriteTrace, header: tuple[str, ...], nodes: int | None
+) -> None:
+    path = write_trace(*header, line(1))
+    assert read_swf(path).machine_nodes == SwfStream(path).machine_nodes == nodes
+
+
+@given(text=st.text(max_size=12))
+def test_whatever_the_header_says_the_machine_is_a_size_or_unknown(tmp_path_factory: Any, text: str) -> None:
+    path = tmp_path_factory.getbasetemp() / "header.swf"
+    path.write_text(f"; MaxProcs: {text}\n; ", encoding="utf-8", errors="replace")
+    nodes = SwfStream(path).machine_nodes
+    assert nodes is None or nodes > 0
+
+
+@pytest.mark.parametrize(("preferred", "other", "first"), [("allocated", "requested", 2), ("requested", "allocated", 4)])
+def test_processors_come_from_one_field_and_where_it_is_missing_from_the_other_which_is_counted(
+    write_trace: WriteTrace, preferred: str, other: str, first: int
+) -> None:
+    path = write_trace(
+        line(1),
+        line(2, submit_time=1, **{f"{preferred}_processors": -1, f"{other}_processors": 16}),
+        line(3, submit_time=2, **{f"{preferred}_processors": 0, f"{other}_processors": 8}),
+        line(4, submit_time=3, **{f"{preferred}_processors": 3, f"{other}_processors": -1}),
+    )
+    workload = read_swf(path, processors_from=preferred)
+    assert workload.column("nodes").tolist() == [first, 16, 8, 3]
+    assert workload.provenance.repaired == {f"{preferred}_processors missing, {other}_processors used": 2}
+    assert workload.provenance.lines() == [f"2 jobs repaired: {preferred}_processors missing, {other}_processors used"]
+
+
+def test_processors_come_from_no_other_field(write_trace: WriteTrace) -> None:
+    path = write_trace(line(1))
+    with pytest.raises(SpecificationError) as refused:
+        read_swf(path, processors_from="used")
+    assert str(refused.value) == "processors_from: 'used' is not allowed; it must be 'allocated' or 'requested'"
+
+
+def test_jobs_that_cannot_run_are_dropped_and_counted_by_reason(write_trace: WriteTrace) -> None:
+    path = write_trace(
+        line(1),
+        line(2, run_time=-1),
+        line(3, run_time=0),
+        line(4, run_time=0),
+        line(5, submit_time=-1),
+        line(6, allocated_processors=-1, requested_processors=0),
+    )
+    workload = read_swf(path)
+    assert ids(workload) == [1]
+    assert workload.provenance.lines() == [
+        "1 job dropped: number of processors missing",
+        "1 job dropped: run time missing",
+        "2 jobs dropped: run time zero",
+        "1 job dropped: submit time missing",
+    ]
+
+
+def test_a_missing_or_zero_estimate_becomes_the_run_time_and_is_counted(write_trace: WriteTrace) -> None:
+    path = write_trace(line(1, requested_time=-1), line(2, requested_time=0), line(3, requested_time=0.5), line(4))
+    workload = read_swf(path)
+    assert workload.seconds("estimate").tolist() == [100, 100, 0.5, 200]
+    assert workload.provenance.repaired == {"requested_time missing, run_time used": 2}
+
+
+def test_without_estimates_every_one_is_the_run_time_and_that_is_no_repair(write_trace: WriteTrace) -> None:
+    path = write_trace(line(1, requested_time=-1), line(2, run_time=30))
+    workload = read_swf(path, use_estimates=False)
+    assert workload.seconds("estimate").tolist() == workload.seconds("run").tolist() == [100, 30]
+    assert not workload.provenance.repaired
+
+
+@pytest.mark.parametrize(
+    ("keep", "kept", "reason"),
+    [
+        (JobFilter(window_s=(10, 20)), [2], "outside the time window"),
+        (JobFilter(nodes=(2, 4)), [1, 2], "outside the size range"),
+        (JobFilter(statuses={0, 5}), [2, 3], "status not selected"),
+        (JobFilter(users={8}), [3], "user not selected"),
+    ],
+)
+def test_jobs_are_filtered_while_reading(write_trace: WriteTrace, keep: JobFilter, kept: list[int], reason: str) -> None:
+    path = write_trace(
+        line(1, submit_time=0, status=1),
+        line(2, submit_time=10, allocated_processors=4, status=0),
+        line(3, submit_time=20, allocated_processors=5, status=5, user_id=8),
+    )
+    workload = read_swf(path, keep=keep)
+    assert ids(workload) == kept
+    assert workload.provenance.dropped == {reason: 3 - len(kept)}
+    assert workload.provenance.options["filter"] == keep
+
+
+def test_load_is_scaled_after_filtering_from_the_first_job_that_is_kept(write_trace: WriteTrace) -> None:
+    path = write_trace(line(1), line(2, submit_time=10), line(3, submit_time=30))
+    scale = LoadScale(interarrival=2, run_time=3, size=2)
+    workload = read_swf(path, keep=JobFilter(window_s=(10, 31)), scale=scale)
+    # 10 s stays; 30 s becomes 10 + 2 x 20
+    assert workload.seconds("submit").tolist() == [10, 50]
+    assert workload.seconds("run").tolist() == [300, 300]
+    assert workload.seconds("estimate").tolist() == [600, 600]
+    assert workload.column("nodes").tolist() == [4, 4]
+
+
+def test_an_unsorted_file_is_sorted_before_scaling_and_the_jobs_out_of_place_are_counted(write_trace: WriteTrace) -> None:
+    path = write_trace(
+        line(1, submit_time=50),
+        line(2, submit_time=10),
+        line(3, submit_time=20),
+        line(4, submit_time=15),
+        line(5, submit_time=60),
+    )
+    workload = read_swf(path, scale=LoadScale(interarrival=2))
+    assert ids(workload) == [2, 4, 3, 1, 5]
+    # the first submission, 10 s, stays where it is: 10, 10 + 2 x 5, 10 + 2 x 10, 10 + 2 x 40, 10 + 2 x 50
+    assert workload.seconds("submit").tolist() == [10, 20, 30, 90, 110]
+    # 2 stands below 1, and 4 below 3
+    assert workload.provenance.repaired == {"submitted before the job on the line above, sorted": 2}
+
+
+# Streams
+
+
+def test_a_stream_out_of_order_is_refused_by_job(write_trace: WriteTrace) -> None:
+    path = write_trace(line(1, submit_time=50), line(2, submit_time=60), line(3, submit_time=59))
+    rows = SwfStream(path).rows()
+    assert [next(rows).id, next(rows).id] == [1, 2]
+    with pytest.raises(TraceError) as refused:
+        next(rows)
+    assert str(refused.value) == (
+        f"{path}: job 3 stands after job 2 but was submitted before it; "
+        "a stream must be in order of submission: read the file with read_swf, which sorts"
+    )
+
+
+def test_a_stream_can_be_read_again_and_its_counters_begin_anew(write_trace: WriteTrace) -> None:
+    stream = SwfStream(write_trace("junk", line(1), line(2, run_time=0), line(3, requested_time=-1)), lenient=True)
+    first = list(stream.rows())
+    counted = Counter(stream.provenance.dropped), Counter(stream.provenance.repaired), list(stream.malformed)
+    assert list(stream.rows()) == first
+    assert (stream.provenance.dropped, stream.provenance.repaired, stream.malformed) == counted
+    assert counted[0] == {"malformed line": 1, "run time zero": 1}
+
+
+def test_a_stream_simulates_like_the_table(write_trace: WriteTrace) -> None:
+    lines = [line(n, submit_time=7 * n, run_time=40 + 3 * (n % 5), allocated_processors=1 + n % 4) for n in range(1, 40)]
+    path = write_trace("; MaxProcs: 4", *lines)
+    table, stream = (Scenario(workload=source, policy="easy").run() for source in (read_swf(path), SwfStream(path)))
+    assert stream.jobs.equals(table.jobs)
+    assert stream.machine == table.machine == Machine(nodes=4)
+
+
+missing_or = st.sampled_from([-1, 0])
+job_fields = st.fixed_dictionaries(
+    {
+        "run_time": st.one_of(missing_or, st.integers(1, 50)),
+        "allocated_processors": st.one_of(missing_or, st.integers(1, 9)),
+        "requested_processors": st.one_of(missing_or, st.integers(1, 9)),
+        "requested_time": st.one_of(missing_or, st.integers(1, 99)),
+        "status": st.sampled_from([-1, 0, 1, 5]),
+        "user_id": st.integers(1, 3),
+    }
+)
+filters = st.builds(
+    JobFilter,
+    window_s=st.none() | st.tuples(st.integers(0, 20), st.integers(20, 60)),
+    nodes=st.none() | st.tuples(st.integers(0, 4), st.integers(4, 9)),
+    statuses=st.none() | st.sets(st.sampled_from([-1, 0, 1, 5])),
+    users=st.none() | st.sets(st.integers(1, 3)),
+)
+factors = st.sampled_from([0.5, 1.0, 2.0, 3.7])
+options = st.fixed_dictionaries(
+    {
+        "processors_from": st.sampled_from(["allocated", "requested"]),
+        "use_estimates": st.booleans(),
+        "keep": st.none() | filters,
+        "scale": st.none() | st.builds(LoadScale, interarrival=factors, run_time=factors, size=factors),
+        "lenient": st.just(True),
+    }
+)
+
+
+@given(jobs=st.lists(st.tuples(st.integers(0, 9), job_fields), max_size=12), broken=st.integers(0, 12), options=options)
+def test_a_stream_has_the_rows_and_the_counts_of_the_table(
+    tmp_path_factory: Any, jobs: list[tuple[int, dict[str, int]]], broken: int, options: dict[str, Any]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "stream.swf"
+    lines, submit = [], 0
+    for number, (gap, fields) in enumerate(jobs, 1):
+        submit += gap
+        lines.append(line(number, submit_time=submit, **fields))
+    lines.insert(broken, "not a job")
+    path.write_text("\n".join(lines))
+    stream = SwfStream(path, **options)
+    rows = list(stream.rows())
+    assert len(rows) + sum(stream.provenance.dropped.values()) == len(jobs) + 1
+    if rows:
+        table = read_swf(path, **options)
+        assert rows == list(table.rows())
+        assert stream.provenance == table.provenance
+    else:
+        with pytest.raises(TraceError, match="no usable job"):
+            read_swf(path, **options)
+
+
+# What is refused
+
+
+def refusal(path: Path, **options: Any) -> str:
+    """Return the message with which both ways of reading refuse ``path``."""
+    with pytest.raises(TraceError) as from_table:
+        read_swf(path, **options)
+    with pytest.raises(TraceError) as from_stream:
+        list(SwfStream(path, **options).rows())
+    assert str(from_table.value) == str(from_stream.value)
+    return str(from_table.value)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    assert refusal(tmp_path / "no.swf") == f"{tmp_path}/no.swf: cannot be read: No such file or directory"
+    assert refusal(tmp_path / "no.swf.gz") == f"{tmp_path}/no.swf.gz: cannot be read: No such file or directory"
+    assert refusal(tmp_path) == f"{tmp_path}: cannot be read: Is a directory"
+
+
+def test_a_file_that_is_not_gzip(write_trace: WriteTrace) -> None:
+    path = write_trace(line(1), name="plain.swf.gz")
+    assert refusal(path) == f"{path}: not readable as gzip after line 0: Not a gzipped file (b'1 ')"
+
+
+def test_a_gzip_file_that_was_cut_off_says_after_which_line(tmp_path: Path) -> None:
+    whole = gzip.compress("".join(line(n, submit_time=n) + "\n" for n in range(20_000)).encode())
+    path = tmp_path / "cut.swf.gz"
+    for length in (5, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        message = refusal(path)
+        start, end = f"{path}: the compressed data ends early, after line ", "; the file is truncated"
+        assert message.startswith(start)
+        assert message.endswith(end)
+        assert 0 <= int(message.removeprefix(start).removesuffix(end)) <= 20_000
+
+
+def test_a_gzip_file_with_a_wrong_checksum(tmp_path: Path) -> None:
+    data = bytearray(gzip.compress((line(1) + "\n").encode()))
+    data[-8] ^= 0xFF  # the trailer is a CRC of four bytes and a length of four
+    path = tmp_path / "crc.swf.gz"
+    path.write_bytes(bytes(data))
+    assert refusal(path).startswith(f"{path}: not readable as gzip after line ")
+
+
+def test_bytes_that_are_no_text_are_a_malformed_line(tmp_path: Path) -> None:
+    path = tmp_path / "binary.swf"
+    path.write_bytes(line(1).encode() + b"\n" + bytes(range(128, 256)))
+    assert refusal(path) == f"{path}:2: 1 fields; a data line has 18"
+
+
+NOT_NEGATIVE = "is not allowed; it must be >= 0, or -1 for unknown"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        (line(1).rpartition(" ")[0], "17 fields; a data line has 18"),
+        (line(1) + " 5", "19 fields; a data line has 18"),
+        ("1,2,3", "1 fields; a data line has 18"),
+        (line(1, run_time="abc"), "field run_time: 'abc' is not a number"),
+        (line(1, run_time="1:30"), "field run_time: '1:30' is not a number"),
+        (line(1, think_time="?"), "field think_time: '?' is not a number"),
+        (line("x1"), "field job_number: 'x1' is not a number"),
+        (line(1, submit_time="nan"), "field submit_time: 'nan' is not a finite number"),
+        (line(1, requested_time="inf"), "field requested_time: 'inf' is not a finite number"),
+        (line(1, run_time="-inf"), "field run_time: '-inf' is not a finite number"),
+        (line(1, used_memory="1e999"), "field used_memory: '1e999' is not a finite number"),
+        (line(1, submit_time=-2), f"field submit_time: -2 {NOT_NEGATIVE}"),
+        (line(1, run_time=-0.5), f"field run_time: -0.5 {NOT_NEGATIVE}"),
+        (line(1, allocated_processors=-4), f"field allocated_processors: -4 {NOT_NEGATIVE}"),
+        (line(1, user_id=-7), f"field user_id: -7 {NOT_NEGATIVE}"),
+        (line(-1), "field job_number: -1 is not allowed; it must be >= 0"),
+        (line(1.5), "field job_number: 1.5 is not a whole number"),
+        (line(1, allocated_processors=2.5), "field allocated_processors: 2.5 is not a whole number"),
+        (line(1, status=0.1), "field status: 0.1 is not a whole number"),
+        (line(1, run_time="1e11"), "field run_time: 1e11 is not allowed; it must be <= 1e+10"),
+        (line(10**20), f"field job_number: {10**20} is not allowed; it must be <= 1e+10"),
+        (line(1, run_time="abc", status="def"), "field run_time: 'abc' is not a number"),  # the first of several
+    ],
+)
+def test_a_malformed_line_is_refused_by_file_line_field_and_value(write_trace: WriteTrace, wrong: str, complaint: str) -> None:
+    path = write_trace("; MaxProcs: 8", line(8), "", wrong)
+    assert refusal(path) == f"{path}:4: {complaint}"
+
+
+def test_a_large_number_in_a_field_that_is_not_used_is_no_error(write_trace: WriteTrace) -> None:
+    path = write_trace(line(1, used_memory="1e300", requested_memory="1e308", think_time=1.5))
+    assert ids(read_swf(path)) == [1]
+
+
+def test_two_jobs_of_one_number_are_refused(write_trace: WriteTrace) -> None:
+    path = write_trace(line(1), line(5, submit_time=1), line(5, submit_time=2), line(5, submit_time=3))
+    with pytest.raises(TraceError) as refused:
+        read_swf(path)
+    assert str(refused.value) == f"{path}: field job_number: 5 is used by 3 jobs; job numbers must be unique"
+
+
+@pytest.mark.parametrize(
+    ("lines", "because"),
+    [
+        ((), "the file has no job lines"),
+        (("", "  "), "the file has no job lines"),
+        (("; MaxProcs: 8", "; nothing else"), "the file has no job lines"),
+        (
+            (line(1, run_time=0), line(2, run_time=-1), line(3, run_time=0)),
+            "1 job dropped: run time missing; 2 jobs dropped: run time zero",
+        ),
+    ],
+)
+def test_a_trace_without_a_usable_job_says_why(write_trace: WriteTrace, lines: tuple[str, ...], because: str) -> None:
+    path = write_trace(*lines)
+    with pytest.raises(TraceError) as refused:
+        read_swf(path)
+    assert str(refused.value) == f"{path}: no usable job: {because}"
+
+
+def test_a_filter_that_leaves_nothing_says_so(write_trace: WriteTrace) -> None:
+    path = write_trace(line(1), line(2))
+    with pytest.raises(TraceError) as refused:
+        read_swf(path, keep=JobFilter(users={99}))
+    assert str(refused.value) == f"{path}: no usable job: 2 jobs dropped: user not selected"
+
+
+def test_an_empty_gzip_file_has_no_job_lines(tmp_path: Path) -> None:
+    path = tmp_path / "empty.swf.gz"
+    path.write_bytes(gzip.compress(b""))
+    with pytest.raises(TraceError, match="no usable job: the file has no job lines"):
+        read_swf(path)
+
+
+# Lenient reading
+
+
+def test_lenient_skips_and_counts_malformed_lines_and_keeps_the_first_ten_messages(write_trace: WriteTrace) -> None:
+    path = write_trace(line(1), *["1 2 3"] * 11, line(2, run_time="x"), line(3, submit_time=9))
+    workload = read_swf(path, lenient=True)
+    assert ids(workload) == [1, 3]
+    assert workload.provenance.dropped == {"malformed line": 12}
+    stream = SwfStream(path, lenient=True)
+    assert [row.id for row in stream.rows()] == [1, 3]
+    assert stream.malformed == [f"{path}:{number}: 3 fields; a data line has 18" for number in range(2, 12)]
+
+
+def test_lenient_does_not_forgive_a_damaged_file_or_a_trace_of_nothing_but_nonsense(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    with pytest.raises(TraceError, match="no usable job: 2 jobs dropped: malformed line"):
+        read_swf(write_trace("a", "b"), lenient=True)
+    cut = tmp_path / "cut.swf.gz"
+    cut.write_bytes(gzip.compress(line(1).encode())[:-3])
+    assert refusal(cut, lenient=True).endswith("the file is truncated")
+
+
+# Writing
+
+
+def test_numbers_are_written_as_short_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "out.swf"
+    write_swf(path, [(1, 2.0, 0.5, 0.000001, -1, 12.340000)], header=[("Note", "a"), ("MaxProcs", 4)])
+    assert path.read_text() == "; Note: a\n; MaxProcs: 4\n1 2 0.5 0.000001 -1 12.34\n"
+
+
+def test_a_schedule_that_cannot_be_written_is_an_output_error(tmp_path: Path) -> None:
+    result = Scenario(machine=Machine(nodes=1), workload=Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=1)])).run()
+    for path, problem in ((tmp_path / "no" / "out.swf", "No such file or directory"), (tmp_path, "Is a directory")):
+        with pytest.raises(OutputError) as refused:
+            result.to_swf(path)
+        assert str(refused.value) == f"{path}: cannot be written: {problem}"
+
+
+@pytest.mark.parametrize("name", ["out.swf", "out.swf.gz"])
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
+def test_a_written_schedule_reads_back_as_the_jobs_that_ran_with_their_waits(tmp_path: Path, policy: str, name: str) -> None:
+    jobs = list(synthetic_workload(jobs=300, nodes=16, load=0.9, seed=5).jobs())
+    jobs.append(Job(id=301, nodes=17, submit_s=jobs[-1].submit_s + 1, run_s=5))  # rejected
+    jobs.append(Job(id=302, nodes=1, submit_s=jobs[-1].submit_s + 1, run_s=50.25, estimate_s=12.5))  # killed
+    result = Scenario(machine=Machine(nodes=16), workload=Workload.from_jobs(jobs, name="made"), policy=policy).run()
+    path = tmp_path / name
+    result.to_swf(path)
+    again = read_swf(path)
+
+    records = result.records
+    ran = records.finished
+    assert ran.sum() == 301
+    for column in ("id", "submit", "nodes", "estimate", "user", "group"):
+        assert again.column(column).tolist() == records.column(column)[ran].tolist()
+    start, end, submit = (records.column(column)[ran] for column in ("start", "end", "submit"))
+    assert again.column("run").tolist() == (end - start).tolist()
+    assert again.machine_nodes == 16
+    assert again.provenance.dropped == {"run time missing": 1}
+    assert not again.provenance.repaired
+
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if name.endswith(".gz") else data).decode()
+    fields = [words.split() for words in text.splitlines() if not words.startswith(";")]
+    waits = {int(words[0]): round(float(words[2]) * 1e6) for words in fields if words[2] != "-1"}
+    assert waits == dict(zip(records.column("id")[ran].tolist(), (start - submit).tolist(), strict=True))
+    status = {int(words[0]): words[10] for words in fields}
+    assert (status[301], status[302]) == ("5", "0")
+    assert {status[number] for number in range(1, 301)} == {"1"}
+    assert again.provenance.header["Note"].startswith(f"simulated schedule of made under {policy}\n")
+
+
+def test_equal_schedules_give_equal_bytes(tmp_path: Path) -> None:
+    scenario = Scenario(workload=synthetic_workload(jobs=50, nodes=16))
+    for suffix in ("swf", "swf.gz"):
+        for number in (1, 2):
+            scenario.run().to_swf(tmp_path / f"{number}.{suffix}")
+        assert (tmp_path / f"1.{suffix}").read_bytes() == (tmp_path / f"2.{suffix}").read_bytes()
+
+
+@pytest.mark.parametrize("odd", [{"nodes": -3}, {"user": -7}])
+def test_a_written_schedule_can_be_read_whatever_the_jobs_were(tmp_path: Path, odd: dict[str, int]) -> None:
+    # a negative size is legal, and rejected; so is a user number below -1
+    jobs = [Job(id=1, nodes=1, submit_s=0, run_s=1), Job(**{"id": 2, "nodes": 1, "submit_s": 0, "run_s": 1, **odd})]
+    path = tmp_path / "out.swf"
+    Scenario(machine=Machine(nodes=4), workload=Workload.from_jobs(jobs)).run().to_swf(path)
+    assert 1 in ids(read_swf(path))
+
+
+# Anything else that may stand in a line
+
+nonsense = st.one_of(
+    st.sampled_from([b"", b"-1", b"0", b"nan", b"-inf", b"1e400", b"1_0", b"0x10", b";", b"1.5", b"-", b"9" * 20]),
+    st.integers(-(10**20), 10**20).map(lambda number: str(number).encode()),
+    st.floats().map(lambda number: str(number).encode()),
+    st.binary(max_size=6),
+).map(lambda word: word.replace(b"\n", b"").replace(b"\r", b""))
+
+
+@st.composite
+def mutated_line(draw: st.DrawFn) -> bytes:
+    """Return a good line of job 2 with words replaced, removed, added or cut."""
+    words = line(2, submit_time=5).encode().split()
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(words)))
+        words[at : at + draw(st.integers(0, 1))] = draw(st.lists(nonsense, max_size=1))
+    whole = b" ".join(words)
+    return whole[: draw(st.none() | st.integers(0, len(whole)))]
+
+
+@settings(max_examples=400)
+@given(mutated_line())
+def test_any_line_is_accepted_counted_or_refused_with_its_place(tmp_path_factory: Any, mutated: bytes) -> None:
+    path = tmp_path_factory.getbasetemp() / "fuzz.swf"
+    path.write_bytes(b"; MaxProcs: 8\n" + line(1).encode() + b"\n" + mutated + b"\n" + line(3, submit_time=9).encode() + b"\n")
+    text = mutated.decode(errors="replace").strip()
+    expected = 2 if not text or text.startswith(";") else 3
+    duplicate = f"{path}: field job_number: "  # the mutation may have made it job 1 or 3
+    try:
+        workload = read_swf(path)
+    except TraceError as refused:
+        assert str(refused).startswith((f"{path}:3: ", duplicate))  # noqa: PT017  one of three outcomes
+        assert "\n" not in str(refused)  # noqa: PT017
+        strict = False
+    else:
+        assert len(workload) + sum(workload.provenance.dropped.values()) == expected
+        strict = True
+    try:
+        tolerant = read_swf(path, lenient=True)
+    except TraceError as refused:
+        assert str(refused).startswith(duplicate)  # noqa: PT017
+    else:
+        assert len(tolerant) + sum(tolerant.provenance.dropped.values()) == expected
+        assert (tolerant.provenance.dropped["malformed line"] == 0) is strict
+        # and whatever was accepted can be simulated
+        assert len(Scenario(workload=tolerant).run().jobs) == len(tolerant)

@@ -1,0 +1,331 @@
+"""The workload table, what is derived from it, and the synthetic workload against its docstring."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import isnan, log, log2, nan, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import beta
+
+from clustermodel import Job, JobFilter, LoadScale, SpecificationError, Workload, synthetic_workload
+from clustermodel.job import JobRow
+from clustermodel.workload.table import Provenance
+
+SECOND = 1_000_000
+
+
+def row(number: int, submit_s: float, nodes: int = 1, run_s: float = 10, estimate_s: float = 20, **more: int) -> JobRow:
+    given = JobRow(round(submit_s * SECOND), number, nodes, round(run_s * SECOND), round(estimate_s * SECOND), -1, -1, 0, -1)
+    return given._replace(**more)
+
+
+FOUR = [
+    row(4, 5, nodes=2, run_s=30, estimate_s=60, user=1),
+    row(2, 0, nodes=4, run_s=10, estimate_s=10, user=2, group=3, priority=7, status=1),
+    row(3, 5, nodes=8, run_s=50, estimate_s=20, user=1, status=0),
+    row(9, 25.5, nodes=1, run_s=0.5, estimate_s=100, user=2),
+]
+"""In order of submission, then id: 2, 3, 4, 9."""
+
+
+def ids(workload: Workload) -> list[int]:
+    return [job.id for job in workload.rows()]
+
+
+# The table
+
+
+def test_rows_stand_in_order_of_submission_then_id_whatever_order_they_came_in() -> None:
+    assert list(Workload(FOUR).rows()) == [FOUR[1], FOUR[2], FOUR[0], FOUR[3]]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 10**18), st.integers(1, 2**40)), min_size=1, max_size=50, unique_by=lambda pair: pair[1])
+)
+def test_rows_go_in_and_come_out_the_same(pairs: list[tuple[int, int]]) -> None:
+    rows = [row(number, 0)._replace(submit=submit, nodes=number % 7, run=number) for submit, number in pairs]
+    workload = Workload(rows)
+    assert list(workload.rows()) == sorted(rows)
+    assert list(Workload(workload.rows()).rows()) == sorted(rows)
+
+
+def test_rows_are_plain_integers_read_as_often_as_wanted_across_chunks() -> None:
+    rows = [row(number, number % 100) for number in range(10_000)]  # the table hands them out a few thousand at a time
+    workload = Workload(rows)
+    assert len(workload) == 10_000
+    assert list(workload.rows()) == list(workload.rows()) == sorted(rows)
+    assert {type(value) for one in workload.rows() for value in one} == {int}
+
+
+def test_a_workload_needs_a_job() -> None:
+    with pytest.raises(SpecificationError) as refused:
+        Workload([], name="nothing")
+    assert str(refused.value) == "Workload 'nothing': it has no jobs; at least one is needed"
+
+
+def test_two_jobs_of_one_id_are_refused_by_id_and_count() -> None:
+    with pytest.raises(SpecificationError) as refused:
+        Workload([row(1, 0), row(7, 1), row(7, 2), row(7, 3)], name="w")
+    assert str(refused.value) == "Workload 'w': job id 7 appears 3 times; ids must be unique"
+
+
+def test_columns_are_in_ticks_and_cannot_be_changed() -> None:
+    workload = Workload(FOUR)
+    assert workload.column("id").tolist() == [2, 3, 4, 9]
+    assert workload.column("submit").tolist() == [0, 5 * SECOND, 5 * SECOND, 25_500_000]
+    assert workload.seconds("run").tolist() == [10, 50, 30, 0.5]
+    for name in JobRow._fields:
+        with pytest.raises(ValueError, match="read-only"):
+            workload.column(name)[0] = 1
+
+
+def test_the_frame_has_seconds_and_the_documented_columns() -> None:
+    frame = Workload(FOUR).frame
+    assert list(frame) == ["job", "submit_s", "nodes", "run_s", "estimate_s", "user", "group", "priority", "status"]
+    assert frame.to_numpy().tolist() == [
+        [2, 0, 4, 10, 10, 2, 3, 7, 1],
+        [3, 5, 8, 50, 20, 1, -1, 0, 0],
+        [4, 5, 2, 30, 60, 1, -1, 0, -1],
+        [9, 25.5, 1, 0.5, 100, 2, -1, 0, -1],
+    ]
+
+
+def test_jobs_in_seconds_go_in_and_come_out_the_same() -> None:
+    jobs = [
+        Job(id=2, nodes=3, submit_s=1.5, run_s=2, estimate_s=4, user=1, group=2, priority=3),
+        Job(id=1, nodes=0, submit_s=9, run_s=0.25, estimate_s=0.25),
+    ]
+    workload = Workload.from_jobs(reversed(jobs), name="two", machine_nodes=8)
+    assert list(workload.jobs()) == jobs
+    assert (workload.name, workload.machine_nodes, workload.provenance.source) == ("two", 8, "two")
+
+
+def test_the_text_of_a_workload_says_how_many_jobs_over_how_long() -> None:
+    days = Workload([row(1, 86_400), row(2, 3.5 * 86_400)], name="short")
+    assert days.span_s == 2.5 * 86_400
+    assert repr(days) == "<Workload 'short': 2 jobs over 2.5 days>"
+
+
+# What is derived from a workload
+
+
+def test_selecting_keeps_the_rest_counted_by_reason_and_leaves_the_original_alone() -> None:
+    whole = Workload(FOUR, name="w", machine_nodes=8)
+    wide = JobFilter(nodes=(2, 9))
+    first = whole.select(wide)
+    assert ids(first) == [2, 3, 4]
+    assert first.provenance.dropped == Counter({"outside the size range": 1})
+    second = first.select(JobFilter(users={1}))
+    assert ids(second) == [3, 4]
+    assert second.provenance.dropped == Counter({"outside the size range": 1, "user not selected": 1})
+    assert second.provenance.lines() == ["1 job dropped: outside the size range", "1 job dropped: user not selected"]
+    assert (second.name, second.machine_nodes) == ("w", 8)
+    assert first.provenance.options == {"filter": wide}
+    assert ids(whole) == [2, 3, 4, 9]
+    assert not whole.provenance.dropped
+
+
+def test_selecting_nothing_is_refused() -> None:
+    workload = Workload(FOUR, name="w")
+    with pytest.raises(SpecificationError, match="Workload 'w': it has no jobs"):
+        workload.select(JobFilter(window_s=(100, 200)))
+
+
+def test_scaling_keeps_the_first_submission_where_it_is() -> None:
+    scale = LoadScale(interarrival=2, run_time=0.5, size=3)
+    scaled = Workload([one._replace(submit=one.submit + 7 * SECOND) for one in FOUR]).scaled(scale)
+    # first at 7 s; then 7 + 2 x 5 = 17 s twice, 7 + 2 x 25.5 = 58 s
+    assert scaled.seconds("submit").tolist() == [7, 17, 17, 58]
+    assert scaled.seconds("run").tolist() == [5, 25, 15, 0.25]
+    assert scaled.seconds("estimate").tolist() == [5, 10, 30, 50]
+    assert scaled.column("nodes").tolist() == [12, 24, 6, 3]
+    assert scaled.provenance.options == {"scale": scale}
+
+
+def test_scaling_everything_together_puts_the_rows_in_order_again() -> None:
+    # ids fall as submissions rise; once all are submitted in the same tick, the id decides
+    scaled = Workload([row(3, 0), row(2, 1), row(1, 2)]).scaled(LoadScale(interarrival=1e-9))
+    assert ids(scaled) == [1, 2, 3]
+
+
+def test_perfect_estimates_are_the_run_times_and_nothing_else_changes() -> None:
+    perfect = Workload(FOUR).with_perfect_estimates()
+    assert list(perfect.rows()) == [one._replace(estimate=one.run) for one in Workload(FOUR).rows()]
+    assert perfect.provenance.options == {"estimates": "run time"}
+
+
+@pytest.mark.parametrize(
+    ("by", "parts"),
+    [("user", {1: [3, 4], 2: [2, 9]}), ("nodes", {1: [9], 2: [4], 4: [2], 8: [3]}), ("submit", {0: [2]})],
+)
+def test_splitting_gives_a_part_for_each_value_of_a_column(by: str, parts: dict[int, list[int]]) -> None:
+    split = Workload(FOUR, name="w", machine_nodes=8).split(by)
+    found = {int(part.column(by)[0]): ids(part) for part in split}
+    assert found.items() >= parts.items()
+    assert sorted(one for part in split for one in part.rows()) == sorted(FOUR)
+    for value in parts:
+        assert f"w {by} {value}" in [part.name for part in split]
+    assert {part.machine_nodes for part in split} == {8}
+
+
+def test_splitting_by_something_else_names_the_columns() -> None:
+    with pytest.raises(SpecificationError) as refused:
+        Workload(FOUR).split("colour")
+    assert str(refused.value) == (
+        "Workload.split by: 'colour' is not allowed; "
+        "it must be one of submit, id, nodes, run, estimate, user, group, priority, status"
+    )
+
+
+def test_provenance_lines_say_how_many_jobs_and_why() -> None:
+    provenance = Provenance(source="s")
+    provenance.repaired["b"] += 1200
+    provenance.dropped["z"] += 1
+    provenance.dropped["a"] += 2
+    assert provenance.lines() == ["2 jobs dropped: a", "1 job dropped: z", "1,200 jobs repaired: b"]
+
+
+# Offered load
+
+
+def test_offered_load_is_work_over_capacity_while_jobs_arrive() -> None:
+    workload = Workload(FOUR)
+    # 4 x 10 + 8 x min(50, 20) + 2 x 30 + 1 x 0.5 = 260.5 node-s over 16 nodes x 25.5 s
+    assert workload.offered_load(16) == 260.5 / (16 * 25.5)
+    # 8 x 50 instead of 8 x 20
+    assert workload.offered_load(16, kill_at_estimate=False) == 500.5 / (16 * 25.5)
+
+
+def test_jobs_without_nodes_offer_no_work() -> None:
+    assert Workload([row(1, 0, nodes=-5), row(2, 10, nodes=2)]).offered_load(4) == 2 * 10 / (4 * 10)
+
+
+def test_offered_load_of_one_instant_is_nan() -> None:
+    assert isnan(Workload([row(1, 3), row(2, 3)]).offered_load(4))
+
+
+# The synthetic workload.  Where a share or a quantile of random values is compared with its expectation, the allowance is
+# five standard errors, computed from the number of jobs: one seed in two million misses it.
+
+JOBS = 30_000  # exactly 365 days
+
+
+@pytest.fixture(scope="module")
+def year() -> Workload:
+    return synthetic_workload(jobs=JOBS, nodes=128, load=0.65, seed=1)
+
+
+def assert_share(found: float, expected: float) -> None:
+    assert found == pytest.approx(expected, abs=5 * sqrt(expected * (1 - expected) / JOBS))
+
+
+def test_the_same_seed_gives_the_same_rows_and_another_one_does_not() -> None:
+    first, again, other = (synthetic_workload(jobs=500, nodes=64, load=0.8, seed=seed) for seed in (3, 3, 4))
+    assert list(first.rows()) == list(again.rows())
+    assert list(first.rows()) != list(other.rows())
+
+
+def test_a_size_and_run_times_that_change_leave_submissions_and_users_alone() -> None:
+    # one stream per attribute: common random numbers
+    light, heavy = (synthetic_workload(jobs=500, nodes=64, load=load, seed=3) for load in (0.3, 0.9))
+    for name in ("submit", "nodes", "user"):
+        assert light.column(name).tolist() == heavy.column(name).tolist()
+    wider = synthetic_workload(jobs=500, nodes=256, load=0.3, seed=3)
+    assert light.column("submit").tolist() == wider.column("submit").tolist()
+
+
+@pytest.mark.parametrize(("nodes", "load", "seed"), [(128, 0.65, 1), (16, 0.2, 2), (1000, 1.3, 3), (1, 0.9, 4)])
+def test_the_offered_load_is_the_one_asked_for(nodes: int, load: float, seed: int) -> None:
+    workload = synthetic_workload(jobs=2000, nodes=nodes, load=load, seed=seed)
+    size, run = workload.column("nodes"), workload.seconds("run")
+    # Each run time is off by half a tick of rounding at most, and by less than a second if it was made one second.
+    work_off = float(np.dot(size, np.where(run == 1, 1.0, 0.5e-6)))
+    found = workload.offered_load(nodes)
+    assert found == pytest.approx(load, abs=work_off / (nodes * workload.span_s) + 1e-12)
+    assert work_off / (nodes * workload.span_s) < 0.01 * load  # the claim above is not empty
+
+
+def test_numbers_sizes_and_names(year: Workload) -> None:
+    assert ids(year) == list(range(1, JOBS + 1))
+    assert year.column("nodes").min() == 1
+    assert 64 < year.column("nodes").max() <= 128
+    assert year.machine_nodes == 128
+    assert year.name == "synthetic-1"
+    assert year.provenance.source == "synthetic_workload(jobs=30000, nodes=128, load=0.65, seed=1)"
+    assert year.provenance.options == {"jobs": 30000, "nodes": 128, "load": 0.65, "seed": 1}
+    assert {*year.column("group"), *year.column("status")} == {-1}
+
+
+def test_submissions_are_whole_seconds_spread_over_a_year_four_times_as_dense_by_day(year: Workload) -> None:
+    submit = year.seconds("submit")
+    assert (submit % 1 == 0).all()
+    assert 0 <= submit.min() <= submit.max() <= 365 * 86_400
+    hour = submit / 3600 % 24
+    # The density is 1 + 0.6 cos(2 pi (t - 14) / 24), between 1.6 and 0.4.  Over two hours around the extremes its integral
+    # is 2 +- 0.6 x 24/pi x sin(pi/12), out of 24 for the day.
+    swing = 0.6 * 24 / np.pi * np.sin(np.pi / 12)
+    assert_share(float(np.mean((hour >= 13) & (hour < 15))), (2 + swing) / 24)
+    assert_share(float(np.mean((hour >= 1) & (hour < 3))), (2 - swing) / 24)
+
+
+def test_a_quarter_of_the_jobs_is_serial_besides_those_whose_size_is_rounded_to_one(year: Workload) -> None:
+    # 2^u rounds to one node when u < log2(1.5), or u < 0.5 where u itself is rounded; u is log2(128) = 7 times Beta(1, 2.5)
+    rounded = 0.5 * beta.cdf(0.5 / 7, 1, 2.5) + 0.5 * beta.cdf(log2(1.5) / 7, 1, 2.5)
+    assert_share(float(np.mean(year.column("nodes") == 1)), 0.25 + 0.75 * rounded)
+
+
+def test_run_times_are_lognormal_and_cut(year: Workload) -> None:
+    run = np.sort(year.seconds("run"))
+    # sigma 2: the 84.13 % quantile lies two natural logarithms above the median, wherever the median was scaled to.
+    # Standard error of a quantile: sqrt(p (1 - p) / jobs) / density, with sigma = 2.
+    median_error = 2 * sqrt(0.25 / JOBS) / 0.39894
+    upper_error = 2 * sqrt(0.8413 * 0.1587 / JOBS) / 0.24197
+    median, upper = np.quantile(run, [0.5, 0.8413])
+    assert log(upper / median) == pytest.approx(2, abs=5 * (median_error + upper_error))
+    # the cut at 36 hours, 129,600 s over a median of 680 s, is reached by more than one job
+    assert log(run[-1] / median) == pytest.approx(log(129_600 / 680), abs=5 * median_error)
+    assert run[-1] == run[-2]
+    assert run[0] >= 1
+
+
+def test_estimates_follow_the_phi_model_cut_at_fifty_times_the_run_time(year: Workload) -> None:
+    run, estimate = year.column("run"), year.column("estimate")
+    assert (estimate >= run).all()
+    assert_share(float(np.mean(estimate == run)), 0.2)  # phi
+    # factor (1 - phi) / (1 - y) exceeds f for y > 1 - 0.8 / f: a share of 0.8 / f of all jobs; 0.8 / 50 are cut
+    assert_share(float(np.mean(estimate > 4 * run)), 0.8 / 4)
+    # run and 50 x run are rounded to ticks separately: they differ by 50 x 0.5 + 0.5 ticks at most
+    assert (estimate <= 50 * run + 25.5).all()
+    assert_share(float(np.mean(estimate >= 50 * run - 25.5)), 0.8 / 50)
+
+
+def test_users_are_drawn_with_probabilities_that_fall_as_one_over_rank(year: Workload) -> None:
+    users = year.column("user")
+    harmonic = sum(1 / rank for rank in range(1, 101))
+    for rank in (1, 2, 10):
+        assert_share(float(np.mean(users == rank)), 1 / rank / harmonic)
+    assert (users.min(), users.max()) == (1, 100)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "message"),
+    [
+        ("jobs", 1, "jobs: 1 is not allowed; it must be an integer >= 2"),
+        ("jobs", 1e3, "jobs: 1000.0 is not a whole number; it must be an integer >= 2"),
+        ("nodes", 0, "nodes: 0 is not allowed; it must be an integer >= 1"),
+        ("seed", -1, "seed: -1 is not allowed; it must be an integer >= 0"),
+        ("seed", None, "seed: None is not a whole number; it must be an integer >= 0"),
+        ("load", 0, "load: 0 is not allowed; it must be > 0 and < 10"),
+        ("load", 10, "load: 10 is not allowed; it must be > 0 and < 10"),
+        ("load", nan, "load: nan is not allowed; it must be > 0 and < 10"),
+    ],
+)
+def test_an_argument_out_of_range_is_named(argument: str, value: Any, message: str) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        synthetic_workload(**{argument: value})
+    assert str(refused.value) == message
