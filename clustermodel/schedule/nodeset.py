@@ -18,6 +18,14 @@ def count(nodes: NodeSet) -> int:
     return sum(nodes[1::2]) - sum(nodes[::2])
 
 
+def is_node_set(nodes: NodeSet) -> bool:
+    """Tell whether the bounds come in pairs, ascend and do not overlap, as those of a :data:`NodeSet` must."""
+    lows, highs = nodes[::2], nodes[1::2]
+    if len(lows) != len(highs) or any(low >= high for low, high in zip(lows, highs, strict=True)):
+        return False
+    return all(high <= low for high, low in zip(highs[:-1], lows[1:], strict=True))
+
+
 def text(nodes: NodeSet) -> str:
     """Return the set as an interval string, ``"0-3 7"``: the notation of Batsim and evalys."""
     return " ".join(

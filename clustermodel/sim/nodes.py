@@ -11,7 +11,7 @@ from simpy import Environment
 from simpy.resources import base
 
 from clustermodel.errors import DecisionError
-from clustermodel.schedule.nodeset import IdleNodes, NodeSet, count, text
+from clustermodel.schedule.nodeset import IdleNodes, NodeSet, count, is_node_set, text
 
 
 class GangRequest(base.Get["NodePool"]):
@@ -63,6 +63,10 @@ class NodePool(base.BaseResource[base.Put["NodePool"], GangRequest]):
                     f"job {request.job_id} cannot start: it needs {request.nodes} nodes and {idle.count} are idle"
                 )
             columns = idle.take_lowest(request.nodes)
+        elif not is_node_set(columns):
+            raise DecisionError(
+                f"job {request.job_id} cannot start on columns {columns!r}: they must be ascending ranges, (low, high, ...)"
+            )
         elif count(columns) != request.nodes:
             raise DecisionError(
                 f"job {request.job_id} cannot start on {count(columns)} columns ({text(columns)}): "
