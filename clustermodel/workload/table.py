@@ -77,7 +77,7 @@ class Workload:
         machine_nodes: size of the machine they were recorded on, used as the default machine.
 
     Raises:
-        SpecificationError: there is no job, or two jobs have the same id.
+        SpecificationError: there is no job, two jobs have the same id, or a value does not fit 64 bits.
     """
 
     def __init__(
@@ -88,7 +88,12 @@ class Workload:
         provenance: Provenance | None = None,
         machine_nodes: int | None = None,
     ) -> None:
-        table = np.array(list(rows), dtype=np.int64).reshape(-1, len(JobRow._fields))
+        try:
+            table = np.array(list(rows), dtype=np.int64).reshape(-1, len(JobRow._fields))
+        except OverflowError:
+            raise SpecificationError(
+                f"Workload {name!r}: a time or size is too large for 64-bit ticks; scale it by smaller factors"
+            ) from None
         if not len(table):
             raise SpecificationError(f"Workload {name!r}: it has no jobs; at least one is needed")
         table = table[np.lexsort((table[:, _ID], table[:, _SUBMIT]))]

@@ -55,7 +55,7 @@ class JobFilter:
 
 
 def _is_interval(value: object) -> bool:
-    if not isinstance(value, tuple | list) or len(value) != 2 or not all(isinstance(end, int | float) for end in value):
+    if not isinstance(value, tuple | list) or len(value) != 2 or not all(isinstance(end, Real) for end in value):
         return False
     return bool(value[0] <= value[1])
 

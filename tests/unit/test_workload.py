@@ -329,3 +329,9 @@ def test_an_argument_out_of_range_is_named(argument: str, value: Any, message: s
     with pytest.raises(SpecificationError) as refused:
         synthetic_workload(**{argument: value})
     assert str(refused.value) == message
+
+
+def test_times_scaled_beyond_64_bit_ticks_are_refused() -> None:
+    workload = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=1e9)])
+    with pytest.raises(SpecificationError, match="too large for 64-bit ticks"):
+        workload.scaled(LoadScale(run_time=1e9))
