@@ -19,16 +19,12 @@ class Conservative:
     def begin(self, setup: Setup) -> None:
         """Get ready for a run."""
         self._plan = Plan(setup.nodes, may_overrun=not setup.kill_at_estimate)
-        self._alarm: int | None = None
         self._explain = setup.explain
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Compress the plan if a job ended early, place the new jobs, start those whose time has come."""
         plan, now = self._plan, view.now
-        plan.advance(now)
-        room_made = False
-        for gang in batch.ended:
-            room_made |= plan.end(gang.job.id, gang.job.nodes, now, gang.expected_end)
+        room_made = plan.catch_up(batch.ended, now)
         placed = (job for job in view.waiting.values() if job.id in plan.reserved)
         if late := plan.overrunning(now):
             self._replan(late, list(placed), now)
@@ -44,9 +40,7 @@ class Conservative:
             job = view.waiting[job_id]
             plan.take_up(job, now)
             decisions.append(Start(job, None, self._reason(job, view) if self._explain else None))
-        alarm = plan.next_start()
-        if alarm is not None and alarm != self._alarm:
-            self._alarm = alarm
+        if (alarm := plan.new_alarm()) is not None:
             decisions.append(WakeAt(alarm))
         return decisions
 

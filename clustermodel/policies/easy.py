@@ -59,7 +59,6 @@ class Easy:
         """Get ready for a run."""
         self._plan = Plan(setup.nodes, may_overrun=not setup.kill_at_estimate)
         self._protected: list[QueuedJob] = []  # the first jobs of the queue; they hold reservations
-        self._alarm: int | None = None
         # The first job's reservation begins when a running job is expected to end.  If that job is killed then, it does.
         self._needs_alarm = self._depth > 1 or not setup.kill_at_estimate
         self._explain = setup.explain
@@ -67,10 +66,7 @@ class Easy:
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Start what fits, protect the first blocked jobs, backfill the rest."""
         plan, now = self._plan, view.now
-        plan.advance(now)
-        room_made = False
-        for gang in batch.ended:
-            room_made |= plan.end(gang.job.id, gang.job.nodes, now, gang.expected_end)
+        room_made = plan.catch_up(batch.ended, now)
         late = plan.overrunning(now)
         candidates: Iterable[QueuedJob] = view.waiting.values()
         if late or self._jumps_the_queue(batch.submitted):
@@ -82,11 +78,8 @@ class Easy:
             # Nothing was freed, so every job that waited before fits even less now: only the new ones need a look.
             candidates = batch.submitted
         decisions = self._schedule(candidates, view)
-        if self._needs_alarm:
-            alarm = plan.next_start()
-            if alarm is not None and alarm != self._alarm:
-                self._alarm = alarm
-                decisions.append(WakeAt(alarm))
+        if self._needs_alarm and (alarm := plan.new_alarm()) is not None:
+            decisions.append(WakeAt(alarm))
         return decisions
 
     def _jumps_the_queue(self, newcomers: Sequence[QueuedJob]) -> bool:

@@ -22,6 +22,18 @@ class Reservable(Protocol):
     estimate: int
 
 
+class EndedGang(Protocol):
+    """What a plan needs to know of a gang that has ended."""
+
+    @property
+    def job(self) -> Reservable:
+        """Which job it was."""
+
+    @property
+    def expected_end(self) -> int:
+        """When it was expected to end."""
+
+
 class Plan(RunningProfile):
     """A profile that also subtracts the reservations of waiting jobs; times in ticks.
 
@@ -30,13 +42,22 @@ class Plan(RunningProfile):
         may_overrun: whether running jobs can outlive their estimates.
     """
 
-    __slots__ = ("_due", "reserved")
+    __slots__ = ("_alarm", "_due", "reserved")
 
     def __init__(self, nodes: int, *, may_overrun: bool) -> None:
         super().__init__(nodes, may_overrun=may_overrun)
         self.reserved: dict[int, int] = {}
         """Waiting job's id -> its reserved start."""
+        self._alarm: int | None = None
         self._due: list[tuple[int, int]] = []  # heap of (reserved start, job id); an entry that moved since is stale
+
+    def catch_up(self, ended: Iterable[EndedGang], now: int) -> bool:
+        """Forget the past and take out the gangs that have ended; tell whether one of them ended early: room was made."""
+        self.advance(now)
+        room_made = False
+        for gang in ended:
+            room_made |= self.end(gang.job.id, gang.job.nodes, now, gang.expected_end)
+        return room_made
 
     def place(self, job: Reservable) -> int:
         """Reserve the earliest room for ``job`` and return its start."""
@@ -88,6 +109,14 @@ class Plan(RunningProfile):
         while due and reserved.get(due[0][1]) != due[0][0]:
             heappop(due)
         return due[0][0] if due else None
+
+    def new_alarm(self) -> int | None:
+        """Return the earliest reserved start if it is not the one returned last, for the policy's alarm clock."""
+        start = self.next_start()
+        if start is None or start == self._alarm:
+            return None
+        self._alarm = start
+        return start
 
     def due(self, now: int) -> list[int]:
         """Return the jobs whose reserved start has come, the lowest id first."""
