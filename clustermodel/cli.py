@@ -327,10 +327,11 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
             out.print(f"{key}: {escape(workload.provenance.header[key])}")
     out.print(f"{len(workload):,} jobs of {facts['users']} users, submitted over {workload.span_s / 86400:,.1f} days")
     if facts["machine_nodes"]:
-        out.print(
-            f"offered load on {facts['machine_nodes']:,} nodes: {facts['offered_load']:.4f} "
-            f"({facts['offered_load_without_killing']:.4f} if nothing is killed at its estimate)"
-        )
+        if facts["offered_load"] is not None:
+            out.print(
+                f"offered load on {facts['machine_nodes']:,} nodes: {facts['offered_load']:.4f} "
+                f"({facts['offered_load_without_killing']:.4f} if nothing is killed at its estimate)"
+            )
         out.print(f"jobs wider than the machine: {facts['jobs_wider_than_machine']:,}")
     out.print(f"jobs that run past their estimate: {facts['jobs_beyond_estimate']:,}")
     out.print(percentile_table(facts))

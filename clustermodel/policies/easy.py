@@ -44,15 +44,15 @@ class Easy:
     name = "easy"
 
     def __init__(self, *, backfill_order: str | BackfillOrder = "arrival", reserve_depth: int = 1) -> None:
-        if isinstance(backfill_order, str):
-            if backfill_order not in BACKFILL_ORDERS:
-                raise SpecificationError(
-                    f"easy: backfill_order: {backfill_order!r} is not allowed; "
-                    f"it must be one of {', '.join(BACKFILL_ORDERS)}, or a callable"
-                )
+        if isinstance(backfill_order, str) and backfill_order in BACKFILL_ORDERS:
             self._order = BACKFILL_ORDERS[backfill_order]
-        else:
+        elif callable(backfill_order):
             self._order = backfill_order
+        else:
+            raise SpecificationError(
+                f"easy: backfill_order: {backfill_order!r} is not allowed; "
+                f"it must be one of {', '.join(BACKFILL_ORDERS)}, or a callable"
+            )
         self._depth = require_whole("easy: reserve_depth", reserve_depth, at_least=1)
 
     def begin(self, setup: Setup) -> None:

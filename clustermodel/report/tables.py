@@ -48,14 +48,18 @@ def trace_facts(workload: Workload, nodes: int | None) -> dict[str, object]:
     def spread(values: np.ndarray) -> dict[str, float]:
         return {f"p{p}": float(v) for p, v in zip(percentiles, np.percentile(values, percentiles), strict=True)}
 
+    def load(*, kill_at_estimate: bool) -> float | None:
+        """Return the offered load, None where there is none: no machine, or no time between submissions."""
+        return workload.offered_load(nodes, kill_at_estimate=kill_at_estimate) if nodes and workload.span_s else None
+
     return {
         "trace": workload.provenance.source,
         "jobs": len(workload),
         "users": len(np.unique(workload.column("user"))),
         "span_s": workload.span_s,
         "machine_nodes": nodes,
-        "offered_load": workload.offered_load(nodes) if nodes else None,
-        "offered_load_without_killing": workload.offered_load(nodes, kill_at_estimate=False) if nodes else None,
+        "offered_load": load(kill_at_estimate=True),
+        "offered_load_without_killing": load(kill_at_estimate=False),
         "jobs_wider_than_machine": int((size > nodes).sum()) if nodes else None,
         "jobs_beyond_estimate": int((run > estimate).sum()),
         "nodes": spread(size),

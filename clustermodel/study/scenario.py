@@ -61,7 +61,7 @@ class Scenario:
     """A label; by default the policy as it was asked for."""
 
     def __post_init__(self) -> None:
-        require_whole("Scenario.seed", self.seed, at_least=0)
+        object.__setattr__(self, "seed", require_whole("Scenario.seed", self.seed, at_least=0))
         if not self.sources:
             raise SpecificationError("Scenario.workload: no job stream is given; at least one is needed")
         for source in self.sources:

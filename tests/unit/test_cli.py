@@ -1,0 +1,556 @@
+"""The command line: what it prints and writes, and one line with the right exit code for every error."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib.image
+import pytest
+
+from clustermodel import Scenario, policy_names, read_swf
+from clustermodel.study.scenario import Result
+from tests.conftest import Finished
+
+Command = Callable[..., Finished]
+
+JSON_KEYS = {
+    "policy", "jobs", "mean_wait_s", "mean_bounded_slowdown", "utilization", "kappa", "backfilled", "blocked", "delayed",
+    "rejected",
+}  # fmt: skip
+CSV_HEADER = "job,submit_s,start_s,end_s,nodes,run_s,estimate_s,user,status"
+SHORT = ("--window", "0:864000")  # the first ten days of the synthetic year
+
+
+def job_line(number: int, submit: int, run: float, nodes: int, estimate: int = -1, user: int = 7) -> str:
+    return f"{number} {submit} -1 {run} {nodes} -1 -1 -1 {estimate} -1 1 {user} 1 -1 -1 -1 -1 -1"
+
+
+@pytest.fixture
+def trace(write_trace: Callable[..., Path]) -> Path:
+    """Five jobs on four nodes.
+
+    FCFS: 1 from 0 to 20 on two nodes; 2 from 20 to 25 on four; 3 from 25 to 33 on two; 4 from 25 to 41.5, killed at its
+    estimate, on one; 5 is too wide.  EASY and conservative: 3 is backfilled, from 2 to 10.
+    """
+    return write_trace(
+        "; Computer: a small machine",
+        "; MaxProcs: 4",
+        job_line(1, 0, 20, 2, 20),
+        job_line(2, 0, 5, 4, 5),
+        job_line(3, 2, 8, 2),
+        job_line(4, 4, 30.25, 1, 16, user=8),
+        job_line(5, 4, 1, 9, 1),
+        job_line(6, 5, 0, 1, 1),
+    )
+
+
+@pytest.fixture
+def complaint(command_line: Command) -> Callable[..., str]:
+    """Run a command that must fail with ``code``, saying so in the only line on standard error, and return what it says."""
+
+    def run(*arguments: object, code: int = 2) -> str:
+        finished = command_line(*arguments)
+        assert finished.code == code
+        assert finished.err.endswith("\n")
+        assert len(finished.err.splitlines()) == 1
+        assert finished.err.startswith("clustermodel: error: ")
+        assert "Traceback" not in finished.err + finished.out
+        return finished.err.removeprefix("clustermodel: error: ").rstrip("\n")
+
+    return run
+
+
+# The table and its JSON
+
+
+def test_the_table_has_a_row_per_policy_and_goes_to_standard_output(command_line: Command, trace: Path) -> None:
+    finished = command_line("run", "--trace", trace)
+    assert finished.code == 0
+    assert finished.out.startswith("jobs on 4 nodes")
+    rows = [line.replace("│", " ").split() for line in finished.out.splitlines() if line.startswith("│")]
+    assert [row[0] for row in rows] == ["fcfs", "easy", "conservative"]
+    # EASY: waits 0, 20, 0, 21 and responses 20, 25, 8, 37 s; max(response, 10) / max(run, 10) = 1, 2.5, 1, 37/16, weighted
+    # by 2, 4, 2, 1 nodes; work 40 + 20 + 16 + 16 = 92 of 4 x 41; two nodes idle for 2 + 10 s while 2 waits: 24 of 164
+    assert rows[1] == ["easy", "4", "10.2", "10.0", "1.70", "1.81", "0.5610", "0.1463", "1", "2", "0", "1", "1"]
+    assert "jobs: 1 job dropped: run time zero\n" in finished.err
+    assert "jobs: 1 job repaired: requested_time missing, run_time used\n" in finished.err
+
+
+def test_json_is_a_list_of_objects_and_nothing_else(command_line: Command, trace: Path) -> None:
+    finished = command_line("run", "--trace", trace, "--json", "--policy", "fcfs", "--policy", "easy:reserve_depth=2")
+    runs = json.loads(finished.out)
+    assert [run["policy"] for run in runs] == ["fcfs", "easy:reserve_depth=2"]
+    for run in runs:
+        assert run.keys() >= JSON_KEYS
+        assert (run["jobs"], run["rejected"], run["killed"], run["nodes"]) == (4, 1, 1, 4)
+    # FCFS: waits 0, 20, 23, 21
+    assert runs[0]["mean_wait_s"] == 64 / 4
+    assert (runs[0]["backfilled"], runs[0]["blocked"], runs[0]["delayed"]) == (0, 2, 0)
+
+
+def test_what_does_not_exist_is_null_in_json(command_line: Command, write_trace: Callable[..., Path]) -> None:
+    path = write_trace(job_line(1, 0, 5, 9))
+    finished = command_line("run", "--trace", path, "--nodes", 4, "--policy", "easy", "--json")
+    assert json.loads(finished.out, parse_constant=pytest.fail)[0]["mean_wait_s"] is None
+
+
+def test_options_reach_the_simulation(command_line: Command, trace: Path) -> None:
+    def easy(*options: object) -> dict[str, object]:
+        finished = command_line("run", "--trace", trace, "--policy", "easy", "--json", *options)
+        assert finished.code == 0
+        return json.loads(finished.out)[0]
+
+    assert easy("--nodes", 9)["rejected"] == 0
+    assert easy("--no-kill-at-estimate")["killed"] == 0
+    assert easy("--estimates", "run-time")["killed"] == 0
+    assert easy("--window", "0:4")["jobs"] == 3
+    assert easy("--window", "3:")["jobs"] == 1
+    assert easy("--size", "2:")["jobs"] == 3
+    assert easy("--size", ":2")["rejected"] == 0
+    assert easy("--user", 8)["jobs"] == 1
+    assert easy("--user", 8, "--user", 7)["jobs"] == 4
+    assert easy("--scale-size", 0.4)["rejected"] == 0  # 9 x 0.4 = 3.6
+    assert easy("--scale-run-time", 2)["mean_wait_s"] > easy()["mean_wait_s"]
+    assert easy("--scale-interarrival", 100)["mean_wait_s"] < easy()["mean_wait_s"]
+
+
+# Files
+
+
+def test_jobs_csv_has_the_contracted_header_and_a_row_per_job(command_line: Command, trace: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "out"
+    command_line("run", "--trace", trace, "--policy", "fcfs", "--policy", "easy:backfill_order=shortest", "--jobs-csv", folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["easy:backfill_order=shortest.csv", "fcfs.csv"]
+    assert (folder / "fcfs.csv").read_text() == (
+        f"{CSV_HEADER}\n"
+        "1,0,0,20,2,20,20,7,completed\n"
+        "2,0,20,25,4,5,5,7,completed\n"
+        "3,2,25,33,2,8,8,7,completed\n"
+        "4,4,25,41,1,16,16,8,killed\n"
+        "5,4,,,9,,1,7,rejected\n"
+    )
+
+
+def test_times_that_are_not_whole_have_six_decimals_in_the_csv(command_line: Command, trace: Path, tmp_path: Path) -> None:
+    command_line("run", "--trace", trace, "--policy", "fcfs", "--no-kill-at-estimate", "--jobs-csv", tmp_path)
+    rows = list(csv.DictReader((tmp_path / "fcfs.csv").read_text().splitlines()))
+    assert [row["run_s"] for row in rows] == ["20.000000", "5.000000", "8.000000", "30.250000", ""]
+    assert [row["start_s"] for row in rows] == ["0", "20", "25", "25", ""]
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf", "PNG"])
+def test_the_figure_is_an_image_of_its_suffix(command_line: Command, trace: Path, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"out.{suffix}"
+    finished = command_line("run", "--trace", trace, "--figure", path)
+    assert finished.code == 0
+    if suffix.lower() == "png":
+        height, width, _ = matplotlib.image.imread(path).shape
+        assert height > 300
+        assert width > 300
+    else:
+        assert path.read_bytes().startswith({"svg": b"<?xml", "pdf": b"%PDF"}[suffix])
+    assert finished.err.endswith(f"figure: {path}\n")
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_one_does_not(command_line: Command, tmp_path: Path) -> None:
+    def run(seed: int, folder: str) -> tuple[str, list[bytes]]:
+        finished = command_line("run", *SHORT, "--seed", seed, "--json", "--jobs-csv", tmp_path / folder)
+        return finished.out, [path.read_bytes() for path in sorted((tmp_path / folder).iterdir())]
+
+    first, again, other = run(7, "a"), run(7, "b"), run(8, "c")
+    assert first == again
+    assert len(first[1]) == 3
+    assert first[0] != other[0]
+    assert first[1] != other[1]
+
+
+# trace info
+
+
+def test_trace_info_as_text(command_line: Command, trace: Path) -> None:
+    finished = command_line("trace", "info", trace)
+    assert (finished.code, finished.err) == (0, "")
+    lines = finished.out.splitlines()
+    assert "Computer: a small machine" in lines
+    assert "5 jobs of 2 users, submitted over 0.0 days" in lines
+    # 2 x 20 + 4 x 5 + 2 x 8 + 1 x 16 + 9 x 1 = 101 node-s over 4 nodes x 4 s; 30.25 instead of 16 s without killing
+    assert "offered load on 4 nodes: 6.3125 (7.2031 if nothing is killed at its estimate)" in lines
+    assert "jobs wider than the machine: 1" in lines
+    assert "jobs that run past their estimate: 1" in lines
+    assert "1 job dropped: run time zero" in lines
+    assert "1 job repaired: requested_time missing, run_time used" in lines
+
+
+def test_trace_info_as_json(command_line: Command, trace: Path) -> None:
+    facts = json.loads(command_line("trace", "info", trace, "--json").out)
+    assert (facts["jobs"], facts["users"], facts["span_s"], facts["machine_nodes"]) == (5, 2, 4, 4)
+    assert facts["offered_load"] == 101 / 16
+    assert facts["offered_load_without_killing"] == 115.25 / 16
+    assert (facts["jobs_wider_than_machine"], facts["jobs_beyond_estimate"]) == (1, 1)
+    assert facts["dropped"] == {"run time zero": 1}
+    assert facts["repaired"] == {"requested_time missing, run_time used": 1}
+    assert facts["header"] == {"Computer": "a small machine", "MaxProcs": "4"}
+    # nodes 1, 2, 2, 4, 9; run times 1, 5, 8, 20, 30.25; percentile p lies at position p x 4 of the sorted values
+    assert facts["nodes"] == pytest.approx({"p0": 1, "p25": 2, "p50": 2, "p75": 4, "p90": 7, "p99": 8.8, "p100": 9})
+    assert facts["run_s"]["p50"] == 8
+    assert facts["estimate_over_run"]["p0"] == 16 / 30.25
+
+
+def test_trace_info_takes_the_machine_and_the_options_of_a_run(command_line: Command, trace: Path) -> None:
+    facts = json.loads(command_line("trace", "info", trace, "--nodes", 8, "--size", "2:4", "--json").out)
+    assert (facts["jobs"], facts["machine_nodes"]) == (3, 8)
+    assert facts["dropped"]["outside the size range"] == 2
+    trace.write_text(trace.read_text().replace("MaxProcs", "OtherProcs"))
+    unknown = json.loads(command_line("trace", "info", trace, "--json").out)
+    keys = ("machine_nodes", "offered_load", "offered_load_without_killing", "jobs_wider_than_machine")
+    assert [unknown[key] for key in keys] == [None] * 4
+
+
+def test_trace_info_prints_json_that_every_reader_accepts(command_line: Command, write_trace: Callable[..., Path]) -> None:
+    # one job, or several at one instant, have no offered load; NaN is not JSON
+    path = write_trace("; MaxProcs: 4", job_line(1, 0, 5, 2))
+    facts = json.loads(command_line("trace", "info", path, "--json").out, parse_constant=pytest.fail)
+    assert facts["offered_load"] is None
+
+
+def test_trace_info_of_a_missing_file(complaint: Callable[..., str]) -> None:
+    assert complaint("trace", "info", "no.swf") == "no.swf: cannot be read: No such file or directory"
+    assert "'--nodes'" in complaint("trace", "info", "no.swf", "--nodes", 0)
+
+
+# policies, help, version
+
+
+def test_policies_lists_every_name_with_parameters_and_a_summary(command_line: Command) -> None:
+    finished = command_line("policies")
+    assert (finished.code, finished.err) == (0, "")
+    lines = finished.out.splitlines()
+    assert "easy:backfill_order=arrival,reserve_depth=1" in lines
+    assert lines[lines.index("fcfs") + 1] == "    First come, first served."
+    assert set(policy_names()) <= {line.partition(":")[0] for line in lines}
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("run", "-h"), ("trace", "info", "--help"), ("policies", "-h"), ("--version",)]
+)
+def test_help_and_version_are_no_errors(command_line: Command, arguments: tuple[str, ...]) -> None:
+    finished = command_line(*arguments)
+    assert (finished.code, finished.err) == (0, "")
+    assert "clustermodel" in finished.out
+
+
+# Scenario scripts
+
+SCRIPT = """
+from clustermodel import Job, Machine, Scenario, Workload
+
+jobs = Workload.from_jobs([Job(id=n, nodes=2, submit_s=n, run_s=10) for n in range(1, 5)], name="made by hand")
+"""
+
+
+def script(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "study.py"
+    path.write_text(SCRIPT + text)
+    return path
+
+
+def test_a_script_that_defines_one_scenario(command_line: Command, tmp_path: Path) -> None:
+    path = script(tmp_path, "scenario = Scenario(machine=Machine(nodes=4), workload=jobs, policy='fcfs', seed=3, name='mine')")
+    finished = command_line("run", path, "--json", "--jobs-csv", tmp_path / "out")
+    (run,) = json.loads(finished.out)
+    assert (run["policy"], run["workload"], run["jobs"], run["nodes"], run["seed"]) == ("mine", "made by hand", 4, 4, 3)
+    assert (tmp_path / "out" / "mine.csv").read_text().startswith(CSV_HEADER)
+
+
+def test_a_script_that_defines_several(command_line: Command, tmp_path: Path) -> None:
+    path = script(
+        tmp_path, "scenarios = [Scenario(machine=Machine(nodes=n), workload=jobs, name=f'{n} nodes') for n in (2, 4)]"
+    )
+    runs = json.loads(command_line("run", path, "--json").out)
+    # two nodes: the jobs of 10 s, submitted at 1 to 4, start at 1, 11, 21, 31; four nodes: at 1, 2, 11, 12
+    assert [(run["policy"], run["mean_wait_s"]) for run in runs] == [("2 nodes", 54 / 4), ("4 nodes", 16 / 4)]
+
+
+def test_a_script_is_not_run_as_main(command_line: Command, tmp_path: Path) -> None:
+    path = script(
+        tmp_path, "scenario = Scenario(machine=Machine(nodes=4), workload=jobs)\nif __name__ == '__main__':\n    1 / 0"
+    )
+    assert command_line("run", path).code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("jobs / 2", "{path}:5: TypeError: unsupported operand type(s) for /: 'Workload' and 'int'"),
+        ("def f():\n    return 1 / 0\nf()", "{path}:6: ZeroDivisionError: division by zero"),
+        ("import nothing_of_this_name", "{path}:5: ModuleNotFoundError: No module named 'nothing_of_this_name'"),
+        ("raise ValueError('two\\nlines')", "{path}:5: ValueError: two lines"),
+        ("x = (", "{path}:5: '(' was never closed"),
+        ("Machine(nodes=0)", "Machine.nodes: 0 is not allowed; it must be an integer >= 1"),
+        ("scenario = Scenario(workload=jobs)", "Scenario.machine: none is given and made by hand does not name its size; "
+         "give machine=Machine(nodes=...)"),
+        ("", "{path}: defines neither `scenario` (a Scenario) nor `scenarios` (a list of them) at module level"),
+        ("scenario = 3", "{path}: defines neither `scenario` (a Scenario) nor `scenarios` (a list of them) at module level"),
+        ("scenarios = []", "{path}: defines neither `scenario` (a Scenario) nor `scenarios` (a list of them) at module level"),
+        ("scenarios = ['easy']", "{path}: defines neither `scenario` (a Scenario) nor `scenarios` (a list of them) at module "
+         "level"),
+        ("scenarios = [Scenario(machine=Machine(nodes=4), workload=jobs)] * 2", "policy: 'easy' is asked for twice; names must "
+         "be unique"),
+    ],
+)  # fmt: skip
+def test_a_script_that_is_no_good_is_refused_in_one_line(
+    complaint: Callable[..., str], tmp_path: Path, text: str, message: str
+) -> None:
+    path = script(tmp_path, text)
+    assert complaint("run", path) == message.format(path=path)
+
+
+def test_a_script_that_is_not_there(complaint: Callable[..., str], tmp_path: Path) -> None:
+    for path in (tmp_path / "no.py", tmp_path):
+        assert complaint("run", path) == f"{path}: no such scenario script"
+
+
+@pytest.mark.parametrize("options", [("--trace", "a.swf"), ("--nodes", "4"), ("--policy", "easy")])
+def test_a_script_beside_options_that_it_brings_itself(
+    complaint: Callable[..., str], tmp_path: Path, options: tuple[str, str]
+) -> None:
+    path = script(tmp_path, "scenario = Scenario(machine=Machine(nodes=4), workload=jobs)")
+    assert complaint("run", path, *options) == f"{path}: a scenario script brings its own --trace, --nodes and --policy"
+
+
+def test_a_seed_from_numpy_can_be_printed_as_json(command_line: Command, tmp_path: Path) -> None:
+    text = "import numpy\nscenario = Scenario(machine=Machine(nodes=4), workload=jobs, seed=numpy.int64(3))"
+    assert json.loads(command_line("run", script(tmp_path, text), "--json").out)[0]["seed"] == 3
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("esay", "policy: 'esay' is unknown (did you mean 'easy'?); known are fcfs, easy, conservative"),
+        ("FCFS", "policy: 'FCFS' is unknown (did you mean 'fcfs'?); known are fcfs, easy, conservative"),
+        ("sjf-2000", "policy: 'sjf-2000' is unknown; known are fcfs, easy, conservative"),
+        ("easy:reserve_deph=2", "policy easy: parameter 'reserve_deph' is unknown (did you mean 'reserve_depth'?); "
+         "parameters: backfill_order, reserve_depth"),
+        ("easy:reserve_depth=0", "easy: reserve_depth: 0 is not allowed; it must be an integer >= 1"),
+        ("easy:reserve_depth=two", "easy: reserve_depth: 'two' is not a whole number; it must be an integer >= 1"),
+        ("easy:reserve_depth", "policy easy: 'reserve_depth' is not allowed; write key=value,key=value"),
+        ("easy:backfill_order=random", "easy: backfill_order: 'random' is not allowed; it must be one of arrival, shortest, "
+         "or a callable"),
+        ("conservative:x=1", "policy conservative: parameter 'x' is unknown; parameters: it has none"),
+    ],
+)  # fmt: skip
+def test_a_policy_that_does_not_exist_or_has_wrong_parameters(
+    complaint: Callable[..., str], monkeypatch: pytest.MonkeyPatch, policy: str, message: str, forgetful_registry: None
+) -> None:
+    monkeypatch.setattr("clustermodel.cli.read_swf", lambda *_, **__: pytest.fail("time was spent on reading the trace"))
+    found = complaint("run", "--trace", "a.swf", "--policy", "fcfs", "--policy", policy)
+    assert found.startswith(message)  # other tests may have registered more names
+
+
+def test_a_parameter_of_the_wrong_kind_is_refused_before_the_run(complaint: Callable[..., str], trace: Path) -> None:
+    assert "backfill_order: 3 is not allowed" in complaint("run", "--trace", trace, "--policy", "easy:backfill_order=3")
+
+
+def test_a_policy_asked_for_twice(command_line: Command, trace: Path) -> None:
+    finished = command_line("run", "--trace", trace, "--policy", "easy", "--policy", "fcfs", "--policy", "easy")
+    assert finished.code == 2
+    assert finished.err.endswith("clustermodel: error: policy: 'easy' is asked for twice; names must be unique\n")
+
+
+@pytest.mark.parametrize("nodes", ["0", "-1"])
+def test_a_machine_without_nodes(complaint: Callable[..., str], trace: Path, nodes: str) -> None:
+    message = f"Machine.nodes: {nodes} is not allowed; it must be an integer >= 1"
+    assert complaint("run", "--nodes", nodes) == complaint("run", "--trace", trace, "--nodes", nodes) == message
+
+
+def test_files_that_cannot_be_read(complaint: Callable[..., str], tmp_path: Path, write_trace: Callable[..., Path]) -> None:
+    assert complaint("run", "--trace", "no.swf") == "no.swf: cannot be read: No such file or directory"
+    assert complaint("run", "--trace", tmp_path) == f"{tmp_path}: cannot be read: Is a directory"
+    path = write_trace(job_line(1, 0, 5, 1), "1 2 3")
+    assert complaint("run", "--trace", path) == f"{path}:2: 3 fields; a data line has 18"
+    assert complaint("run", "--trace", write_trace()) == f"{path}: no usable job: the file has no job lines"
+
+
+def test_a_file_name_that_looks_like_markup_is_printed_as_it_is(command_line: Command, trace: Path) -> None:
+    odd = trace.rename(trace.with_name("[bold]x.swf"))
+    finished = command_line("run", "--trace", odd, "--policy", "easy")
+    assert finished.code == 0
+    assert finished.out.startswith("[bold]x on 4 nodes")
+    assert "[bold]x: 1 job dropped" in finished.err
+
+
+def test_a_trace_that_does_not_say_how_large_its_machine_is(
+    complaint: Callable[..., str], write_trace: Callable[..., Path]
+) -> None:
+    path = write_trace(job_line(1, 0, 5, 1, 9))
+    assert complaint("run", "--trace", path) == f"--nodes: {path} names neither MaxProcs nor MaxNodes; give the machine's size"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--window", "5", "Invalid value for '--window': '5' is not LOW:HIGH, two numbers of which either may be left out"),
+        ("--window", "a:b", "Invalid value for '--window': 'a:b' is not LOW:HIGH, two numbers of which either may be left out"),
+        ("--size", "1.5:2", "Invalid value for '--size': '1.5:2' is not LOW:HIGH, two numbers of which either may be left out"),
+        ("--window", "9:5", "JobFilter.window_s: (9.0, 5.0) is not allowed; it must be (low, high), low <= high"),
+        ("--scale-size", "0", "LoadScale.size: 0.0 is not allowed; it must be a finite number > 0"),
+        ("--scale-run-time", "inf", "LoadScale.run_time: inf is not allowed; it must be a finite number > 0"),
+        ("--seed", "-1", "Invalid value for '--seed': -1 is not in the range x>=0."),
+        ("--seed", "x", "Invalid value for '--seed': 'x' is not a valid integer range."),
+        ("--nodes", "many", "Invalid value for '--nodes': 'many' is not a valid integer."),
+        ("--estimates", "none", "Invalid value for '--estimates': 'none' is not one of 'user', 'run-time'."),
+    ],
+)
+def test_an_option_out_of_range_is_named(
+    complaint: Callable[..., str], trace: Path, option: str, value: str, message: str
+) -> None:
+    assert complaint("run", "--trace", trace, option, value) == message
+
+
+def test_unknown_options_and_commands(complaint: Callable[..., str]) -> None:
+    assert complaint("run", "--polcy", "easy").startswith("No such option '--polcy'")
+    assert complaint("rum").startswith("No such command 'rum'")
+    assert complaint("run", "--trace") == "Option '--trace' requires an argument."
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--window", "0:inf"), ("--scale-run-time", "1e300"), ("--scale-interarrival", "1e300")]
+)
+def test_numbers_beyond_all_bounds_are_an_error_or_work_but_never_a_traceback(
+    command_line: Command, trace: Path, option: str, value: str
+) -> None:
+    finished = command_line("run", "--trace", trace, "--policy", "fcfs", option, value)
+    assert finished.code in (0, 2)
+    assert (finished.code == 2) == ("clustermodel: error: " in finished.err)
+
+
+# Output that cannot be written
+
+
+def test_outputs_that_cannot_be_written_are_refused_before_any_time_is_spent(
+    command_line: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, write_trace: Callable[..., Path]
+) -> None:
+    monkeypatch.setattr(Scenario, "run", lambda *_, **__: pytest.fail("a simulation was started"))
+    path = write_trace("; MaxProcs: 4", job_line(1, 0, 5, 1, 9))
+    for option, target, message in (
+        ("--jobs-csv", path, f"--jobs-csv: {path}: cannot be made: File exists"),
+        ("--jobs-csv", path / "out", f"--jobs-csv: {path}/out: cannot be made: Not a directory"),
+        ("--figure", path / "a.png", f"--figure: {path}: is not a directory that can be written to"),
+        ("--figure", tmp_path / "no" / "a.png", f"--figure: {tmp_path}/no: is not a directory that can be written to"),
+        ("--figure", tmp_path / "a.gif", f"--figure: {tmp_path}/a.gif: format '.gif' is unknown; use .png, .svg or .pdf"),
+        ("--figure", tmp_path / "a", f"--figure: {tmp_path}/a: format '' is unknown; use .png, .svg or .pdf"),
+    ):
+        finished = command_line("run", "--trace", path, option, target)
+        assert (finished.code, finished.out, finished.err) == (1, "", f"clustermodel: error: {message}\n")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_without_write_permission(command_line: Command, trace: Path, tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    for option, target in (("--jobs-csv", closed), ("--figure", closed / "a.png")):
+        finished = command_line("run", "--trace", trace, option, target)
+        assert finished.code == 1
+        assert f"{option}: {closed}: is not a directory that can be written to" in finished.err
+
+
+def test_a_figure_that_fails_at_the_last_moment_leaves_the_table(command_line: Command, trace: Path, tmp_path: Path) -> None:
+    (tmp_path / "taken.png").mkdir()
+    finished = command_line("run", "--trace", trace, "--json", "--figure", tmp_path / "taken.png")
+    assert finished.code == 1
+    assert len(json.loads(finished.out)) == 3
+    assert finished.err.endswith(f"clustermodel: error: {tmp_path}/taken.png: cannot be written: Is a directory\n")
+
+
+def test_a_csv_that_fails_leaves_the_runs_before_it(command_line: Command, trace: Path, tmp_path: Path) -> None:
+    (tmp_path / "easy.csv").mkdir()
+    finished = command_line("run", "--trace", trace, "--json", "--jobs-csv", tmp_path)
+    assert finished.code == 1
+    assert [run["policy"] for run in json.loads(finished.out)] == ["fcfs"]
+    assert (tmp_path / "fcfs.csv").is_file()
+    assert finished.err.endswith(f"clustermodel: error: {tmp_path}/easy.csv: cannot be written: Is a directory\n")
+
+
+# Ctrl-C
+
+
+@pytest.fixture
+def interrupted_easy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Press Ctrl-C whenever EASY is about to run."""
+    run = Scenario.run
+
+    def interrupt(self: Scenario, **options: object) -> Result:
+        if self.policy == "easy":
+            raise KeyboardInterrupt
+        return run(self)
+
+    monkeypatch.setattr(Scenario, "run", interrupt)
+
+
+@pytest.mark.usefixtures("interrupted_easy")
+def test_ctrl_c_reports_the_policies_that_had_finished_and_keeps_their_files(
+    command_line: Command, trace: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    finished = command_line("run", "--trace", trace, "--json", "--jobs-csv", out, "--figure", tmp_path / "a.png")
+    assert finished.code == 130
+    assert [run["policy"] for run in json.loads(finished.out)] == ["fcfs"]
+    assert [path.name for path in out.iterdir()] == ["fcfs.csv"]
+    assert matplotlib.image.imread(tmp_path / "a.png").size > 0
+    assert finished.err.endswith("clustermodel: interrupted during easy; 1 of 3 runs had finished and are reported\n")
+    assert "Traceback" not in finished.err
+
+
+@pytest.mark.usefixtures("interrupted_easy")
+def test_ctrl_c_reports_them_in_the_table_too(command_line: Command, trace: Path) -> None:
+    finished = command_line("run", "--trace", trace)
+    assert finished.code == 130
+    assert [line.split()[1] for line in finished.out.splitlines() if line.startswith("│")] == ["fcfs"]
+
+
+@pytest.mark.usefixtures("interrupted_easy")
+def test_ctrl_c_before_anything_has_finished(command_line: Command, trace: Path, tmp_path: Path) -> None:
+    finished = command_line("run", "--trace", trace, "--policy", "easy", "--json", "--figure", tmp_path / "a.png")
+    assert (finished.code, json.loads(finished.out)) == (130, [])
+    assert "0 of 1 runs had finished" in finished.err
+    assert not (tmp_path / "a.png").exists()
+
+
+def test_ctrl_c_while_the_trace_is_read(command_line: Command, monkeypatch: pytest.MonkeyPatch, trace: Path) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("clustermodel.cli.read_swf", interrupt)
+    finished = command_line("run", "--trace", trace)
+    # a line feed first: the terminal shows ^C where the cursor is
+    assert (finished.code, finished.out, finished.err) == (130, "", "\nclustermodel: error: interrupted\n")
+
+
+def test_ctrl_c_in_the_middle_of_a_simulation_passes_through_simpy(command_line: Command, tmp_path: Path) -> None:
+    text = """
+class Interrupted:
+    name = "interrupted"
+
+    def begin(self, setup):
+        pass
+
+    def decide(self, batch, view):
+        raise KeyboardInterrupt
+
+scenarios = [Scenario(machine=Machine(nodes=4), workload=jobs, policy=policy) for policy in ("fcfs", Interrupted(), "easy")]
+"""
+    finished = command_line("run", script(tmp_path, text), "--json")
+    assert finished.code == 130
+    assert [run["policy"] for run in json.loads(finished.out)] == ["fcfs"]
+    assert finished.err.endswith("clustermodel: interrupted during interrupted; 1 of 3 runs had finished and are reported\n")
+
+
+def test_the_trace_in_these_tests_is_the_one_that_is_meant(trace: Path) -> None:
+    assert [row.id for row in read_swf(trace).rows()] == [1, 2, 3, 4, 5]
