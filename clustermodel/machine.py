@@ -41,8 +41,6 @@ class Machine:
     """Number of nodes; a job's tasks run one to a node (the papers' processors, 002's N)."""
     kill_at_estimate: bool = True
     """Whether the batch system ends a job that reaches its estimate (001, requirement VIII).  When off, the job runs on."""
-    name: str = ""
-    """A label for tables and figures."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", require_whole("Machine.nodes", self.nodes, at_least=1))

@@ -36,7 +36,7 @@ class Greedy:
         return starts
 
 
-machine = Machine(nodes=128, name="a machine that does not exist")
+machine = Machine(nodes=128)
 workload = synthetic_workload(jobs=5_000, nodes=128, load=0.85, seed=1)
 scenarios = [
     Scenario(machine=machine, workload=workload, policy=policy, seed=1, explain=True)
