@@ -104,6 +104,8 @@ def _parse_parameters(name: str, text: str) -> dict[str, object]:
             raise SpecificationError(
                 f"policy {name}: parameter {key!r} is unknown{did_you_mean(key, allowed)}; parameters: {known}"
             )
+        if key in parameters:
+            raise SpecificationError(f"policy {name}: parameter {key!r} is given twice")
         parameters[key] = _parse_value(value)
     return parameters
 

@@ -144,7 +144,12 @@ class ResultPlots:
 
         Args:
             bins: number of equal intervals over which both are averaged.
+
+        Raises:
+            SpecificationError: no job ran.
         """
+        if not self._result.records.finished.any():
+            raise SpecificationError("utilization: no job ran; there is nothing to draw")
         figure = Figure(figsize=(9, 5.5), layout="constrained")
         top, bottom = figure.subplots(2, 1, sharex=True)
         _draw_over_time(top, [self._result], bins, busy=True)

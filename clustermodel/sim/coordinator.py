@@ -127,6 +127,8 @@ class Coordinator:
             self._settled = InstantSettled(self._env)
             if self._batch_ended or self._batch_submitted or self._batch_alarm:
                 self._settle(self._env.now)
+            if self._waiting and not (self._running or self._open_streams or self._alarm_at):
+                self._strand()
         self.ledger.close()
 
     def _settle(self, now: int) -> None:
@@ -160,8 +162,6 @@ class Coordinator:
                 self.records.blocked(self._index[head.id], now)
             if self._started:
                 self._note_backfilled(head.queue_order)
-            if not (self._running or self._open_streams or self._alarm_at):
-                self._strand()
             if self._left > len(waiting) + 64:
                 self._lay_queue_anew(waiting.values())
         if state_changes or self._started:

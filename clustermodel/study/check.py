@@ -136,24 +136,20 @@ def cases(seed: int) -> Iterator[Case]:
 
 def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
     jobs = sorted(case.jobs)
-    try:
-        first = _run(policy, case, [jobs], seed)
-    except DecisionError as problem:
-        return [BrokenRule("never asks for the impossible, leaves no job behind", case.name, str(problem))]
-    except _StuckError:
-        detail = f"called more than {_CALLS_PER_JOB} times per job without an end in sight"
-        return [BrokenRule("comes to an end", case.name, detail)]
-    except Exception as problem:  # whatever a policy raises is a finding, not a crash of the checker
-        return [BrokenRule("raises nothing", case.name, f"{type(problem).__name__}: {problem}")]
-
+    first = _try(policy, case, [jobs], seed)
+    if isinstance(first, BrokenRule):
+        return [first]
     broken = []
     schedule = _schedule(first)
-    if _schedule(_run(policy, case, [jobs], seed)) != schedule:
+    again = _try(policy, case, [jobs], seed)
+    if isinstance(again, BrokenRule):
+        broken.append(BrokenRule("forgets earlier runs in begin", case.name, f"a second run failed: {again.detail}"))
+    elif _schedule(again) != schedule:
         broken.append(BrokenRule("forgets earlier runs in begin", case.name, "a second run gave another schedule"))
-    split = [jobs[1::2], list(reversed(jobs[::2]))]
-    split[1].sort(key=lambda row: row.submit)  # within an instant, in reverse
-    if _schedule(_run(policy, case, split, seed)) != schedule:
-        broken.append(BrokenRule("listing order of equal events means nothing", case.name, "two streams gave another one"))
+    # Two streams, one of which lists the jobs of an instant in reverse.
+    split = _try(policy, case, [jobs[1::2], sorted(jobs[::2], key=lambda row: (row.submit, -row.id))], seed)
+    if not broken and (isinstance(split, BrokenRule) or _schedule(split) != schedule):
+        broken.append(BrokenRule("listing order of equal events means nothing", case.name, "two streams gave another schedule"))
     # A promise holds against the jobs behind in the queue; one of higher priority that comes later may overtake it.
     if case.machine.kill_at_estimate and len({row.priority for row in jobs}) == 1:
         ids, start, promised = (first.column(name) for name in ("id", "start", "reserved"))
@@ -172,9 +168,18 @@ def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
     return broken
 
 
-def _run(policy: Policy, case: Case, streams: Sequence[Sequence[JobRow]], seed: int) -> JobRecords:
+def _try(policy: Policy, case: Case, streams: Sequence[Sequence[JobRow]], seed: int) -> JobRecords | BrokenRule:
+    """Run one case; return its records, or the rule that stopped it."""
     watched = _Watched(policy, _CALLS_PER_JOB * (len(case.jobs) + 1))
-    return simulate(case.machine, streams, watched, np.random.default_rng(seed)).records
+    try:
+        return simulate(case.machine, streams, watched, np.random.default_rng(seed)).records
+    except DecisionError as problem:
+        return BrokenRule("never asks for the impossible, leaves no job behind", case.name, str(problem))
+    except _StuckError:
+        detail = f"called more than {_CALLS_PER_JOB} times per job without an end in sight"
+        return BrokenRule("comes to an end", case.name, detail)
+    except Exception as problem:  # whatever a policy raises is a finding, not a crash of the checker
+        return BrokenRule("raises nothing", case.name, f"{type(problem).__name__}: {problem}")
 
 
 def _schedule(records: JobRecords) -> dict[int, tuple[int, int, int]]:

@@ -169,3 +169,14 @@ def test_named_columns_are_used_and_must_be_idle_and_as_many_as_the_gang() -> No
         play(4, "1 0 2 5", Placing((1, 4)))
     with pytest.raises(DecisionError, match=r"job 2 cannot start on columns 0-1: not all of them are idle"):
         play(4, "1 0 2 5\n2 0 2 5", Placing((0, 2)))
+
+
+def test_jobs_left_behind_are_noticed_when_the_last_thing_that_happens_is_a_rejection() -> None:
+    class Lazy(Fcfs):
+        name = "lazy"
+
+        def decide(self, batch: Batch, view: View) -> list[Decision]:
+            return []
+
+    with pytest.raises(StrandedJobsError, match=r"policy lazy: 1 job left waiting for ever .* \(job 1\)"):
+        play(2, "1 0 1 1\n2 5 3 1", Lazy())

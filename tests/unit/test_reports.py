@@ -1,4 +1,4 @@
-"""Explanations, figures and files of a result."""
+"""Figures and files of a result."""
 
 from __future__ import annotations
 
@@ -10,25 +10,6 @@ from matplotlib.figure import Figure
 
 from clustermodel import Job, Machine, OutputError, Scenario, SpecificationError, Workload, synthetic_workload
 from clustermodel.report.plots import busy_nodes, comparison, save, waiting_jobs
-from tests.timeline.timeline import play
-
-
-def test_an_explanation_names_the_holder_the_shadow_time_the_extra_nodes_and_the_rule() -> None:
-    # 1 holds three of five nodes until 10; 2 (four nodes) is blocked, one extra node at 10; 3 ends by then; 4 takes it.
-    jobs = "1 0 3 10\n2 1 4 10\n3 1 1 4\n4 5 1 20"
-    result = play(5, jobs, "easy", explain=True)
-    assert result.explain(1).rule == "head of the queue, and it fits"
-    third, fourth = result.explain(3), result.explain(4)
-    assert (third.holder, third.shadow_s, third.extra_nodes) == (2, 10, 1)
-    assert third.rule == "backfilled: it will end by the shadow time"
-    assert fourth.rule == "backfilled: it takes no more than the extra nodes"
-    assert (result.explain(2).reserved_s, result.explain(2).head_since_s) == (10, 1)
-    assert "job 4 (1 node) was submitted at 5 s and started at 5 s" in str(fourth)
-    conservative = play(5, jobs, "conservative", explain=True).explain(3)
-    assert (conservative.holder, conservative.shadow_s) == (2, 10)
-    assert play(5, jobs, "fcfs", explain=True).explain(3).rule == "head of the queue, and it fits"
-    with pytest.raises(SpecificationError, match="job 99 is not in this run"):
-        result.explain(99)
 
 
 def test_figures_have_units_and_average_to_the_ledger(tmp_path: Path) -> None:
@@ -73,8 +54,3 @@ def test_evalys_columns_stand_in_the_csv_with_interval_sets(tmp_path: Path) -> N
     assert len(rows) == 2
     with pytest.raises(SpecificationError, match="layout: 'xml' is not allowed; it must be one of evalys, jobs"):
         result.to_csv(tmp_path / "jobs.xml", layout="xml")
-
-
-def test_a_figure_of_runs_in_which_nothing_ran_says_so() -> None:
-    with pytest.raises(SpecificationError, match="no job ran in any result; there is nothing to draw"):
-        comparison([play(2, "1 0 3 10", "easy")])

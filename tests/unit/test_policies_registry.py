@@ -1,0 +1,446 @@
+"""Policies by name and as objects, and the checker that tells a sound one from each kind of broken one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from clustermodel import (
+    Batch,
+    BrokenRule,
+    Job,
+    Kill,
+    Machine,
+    Reserve,
+    Scenario,
+    Setup,
+    SpecificationError,
+    Start,
+    StrandedJobsError,
+    View,
+    WakeAt,
+    Workload,
+    check_policy,
+    make_policy,
+    policy_names,
+    register_policy,
+    synthetic_workload,
+)
+from clustermodel.policies import policy_label, policy_parameters, policy_summary
+from clustermodel.policies.base import Decision, Policy
+from clustermodel.policies.conservative import Conservative
+from clustermodel.policies.easy import Easy
+from clustermodel.policies.fcfs import Fcfs
+
+Decide = Callable[[Batch, View], Iterable[Any]]
+
+
+class Mine:
+    """A policy that is one function."""
+
+    name = "mine"
+
+    def __init__(self, decide: Decide) -> None:
+        self.decide = decide
+
+    def begin(self, setup: Setup) -> None:
+        """Nothing to remember."""
+
+
+def fcfs(batch: Batch, view: View) -> list[Decision]:
+    """Start jobs in queue order while they fit."""
+    starts: list[Decision] = []
+    idle = view.idle
+    for job in view.waiting.values():
+        if job.nodes > idle:
+            break
+        idle -= job.nodes
+        starts.append(Start(job))
+    return starts
+
+
+# Names
+
+
+def test_the_shipped_policies_have_names() -> None:
+    assert policy_names()[:3] == ["fcfs", "easy", "conservative"]
+    assert [type(make_policy(name)) for name in ("fcfs", "easy", "conservative")] == [Fcfs, Easy, Conservative]
+    assert make_policy("easy") is not make_policy("easy")
+
+
+def test_names_have_summaries_parameters_and_labels() -> None:
+    assert policy_summary("easy") == "EASY backfilling."
+    assert {key: one.default for key, one in policy_parameters("easy").items()} == {
+        "backfill_order": "arrival",
+        "reserve_depth": 1,
+    }
+    assert policy_parameters("fcfs") == {}
+    assert policy_label("easy:reserve_depth=2") == "easy:reserve_depth=2"
+    assert policy_label(Mine(fcfs)) == "mine"
+    for function in (policy_summary, policy_parameters):
+        with pytest.raises(SpecificationError, match="policy: 'eazy' is unknown"):
+            function("eazy")
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters"),
+    [
+        ("any", {}),
+        ("any:", {}),
+        ("any:a=1", {"a": 1}),
+        ("any:a=-1.5e3,b=x", {"a": -1500.0, "b": "x"}),
+        ("any:a=true,b=False", {"a": True, "b": False}),
+        ("any:a=1=2,b=x:y", {"a": "1=2", "b": "x:y"}),
+    ],
+)
+def test_parameters_are_read_as_numbers_truth_values_or_words(
+    forgetful_registry: None, text: str, parameters: dict[str, object]
+) -> None:
+    received: list[dict[str, object]] = []
+
+    def factory(*, a: object = None, b: object = None) -> Policy:
+        received.append({key: value for key, value in (("a", a), ("b", b)) if value is not None})
+        return Fcfs()
+
+    register_policy("any", factory)
+    make_policy(text)
+    assert received == [parameters]
+    assert [type(value) for value in received[0].values()] == [type(value) for value in parameters.values()]
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("", "policy: '' is unknown; known are fcfs, easy, conservative"),
+        ("esay", "policy: 'esay' is unknown (did you mean 'easy'?); known are fcfs, easy, conservative"),
+        ("Conservative", "policy: 'Conservative' is unknown (did you mean 'conservative'?); known are fcfs, easy, "),
+        (":a=1", "policy: '' is unknown; known are fcfs, easy, conservative"),
+        ("easy:depth", "policy easy: 'depth' is not allowed; write key=value,key=value"),
+        ("easy:reserve_depth=", "policy easy: 'reserve_depth=' is not allowed; write key=value,key=value"),
+        ("easy:reserve_depth=1,", "policy easy: '' is not allowed; write key=value,key=value"),
+        ("easy:order=shortest", "policy easy: parameter 'order' is unknown; parameters: backfill_order, reserve_depth"),
+        ("easy:backfil_order=shortest", "policy easy: parameter 'backfil_order' is unknown (did you mean 'backfill_order'?); "
+         "parameters: backfill_order, reserve_depth"),
+        ("fcfs:a=1", "policy fcfs: parameter 'a' is unknown; parameters: it has none"),
+        ("easy:reserve_depth=0", "easy: reserve_depth: 0 is not allowed; it must be an integer >= 1"),
+        ("easy:reserve_depth=2.0", "easy: reserve_depth: 2.0 is not a whole number; it must be an integer >= 1"),
+        ("easy:reserve_depth=true", "easy: reserve_depth: True is not a whole number; it must be an integer >= 1"),
+        ("easy:backfill_order=longest", "easy: backfill_order: 'longest' is not allowed; it must be one of arrival, shortest, "
+         "or a callable"),
+    ],
+)  # fmt: skip
+def test_a_description_that_means_nothing_is_refused(forgetful_registry: None, policy: str, message: str) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        make_policy(policy)
+    # tests that register policies, and do not forget them, may have made the list of known ones longer
+    assert str(refused.value).startswith(message)
+
+
+@pytest.mark.parametrize("order", [3, None, 1.5, ["arrival"]])
+def test_a_backfill_order_is_a_name_or_a_callable(order: object) -> None:
+    with pytest.raises(
+        SpecificationError, match=r"easy: backfill_order: .* is not allowed; it must be one of arrival, shortest"
+    ):
+        Easy(backfill_order=order)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("nonsense", [Fcfs, 3, None, object(), ["easy"]])
+def test_what_is_neither_a_name_nor_a_policy_is_refused(nonsense: Any) -> None:
+    for use in (make_policy, lambda policy: Scenario(workload=synthetic_workload(jobs=2), policy=policy), check_policy):
+        with pytest.raises(SpecificationError) as refused:
+            use(nonsense)
+        allowed = "it must be a name or an object with name, begin and decide"
+        assert str(refused.value) == f"policy: {nonsense!r} is not allowed; {allowed}"
+
+
+# Registering
+
+
+def test_a_registered_policy_is_made_with_its_parameters(forgetful_registry: None) -> None:
+    class Part(Fcfs):
+        """FCFS on a part of the machine."""
+
+        def __init__(self, *, share: float, spare: int = 0) -> None:
+            self.name = f"{share} of it, {spare} spare"
+
+    register_policy("part", Part)
+    assert policy_names()[-1] == "part"
+    assert policy_summary("part") == "FCFS on a part of the machine."
+    assert make_policy("part:share=0.5,spare=2").name == "0.5 of it, 2 spare"
+    with pytest.raises(SpecificationError) as refused:
+        make_policy("part:spare=2")
+    assert str(refused.value) == "policy part: parameter 'share' is missing; write part:share=value"
+    with pytest.raises(SpecificationError, match=r"policy: 'prt' is unknown \(did you mean 'part'\?\)"):
+        make_policy("prt")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("easy", "policy name: 'easy' is already registered"),
+        ("", "policy name: '' is not allowed; it must be non-empty, without ':', ',' or '='"),
+        ("a:b", "policy name: 'a:b' is not allowed; it must be non-empty, without ':', ',' or '='"),
+        ("a,b", "policy name: 'a,b' is not allowed; it must be non-empty, without ':', ',' or '='"),
+        ("a=b", "policy name: 'a=b' is not allowed; it must be non-empty, without ':', ',' or '='"),
+    ],
+)
+def test_a_name_that_is_taken_or_could_not_be_written_is_refused(forgetful_registry: None, name: str, message: str) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        register_policy(name, Fcfs)
+    assert str(refused.value) == message
+
+
+# Objects
+
+
+def test_an_object_of_ones_own_runs_in_a_scenario_under_its_own_name() -> None:
+    workload = synthetic_workload(jobs=200, nodes=16, load=0.9)
+    mine, ours = (Scenario(workload=workload, policy=policy).run() for policy in (Mine(fcfs), "fcfs"))
+    assert mine.jobs.equals(ours.jobs)
+    assert mine.summary().policy == "mine"
+    assert Scenario(workload=workload, policy=Mine(fcfs), name="better").run().summary().policy == "better"
+
+
+def test_one_object_can_run_several_scenarios_in_turn() -> None:
+    policy = Conservative()
+    workloads = [synthetic_workload(jobs=100, nodes=nodes, load=0.9, seed=nodes) for nodes in (8, 16, 8)]
+    runs = [Scenario(workload=workload, policy=policy).run() for workload in workloads]
+    assert runs[0].jobs.equals(runs[2].jobs)
+
+
+def test_decisions_may_be_a_generator() -> None:
+    def one_by_one(batch: Batch, view: View) -> Iterable[Decision]:
+        yield from fcfs(batch, view)
+
+    assert check_policy(Mine(one_by_one)) == []
+
+
+def test_a_policy_is_told_the_machine_and_given_the_scenarios_own_random_stream() -> None:
+    setups: list[tuple[Any, ...]] = []
+
+    class Drawing(Mine):
+        def begin(self, setup: Setup) -> None:
+            setups.append((setup.nodes, setup.kill_at_estimate, setup.explain, setup.rng.random()))
+
+    workload = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=1)])
+    for seed in (5, 5, 6):
+        Scenario(machine=Machine(nodes=7, kill_at_estimate=False), workload=workload, policy=Drawing(fcfs), seed=seed).run()
+    assert setups[0][:3] == (7, False, False)
+    assert setups[0] == setups[1] != setups[2]
+
+
+# check_policy
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "fcfs",
+        "easy",
+        "conservative",
+        "easy:backfill_order=shortest",
+        "easy:reserve_depth=2",
+        "easy:reserve_depth=1000",
+        "easy:backfill_order=shortest,reserve_depth=3",
+    ],
+)
+def test_every_shipped_policy_keeps_every_rule(policy: str, seed: int) -> None:
+    assert check_policy(policy, seed=seed) == []
+
+
+def test_so_do_objects_of_them_and_an_order_of_ones_own() -> None:
+    for policy in (Conservative(), Easy(backfill_order=lambda job, now: (-job.nodes, now - job.submit, job.id))):
+        assert check_policy(policy) == []
+
+
+IMPOSSIBLE = "never asks for the impossible, leaves no job behind"
+SECOND = 1_000_000
+
+
+def does_nothing(batch: Batch, view: View) -> list[Decision]:
+    return []
+
+
+def answers_in_words(batch: Batch, view: View) -> list[str]:
+    return ["start"]
+
+
+def answers_with_jobs(batch: Batch, view: View) -> list[Any]:
+    return list(view.waiting.values())
+
+
+def starts_too_wide(batch: Batch, view: View) -> list[Start]:
+    return [Start(job) for job in view.waiting.values()]
+
+
+def starts_twice(batch: Batch, view: View) -> list[Decision]:
+    return fcfs(batch, view) * 2
+
+
+def starts_what_has_ended(batch: Batch, view: View) -> list[Decision]:
+    return [*fcfs(batch, view), *(Start(gang.job) for gang in batch.ended)]
+
+
+def starts_a_part(batch: Batch, view: View) -> list[Decision]:
+    return [Start(job, (0, 1)) for job in view.waiting.values()][:1]
+
+
+def kills_the_dead(batch: Batch, view: View) -> list[Decision]:
+    return [*fcfs(batch, view), *(Kill(gang.job) for gang in batch.ended)]
+
+
+def kills_the_waiting(batch: Batch, view: View) -> list[Decision]:
+    return [Kill(job) for job in view.waiting.values()]
+
+
+def kills_twice(batch: Batch, view: View) -> list[Decision]:
+    return fcfs(batch, view) + [Kill(gang.job) for gang in view.running.values()] * 2
+
+
+def promises_the_running(batch: Batch, view: View) -> list[Decision]:
+    return fcfs(batch, view) + [Reserve(gang.job, view.now) for gang in view.running.values()]
+
+
+def sets_the_alarm_to_now(batch: Batch, view: View) -> list[Decision]:
+    return [*fcfs(batch, view), WakeAt(view.now)]
+
+
+def sets_the_alarm_to_the_past(batch: Batch, view: View) -> list[Decision]:
+    return [*fcfs(batch, view), WakeAt(view.now - SECOND)]
+
+
+def sets_alarms_for_ever(batch: Batch, view: View) -> list[Decision]:
+    return [WakeAt(view.now + 1)]
+
+
+def breaks_its_promise(batch: Batch, view: View) -> list[Decision]:
+    starts = fcfs(batch, view)
+    started = {start.job for start in starts if isinstance(start, Start)}
+    return starts + [Reserve(job, view.now) for job in view.waiting.values() if job not in started]
+
+
+def raises(batch: Batch, view: View) -> list[Decision]:
+    raise RuntimeError("out of ideas")
+
+
+def returns_nothing(batch: Batch, view: View) -> None:
+    """Forgets its return statement."""
+
+
+@pytest.mark.parametrize(
+    ("decide", "rule", "detail"),
+    [
+        (does_nothing, IMPOSSIBLE, "left waiting for ever on an idle machine"),
+        (starts_too_wide, IMPOSSIBLE, "cannot start: it needs"),
+        (starts_twice, IMPOSSIBLE, "cannot start: it is running already"),
+        (starts_what_has_ended, IMPOSSIBLE, "cannot start: it is not in the queue"),
+        (starts_a_part, IMPOSSIBLE, "cannot start on 1 columns (0): its gang needs"),
+        (kills_the_dead, IMPOSSIBLE, "cannot be killed: it is not running"),
+        (kills_the_waiting, IMPOSSIBLE, "cannot be killed: it is not running"),
+        (kills_twice, IMPOSSIBLE, "cannot be killed: it is not running"),
+        (promises_the_running, IMPOSSIBLE, "cannot hold a reservation: it does not wait"),
+        (sets_the_alarm_to_now, IMPOSSIBLE, "the alarm clock cannot be set"),
+        (sets_the_alarm_to_the_past, IMPOSSIBLE, "the alarm clock cannot be set"),
+        (
+            answers_in_words,
+            IMPOSSIBLE,
+            "'start' is not a decision; it must be one of Start, Kill, Reserve, WakeAt",
+        ),
+        (answers_with_jobs, IMPOSSIBLE, "is not a decision"),
+        (sets_alarms_for_ever, "comes to an end", "called more than 200 times per job without an end in sight"),
+        (breaks_its_promise, "keeps its promises", "started after the start it was first promised"),
+        (raises, "raises nothing", "RuntimeError: out of ideas"),
+        (returns_nothing, "raises nothing", "TypeError: 'NoneType' object is not iterable"),
+    ],
+)
+def test_a_broken_policy_is_told_which_rule_it_breaks(decide: Decide, rule: str, detail: str) -> None:
+    found = check_policy(Mine(decide))
+    assert any(detail in one.detail for one in found if one.rule == rule)
+    assert {one.rule for one in found} == {rule}
+
+
+class Alternating(Fcfs):
+    """FCFS that begins a second late in every other run."""
+
+    name = "alternating"
+    runs = 0
+
+    def begin(self, setup: Setup) -> None:
+        super().begin(setup)
+        self.runs += 1
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        if self.runs % 2 and not batch.alarm:
+            return [WakeAt(view.now + SECOND)]
+        return super().decide(batch, view)
+
+
+class Forgetless(Fcfs):
+    """FCFS that never starts a job of a number that it has started before, in this run or in an earlier one."""
+
+    name = "forgetless"
+
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        idle, starts = view.idle, []
+        for job in view.waiting.values():
+            if job.nodes <= idle and job.id not in self.seen:
+                idle -= job.nodes
+                self.seen.add(job.id)
+                starts.append(Start(job))
+        return starts
+
+
+@pytest.mark.parametrize("policy", [Alternating, Forgetless])
+def test_remembering_an_earlier_run_is_found_whether_it_changes_the_schedule_or_breaks_the_run(policy: type[Fcfs]) -> None:
+    assert "forgets earlier runs in begin" in {one.rule for one in check_policy(policy())}
+
+
+def test_jobs_left_behind_are_noticed_even_if_the_last_thing_that_happens_is_a_rejection() -> None:
+    jobs = [Job(id=1, nodes=1, submit_s=0, run_s=1), Job(id=2, nodes=9, submit_s=5, run_s=1)]
+    scenario = Scenario(machine=Machine(nodes=4), workload=Workload.from_jobs(jobs), policy=Mine(does_nothing))
+    with pytest.raises(StrandedJobsError, match="policy mine: 1 job left waiting for ever on an idle machine"):
+        scenario.run()
+
+
+def test_a_policy_that_cannot_even_begin_is_a_finding() -> None:
+    class Unready(Fcfs):
+        name = "unready"
+
+        def begin(self, setup: Setup) -> None:
+            raise KeyError("no such setting")
+
+    (first, *_) = found = check_policy(Unready())
+    assert {one.rule for one in found} == {"raises nothing"}
+    assert first.detail == "KeyError: 'no such setting'"
+
+
+def test_a_gang_of_another_size_than_it_asked_for_is_found() -> None:
+    def shrinks(batch: Batch, view: View) -> list[Decision]:
+        starts = fcfs(batch, view)
+        for start in starts:
+            start.job.nodes = 1  # type: ignore[union-attr]
+        return starts
+
+    found = check_policy(Mine(shrinks))
+    assert any(one.rule == "starts gangs whole" and "held another number of nodes" in one.detail for one in found)
+
+
+def test_a_finding_reads_as_a_line_with_the_case_that_shows_it() -> None:
+    found = check_policy(Mine(does_nothing))
+    assert found[0].case == "one job on one node"
+    assert str(found[0]) == (
+        "never asks for the impossible, leaves no job behind [one job on one node]: policy mine: 1 job left waiting for ever "
+        "on an idle machine (job 1): it neither starts them nor sets its alarm clock"
+    )
+    assert all(isinstance(one, BrokenRule) for one in found)
+
+
+def test_the_same_seed_finds_the_same() -> None:
+    found = [check_policy(Mine(breaks_its_promise), seed=seed) for seed in (1, 1, 2)]
+    assert found[0] == found[1] != found[2]
