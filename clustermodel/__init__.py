@@ -21,6 +21,8 @@ from clustermodel.policies import make_policy, policy_names, register_policy
 from clustermodel.policies.base import Batch, Kill, QueuedJob, Reason, Reserve, RunningJob, Setup, Start, View, WakeAt
 from clustermodel.study.check import BrokenRule, check_policy
 from clustermodel.study.scenario import Result, Scenario
+from clustermodel.workload.hyper_erlang import HyperErlang
+from clustermodel.workload.model import WorkloadModel, fit_model, load_model
 from clustermodel.workload.swf import SwfStream, read_swf
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import Workload
@@ -31,6 +33,7 @@ __all__ = [
     "BrokenRule",
     "ClusterModelError",
     "DecisionError",
+    "HyperErlang",
     "Job",
     "JobFilter",
     "Kill",
@@ -53,7 +56,10 @@ __all__ = [
     "View",
     "WakeAt",
     "Workload",
+    "WorkloadModel",
     "check_policy",
+    "fit_model",
+    "load_model",
     "make_policy",
     "policy_names",
     "read_swf",

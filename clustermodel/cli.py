@@ -1,4 +1,4 @@
-"""The command line: run policies on a trace, a synthetic year or a scenario script; look into traces.
+"""The command line: run policies on a trace, a workload model, a synthetic year or a scenario script; look into traces.
 
 Every error a user can cause is one line on standard error and a non-zero exit: 2 for bad input, 1 for output that cannot
 be written, 130 for Ctrl-C.  Results go to standard output, everything else to standard error.
@@ -13,6 +13,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
@@ -21,12 +22,14 @@ import click
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
 from clustermodel.errors import ClusterModelError, OutputError, SpecificationError
 from clustermodel.machine import Machine
 from clustermodel.policies import make_policy, policy_names, policy_parameters, policy_summary
 from clustermodel.report.tables import comparison_table, percentile_table, trace_facts
 from clustermodel.study.scenario import Result, Scenario
+from clustermodel.workload.model import MODEL_JOBS, WorkloadModel, fit_model, load_model, shipped_models
 from clustermodel.workload.swf import read_swf
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import Workload
@@ -57,6 +60,24 @@ class Interval(click.ParamType[tuple[float, float]]):
         return pair
 
 
+class Estimates(click.ParamType[str | float]):
+    """``user``, ``run-time`` or ``phi:VALUE``; the value of phi alone for the last."""
+
+    name = "user|run-time|phi:VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | float:
+        """Parse the text."""
+        if value in ("user", "run-time"):
+            return str(value)
+        model, _, phi = str(value).partition(":")
+        try:
+            if model != "phi" or not 0 <= float(phi) <= 1:
+                raise ValueError
+        except ValueError:
+            self.fail(f"{value!r} is not 'user', 'run-time' or 'phi:VALUE' with a value from 0 to 1, as phi:0.2", param, ctx)
+        return float(phi)
+
+
 def trace_options(command: Command) -> Command:
     """Add the options that say how a trace is read and changed."""
     for option in reversed(
@@ -70,10 +91,11 @@ def trace_options(command: Command) -> Command:
             ),
             click.option(
                 "--estimates",
-                type=click.Choice(["user", "run-time"]),
+                type=Estimates(),
                 default="user",
                 show_default=True,
-                help="Use the users' estimates, or replace each by the run time.",
+                help="Use the users' estimates (a model has none: phi:0.2), or replace each by the run time, or by the phi "
+                "model of overestimation, in which a fraction VALUE is exact.",
             ),
             click.option("--lenient", is_flag=True, help="Count and skip malformed lines instead of stopping at one."),
             click.option("--window", type=Interval(float, least=0), help="Keep jobs submitted in LOW <= t < HIGH seconds."),
@@ -89,31 +111,48 @@ def trace_options(command: Command) -> Command:
     return command
 
 
-def _load_workload(trace: Path | None, options: dict[str, Any], seed: int, nodes: int | None) -> Workload:
+def _load_workload(
+    options: dict[str, Any],
+    *,
+    trace: Path | None = None,
+    model: WorkloadModel | None = None,
+    jobs: int | None = None,
+    nodes: int | None = None,
+    seed: int,
+) -> Workload:
+    """Return the jobs of the trace, or of the model, or of a synthetic year; filtered, rescaled, with the estimates wanted."""
     keep = JobFilter(
         window_s=options["window"],
         nodes=options["size"],
         statuses=frozenset(options["status"]) or None,
         users=frozenset(options["user"]) or None,
     )
-    scale = LoadScale(
-        interarrival=options["scale_interarrival"], run_time=options["scale_run_time"], size=options["scale_size"]
-    )
+    run_time, estimates = options["scale_run_time"], options["estimates"]
+    scale = LoadScale(interarrival=options["scale_interarrival"], run_time=run_time, size=options["scale_size"])
     if trace is not None:
-        return read_swf(
+        workload = read_swf(
             trace,
             processors_from=options["processors_from"],
-            use_estimates=options["estimates"] == "user",
+            use_estimates=estimates == "user",
             keep=None if keep == JobFilter() else keep,
             scale=None if scale == LoadScale() else scale,
             lenient=options["lenient"],
         )
-    workload = synthetic_workload(seed=seed) if nodes is None else synthetic_workload(seed=seed, nodes=nodes)
-    if keep != JobFilter():
-        workload = workload.select(keep)
-    if scale != LoadScale():
-        workload = workload.scaled(scale)
-    return workload.with_perfect_estimates() if options["estimates"] == "run-time" else workload
+    else:
+        if model is not None:
+            # No filter looks at run times, so they may be scaled first: the workload's name says by how much.
+            workload = model.generate(jobs=MODEL_JOBS if jobs is None else jobs, seed=seed, run_time_factor=run_time)
+            scale = replace(scale, run_time=1.0)
+        else:
+            given = {"jobs": jobs, "nodes": nodes}
+            workload = synthetic_workload(seed=seed, **{name: value for name, value in given.items() if value is not None})
+        if keep != JobFilter():
+            workload = workload.select(keep)
+        if scale != LoadScale():
+            workload = workload.scaled(scale)
+        if estimates == "run-time":
+            workload = workload.with_perfect_estimates()
+    return workload.with_phi_estimates(phi=estimates, seed=seed) if isinstance(estimates, float) else workload
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -126,6 +165,7 @@ def cli() -> None:
       clustermodel run                                   a synthetic year under three policies
       clustermodel trace info KTH-SP2-1996-2.2.swf.gz    what is in a trace
       clustermodel run --trace KTH-SP2-1996-2.2.swf.gz --policy easy --policy conservative
+      clustermodel run --model blue-pacific              jobs drawn from a model of a workload
       clustermodel policies                              what can be simulated, with parameters
     """
 
@@ -133,7 +173,11 @@ def cli() -> None:
 @cli.command()
 @click.argument("scenario", type=click.Path(path_type=Path), required=False)
 @click.option("--trace", type=click.Path(path_type=Path), help="SWF file (.swf, .swf.gz); without it, a synthetic year.")
-@click.option("--nodes", type=int, help="Size of the machine; default: MaxProcs or MaxNodes of the trace, 128 without one.")
+@click.option("--model", help=f"Draw the jobs from a workload model: {', '.join(shipped_models())}, or a file of `trace fit`.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 1_000_000), help="Number of jobs to make; default: 10,000 of a model, else 30,000."
+)
+@click.option("--nodes", type=int, help="Size of the machine; default: that of the trace (MaxProcs) or of the model, else 128.")
 @click.option(
     "--policy",
     "policies",
@@ -154,6 +198,8 @@ def cli() -> None:
 def run(
     scenario: Path | None,
     trace: Path | None,
+    model: str | None,
+    jobs: int | None,
     nodes: int | None,
     policies: tuple[str, ...],
     kill_at_estimate: bool,
@@ -165,26 +211,35 @@ def run(
 ) -> int:
     """Simulate policies and print one table, a row per policy.
 
-    The jobs come from --trace, or from a synthetic year made with --seed, or from SCENARIO, a Python script that defines
-    `scenario` (a Scenario) or `scenarios` (several).  Job slowdowns are bounded at 10 s; docs/outputs defines every column.
+    The jobs come from --trace, or from --model, or from a synthetic year; the last two are made with --seed.  Or they come
+    from SCENARIO, a Python script that defines `scenario` (a Scenario) or `scenarios` (several).  Job slowdowns are bounded
+    at 10 s; docs/outputs defines every column.
 
     \b
     Examples:
       clustermodel run --trace KTH-SP2-1996-2.2.swf.gz --nodes 100 --figure kth.png
       clustermodel run --policy easy --policy easy:backfill_order=shortest --policy easy:reserve_depth=4
       clustermodel run --trace CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --jobs-csv out --json
+      clustermodel run --model blue-pacific --scale-run-time 1.3 --estimates phi:0.5
       clustermodel run scenarios/quickstart.py
     """
     notes = Console(stderr=True, highlight=False, soft_wrap=True)
     if scenario is not None:
-        if trace is not None or policies or nodes is not None:
-            raise SpecificationError(f"{scenario}: a scenario script brings its own --trace, --nodes and --policy")
+        if policies or any(given is not None for given in (trace, model, jobs, nodes)):
+            raise SpecificationError(
+                f"{scenario}: a scenario script brings its own --trace, --model, --jobs, --nodes and --policy"
+            )
         scenarios = _load_script(scenario)
     else:
         for policy in policies:
             make_policy(policy)  # a mistyped name should not cost the time to read a trace
         machine = None if nodes is None else Machine(nodes=nodes)
-        workload = _load_workload(trace, options, seed, nodes)
+        if trace is not None and (model is not None or jobs is not None):
+            raise SpecificationError(
+                f"--{'jobs' if model is None else 'model'}: the jobs come from --trace {trace}; give one of the two"
+            )
+        drawn_from = None if model is None else load_model(model)
+        workload = _load_workload(options, trace=trace, model=drawn_from, jobs=jobs, nodes=nodes, seed=seed)
         for line in workload.provenance.lines():
             notes.print(f"{escape(workload.name)}: {line}")
         if machine is None and workload.machine_nodes is None:
@@ -300,7 +355,7 @@ def _output() -> Console:
 
 @cli.group()
 def trace() -> None:
-    """Look into workload traces."""
+    """Look into workload traces, and fit models to them."""
 
 
 @trace.command()
@@ -316,7 +371,7 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
       clustermodel trace info KTH-SP2-1996-2.2.swf.gz
       clustermodel trace info CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --window 0:2592000
     """
-    workload = _load_workload(file, options, seed=0, nodes=None)
+    workload = _load_workload(options, trace=file, seed=1)
     facts = trace_facts(workload, nodes or workload.machine_nodes)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
@@ -337,6 +392,61 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
     out.print(percentile_table(facts))
     for line in workload.provenance.lines() or ["nothing dropped, nothing repaired"]:
         out.print(line)
+
+
+@trace.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write the model to instead of standard output.")
+@click.option("--nodes", type=click.IntRange(min=1), help="Size of the machine; default: MaxProcs or MaxNodes of the trace.")
+@trace_options
+def fit(file: Path, output: Path | None, nodes: int | None, **options: Any) -> None:
+    """Fit a workload model to FILE, for `clustermodel run --model`, and print it as JSON.
+
+    Jobs are grouped by size, with powers of two for upper bounds.  Interarrival and run times of each class get a hyper-Erlang
+    distribution of common order, the smallest that has their first three moments.  A table on standard error shows them.
+
+    \b
+    Examples:
+      clustermodel trace fit KTH-SP2-1996-2.2.swf.gz > kth.json
+      clustermodel trace fit CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --output ctc.json
+      clustermodel run --model kth.json --jobs 20000 --scale-run-time 1.2
+    """
+    notes = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 200)
+    workload = _load_workload(options, trace=file, seed=1)
+    for line in workload.provenance.lines():
+        notes.print(f"{escape(workload.name)}: {line}", soft_wrap=True)
+    if nodes is None and workload.machine_nodes is None:
+        raise SpecificationError(f"--nodes: {file} names neither MaxProcs nor MaxNodes; give the machine's size")
+    model = fit_model(workload, nodes=nodes)
+    notes.print(_model_table(model))
+    for line in model.notes:
+        notes.print(f"{escape(model.name)}: {escape(line)}", soft_wrap=True)
+    if output is None:
+        click.echo(model.to_json(), nl=False)
+        return
+    try:
+        output.write_text(model.to_json(), encoding="utf-8")
+    except OSError as problem:
+        raise OutputError(f"--output: {output}: cannot be written: {problem.strerror or problem}") from None
+    notes.print(f"model: {escape(str(output))}", soft_wrap=True)
+
+
+def _model_table(model: WorkloadModel) -> Table:
+    """Return one row per size class: what the three moments say, and the order that has them."""
+    title = f"{escape(model.name)} on {model.nodes:,} nodes: offered load {model.offered_load:.4f}"
+    table = Table(title=title, title_justify="left")
+    for heading in (
+        "nodes", "jobs", "interarrival\nmean (s)", "\nCV", "\nskewness", "\norder", "run time\nmean (s)", "\nCV", "\nskewness",
+        "\norder",
+    ):  # fmt: skip
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in model.classes:
+        times = [
+            (f"{time.mean_s:,.1f}", f"{time.cv:.2f}", f"{time.skewness:.2f}", f"{time.order:,}")
+            for time in (one.interarrival, one.run_time)
+        ]
+        table.add_row(one.label, f"{sum(one.weights):,}", *times[0], *times[1])
+    return table
 
 
 @cli.command()

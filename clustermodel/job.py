@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from numbers import Real
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from clustermodel.errors import SpecificationError
-from clustermodel.machine import require_whole
+from clustermodel.machine import require_seconds, require_whole
 from clustermodel.ticks import duration_to_ticks, to_seconds, to_ticks
-
-LONGEST_S: Final = 1e10
-"""Longest time in seconds that a workload may mention: 317 years; hundreds of such jobs in a row still fit 64-bit ticks."""
 
 
 class JobRow(NamedTuple):
@@ -98,21 +92,3 @@ class Job:
             group=row.group,
             priority=row.priority,
         )
-
-
-def require_seconds(field: str, value: object, *, positive: bool = False) -> float:
-    """Return ``value`` as a ``float``.
-
-    Raises:
-        SpecificationError: ``value`` is not a finite number in [0, 1e10] seconds, or is zero where it must be ``positive``.
-    """
-    allowed = f"a finite number of seconds {'> 0' if positive else '>= 0'} and <= {LONGEST_S:g}"
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise SpecificationError(f"{field}: {value!r} is not a number; it must be {allowed}")
-    try:
-        seconds = float(value)
-    except OverflowError:
-        seconds = math.inf
-    if not 0 <= seconds <= LONGEST_S or (positive and seconds == 0):
-        raise SpecificationError(f"{field}: {value} is not allowed; it must be {allowed}")
-    return seconds

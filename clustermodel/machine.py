@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from numbers import Integral
-from typing import Final
+import math
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Final, Literal
 
 from clustermodel.errors import SpecificationError
+from clustermodel.ticks import to_seconds, to_ticks
 
 LARGEST_WHOLE: Final = 2**53
 """Largest whole number of any field: exact as a float, and far inside a 64-bit table."""
+LONGEST_S: Final = 1e10
+"""Longest time in seconds of any field: 317 years; hundreds of such jobs in a row still fit 64-bit ticks."""
 
 
 def require_whole(field: str, value: object, *, at_least: int | None = None) -> int:
@@ -29,12 +33,136 @@ def require_whole(field: str, value: object, *, at_least: int | None = None) -> 
     return whole
 
 
+def require_seconds(name: str, value: object, *, positive: bool = False) -> float:
+    """Return ``value`` as a ``float``.
+
+    Raises:
+        SpecificationError: ``value`` is not a finite number in [0, 1e10] seconds, or is zero where it must be ``positive``.
+    """
+    allowed = f"a finite number of seconds {'> 0' if positive else '>= 0'} and <= {LONGEST_S:g}"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise SpecificationError(f"{name}: {value!r} is not a number; it must be {allowed}")
+    try:
+        seconds = float(value)
+    except OverflowError:
+        seconds = math.inf
+    if not 0 <= seconds <= LONGEST_S or (positive and seconds == 0):
+        raise SpecificationError(f"{name}: {value} is not allowed; it must be {allowed}")
+    return seconds
+
+
+def _require_share(name: str, value: object) -> None:
+    allowed = "it must be a number >= 0 and < 1, a share of the time slice"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise SpecificationError(f"{name}: {value!r} is not a number; {allowed}")
+    if not 0 <= float(value) < 1:
+        raise SpecificationError(f"{name}: {value} is not allowed; {allowed}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TimeSlicing:
+    """How the machine's time can be cut into slices, for policies that share nodes in time (002, section 4).
+
+    Raises:
+        SpecificationError: ``quantum_s`` is not a positive number, or ``mpl`` not a whole number of at least one.
+    """
+
+    quantum_s: float = 200.0
+    """Length T of a time slice, seconds: how long one row of the Ousterhout matrix runs before the next one does."""
+    mpl: int = 5
+    """Multiprogramming level: the most rows that the matrix can have, and so the most gangs that share a node."""
+
+    def __post_init__(self) -> None:
+        require_seconds("TimeSlicing.quantum_s", self.quantum_s, positive=True)
+        if not self.quantum:
+            raise SpecificationError(f"TimeSlicing.quantum_s: {self.quantum_s} is not allowed; it must be >= 1e-6 (a tick)")
+        object.__setattr__(self, "mpl", require_whole("TimeSlicing.mpl", self.mpl, at_least=1))
+
+    @property
+    def quantum(self) -> int:
+        """T in ticks."""
+        return to_ticks(self.quantum_s)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ContextSwitch:
+    """What it costs a node, at the start of a slice, to suspend one task and resume another (002, section 5).
+
+    Nodes really spend this time.  It is free by default.
+
+    Raises:
+        SpecificationError: both ``fraction`` and ``seconds`` are given, one is out of range, or ``charge`` is unknown.
+    """
+
+    fraction: float | None = None
+    """CS, the cost as a fraction of the time slice, in [0, 1)."""
+    seconds: float | None = None
+    """The cost in seconds, whatever the time slice."""
+    charge: Literal["on-change", "every-slice"] = "on-change"
+    """``"on-change"``: a node pays when the task it runs changes, and a gang goes on when all of its nodes are ready.
+    ``"every-slice"``: every node of every gang pays in every slice, the convention of 002, eq. (3)."""
+
+    def __post_init__(self) -> None:
+        if self.fraction is not None and self.seconds is not None:
+            raise SpecificationError(
+                f"ContextSwitch: fraction={self.fraction!r} and seconds={self.seconds!r} are both given; give one of them"
+            )
+        if self.fraction is not None:
+            _require_share("ContextSwitch.fraction", self.fraction)
+        if self.seconds is not None:
+            require_seconds("ContextSwitch.seconds", self.seconds)
+        if self.charge not in ("on-change", "every-slice"):
+            raise SpecificationError(
+                f"ContextSwitch.charge: {self.charge!r} is not allowed; it must be 'on-change' or 'every-slice'"
+            )
+
+    def ticks(self, quantum: int) -> int:
+        """Return the cost in ticks in slices of ``quantum`` ticks."""
+        return round(self.fraction * quantum) if self.fraction is not None else to_ticks(self.seconds or 0.0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checkpointing:
+    """What it costs to write a gang's image to the checkpoint store and to read it back on other nodes (002, section 5.4).
+
+    The cost does not depend on the size of the gang, whose tasks are written in parallel; how many tasks the store can take
+    in one time slice is limited.  002's cost C of a migration is ``checkpoint_s + restart_s``, C/2 each.
+
+    Raises:
+        SpecificationError: a cost is negative, or the limit is not a whole number of at least zero.
+    """
+
+    checkpoint_s: float = 0.0
+    """Time to checkpoint a gang, seconds."""
+    restart_s: float = 0.0
+    """Time to restart a gang from its checkpoint, seconds."""
+    max_tasks_per_slice: int | None = None
+    """Q: the most tasks that migrate in a time slice; ``None`` is no limit, 0 no migration."""
+
+    def __post_init__(self) -> None:
+        require_seconds("Checkpointing.checkpoint_s", self.checkpoint_s)
+        require_seconds("Checkpointing.restart_s", self.restart_s)
+        if self.max_tasks_per_slice is not None:
+            limit = require_whole("Checkpointing.max_tasks_per_slice", self.max_tasks_per_slice, at_least=0)
+            object.__setattr__(self, "max_tasks_per_slice", limit)
+
+    @property
+    def checkpoint(self) -> int:
+        """Time to checkpoint a gang, ticks."""
+        return to_ticks(self.checkpoint_s)
+
+    @property
+    def restart(self) -> int:
+        """Time to restart a gang, ticks."""
+        return to_ticks(self.restart_s)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Machine:
     """A parallel computer of identical nodes.
 
     Raises:
-        SpecificationError: ``nodes`` is not a whole number of at least one.
+        SpecificationError: a field has a value that is not allowed, or a context switch takes a whole time slice.
     """
 
     nodes: int
@@ -42,9 +170,34 @@ class Machine:
     kill_at_estimate: bool = True
     """Whether the batch system ends a job that reaches its estimate (001, requirement VIII).  When off, the job runs on."""
 
+    time_slicing: TimeSlicing = field(default_factory=TimeSlicing)
+    """Time slices, for the policies that use them; space-sharing policies do not."""
+    context_switch: ContextSwitch = field(default_factory=ContextSwitch)
+    """Cost of a context switch between time slices."""
+    checkpointing: Checkpointing = field(default_factory=Checkpointing)
+    """Cost of a checkpoint and a restart, of which a migration consists."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", require_whole("Machine.nodes", self.nodes, at_least=1))
         if not isinstance(self.kill_at_estimate, bool):
             raise SpecificationError(
                 f"Machine.kill_at_estimate: {self.kill_at_estimate!r} is not allowed; it must be True or False"
             )
+        for name, kind in (
+            ("time_slicing", TimeSlicing),
+            ("context_switch", ContextSwitch),
+            ("checkpointing", Checkpointing),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise SpecificationError(f"Machine.{name}: {value!r} is not allowed; it must be a {kind.__name__}(...)")
+        if self.switch_ticks >= self.time_slicing.quantum:
+            raise SpecificationError(
+                f"Machine.time_slicing: a quantum of {self.time_slicing.quantum_s:g} s is not allowed; "
+                f"it must be longer than the context switch of {to_seconds(self.switch_ticks):g} s, or no job ever runs"
+            )
+
+    @property
+    def switch_ticks(self) -> int:
+        """Length of a context switch, ticks."""
+        return self.context_switch.ticks(self.time_slicing.quantum)

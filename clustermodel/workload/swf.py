@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from clustermodel.errors import OutputError, SpecificationError, TraceError
-from clustermodel.job import LONGEST_S, JobRow
+from clustermodel.job import JobRow
+from clustermodel.machine import LONGEST_S
 from clustermodel.ticks import duration_to_ticks, to_ticks
 from clustermodel.workload.table import Provenance, Workload, transformed
 from clustermodel.workload.transforms import JobFilter, LoadScale

@@ -12,6 +12,7 @@ from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
 from clustermodel.machine import require_whole
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.estimates import PHI, phi_factors
 from clustermodel.workload.table import Provenance, Workload
 
 DAY_S = 86_400.0
@@ -20,8 +21,6 @@ MEDIAN_RUN_S = 680.0
 """Median run time before scaling, that of the workload in 002 (section 5.6)."""
 ESTIMATES_PER_RUN = 50.0
 """Longest estimate as a multiple of the run time."""
-PHI = 0.2
-"""Fraction of jobs whose estimate is exact, in 002's phi model of overestimation (section 2.1)."""
 
 
 def synthetic_workload(*, jobs: int = 30_000, nodes: int = 128, load: float = 0.65, seed: int = 1) -> Workload:
@@ -67,8 +66,7 @@ def synthetic_workload(*, jobs: int = 30_000, nodes: int = 128, load: float = 0.
     run = np.minimum(runs.lognormal(np.log(MEDIAN_RUN_S), 2.0, jobs), LONGEST_RUN_S)
     run = np.maximum(1.0, run * (load * nodes * float(np.ptp(submit)) / float(np.dot(size, run))))
 
-    y = estimates.random(jobs)
-    factor = np.where(y < PHI, 1.0, np.minimum((1 - PHI) / (1 - y), ESTIMATES_PER_RUN))
+    factor = np.minimum(phi_factors(estimates, jobs, PHI), ESTIMATES_PER_RUN)
 
     ranks = np.arange(1, 101)
     user = users.choice(ranks, size=jobs, p=(1 / ranks) / (1 / ranks).sum())

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,9 @@ import pandas as pd
 
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.job import Job, JobRow
-from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.machine import LONGEST_S, require_whole
+from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
+from clustermodel.workload.estimates import PHI, phi_factors
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
 IntArray = npt.NDArray[np.int64]
@@ -200,6 +203,33 @@ class Workload:
             machine_nodes=self.machine_nodes,
         )
 
+    def with_phi_estimates(self, *, phi: float = PHI, seed: int = 1) -> Workload:
+        """Return the same jobs with estimates by the phi model of overestimation (002, section 2.1).
+
+        Job by job in order of submission, the estimate is the run time times a factor drawn from ``seed``; one seed gives
+        the same random numbers y for every ``phi`` and every scaling of run times.  Factors have no upper bound; the
+        estimate is cut at 1e10 s (317 years), so that it fits 64-bit ticks.
+
+        Args:
+            phi: fraction of jobs whose estimate is exact, in [0, 1].
+            seed: of the random stream.
+
+        Raises:
+            SpecificationError: an argument is out of range.
+        """
+        require_whole("seed", seed, at_least=0)
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=_ESTIMATES))
+        factor = phi_factors(rng, len(self), phi)
+        run = self.column("run")
+        room = np.maximum(0, to_ticks(LONGEST_S) - run)
+        estimate = run + np.minimum(np.rint(run * (factor - 1)), room).astype(np.int64)
+        return Workload(
+            (row._replace(estimate=value) for row, value in zip(self.rows(), estimate.tolist(), strict=True)),
+            name=self.name,
+            provenance=self._derived_provenance({"estimates": f"phi model, phi={phi:g}, seed={seed}"}),
+            machine_nodes=self.machine_nodes,
+        )
+
     def split(self, by: str = "user") -> list[Workload]:
         """Return one workload per value of the column ``by``, to be run as separate streams that merge.
 
@@ -230,6 +260,8 @@ class Workload:
         )
 
 
+_ESTIMATES = (crc32(b"estimates"),)
+"""Sets the random stream of estimates apart from every other one of the same seed."""
 _SUBMIT = JobRow._fields.index("submit")
 _ID = JobRow._fields.index("id")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from numbers import Integral, Real
 
 from clustermodel.errors import SpecificationError
@@ -54,6 +54,21 @@ class JobFilter:
         return None
 
 
+def require_number(name: str, value: object, allowed: str, holds: Callable[[float], bool]) -> float:
+    """Return ``value`` as a ``float``.
+
+    Raises:
+        SpecificationError: ``value`` is not a number, or not ``allowed``, which is what ``holds`` says in words.
+    """
+    try:
+        number = None if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    except OverflowError:
+        number = inf
+    if number is None or not holds(number):
+        raise SpecificationError(f"{name}: {value} is not allowed; it must be {allowed}")
+    return number
+
+
 def _is_interval(value: object) -> bool:
     if not isinstance(value, tuple | list) or len(value) != 2 or not all(isinstance(end, Real) for end in value):
         return False
@@ -77,9 +92,7 @@ class LoadScale:
 
     def __post_init__(self) -> None:
         for field in ("interarrival", "run_time", "size"):
-            factor = getattr(self, field)
-            if isinstance(factor, bool) or not isinstance(factor, Real) or not isfinite(factor) or factor <= 0:
-                raise SpecificationError(f"LoadScale.{field}: {factor} is not allowed; it must be a finite number > 0")
+            require_number(f"LoadScale.{field}", getattr(self, field), "a finite number > 0", lambda x: isfinite(x) and x > 0)
 
     def apply(self, row: JobRow, first_submit: int) -> JobRow:
         """Return ``row`` rescaled; ``first_submit`` (ticks) is the submission that stays where it is."""

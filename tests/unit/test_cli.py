@@ -314,12 +314,17 @@ def test_a_script_that_is_not_there(complaint: Callable[..., str], tmp_path: Pat
         assert complaint("run", path) == f"{path}: no such scenario script"
 
 
-@pytest.mark.parametrize("options", [("--trace", "a.swf"), ("--nodes", "4"), ("--policy", "easy")])
+@pytest.mark.parametrize(
+    "options", [("--trace", "a.swf"), ("--model", "m"), ("--jobs", "9"), ("--nodes", "4"), ("--policy", "easy")]
+)
 def test_a_script_beside_options_that_it_brings_itself(
     complaint: Callable[..., str], tmp_path: Path, options: tuple[str, str]
 ) -> None:
     path = script(tmp_path, "scenario = Scenario(machine=Machine(nodes=4), workload=jobs)")
-    assert complaint("run", path, *options) == f"{path}: a scenario script brings its own --trace, --nodes and --policy"
+    assert (
+        complaint("run", path, *options)
+        == f"{path}: a scenario script brings its own --trace, --model, --jobs, --nodes and --policy"
+    )
 
 
 def test_a_seed_from_numpy_can_be_printed_as_json(command_line: Command, tmp_path: Path) -> None:
@@ -404,8 +409,14 @@ def test_a_trace_that_does_not_say_how_large_its_machine_is(
         ("--scale-run-time", "inf", "LoadScale.run_time: inf is not allowed; it must be a finite number > 0"),
         ("--seed", "-1", "Invalid value for '--seed': -1 is not in the range x>=0."),
         ("--seed", "x", "Invalid value for '--seed': 'x' is not a valid integer range."),
+        ("--jobs", "0", "Invalid value for '--jobs': 0 is not in the range 1<=x<=1000000."),
         ("--nodes", "many", "Invalid value for '--nodes': 'many' is not a valid integer."),
-        ("--estimates", "none", "Invalid value for '--estimates': 'none' is not one of 'user', 'run-time'."),
+        (
+            "--estimates",
+            "none",
+            "Invalid value for '--estimates': 'none' is not 'user', 'run-time' or "
+            "'phi:VALUE' with a value from 0 to 1, as phi:0.2",
+        ),
     ],
 )
 def test_an_option_out_of_range_is_named(

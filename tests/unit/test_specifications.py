@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import ClusterModelError, Job, JobFilter, LoadScale, Machine, Scenario, SpecificationError, Workload
+from clustermodel.machine import Checkpointing, ContextSwitch, TimeSlicing  # noqa: F401  in reprs that are evaluated
 from clustermodel.job import JobRow
 
 GOOD_JOB: dict[str, Any] = {"id": 1, "nodes": 2, "submit_s": 3.0, "run_s": 5.0}

@@ -1,0 +1,423 @@
+"""Workload models: job classes by size, fitted to a trace, kept as JSON, from which jobs are drawn (002, section 2.1).
+
+The paper's steps: group the jobs into classes whose upper bounds are powers of two; fit a hyper-Erlang distribution of common
+order to the first three moments of each class's interarrival and run times; draw synthetic workloads from the fit, with run
+times multiplied by a factor.  The trace itself is read by :mod:`clustermodel.workload.swf`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from clustermodel.errors import SpecificationError, counted, did_you_mean
+from clustermodel.job import JobRow
+from clustermodel.machine import LONGEST_S, require_whole
+from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.estimates import PHI
+from clustermodel.workload.hyper_erlang import FloatArray, HyperErlang
+from clustermodel.workload.table import Provenance, Workload
+from clustermodel.workload.transforms import LoadScale, require_number
+
+RUN_TIME_FACTORS: Final = (1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8)
+"""The nine workloads of 002 (section 2.2; table 1 numbers them 0 to 8): factors of the run time at one arrival rate."""
+MODEL_JOBS: Final = 10_000
+"""Jobs in each of 002's workloads (section 2.2)."""
+
+_FORMAT: Final = "clustermodel workload model"
+_VERSION: Final = 1
+_SHIPPED: Final = files("clustermodel.workload") / "models"
+_LAST_TICK: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SizeClass:
+    """The jobs of more than ``largest / 2`` and at most ``largest`` nodes: one renewal stream.
+
+    Raises:
+        SpecificationError: a size lies outside the class, a weight is not a number, or there are not as many of each.
+    """
+
+    largest: int
+    """Upper bound of the class, a power of two."""
+    sizes: tuple[int, ...]
+    """Sizes that occur, rising."""
+    weights: tuple[float, ...]
+    """How often each size occurs, relative to the others; in a fitted model the number of jobs of that size in the trace."""
+    interarrival: HyperErlang
+    """Time between two submissions of this class."""
+    run_time: HyperErlang
+    """Run time on a dedicated machine (002: service time)."""
+
+    def __post_init__(self) -> None:
+        largest = require_whole("SizeClass.largest", self.largest, at_least=1)
+        if largest & (largest - 1):
+            raise SpecificationError(f"SizeClass.largest: {largest} is not allowed; it must be a power of two")
+        object.__setattr__(self, "largest", largest)
+        sizes = tuple(require_whole(f"SizeClass {self.label}: sizes", size) for size in self.sizes)
+        if not sizes or list(sizes) != sorted(set(sizes)) or sizes[0] < self.smallest or sizes[-1] > largest:
+            raise SpecificationError(
+                f"SizeClass {self.label}: sizes: {_short(sizes)} is not allowed; "
+                f"it must be one or more different sizes from {self.smallest} to {largest}, rising"
+            )
+        object.__setattr__(self, "sizes", sizes)
+        if len(self.weights) != len(sizes):
+            raise SpecificationError(f"SizeClass {self.label}: weights: {len(self.weights)} are given for {len(sizes)} sizes")
+        for weight in self.weights:
+            require_number(
+                f"SizeClass {self.label}: weights", weight, "a number >= 1e-9 and <= 1e15", lambda x: 1e-9 <= x <= 1e15
+            )
+        object.__setattr__(self, "weights", tuple(self.weights))
+        for field in ("interarrival", "run_time"):
+            if not isinstance(getattr(self, field), HyperErlang):
+                raise SpecificationError(f"SizeClass {self.label}: {field}: it must be a HyperErlang(...)")
+
+    @property
+    def smallest(self) -> int:
+        """Lower bound of the class: one more than the next smaller class's upper bound."""
+        return self.largest // 2 + 1
+
+    @property
+    def label(self) -> str:
+        """``"5-8"``, or ``"1"``."""
+        return _label(self.largest)
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """Probability of each size, shape ``(sizes,)``."""
+        weights = np.array(self.weights, dtype=np.float64)
+        probabilities: FloatArray = weights / weights.sum()
+        return probabilities
+
+    @property
+    def mean_nodes(self) -> float:
+        """Mean size, nodes."""
+        return float(np.dot(self.sizes, self.probabilities))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkloadModel:
+    """A workload in distributions: any number of jobs can be drawn from it.
+
+    Raises:
+        SpecificationError: a text is empty, there is no class, the classes do not rise, or a size is larger than the machine.
+    """
+
+    name: str
+    """A label for tables and figures."""
+    source: str
+    """What it was fitted to, or how its numbers were found, in one line."""
+    nodes: int
+    """Size of the machine that the jobs were made for."""
+    classes: tuple[SizeClass, ...]
+    """The job classes, small ones first."""
+    notes: tuple[str, ...] = ()
+    """What the fit had to leave out or do otherwise, a line each."""
+
+    def __post_init__(self) -> None:
+        for field, texts in (("name", (self.name,)), ("source", (self.source,)), ("notes", self.notes)):
+            for text in texts:
+                if not isinstance(text, str) or not text.strip() or not text.isprintable():
+                    raise SpecificationError(f"WorkloadModel.{field}: {text!r} is not allowed; it must be a line of text")
+        object.__setattr__(self, "nodes", require_whole("WorkloadModel.nodes", self.nodes, at_least=1))
+        classes = tuple(self.classes)
+        if not classes or not all(isinstance(one, SizeClass) for one in classes):
+            raise SpecificationError("WorkloadModel.classes: it must be one or more SizeClass(...)")
+        bounds = [one.largest for one in classes]
+        if bounds != sorted(set(bounds)):
+            raise SpecificationError(f"WorkloadModel.classes: upper bounds {_short(bounds)} are not allowed; they must rise")
+        if classes[-1].sizes[-1] > self.nodes:
+            raise SpecificationError(
+                f"WorkloadModel.classes: a size of {classes[-1].sizes[-1]} is not allowed; the machine has {self.nodes} nodes"
+            )
+        object.__setattr__(self, "classes", classes)
+        object.__setattr__(self, "notes", tuple(self.notes))
+
+    @property
+    def offered_load(self) -> float:
+        """Expected work that arrives in a unit of time, over the capacity of the machine: what utilization tends to."""
+        work = sum(one.mean_nodes * one.run_time.mean_s / one.interarrival.mean_s for one in self.classes)
+        return work / self.nodes
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Expected share of each class in the number of jobs."""
+        rates = [1 / one.interarrival.mean_s for one in self.classes]
+        return tuple(rate / sum(rates) for rate in rates)
+
+    def generate(
+        self,
+        *,
+        jobs: int = MODEL_JOBS,
+        seed: int = 1,
+        run_time_factor: float = 1.0,
+        interarrival_factor: float = 1.0,
+        phi: float = PHI,
+    ) -> Workload:
+        """Return the first ``jobs`` submissions of the classes' merged streams; the first is at 0 s, ids count from 1.
+
+        Each class is a renewal stream that has gone on for ever when the workload begins, so that its jobs come at its rate
+        from the start.  Arrivals, sizes and run times of each class, and the estimates, have random streams of their own:
+        one seed gives the same jobs for every factor and every ``phi`` (common random numbers).  Run times are at least a
+        tick and at most 1e10 s, before the factor.
+
+        Args:
+            jobs: number of jobs.
+            seed: of the random streams.
+            run_time_factor: multiplies run times and estimates; 002's nine workloads are :data:`RUN_TIME_FACTORS`.  It gives
+                the same jobs as ``scaled(LoadScale(run_time=...))``, and a name that says so, as ``"blue-pacific x1.3"``.
+            interarrival_factor: multiplies the times between submissions.
+            phi: fraction of exact estimates, in the phi model of overestimation (002, section 2.1).
+
+        Raises:
+            SpecificationError: an argument is out of range, or the times do not fit 64-bit ticks.
+        """
+        require_whole("jobs", jobs, at_least=1)
+        require_whole("seed", seed, at_least=0)
+        scale = LoadScale(run_time=run_time_factor, interarrival=interarrival_factor)
+        streams = [
+            tuple(np.random.default_rng(purpose) for purpose in stream.spawn(3))
+            for stream in np.random.SeedSequence(seed).spawn(len(self.classes))
+        ]
+        # No class can have more than all of the first jobs, so as many arrivals of each are enough.
+        arrivals = np.array(
+            [_arrivals(one.interarrival, rng, jobs) for one, (rng, _, _) in zip(self.classes, streams, strict=True)]
+        )
+        first = np.argsort(arrivals, axis=None, kind="stable")[:jobs]
+        submit = arrivals.ravel()[first]
+        submit -= submit[0]
+        if submit[-1] * TICKS_PER_SECOND >= _LAST_TICK:
+            raise SpecificationError(
+                f"{self.name}: {counted(jobs, 'job')} take {submit[-1]:g} s to arrive, too long for 64-bit ticks"
+            )
+        nodes, run = np.empty(jobs, dtype=np.int64), np.empty(jobs)
+        for index, (one, (_, sizes, runs)) in enumerate(zip(self.classes, streams, strict=True)):
+            mine = np.flatnonzero(first // jobs == index)
+            nodes[mine] = sizes.choice(one.sizes, size=len(mine), p=one.probabilities)
+            run[mine] = np.minimum(one.run_time.sample(runs, len(mine)), LONGEST_S)
+
+        ticks = (
+            np.maximum(least, np.rint(time * TICKS_PER_SECOND)).astype(np.int64) for least, time in ((0, submit), (1, run))
+        )
+        rows = zip(*(column.tolist() for column in (*ticks, nodes)), strict=True)
+        options = {"jobs": jobs, "seed": seed, "phi": phi}
+        workload = Workload(
+            (JobRow(s, number, n, r, r, -1, -1, 0, -1) for number, (s, r, n) in enumerate(rows, 1)),
+            name=self.name if run_time_factor == 1 else f"{self.name} x{run_time_factor:g}",
+            provenance=Provenance(source=f"model {self.name} ({self.source})", options=options),
+            machine_nodes=self.nodes,
+        ).with_phi_estimates(phi=phi, seed=seed)
+        return workload if scale == LoadScale() else workload.scaled(scale)
+
+    def to_json(self) -> str:
+        """Return the model as text that :func:`load_model` reads back, with one line per class."""
+        classes = [
+            {
+                "largest": one.largest,
+                "sizes": dict(zip(map(str, one.sizes), one.weights, strict=True)),
+                "interarrival": _distribution_json(one.interarrival),
+                "run_time": _distribution_json(one.run_time),
+            }
+            for one in self.classes
+        ]
+        head = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "name": self.name,
+            "source": self.source,
+            "nodes": self.nodes,
+            "notes": self.notes,
+        }
+        lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
+        lines.append('"classes": [\n    ' + ",\n    ".join(map(json.dumps, classes)) + "\n  ]")
+        return "{\n  " + ",\n  ".join(lines) + "\n}\n"
+
+    @classmethod
+    def from_json(cls, text: str, *, file: str = "model") -> WorkloadModel:
+        """Return the model that :meth:`to_json` wrote; ``file`` is its name in messages.
+
+        Raises:
+            SpecificationError: ``text`` is not such a model; the message names the file and the field.
+        """
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as problem:
+            raise SpecificationError(f"{file}:{problem.lineno}: not JSON: {problem.msg}") from None
+        except (ValueError, RecursionError) as problem:
+            raise SpecificationError(f"{file}: not JSON: {problem}") from None
+        if not isinstance(data, dict) or data.get("format") != _FORMAT:
+            raise SpecificationError(f"{file}: format: it must be {_FORMAT!r}; is this a file of `clustermodel trace fit`?")
+        if data.get("version") != _VERSION or isinstance(data.get("version"), bool):
+            raise SpecificationError(f"{file}: version: {data.get('version')!r} is not known; this program reads {_VERSION}")
+        _require_fields(data, file, ("format", "version", "name", "source", "nodes", "notes", "classes"))
+        for field in ("notes", "classes"):
+            if not isinstance(data[field], list):
+                raise SpecificationError(f"{file}: {field}: it must be a list")
+        classes = [_class_from_json(one, f"{file}: classes[{index}]") for index, one in enumerate(data["classes"])]
+        try:
+            return cls(
+                name=data["name"],
+                source=data["source"],
+                nodes=data["nodes"],
+                classes=tuple(classes),
+                notes=tuple(data["notes"]),
+            )
+        except SpecificationError as problem:
+            raise SpecificationError(f"{file}: {problem}") from None
+
+
+def fit_model(workload: Workload, *, nodes: int | None = None) -> WorkloadModel:
+    """Return the model of ``workload`` by 002, section 2.1, with a hyper-Erlang distribution of smallest order for each time.
+
+    The workload is closed to a ring: the time from a class's last job, on past the end, to its first one counts as an
+    interarrival time too.  So a class of k jobs has k interarrival times whose mean is that of the whole period over k, and
+    every class, even one of a single job, comes at the rate that it has in the trace.
+
+    Where three moments admit no fit (times all alike, for instance), the mean and the variance are kept, or the mean alone
+    where there is a single time: see :meth:`HyperErlang.from_mean`.  ``notes`` says which, and which jobs were left out.
+
+    Args:
+        workload: the jobs.  Their estimates and users are not modelled.
+        nodes: size of the machine; that of the workload by default.  Jobs that need more are left out.
+
+    Raises:
+        SpecificationError: the machine's size is not known, fewer than two jobs fit it, or all are submitted at one instant.
+    """
+    size = workload.machine_nodes if nodes is None else nodes
+    if size is None:
+        raise SpecificationError(f"nodes: {workload.name} does not say how large its machine is; give the machine's size")
+    size = require_whole("nodes", size, at_least=1)
+    fits = (workload.column("nodes") >= 1) & (workload.column("nodes") <= size)
+    submit, run = workload.seconds("submit")[fits], workload.seconds("run")[fits]
+    needed = workload.column("nodes")[fits]
+    if len(submit) < 2 or submit[0] == submit[-1]:
+        raise SpecificationError(
+            f"{workload.name}: {counted(len(submit), 'job')} of 1 to {size} nodes, submitted at one instant, "
+            "give no interarrival time to fit a model to"
+        )
+    notes = []
+    if len(submit) < len(workload):
+        notes.append(f"{counted(len(workload) - len(submit), 'job')} left out: not of 1 to {size} nodes")
+    period = (submit[-1] - submit[0]) * len(submit) / (len(submit) - 1)
+    upper = 1 << np.frexp(needed - 1)[1].astype(np.int64)
+    classes = []
+    for largest in np.unique(upper):
+        mine = upper == largest
+        sizes, counts = np.unique(needed[mine], return_counts=True)
+        arrivals = submit[mine]
+        gaps = np.append(np.diff(arrivals), arrivals[0] + period - arrivals[-1])
+        fitted = {}
+        for field, times in (("interarrival", gaps), ("run_time", run[mine])):
+            fitted[field], note = _fitted(times)
+            if note:
+                notes.append(f"class {_label(int(largest))} {field.replace('_', ' ')}: {note}")
+        classes.append(SizeClass(largest=int(largest), sizes=tuple(sizes.tolist()), weights=tuple(counts.tolist()), **fitted))
+    return WorkloadModel(
+        name=workload.name,
+        source=f"fitted to {counted(len(submit), 'job')} of {Path(workload.provenance.source).name}",
+        nodes=size,
+        classes=tuple(classes),
+        notes=tuple(notes),
+    )
+
+
+def shipped_models() -> tuple[str, ...]:
+    """Return the names of the models that come with the package."""
+    return tuple(sorted(entry.name.removesuffix(".json") for entry in _SHIPPED.iterdir() if entry.name.endswith(".json")))
+
+
+def load_model(model: str | os.PathLike[str]) -> WorkloadModel:
+    """Return a model by its name, as ``"blue-pacific"``, or from a JSON file.
+
+    Raises:
+        SpecificationError: there is neither a model nor a readable file of that name, or the file holds no model.
+    """
+    names = shipped_models()
+    if model in names:
+        return WorkloadModel.from_json((_SHIPPED / f"{model}.json").read_text(encoding="utf-8"), file=str(model))
+    path = Path(model)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise SpecificationError(
+            f"model: {str(model)!r} is neither a file nor a shipped model{did_you_mean(str(model), names)}; "
+            f"shipped are {', '.join(names)}"
+        ) from None
+    except OSError as problem:
+        raise SpecificationError(f"{path}: cannot be read: {problem.strerror or problem}") from None
+    except ValueError as problem:
+        raise SpecificationError(f"{path}: cannot be read: {problem}") from None
+    return WorkloadModel.from_json(text, file=str(path))
+
+
+def _label(largest: int) -> str:
+    return str(largest) if largest <= 2 else f"{largest // 2 + 1}-{largest}"
+
+
+def _arrivals(interarrival: HyperErlang, rng: np.random.Generator, jobs: int) -> FloatArray:
+    """Return the first ``jobs`` arrivals of a stream in equilibrium, seconds from an arbitrary instant."""
+    first = interarrival.sample_residual(rng)
+    arrivals: FloatArray = np.cumsum(np.append(first, interarrival.sample(rng, jobs - 1)))
+    return arrivals
+
+
+def _fitted(times_s: FloatArray) -> tuple[HyperErlang, str]:
+    """Return the fit to ``times_s`` (shape ``(n,)``), and what was done instead where there is none, else an empty note."""
+    m1, m2, m3 = (float(np.mean(times_s**k)) for k in (1, 2, 3))
+    try:
+        return HyperErlang.fit(m1, m2, m3), ""
+    except SpecificationError as problem:
+        why = str(problem).removeprefix("HyperErlang.fit: ")
+    if len(times_s) == 1:
+        return HyperErlang.from_mean(m1, 1.0), f"a single time of {m1:g} s; exponential with that mean used instead"
+    cv = max(0.0, m2 / m1 / m1 - 1) ** 0.5
+    instead = HyperErlang.from_mean(m1, cv)
+    shape = "hyper-exponential" if instead.p < 1 else f"Erlang of order {instead.order}" if instead.order > 1 else "exponential"
+    return instead, f"{why}; {shape} with that mean and a CV of {instead.cv:.3g} (trace: {cv:.3g}) used instead"
+
+
+def _distribution_json(distribution: HyperErlang) -> dict[str, object]:
+    return {"order": distribution.order, "p": distribution.p, "stage_s": distribution.stage_s}
+
+
+def _class_from_json(data: object, where: str) -> SizeClass:
+    fields = _require_fields(data, where, ("largest", "sizes", "interarrival", "run_time"))
+    sizes = fields["sizes"]
+    if not isinstance(sizes, dict) or not all(size.isascii() and size.isdecimal() and len(size) < 16 for size in sizes):
+        raise SpecificationError(f"{where}: sizes: it must be an object of size: weight")
+    times = {}
+    for name in ("interarrival", "run_time"):
+        parts = _require_fields(fields[name], f"{where}: {name}", ("order", "p", "stage_s"))
+        try:
+            times[name] = HyperErlang(**parts)
+        except SpecificationError as problem:
+            raise SpecificationError(f"{where}: {name}: {problem}") from None
+    try:
+        return SizeClass(largest=fields["largest"], sizes=tuple(map(int, sizes)), weights=tuple(sizes.values()), **times)
+    except SpecificationError as problem:
+        raise SpecificationError(f"{where}: {problem}") from None
+
+
+def _require_fields(data: object, where: str, names: tuple[str, ...]) -> Mapping[str, Any]:
+    """Return ``data`` if it is a JSON object with exactly these fields."""
+    if not isinstance(data, dict):
+        raise SpecificationError(f"{where}: it must be an object with the fields {', '.join(names)}")
+    for name in names:
+        if name not in data:
+            raise SpecificationError(f"{where}: {name}: it is missing")
+    for name in data:
+        if name not in names:
+            raise SpecificationError(f"{where}: {name}: it is unknown{did_you_mean(name, names)}; fields: {', '.join(names)}")
+    return data
+
+
+def _short(values: object) -> str:
+    text = ", ".join(map(str, values)) if isinstance(values, tuple | list) else str(values)
+    return text if len(text) <= 60 else f"{text[:57]}..."

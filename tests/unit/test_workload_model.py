@@ -1,0 +1,448 @@
+"""The phi model, workload models and their JSON, fitting to a trace, and blue-pacific against what 002 publishes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from math import nan, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from clustermodel import (
+    HyperErlang,
+    Job,
+    LoadScale,
+    SpecificationError,
+    Workload,
+    WorkloadModel,
+    fit_model,
+    load_model,
+    read_swf,
+    synthetic_workload,
+)
+from clustermodel.machine import LONGEST_S
+from clustermodel.ticks import to_ticks
+from clustermodel.workload import blue_pacific
+from clustermodel.workload.estimates import phi_factors
+from clustermodel.workload.model import RUN_TIME_FACTORS, SizeClass, shipped_models
+from tests.shared_data import trace_path
+
+STEADY = HyperErlang(order=4, p=1, stage_s=(25.0, 25.0))
+UNEVEN = HyperErlang(order=1, p=0.25, stage_s=(300.0, 100.0))
+
+
+def size_class(**changes: Any) -> SizeClass:
+    fields: dict[str, Any] = {"largest": 8, "sizes": (5, 8), "weights": (1, 3), "interarrival": UNEVEN, "run_time": STEADY}
+    return SizeClass(**{**fields, **changes})
+
+
+SMALL = size_class(largest=1, sizes=(1,), weights=(1,))
+MODEL = WorkloadModel(name="two classes", source="made by hand", nodes=10, classes=(SMALL, size_class()), notes=("a note",))
+
+
+@pytest.fixture(scope="module")
+def pacific() -> WorkloadModel:
+    return load_model("blue-pacific")
+
+
+# The phi model
+
+
+@pytest.mark.parametrize("phi", [0.0, 0.2, 0.7])
+def test_a_fraction_phi_is_exact_and_the_rest_uniform(phi: float) -> None:
+    factors = phi_factors(np.random.default_rng(1), 100_000, phi)
+    assert factors.min() >= 1
+    exact = float(np.mean(factors == 1))
+    assert exact == pytest.approx(phi, abs=2.576 * sqrt(phi * (1 - phi) / len(factors)))
+    assert kstest(1 / factors[factors > 1], "uniform").pvalue > 0.01
+
+
+def test_with_phi_one_every_estimate_is_exact() -> None:
+    assert (phi_factors(np.random.default_rng(1), 1000, 1) == 1).all()
+    workload = synthetic_workload(jobs=500).with_phi_estimates(phi=1)
+    assert (workload.column("estimate") == workload.column("run")).all()
+
+
+@pytest.mark.parametrize("phi", [-0.1, 1.1, nan, "x", True, None])
+def test_phi_out_of_range_is_refused(phi: Any) -> None:
+    for call in (
+        lambda: phi_factors(np.random.default_rng(1), 3, phi),
+        lambda: synthetic_workload(jobs=5).with_phi_estimates(phi=phi),
+        lambda: MODEL.generate(jobs=5, phi=phi),
+    ):
+        with pytest.raises(SpecificationError) as refused:
+            call()
+        assert str(refused.value) == f"phi: {phi} is not allowed; it must be a number >= 0 and <= 1"
+
+
+def test_phi_estimates_change_nothing_but_the_estimates() -> None:
+    before = synthetic_workload(jobs=2000)
+    after = before.with_phi_estimates(phi=0.5, seed=3)
+    run, estimate = after.column("run"), after.column("estimate")
+    assert [row._replace(estimate=0) for row in after.rows()] == [row._replace(estimate=0) for row in before.rows()]
+    assert (estimate >= run).all()
+    assert np.mean(estimate == run) == pytest.approx(0.5, abs=2.576 * sqrt(0.25 / 2000))
+    assert after.provenance.options["estimates"] == "phi model, phi=0.5, seed=3"
+    assert list(before.with_phi_estimates(phi=0.5, seed=3).rows()) == list(after.rows())
+    assert list(before.with_phi_estimates(phi=0.5, seed=4).rows()) != list(after.rows())
+
+
+def test_an_estimate_is_cut_at_the_longest_time_but_never_below_the_run_time() -> None:
+    jobs = [Job(id=n, nodes=1, submit_s=0, run_s=LONGEST_S / 2) for n in range(1, 1001)]
+    estimate = Workload.from_jobs(jobs).with_phi_estimates(phi=0).column("estimate")
+    assert estimate.max() == to_ticks(LONGEST_S)
+    assert np.mean(estimate == to_ticks(LONGEST_S)) == pytest.approx(0.5, abs=0.05)
+    longer = Workload.from_jobs(jobs).scaled(LoadScale(run_time=4))
+    assert (longer.with_phi_estimates(phi=0).column("estimate") == longer.column("run")).all()
+
+
+# Specifications
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"largest": 6}, "SizeClass.largest: 6 is not allowed; it must be a power of two"),
+        ({"sizes": (4, 8)}, "SizeClass 5-8: sizes: 4, 8 is not allowed; it must be one or more different sizes from 5 to 8, "
+         "rising"),
+        ({"sizes": (8, 5)}, "SizeClass 5-8: sizes: 8, 5 is not allowed; it must be one or more different sizes from 5 to 8, "
+         "rising"),
+        ({"sizes": ()}, "SizeClass 5-8: sizes:  is not allowed; it must be one or more different sizes from 5 to 8, rising"),
+        ({"sizes": (5, 5.5)}, "SizeClass 5-8: sizes: 5.5 is not a whole number; it must be an integer"),
+        ({"weights": (1,)}, "SizeClass 5-8: weights: 1 are given for 2 sizes"),
+        ({"weights": (1, 0)}, "SizeClass 5-8: weights: 0 is not allowed; it must be a number >= 1e-9 and <= 1e15"),
+        ({"weights": (1, nan)}, "SizeClass 5-8: weights: nan is not allowed; it must be a number >= 1e-9 and <= 1e15"),
+        ({"run_time": 5}, "SizeClass 5-8: run_time: it must be a HyperErlang(...)"),
+    ],
+)  # fmt: skip
+def test_a_size_class_that_cannot_be_is_refused_by_field(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        size_class(**changes)
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": ""}, "WorkloadModel.name: '' is not allowed; it must be a line of text"),
+        ({"source": "a\nb"}, "WorkloadModel.source: 'a\\nb' is not allowed; it must be a line of text"),
+        ({"notes": (3,)}, "WorkloadModel.notes: 3 is not allowed; it must be a line of text"),
+        ({"nodes": 0}, "WorkloadModel.nodes: 0 is not allowed; it must be an integer >= 1"),
+        ({"nodes": 7}, "WorkloadModel.classes: a size of 8 is not allowed; the machine has 7 nodes"),
+        ({"classes": ()}, "WorkloadModel.classes: it must be one or more SizeClass(...)"),
+        ({"classes": (size_class(), SMALL)}, "WorkloadModel.classes: upper bounds 8, 1 are not allowed; they must rise"),
+    ],
+)
+def test_a_model_that_cannot_be_is_refused_by_field(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        replace(MODEL, **changes)
+    assert str(refused.value) == message
+
+
+def test_what_a_model_expects() -> None:
+    # Interarrival times of both classes: 0.25 x 300 + 0.75 x 100 = 150 s.  Sizes 1 and (5 + 3 x 8) / 4 = 7.25, run time 100 s.
+    assert MODEL.classes[1].label == "5-8"
+    assert MODEL.shares == (0.5, 0.5)
+    assert MODEL.offered_load == pytest.approx((1 + 7.25) * 100 / 150 / 10)
+
+
+# Drawing jobs
+
+
+def test_jobs_are_numbered_in_order_of_submission_from_zero() -> None:
+    workload = MODEL.generate(jobs=3000, seed=5)
+    assert workload.column("id").tolist() == list(range(1, 3001))
+    assert workload.column("submit")[0] == 0
+    assert (np.diff(workload.column("submit")) >= 0).all()
+    assert set(workload.column("nodes").tolist()) == {1, 5, 8}
+    assert workload.column("run").min() >= 1
+    assert (workload.name, workload.machine_nodes) == ("two classes", 10)
+    assert workload.provenance.source == "model two classes (made by hand)"
+    assert workload.provenance.options["jobs"] == 3000
+    assert list(MODEL.generate(jobs=3000, seed=5).rows()) == list(workload.rows())
+    assert list(MODEL.generate(jobs=3000, seed=6).rows()) != list(workload.rows())
+    assert len(MODEL.generate(jobs=1)) == 1
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_jobs_have_the_expected_shares_rates_and_run_times(seed: int) -> None:
+    workload = MODEL.generate(jobs=40_000, seed=seed)
+    nodes, run = workload.column("nodes"), workload.seconds("run")
+    # Renewal theory: in a long time the number of jobs of a class varies by CV^2 jobs per job expected.
+    assert np.mean(nodes == 1) == pytest.approx(0.5, abs=2.576 * UNEVEN.cv * 0.5 / sqrt(40_000))
+    assert np.mean(nodes[nodes > 1] == 8) == pytest.approx(0.75, abs=2.576 * sqrt(0.75 * 0.25 / 20_000))
+    assert np.mean(run) == pytest.approx(100, abs=2.576 * 50 / sqrt(40_000))
+    gaps = np.diff(workload.seconds("submit")[nodes == 1])
+    assert np.mean(gaps) == pytest.approx(150, abs=2.576 * np.std(gaps) / sqrt(len(gaps)))
+    assert np.std(gaps) / np.mean(gaps) == pytest.approx(UNEVEN.cv, rel=0.05)
+
+
+def test_streams_come_at_their_rates_from_the_start() -> None:
+    # A very uneven stream that began afresh would open with a burst: (CV^2 - 1) / 2 jobs too many, 18 of 50 here.
+    uneven = replace(MODEL, classes=(replace(SMALL, interarrival=HyperErlang.from_mean(150, 6)), size_class()))
+    counts = [int((uneven.generate(jobs=100, seed=seed).column("nodes") == 1).sum()) for seed in range(300)]
+    assert np.mean(counts) == pytest.approx(50, abs=2.576 * np.std(counts) / sqrt(300) + 2)
+
+
+def test_one_seed_gives_the_same_jobs_for_every_factor_and_phi() -> None:
+    base = MODEL.generate(jobs=2000, seed=4)
+    for factor in RUN_TIME_FACTORS:
+        scaled = MODEL.generate(jobs=2000, seed=4, run_time_factor=factor)
+        assert list(scaled.rows()) == list(base.scaled(LoadScale(run_time=factor)).rows())
+        assert scaled.column("submit").tolist() == base.column("submit").tolist()
+        assert scaled.column("nodes").tolist() == base.column("nodes").tolist()
+        assert (scaled.column("run") == np.maximum(1, np.rint(base.column("run") * factor))).all()
+        assert scaled.name == ("two classes" if factor == 1 else f"two classes x{factor}")
+    sparse = MODEL.generate(jobs=2000, seed=4, interarrival_factor=2, phi=0.5)
+    assert sparse.column("submit").tolist() == (2 * base.column("submit")).tolist()
+    assert sparse.column("run").tolist() == base.column("run").tolist()
+    assert np.mean(sparse.column("estimate") == sparse.column("run")) == pytest.approx(0.5, abs=2.576 * sqrt(0.25 / 2000))
+    assert list(base.with_phi_estimates(phi=0.5, seed=4).rows()) == list(MODEL.generate(jobs=2000, seed=4, phi=0.5).rows())
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"), [("jobs", 0), ("jobs", 1.5), ("seed", -1), ("run_time_factor", 0), ("interarrival_factor", nan)]
+)
+def test_an_argument_out_of_range_is_named(argument: str, value: Any) -> None:
+    with pytest.raises(SpecificationError, match=argument.removesuffix("_factor")):
+        MODEL.generate(**{argument: value})
+
+
+def test_streams_too_long_for_the_clock_are_refused() -> None:
+    slow = replace(MODEL, classes=(replace(SMALL, interarrival=HyperErlang(order=1, p=1, stage_s=(1e10, 1e10))),))
+    with pytest.raises(SpecificationError, match=r"two classes: 10,000 jobs take .* s to arrive, too long for 64-bit ticks"):
+        slow.generate()
+    long = replace(MODEL, classes=(replace(SMALL, run_time=HyperErlang(order=900, p=1, stage_s=(1e10, 1e10))),))
+    assert long.generate(jobs=10).column("run").tolist() == [to_ticks(LONGEST_S)] * 10
+
+
+# JSON
+
+
+def test_a_model_goes_into_json_and_comes_out_the_same(pacific: WorkloadModel) -> None:
+    for model in (MODEL, pacific, fit_model(synthetic_workload(jobs=2000))):
+        assert WorkloadModel.from_json(model.to_json()) == model
+        assert list(WorkloadModel.from_json(model.to_json()).generate(jobs=50).rows()) == list(model.generate(jobs=50).rows())
+
+
+def edited(change: Callable[[dict[str, Any]], object]) -> str:
+    data = json.loads(MODEL.to_json())
+    change(data)
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.pop("format"), "format: it must be 'clustermodel workload model'; is this a file of `clustermodel trace "
+         "fit`?"),
+        (lambda m: m.update(version=2), "version: 2 is not known; this program reads 1"),
+        (lambda m: m.update(version=True), "version: True is not known; this program reads 1"),
+        (lambda m: m.pop("nodes"), "nodes: it is missing"),
+        (lambda m: m.update(node=3), "node: it is unknown (did you mean 'nodes'?); fields: format, version, name, source, "
+         "nodes, notes, classes"),
+        (lambda m: m.update(nodes="many"), "WorkloadModel.nodes: 'many' is not a whole number; it must be an integer >= 1"),
+        (lambda m: m.update(name="\ud800"), "WorkloadModel.name: '\\ud800' is not allowed; it must be a line of text"),
+        (lambda m: m.update(name=None), "WorkloadModel.name: None is not allowed; it must be a line of text"),
+        (lambda m: m.update(notes="x"), "notes: it must be a list"),
+        (lambda m: m.update(classes={}), "classes: it must be a list"),
+        (lambda m: m.update(classes=[]), "WorkloadModel.classes: it must be one or more SizeClass(...)"),
+        (lambda m: m["classes"].append(3), "classes[2]: it must be an object with the fields largest, sizes, interarrival, "
+         "run_time"),
+        (lambda m: m["classes"][1].pop("sizes"), "classes[1]: sizes: it is missing"),
+        (lambda m: m["classes"][1].update(sizes=[5]), "classes[1]: sizes: it must be an object of size: weight"),
+        (lambda m: m["classes"][1].update(sizes={"-5": 1}), "classes[1]: sizes: it must be an object of size: weight"),
+        (lambda m: m["classes"][1].update(sizes={"9" * 5000: 1}), "classes[1]: sizes: it must be an object of size: weight"),
+        (lambda m: m["classes"][1]["sizes"].update({"8": -3}), "classes[1]: SizeClass 5-8: weights: -3 is not allowed; it must "
+         "be a number >= 1e-9 and <= 1e15"),
+        (lambda m: m["classes"][1]["sizes"].update({"8": nan}), "classes[1]: SizeClass 5-8: weights: nan is not allowed; it "
+         "must be a number >= 1e-9 and <= 1e15"),
+        (lambda m: m["classes"][1].update(largest=-8), "classes[1]: SizeClass.largest: -8 is not allowed; it must be an "
+         "integer >= 1"),
+        (lambda m: m["classes"][1].update(run_time=None), "classes[1]: run_time: it must be an object with the fields order, "
+         "p, stage_s"),
+        (lambda m: m["classes"][0]["run_time"].pop("p"), "classes[0]: run_time: p: it is missing"),
+        (lambda m: m["classes"][0]["run_time"].update(q=1), "classes[0]: run_time: q: it is unknown; fields: order, p, "
+         "stage_s"),
+        (lambda m: m["classes"][0]["run_time"].update(p=nan), "classes[0]: run_time: HyperErlang.p: nan is not allowed; it "
+         "must be a number > 0 and <= 1"),
+        (lambda m: m["classes"][0]["run_time"].update(order="1"), "classes[0]: run_time: HyperErlang.order: '1' is not a whole "
+         "number; it must be an integer >= 1"),
+        (lambda m: m["classes"][0]["interarrival"].update(stage_s=[1, float("inf")]), "classes[0]: interarrival: HyperErlang."
+         "stage_s: inf is not allowed; it must be a finite number of seconds > 0 and <= 1e+10"),
+        (lambda m: m["classes"][0]["interarrival"].update(stage_s=[1, 10**400]), None),
+    ],
+)  # fmt: skip
+def test_json_that_is_no_model_is_refused_by_file_and_field(change: Callable[[dict[str, Any]], object], message: str) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        WorkloadModel.from_json(edited(change), file="m.json")
+    assert str(refused.value).startswith("m.json: ")
+    assert "\n" not in str(refused.value)
+    if message:
+        assert str(refused.value) == f"m.json: {message}"
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2", "3", "null", "[]", '"x"', "[" * 100_000, "9" * 5000, "{} {}"])
+def test_text_that_is_not_a_json_object_is_refused(text: str) -> None:
+    with pytest.raises(SpecificationError, match=r"^m\.json:[0-9]*:? ?(not JSON|format): "):
+        WorkloadModel.from_json(text, file="m.json")
+
+
+def test_models_are_loaded_by_name_or_from_a_file(tmp_path: Path, pacific: WorkloadModel) -> None:
+    path = tmp_path / "m.json"
+    path.write_text(MODEL.to_json())
+    assert load_model(path) == load_model(str(path)) == MODEL
+    assert "blue-pacific" in shipped_models()
+    assert pacific.name == "blue-pacific"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(SpecificationError, match=r"cannot be read: .*utf-8"):
+        load_model(path)
+    with pytest.raises(SpecificationError, match="cannot be read: Is a directory"):
+        load_model(tmp_path)
+    with pytest.raises(SpecificationError) as refused:
+        load_model("blue-pacfic")
+    assert str(refused.value) == (
+        "model: 'blue-pacfic' is neither a file nor a shipped model (did you mean 'blue-pacific'?); shipped are blue-pacific"
+    )
+
+
+# Fitting
+
+
+def test_a_fit_has_the_rates_sizes_and_moments_of_the_trace() -> None:
+    workload = synthetic_workload(jobs=5000)
+    model = fit_model(workload)
+    assert (model.name, model.nodes, model.notes) == ("synthetic-1", 128, ())
+    assert [one.label for one in model.classes] == ["1", "2", "3-4", "5-8", "9-16", "17-32", "33-64", "65-128"]
+    nodes, run = workload.column("nodes"), workload.seconds("run")
+    mean_gap = workload.span_s / (len(workload) - 1)
+    for one, share in zip(model.classes, model.shares, strict=True):
+        mine = (nodes >= one.smallest) & (nodes <= one.largest)
+        assert dict(zip(one.sizes, one.weights, strict=True)) == {n: (nodes == n).sum() for n in set(nodes[mine].tolist())}
+        assert share == pytest.approx(np.mean(mine))
+        assert one.interarrival.mean_s == pytest.approx(mean_gap / np.mean(mine))
+        assert one.run_time.moments() == pytest.approx([np.mean(run[mine] ** k) for k in (1, 2, 3)])
+        gaps = np.diff(workload.seconds("submit")[mine])
+        gaps = np.append(gaps, len(workload) * mean_gap - gaps.sum())
+        assert one.interarrival.moments() == pytest.approx([np.mean(gaps**k) for k in (1, 2, 3)])
+    # in the model, sizes and run times within a class do not depend on each other
+    assert model.offered_load == pytest.approx(workload.offered_load(128, kill_at_estimate=False), rel=0.03)
+
+
+def jobs(*given: tuple[float, int, float]) -> Workload:
+    """Jobs are (submit_s, nodes, run_s)."""
+    made = [Job(id=n, submit_s=s, nodes=size, run_s=run) for n, (s, size, run) in enumerate(given, 1)]
+    return Workload.from_jobs(made, name="few", machine_nodes=8)
+
+
+def test_times_without_a_fit_are_replaced_and_noted() -> None:
+    model = fit_model(jobs((0, 1, 50), (10, 1, 50), (30, 2, 7), (60, 4, 5), (60, 4, 5), (60, 4, 5.01), (75, 9, 1), (80, 0, 1)))
+    # period: 60 s and a mean gap of 12 s more
+    one, two, four = model.classes
+    assert (one.run_time.order, one.run_time.mean_s) == (1000, pytest.approx(50))
+    assert (two.interarrival.order, two.interarrival.mean_s, two.interarrival.cv) == (1, pytest.approx(72), pytest.approx(1))
+    assert (two.run_time.order, two.run_time.mean_s) == (1, pytest.approx(7))
+    assert (four.interarrival.mean_s, four.interarrival.cv) == (pytest.approx(24), pytest.approx(sqrt(2)))
+    assert model.notes == (
+        "2 jobs left out: not of 1 to 8 nodes",
+        "class 1 run time: moments 50 s, 2500 s^2, 125000 s^3 admit no fit: m2 is not above m1^2, as of times that do not "
+        "vary; Erlang of order 1000 with that mean and a CV of 0.0316 (trace: 0) used instead",
+        "class 2 interarrival: a single time of 72 s; exponential with that mean used instead",
+        "class 2 run time: a single time of 7 s; exponential with that mean used instead",
+        "class 3-4 interarrival: moments 24 s, 1728 s^2, 124416 s^3 admit no fit: m1 m3 is not above m2^2, as of times that "
+        "are zero or one value; hyper-exponential with that mean and a CV of 1.41 (trace: 1.41) used instead",
+        "class 3-4 run time: moments 5.00333 s, 25.0334 s^2, 125.251 s^3 admit no fit of an order up to 1,000 (CV 0.000942, "
+        "m1 m3 / m2^2 = 1); Erlang of order 1000 with that mean and a CV of 0.0316 (trace: 0.000942) used instead",
+    )
+    assert WorkloadModel.from_json(model.to_json()) == model
+    assert len(model.generate(jobs=100)) == 100
+
+
+@pytest.mark.parametrize(
+    ("workload", "message"),
+    [
+        (jobs((0, 1, 50)), "few: 1 job of 1 to 8 nodes, submitted at one instant, give no interarrival time to fit a model to"),
+        (jobs((3, 1, 50), (3, 2, 9)), "few: 2 jobs of 1 to 8 nodes, submitted at one instant, give no interarrival time to fit "
+         "a model to"),
+        (jobs((3, 9, 50), (4, 9, 9)), "few: 0 jobs of 1 to 8 nodes, submitted at one instant, give no interarrival time to fit "
+         "a model to"),
+        (Workload.from_jobs([Job(id=1, submit_s=0, nodes=1, run_s=1)], name="few"), "nodes: few does not say how large its "
+         "machine is; give the machine's size"),
+    ],
+)  # fmt: skip
+def test_a_workload_that_cannot_be_fitted_is_refused(workload: Workload, message: str) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        fit_model(workload)
+    assert str(refused.value) == message
+
+
+def test_jobs_drawn_from_the_fit_of_a_real_trace_are_like_it() -> None:
+    kth = read_swf(trace_path("KTH-SP2-1996-2.2"))
+    model = fit_model(kth)
+    assert [sum(one.weights) for one in model.classes] == [9368, 3823, 4328, 4559, 3788, 1453, 839, 323]
+    assert not model.notes
+    drawn = model.generate(jobs=len(kth))
+    nodes, run = drawn.column("nodes"), drawn.seconds("run")
+    assert nodes.max() <= 100
+    for one, share in zip(model.classes, model.shares, strict=True):
+        mine = (nodes >= one.smallest) & (nodes <= one.largest)
+        expected = share * len(kth)
+        # the number of jobs of the class, and that of all others, vary by CV^2 jobs per job expected
+        assert mine.sum() == pytest.approx(expected, abs=2.576 * sqrt(expected) * (one.interarrival.cv + sqrt(share) * 3))
+        assert np.mean(run[mine]) == pytest.approx(one.run_time.mean_s, abs=2.576 * np.std(run[mine]) / sqrt(mine.sum()))
+        gaps = np.diff(drawn.seconds("submit")[mine])
+        assert np.mean(gaps) == pytest.approx(one.interarrival.mean_s, abs=2.576 * np.std(gaps) / sqrt(len(gaps)))
+    assert drawn.span_s == pytest.approx(kth.span_s, rel=0.05)
+
+
+# blue-pacific
+
+
+def test_the_shipped_file_is_what_the_calibration_makes(pacific: WorkloadModel) -> None:
+    assert blue_pacific.calibrate_blue_pacific() == pacific
+    shipped = Path(blue_pacific.__file__).parent / "models" / "blue-pacific.json"
+    assert shipped.read_text(encoding="utf-8") == pacific.to_json()
+
+
+def test_blue_pacific_expects_what_002_publishes(pacific: WorkloadModel) -> None:
+    assert pacific.nodes == 320
+    assert pacific.offered_load == pytest.approx(0.55, abs=1e-4)
+    assert (pacific.classes[0].sizes[0], pacific.classes[-1].sizes[-1]) == (1, 256)
+    work = [share * one.mean_nodes * one.run_time.mean_s for share, one in zip(pacific.shares, pacific.classes, strict=True)]
+    assert sum(pacific.shares[6:]) == pytest.approx(0.30, abs=1e-4)  # over 32 nodes
+    assert sum(work[6:]) / sum(work) > 0.82
+    below = sum(share * one.run_time.cdf(680) for share, one in zip(pacific.shares, pacific.classes, strict=True))
+    assert below == pytest.approx(0.5, abs=1e-4)
+    for one in pacific.classes:
+        assert one.interarrival.cv > 1
+        assert one.run_time.cv > 1
+    means = [one.run_time.mean_s for one in pacific.classes]
+    assert means == sorted(means)
+
+
+def test_blue_pacific_draws_what_002_publishes(pacific: WorkloadModel) -> None:
+    facts = []
+    for seed in range(1, 21):
+        workload = pacific.generate(seed=seed)
+        nodes, run = workload.column("nodes"), workload.seconds("run")
+        work, large = nodes * run, nodes > 32
+        last_finish_s = (workload.seconds("submit") + run).max()  # at the earliest: nobody waits
+        assert last_finish_s < 1.05 * workload.span_s
+        rho = work.sum() / (320 * last_finish_s)  # 002, eq. (1)
+        facts.append((np.mean(large), work[large].sum() / work.sum(), np.median(run), rho))
+    low, high = np.min(facts, axis=0), np.max(facts, axis=0)
+    assert np.mean(facts, axis=0) == pytest.approx([0.30, 0.825, 680, 0.55], rel=0.02)
+    assert (low >= [0.28, 0.80, 640, 0.50]).all()
+    assert (high <= [0.32, 0.86, 720, 0.60]).all()
+
+
+def test_the_nine_workloads_are_the_same_jobs_with_longer_run_times(pacific: WorkloadModel) -> None:
+    loads = [pacific.generate(run_time_factor=factor).offered_load(320) for factor in RUN_TIME_FACTORS]
+    # 002, table 1: achieved utilization of workloads 0 to 8, all but the last two far from saturation
+    assert loads[:7] == pytest.approx([0.55, 0.61, 0.66, 0.72, 0.77, 0.83, 0.89], rel=0.03)
+    assert [load / loads[0] for load in loads] == pytest.approx(list(RUN_TIME_FACTORS))
