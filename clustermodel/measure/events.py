@@ -5,6 +5,8 @@ It shares nothing with the capacity ledger but the records' times, so that compa
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -47,3 +49,60 @@ def event_log(records: JobRecords, nodes: int) -> EventLog:
     np.add.at(busy_change, position, busy)
     np.add.at(queue_change, position, queue)
     return EventLog(instants, nodes - np.cumsum(busy_change), np.cumsum(queue_change))
+
+
+class Stretch(NamedTuple):
+    """What ran between two scheduling events of a machine that is shared in time: a rotation of rows, cut short at its end."""
+
+    length: int
+    """Ticks."""
+    waiting: bool
+    """Whether jobs waited: 002's delta."""
+    held: tuple[int, ...]
+    """Nodes in use in each row of the rotation, in the order the rows ran; empty when nothing ran."""
+    switching: tuple[tuple[int, int], ...]
+    """Nodes without progress during a context switch in each row: in the rotation's first lap, and in later ones."""
+    migration: int
+    """Node-ticks that gangs spent on checkpoints and restarts, or waiting for them."""
+
+
+class SliceLog:
+    """The stretches of one run, as flat integers: 32 bytes each, and 24 for every row in use."""
+
+    __slots__ = ("_flat",)
+
+    def __init__(self) -> None:
+        self._flat = array("q")
+
+    def idle(self, length: int, *, waiting: bool) -> None:
+        """Note a stretch in which nothing ran."""
+        self._flat.extend((length, waiting, 0, 0))
+
+    def slices(
+        self,
+        length: int,
+        held: Sequence[int],
+        switching: Sequence[tuple[int, int, int, int]],
+        migration: int,
+        *,
+        waiting: bool,
+    ) -> None:
+        """Note a stretch; ``switching`` has, for each row, nodes that switch and that wait, in the first lap and later."""
+        flat = self._flat
+        flat.extend((length, waiting, migration, len(held)))
+        flat.extend(held)
+        if switching:
+            for switches, waits, switches_later, waits_later in switching:
+                flat.extend((switches + waits, switches_later + waits_later))
+        else:
+            flat.extend((0, 0) * len(held))
+
+    def __iter__(self) -> Iterator[Stretch]:
+        flat, at = self._flat, 0
+        while at < len(flat):
+            length, waiting, migration, rows = flat[at : at + 4]
+            at += 4
+            held = tuple(flat[at : at + rows])
+            pairs = flat[at + rows : at + 3 * rows]
+            yield Stretch(length, bool(waiting), held, tuple(zip(pairs[::2], pairs[1::2], strict=True)), migration)
+            at += 3 * rows

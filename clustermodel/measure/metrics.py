@@ -109,7 +109,7 @@ def summarize(records: JobRecords, ledger: Ledger, *, policy: str, workload: str
     nodes = records.column("nodes")[ran]
     submit, end = records.seconds("submit"), records.seconds("end")[ran]
     start = records.seconds("start")[ran]
-    wait, response, run = start - submit[ran], end - submit[ran], end - start
+    wait, response, run = start - submit[ran], end - submit[ran], records.seconds("worked")[ran]
     slowdown = bounded_slowdown(response, run)
     work = float(np.dot(nodes, run))
     accepted = submit[ended_as != Status.REJECTED]
@@ -162,7 +162,7 @@ def by_class(records: JobRecords, *, large_above: int = LARGE_ABOVE_NODES) -> pd
     metrics = {
         "wait_s": start - submit,
         "response_s": end - submit,
-        "bounded_slowdown": bounded_slowdown(end - submit, end - start),
+        "bounded_slowdown": bounded_slowdown(end - submit, records.seconds("worked")[ran]),
     }
     classes = {"all": np.full(len(nodes), True), "small": nodes <= large_above, "large": nodes > large_above}
     rows = {}

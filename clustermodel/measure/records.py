@@ -1,6 +1,6 @@
 """What happened to each job: written by the mechanism while it runs, read as columns afterwards.
 
-A record is 17 integers in two flat arrays, 136 bytes, and 16 bytes for each run of neighbouring nodes; no Python object
+A record is 18 integers in two flat arrays, 144 bytes, and 16 bytes for each run of neighbouring nodes; no Python object
 of a finished job stays behind.
 """
 
@@ -44,16 +44,17 @@ class Status(IntEnum):
 
 
 _GIVEN: Final = JobRow._fields
-_OBSERVED: Final = ("start", "end", "ended_as", "head_since", "reserved", "backfilled", "ranges_from", "ranges")
-_START, _END, _ENDED_AS, _HEAD_SINCE, _RESERVED, _BACKFILLED, _RANGES_FROM, _RANGES = range(len(_OBSERVED))
-_NOTHING_YET: Final = (UNKNOWN, UNKNOWN, Status.UNFINISHED, UNKNOWN, UNKNOWN, 0, 0, 0)
+_OBSERVED: Final = ("start", "end", "ended_as", "head_since", "reserved", "backfilled", "worked", "ranges_from", "ranges")
+_START, _END, _ENDED_AS, _HEAD_SINCE, _RESERVED, _BACKFILLED, _WORKED, _RANGES_FROM, _RANGES = range(len(_OBSERVED))
+_NOTHING_YET: Final = (UNKNOWN, UNKNOWN, Status.UNFINISHED, UNKNOWN, UNKNOWN, 0, UNKNOWN, 0, 0)
 
 
 class JobRecords:
     """The records of one run, in order of submission.
 
     Columns in ticks, besides those of :class:`~clustermodel.job.JobRow`: ``start``, ``end``; ``ended_as`` (a
-    :class:`Status`); ``head_since``, when the job was first left waiting at the head of the queue (*blocked*);
+    :class:`Status`); ``worked``, for how long it really ran, without the slices of others and overheads; ``head_since``,
+    when the job was first left waiting at the head of the queue (*blocked*);
     ``reserved``, the first start it was promised; ``backfilled``, 1 if it started while a job before it in the queue
     waited.  :data:`UNKNOWN` where something never happened.
     """
@@ -90,9 +91,10 @@ class JobRecords:
         observed[at + _RANGES] = len(columns)
         self._columns.extend(columns)
 
-    def ended(self, index: int, now: int, status: Status) -> None:
-        """Note the end and how it came."""
+    def ended(self, index: int, now: int, status: Status, worked: int) -> None:
+        """Note the end, how it came, and for how long the gang has really run."""
         at = index * len(_OBSERVED)
+        self._observed[at + _WORKED] = worked
         self._observed[at + _END] = now
         self._observed[at + _ENDED_AS] = status
 
@@ -151,7 +153,7 @@ class JobRecords:
                 "start_s": start,
                 "end_s": end,
                 "nodes": self.column("nodes"),
-                "run_s": end - start,
+                "run_s": self.seconds("worked"),
                 "estimate_s": self.seconds("estimate"),
                 "user": self.column("user"),
                 "group": self.column("group"),

@@ -15,10 +15,19 @@ from clustermodel.policies.base import Policy
 from clustermodel.policies.conservative import Conservative
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
+from clustermodel.policies.gang import BGS, GS, MBGS, MGS
 
 PolicyFactory = Callable[..., Policy]
 
-_FACTORIES: Final[dict[str, PolicyFactory]] = {"fcfs": Fcfs, "easy": Easy, "conservative": Conservative}
+_FACTORIES: Final[dict[str, PolicyFactory]] = {
+    "fcfs": Fcfs,
+    "easy": Easy,
+    "conservative": Conservative,
+    "gs": GS,
+    "bgs": BGS,
+    "mgs": MGS,
+    "mbgs": MBGS,
+}
 
 
 def register_policy(name: str, factory: PolicyFactory) -> None:

@@ -7,11 +7,12 @@ estimates, who submitted what and when - never the run time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from clustermodel.machine import Machine
 from clustermodel.schedule.nodeset import NodeSet
 
 
@@ -41,16 +42,21 @@ class QueuedJob:
 class RunningJob:
     """A dispatched gang as the scheduler knows it."""
 
-    __slots__ = ("columns", "expected_end", "job", "start")
+    __slots__ = ("columns", "expected_end", "job", "migrating", "rows", "start")
 
     def __init__(self, job: QueuedJob, start: int, columns: NodeSet) -> None:
         self.job = job
         self.start = start
         """Start time, ticks."""
         self.expected_end = start + job.estimate
-        """Start plus estimate, ticks.  A job may end earlier; later only where nothing kills it at the estimate."""
+        """Start plus estimate, ticks.  A job may end earlier; later only where nothing kills it at the estimate, or where
+        it shares its nodes in time."""
         self.columns = columns
         """The nodes it holds."""
+        self.rows = 0
+        """The rows of the Ousterhout matrix in which it runs, a bitmask; 0 where nodes are not shared in time."""
+        self.migrating = False
+        """Whether it has been moved at this instant, or has still to spend a checkpoint or a restart."""
 
     def __repr__(self) -> str:
         return f"<running {self.job!r} since {self.start}>"
@@ -68,7 +74,7 @@ class Batch(NamedTuple):
 class View:
     """The machine as a policy sees it, valid during one call of ``decide``; nothing in it can be changed."""
 
-    __slots__ = ("idle", "now", "running", "waiting")
+    __slots__ = ("idle", "now", "overhead_left", "progress", "running", "waiting")
 
     now: int
     """The present, ticks."""
@@ -78,6 +84,10 @@ class View:
     """Waiting jobs by id, in queue order; the jobs just submitted are among them."""
     running: Mapping[int, RunningJob]
     """Running gangs by job id."""
+    progress: Callable[[RunningJob], int]
+    """How long a gang has really run, ticks: without the slices of others, context switches and migrations."""
+    overhead_left: Callable[[RunningJob], int]
+    """How long a gang is still held up by migrations that have been decided, ticks of its own slices."""
 
 
 class Reason(NamedTuple):
@@ -100,9 +110,11 @@ class Start(NamedTuple):
 
     job: QueuedJob
     columns: NodeSet | None = None
-    """The nodes to use; the lowest idle ones when ``None``."""
+    """The nodes to use; the lowest idle ones when ``None``.  Must be given together with ``row``."""
     reason: Reason | None = None
     """Filled in only when ``Setup.explain`` asks for it."""
+    row: int | None = None
+    """The row of the Ousterhout matrix to run in, for policies that share nodes in time: 0 to MPL - 1."""
 
 
 class Kill(NamedTuple):
@@ -122,11 +134,38 @@ class Reserve(NamedTuple):
 class WakeAt(NamedTuple):
     """Set the policy's alarm clock.  It has one: a later ``WakeAt`` replaces the time, and ringing clears it."""
 
-    time: int
-    """Ticks, after now."""
+    time: int | None
+    """Ticks, after now; ``None`` clears it."""
 
 
-Decision = Start | Kill | Reserve | WakeAt
+class Replicate(NamedTuple):
+    """Let a gang run in one more row of the Ousterhout matrix, on its own columns."""
+
+    job: QueuedJob
+    row: int
+
+
+class Withdraw(NamedTuple):
+    """Take a gang out of a row.  When all decisions have been carried out it must be in at least one."""
+
+    job: QueuedJob
+    row: int
+
+
+class Migrate(NamedTuple):
+    """Move gangs to other columns by checkpoint and restart (002, section 5.4); they must be in no row at the moment.
+
+    Each gang of ``moves`` spends a checkpoint and a restart at the beginning of its next slice, and each gang of
+    ``blocked``, whose nodes it shares until then, waits for the checkpoint at the beginning of its own.
+    """
+
+    moves: tuple[tuple[QueuedJob, NodeSet], ...]
+    """Gangs and their new columns."""
+    blocked: tuple[QueuedJob, ...]
+    """Gangs that have to wait until the checkpoints are written."""
+
+
+Decision = Start | Kill | Reserve | WakeAt | Replicate | Withdraw | Migrate
 
 
 class Setup(NamedTuple):
@@ -140,6 +179,8 @@ class Setup(NamedTuple):
     """The policy's own random stream."""
     explain: bool
     """Whether to attach a :class:`Reason` to each :class:`Start`."""
+    machine: Machine
+    """The whole specification: time slices, context switches and checkpointing."""
 
 
 @runtime_checkable

@@ -41,6 +41,32 @@ def as_mask(nodes: NodeSet) -> int:
     return mask
 
 
+def from_mask(mask: int) -> NodeSet:
+    """Return the set that an integer bitmask stands for."""
+    bounds: list[int] = []
+    base = 0
+    while mask:
+        gap = (mask & -mask).bit_length() - 1
+        mask >>= gap
+        run = (~mask & (mask + 1)).bit_length() - 1
+        bounds += (base + gap, base + gap + run)
+        mask >>= run
+        base += gap + run
+    return tuple(bounds)
+
+
+def lowest(mask: int, nodes: int) -> int:
+    """Return the ``nodes`` lowest nodes of a bitmask, which has as many."""
+    low, high = nodes, mask.bit_length()  # the answer lies in the lowest `high` places, and in no fewer than `low`
+    while low < high:
+        middle = (low + high) // 2
+        if (mask & ((1 << middle) - 1)).bit_count() < nodes:
+            low = middle + 1
+        else:
+            high = middle
+    return mask & ((1 << low) - 1)
+
+
 class IdleNodes:
     """The nodes that no gang holds: take the lowest ones, take particular ones, give some back.
 

@@ -8,6 +8,8 @@ ends, and the reservations of waiting ones.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from typing import Self
 
 from clustermodel.errors import DecisionError
 
@@ -30,6 +32,23 @@ class Profile:
     def steps(self) -> list[tuple[int, int]]:
         """Return the profile as (time, free nodes from then on)."""
         return list(zip(self._times, self._free, strict=True))
+
+    @classmethod
+    def of_running(cls, nodes: int, now: int, ends: Iterable[tuple[int, int]]) -> Self:
+        """Return the profile of a machine on which jobs run: their (expected end, nodes), all ends after ``now``."""
+        profile = cls(nodes)
+        times, free = [now], [nodes]
+        for end, size in sorted(ends):
+            free[0] -= size
+            if end == times[-1]:
+                free[-1] += size
+            else:
+                times.append(end)
+                free.append(size)
+        for k in range(1, len(free)):
+            free[k] += free[k - 1]
+        profile._times, profile._free = times, free
+        return profile
 
     def advance(self, now: int) -> None:
         """Forget the past: the profile begins at ``now``."""
@@ -55,6 +74,17 @@ class Profile:
                 return False
         return True
 
+    def fits_at(self, start: int, nodes: int, duration: int) -> bool:
+        """Tell whether ``nodes`` are free from ``start`` on for ``duration``."""
+        times, free = self._times, self._free
+        end = start + duration
+        for k in range(bisect_right(times, start) - 1, len(times)):
+            if times[k] >= end:
+                return True
+            if free[k] < nodes:
+                return False
+        return True
+
     def earliest(self, nodes: int, duration: int) -> int:
         """Return the first time from which ``nodes`` are free for ``duration``; ``nodes`` must fit the machine."""
         times = self._times
@@ -67,6 +97,23 @@ class Profile:
             elif start < 0:
                 start = times[k]
         return start
+
+    def earliest_before(self, nodes: int, duration: int, limit: int) -> int:
+        """Return the first time before ``limit`` from which ``nodes`` are free for ``duration``; ``limit`` if there is none."""
+        times = self._times
+        start = -1
+        for k, available in enumerate(self._free):
+            if available < nodes:
+                if start >= 0 and times[k] - start >= duration:
+                    return start
+                if times[k] >= limit:
+                    return limit
+                start = -1
+            elif start < 0:
+                start = times[k]
+                if start >= limit:
+                    return limit
+        return start if start >= 0 else limit
 
     def earlier(self, nodes: int, duration: int, reserved: int, not_before: int) -> int:
         """Return the first time in [``not_before``, ``reserved``] at which a job that holds a reservation could start.

@@ -15,23 +15,30 @@ from simpy import Event, Process
 from clustermodel.errors import DecisionError, SpecificationError, StrandedJobsError, counted
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
+from clustermodel.measure.events import SliceLog
 from clustermodel.measure.ledger import Account, Ledger
 from clustermodel.measure.records import JobRecords, Status
 from clustermodel.policies.base import (
     Batch,
     Kill,
+    Migrate,
     Policy,
     QueuedJob,
     Reason,
+    Replicate,
     Reserve,
     RunningJob,
     Start,
     View,
     WakeAt,
+    Withdraw,
 )
-from clustermodel.sim.gang import Stop, run_gang
-from clustermodel.sim.kernel import Clock, InstantSettled
+from clustermodel.schedule.nodeset import count, is_node_set
+from clustermodel.sim.gang import Stop, run_gang, run_sliced_gang
+from clustermodel.sim.kernel import AlarmClock, Clock, InstantSettled
 from clustermodel.sim.nodes import NodePool
+from clustermodel.sim.rows import SlicedGang
+from clustermodel.sim.timeslice import Rotation, TimeSliceProcess
 
 
 class Coordinator:
@@ -43,9 +50,19 @@ class Coordinator:
         policy: what decides; ``begin`` has been called.
         streams: number of job streams that will call :meth:`stream_finished`.
         explain: keep the reasons of all starts.
+        time_slices: makes the time-slice process, if the policy shares nodes in time.
     """
 
-    def __init__(self, env: Clock, machine: Machine, policy: Policy, streams: int, *, explain: bool) -> None:
+    def __init__(
+        self,
+        env: Clock,
+        machine: Machine,
+        policy: Policy,
+        streams: int,
+        *,
+        explain: bool,
+        time_slices: Callable[[Clock, Machine, Ledger, SliceLog], TimeSliceProcess] = Rotation,
+    ) -> None:
         self.records = JobRecords()
         self.ledger = Ledger(machine.nodes)
         self.reasons: dict[int, Reason] | None = {} if explain else None
@@ -54,6 +71,10 @@ class Coordinator:
         self._machine = machine
         self._policy = policy
         self._pool = NodePool(env, machine.nodes)
+        self._make_time_slices = time_slices
+        self._slices: TimeSliceProcess | None = None  # holds the whole machine, once a job has been started in a row
+        self.slice_log: SliceLog | None = None
+        """What ran between scheduling events, where nodes are shared in time."""
         self._open_streams = streams
         self._waiting: dict[int, QueuedJob] = {}  # in queue order
         self._running: dict[int, RunningJob] = {}
@@ -69,17 +90,21 @@ class Coordinator:
         self._left = 0  # jobs that have left the queue since its dictionary was last laid anew
         self._head: QueuedJob | None = None  # the job that was last left at the head of the queue
         self._settled = InstantSettled(env)
-        self._alarm_at: int | None = None
-        self._alarms_armed: list[int] = []  # times of timeouts that will come, earliest last
+        self._alarm = AlarmClock(env, self._ring)
         self._carry_out: dict[type, Callable[[Any], None]] = {
             Start: self._start,
             Kill: self._kill,
             Reserve: self._reserve,
             WakeAt: self._wake_at,
+            Replicate: self._replicate,
+            Withdraw: self._withdraw,
+            Migrate: self._migrate,
         }
         self._view = View()
         self._view.waiting = MappingProxyType(self._waiting)
         self._view.running = MappingProxyType(self._running)
+        self._view.progress = self._progress
+        self._view.overhead_left = _overhead_left
 
     # What the other processes tell the coordinator.
 
@@ -107,9 +132,14 @@ class Coordinator:
         job, now = gang.job, self._env.now
         del self._running[job.id]
         self._gangs.pop(job.id, None)  # already gone when the coordinator stopped it
-        self.records.ended(self._index.pop(job.id), now, status)
+        if self._slices is not None and isinstance(gang, SlicedGang):
+            worked = self._slices.progress(gang) if status is Status.ABORTED else gang.duration
+            self._slices.dismiss(gang)
+        else:
+            worked = now - gang.start
+        self.records.ended(self._index.pop(job.id), now, status, worked)
         account = Account.LOST if status is Status.ABORTED else Account.USEFUL
-        self.ledger.charge(account, job.nodes * (now - gang.start))
+        self.ledger.charge(account, job.nodes * worked)
         self._batch_ended.append(gang)
         self._settled.arm()
 
@@ -127,7 +157,7 @@ class Coordinator:
             self._settled = InstantSettled(self._env)
             if self._batch_ended or self._batch_submitted or self._batch_alarm:
                 self._settle(self._env.now)
-            if self._waiting and not (self._running or self._open_streams or self._alarm_at):
+            if self._waiting and not (self._running or self._open_streams or self._alarm.at):
                 self._strand()
         self.ledger.close()
 
@@ -142,18 +172,20 @@ class Coordinator:
             self._enqueue(submitted)
 
         state_changes = bool(ended or submitted)  # an alarm alone changes nothing, and may ring when all is over
+        slices = self._slices
+        if slices is not None and (state_changes or waiting or self._running):
+            slices.settle(now)
         view = self._view
         view.now = now
         view.idle = self._pool.idle
-        for decision in list(self._policy.decide(batch, view)):
-            try:
-                carry_out = self._carry_out[type(decision)]
-            except KeyError:
-                raise DecisionError(
-                    f"policy {self._policy.name}: {decision!r} is not a decision; "
-                    f"it must be one of {', '.join(kind.__name__ for kind in self._carry_out)}"
-                ) from None
-            carry_out(decision)
+        decisions = list(self._policy.decide(batch, view))
+        try:
+            for decision in decisions:
+                self._carry_out.get(type(decision), self._refuse)(decision)
+            if self._slices is not None:
+                self._slices.resume(waiting=bool(waiting))
+        except DecisionError as problem:
+            raise DecisionError(f"policy {self._policy.name}: {problem}") from None
 
         if waiting:
             head = next(iter(waiting.values()))
@@ -205,68 +237,106 @@ class Coordinator:
 
     # Decisions.
 
+    def _refuse(self, decision: object) -> None:
+        kinds = ", ".join(kind.__name__ for kind in self._carry_out)
+        raise DecisionError(f"{decision!r} is not a decision; it must be one of {kinds}")
+
     def _start(self, decision: Start) -> None:
         job, now = decision.job, self._env.now
         if self._waiting.get(job.id) is not job:
             state = "it is running already" if job.id in self._running else "it is not in the queue"
-            raise DecisionError(f"policy {self._policy.name}: job {job.id} cannot start: {state}")
-        request = self._pool.request(job.id, job.nodes)
-        try:
-            columns = self._pool.grant(request, decision.columns)
-        except DecisionError as problem:
-            raise DecisionError(f"policy {self._policy.name}: {problem}") from None
-        gang = RunningJob(job, now, columns)
-        del self._waiting[job.id]
-        self._left += 1
-        duration, status = self._run_time.pop(job.id), Status.COMPLETED
+            raise DecisionError(f"job {job.id} cannot start: {state}")
+        duration, status = self._run_time[job.id], Status.COMPLETED
         if self._machine.kill_at_estimate and duration > job.estimate:
             duration, status = job.estimate, Status.KILLED
-        self._dispatches += 1
-        process = self._env.process(
-            run_gang(self._env, self._pool, request, gang, duration, status, self._dispatches, self.gang_ended)
-        )
+        dispatch = self._dispatches + 1
+        if decision.row is None:
+            request = self._pool.request(job.id, job.nodes)
+            gang = RunningJob(job, now, self._pool.grant(request, decision.columns))
+            life = run_gang(self._env, self._pool, request, gang, duration, status, dispatch, self.gang_ended)
+        else:
+            gang = self._admit_to_row(decision, duration, dispatch)
+            life = run_sliced_gang(gang, status, dispatch, self.gang_ended)
+        del self._waiting[job.id], self._run_time[job.id]
+        self._left += 1
+        self._dispatches = dispatch
         self._running[job.id] = gang
-        self._gangs[job.id] = (process, self._dispatches)
+        self._gangs[job.id] = (self._env.process(life), dispatch)
         self._started.append(job)
         self.records.started(self._index[job.id], now, gang.columns)
         if self.reasons is not None:
             self.reasons[job.id] = decision.reason or Reason(f"started by {self._policy.name}")
 
+    def _admit_to_row(self, decision: Start, duration: int, dispatch: int) -> SlicedGang:
+        """Start a gang in a row of the Ousterhout matrix; at the first one the whole machine goes to the time-slice process."""
+        job, row, columns = decision.job, decision.row, decision.columns
+        assert row is not None
+        if columns is None or not is_node_set(columns) or count(columns) != job.nodes or columns[-1] > self._machine.nodes:
+            raise DecisionError(
+                f"job {job.id} cannot start in row {row} on columns {columns!r}: "
+                f"they must be ascending ranges, (low, high, ...), of {job.nodes} nodes in all"
+            )
+        slices = self._slices
+        if slices is None:
+            self._pool.take_whole_machine()
+            self.slice_log = SliceLog()
+            slices = self._slices = self._make_time_slices(self._env, self._machine, self.ledger, self.slice_log)
+        gang = SlicedGang(job, self._env.now, columns, duration, self._env.event(), dispatch)
+        slices.admit(gang)
+        slices.rows.place(gang, row)
+        return gang
+
     def _kill(self, decision: Kill) -> None:
         if decision.job.id not in self._gangs:
-            raise DecisionError(f"policy {self._policy.name}: job {decision.job.id} cannot be killed: it is not running")
+            raise DecisionError(f"job {decision.job.id} cannot be killed: it is not running")
         process, dispatch = self._gangs.pop(decision.job.id)
         process.interrupt(Stop(dispatch, Status.ABORTED))
 
     def _reserve(self, decision: Reserve) -> None:
         job = decision.job
         if self._waiting.get(job.id) is not job:
-            raise DecisionError(f"policy {self._policy.name}: job {job.id} cannot hold a reservation: it does not wait")
+            raise DecisionError(f"job {job.id} cannot hold a reservation: it does not wait")
         self.records.reserved(self._index[job.id], decision.start)
 
     def _wake_at(self, decision: WakeAt) -> None:
         time, now = decision.time, self._env.now
-        if time <= now:
-            raise DecisionError(f"policy {self._policy.name}: the alarm clock cannot be set to {time}: it is {now} already")
-        self._alarm_at = time
-        if not self._alarms_armed or time < self._alarms_armed[-1]:
-            self._arm_alarm(time)
+        if time is not None and time <= now:
+            raise DecisionError(f"the alarm clock cannot be set to {time}: it is {now} already")
+        self._alarm.set(time)
 
-    def _arm_alarm(self, time: int) -> None:
-        # A timeout cannot be taken back, so a later alarm is armed only when an earlier one has rung in vain.
-        self._alarms_armed.append(time)
-        timeout = self._env.timeout(time - self._env.now)
-        assert timeout.callbacks is not None
-        timeout.callbacks.append(self._ring)
+    def _ring(self) -> None:
+        self._batch_alarm = True
+        self._settled.arm()
 
-    def _ring(self, _: Event) -> None:
-        self._alarms_armed.pop()
-        wanted = self._alarm_at
-        if wanted is None:
-            return
-        if wanted == self._env.now:
-            self._alarm_at = None
-            self._batch_alarm = True
-            self._settled.arm()
-        elif not self._alarms_armed or wanted < self._alarms_armed[-1]:
-            self._arm_alarm(wanted)
+    # Decisions about rows.
+
+    def _replicate(self, decision: Replicate) -> None:
+        slices, gang = self._sliced(decision.job)
+        slices.rows.place(gang, decision.row)
+
+    def _withdraw(self, decision: Withdraw) -> None:
+        slices, gang = self._sliced(decision.job)
+        slices.rows.withdraw(gang, decision.row)
+
+    def _migrate(self, decision: Migrate) -> None:
+        moves = []
+        for job, columns in decision.moves:
+            slices, gang = self._sliced(job)
+            moves.append((gang, columns))
+        blocked = [self._sliced(job)[1] for job in decision.blocked]
+        slices.migrate(moves, blocked)
+
+    def _sliced(self, job: QueuedJob) -> tuple[TimeSliceProcess, SlicedGang]:
+        gang = self._running.get(job.id)
+        if self._slices is None or not isinstance(gang, SlicedGang):
+            raise DecisionError(f"job {job.id} has no rows: it does not run in a time slice")
+        return self._slices, gang
+
+    def _progress(self, gang: RunningJob) -> int:
+        if self._slices is not None and isinstance(gang, SlicedGang):
+            return self._slices.progress(gang)
+        return self._env.now - gang.start
+
+
+def _overhead_left(gang: RunningJob) -> int:
+    return gang.debt if isinstance(gang, SlicedGang) else 0

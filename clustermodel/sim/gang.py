@@ -11,6 +11,7 @@ from clustermodel.measure.records import Status
 from clustermodel.policies.base import RunningJob
 from clustermodel.sim.kernel import Clock
 from clustermodel.sim.nodes import GangRequest, NodePool
+from clustermodel.sim.rows import SlicedGang
 
 
 class Stop(NamedTuple):
@@ -49,9 +50,31 @@ def run_gang(
         yield request
         yield env.timeout(duration)
     except Interrupt as interrupt:
-        stop = interrupt.cause
-        assert isinstance(stop, Stop)
-        assert stop.dispatch == dispatch, "an interrupt meant for another dispatch"
-        status = stop.status
+        status = _stopped(interrupt, dispatch)
     pool.release(gang.columns)
     ended(gang, status)
+
+
+def run_sliced_gang(
+    gang: SlicedGang, status: Status, dispatch: int, ended: Callable[[RunningJob, Status], None]
+) -> Generator[Event, object, None]:
+    """Wait until the time-slice process has let the gang run for its duration, or the coordinator stops it; report the end.
+
+    Args:
+        gang: the job, its nodes and rows.
+        status: how it ends if nothing stops it.
+        dispatch: number of this dispatch, to recognise interrupts meant for it.
+        ended: called once, at the end.
+    """
+    try:
+        yield gang.finished
+    except Interrupt as interrupt:
+        status = _stopped(interrupt, dispatch)
+    ended(gang, status)
+
+
+def _stopped(interrupt: Interrupt, dispatch: int) -> Status:
+    stop = interrupt.cause
+    assert isinstance(stop, Stop)
+    assert stop.dispatch == dispatch, "an interrupt meant for another dispatch"
+    return stop.status

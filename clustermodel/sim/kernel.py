@@ -1,4 +1,4 @@
-"""Settling an instant: the one thing the model needs from the event loop that SimPy does not have under a name.
+"""Settling an instant, and an alarm clock: what the model needs from the event loop that SimPy does not have under a name.
 
 SimPy handles the events of one instant in order of priority, then of creation.  An event of a priority after NORMAL is
 handled when everything else of the instant is over, whatever order it was created in, so a process that waits for it
@@ -7,6 +7,7 @@ sees the whole instant at once.  (A plain wake-up event would be handled in the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from simpy import Environment, Event
@@ -14,6 +15,8 @@ from simpy.events import NORMAL, PENDING, EventPriority
 
 SETTLED: Final = EventPriority(NORMAL + 1)
 """Priority of the event that ends an instant."""
+OVER: Final = EventPriority(NORMAL + 2)
+"""Priority of what comes when nothing more is decided at an instant."""
 
 
 class Clock(Environment):
@@ -35,3 +38,57 @@ class InstantSettled(Event):
             self._ok = True
             self._value = None
             self.env.schedule(self, priority=SETTLED)
+
+
+class InstantOver(Event):
+    """Succeeds at the end of the present instant, after everything that a settled instant brings about."""
+
+    def __init__(self, env: Clock) -> None:
+        super().__init__(env)
+        self._ok = True
+        self._value = None
+        env.schedule(self, priority=OVER)
+
+
+class AlarmClock:
+    """An alarm that can be set again at will; ringing clears it.
+
+    A timeout cannot be taken back, and each one that is no longer wanted stays in the event heap until its time comes.  So
+    a later alarm is armed only when an earlier one has rung in vain.
+
+    Args:
+        env: the simulation.
+        ring: called when the alarm rings.
+    """
+
+    __slots__ = ("_armed", "_env", "_ring", "at")
+
+    def __init__(self, env: Clock, ring: Callable[[], None]) -> None:
+        self.at: int | None = None
+        """When it will ring, ticks; ``None`` when it is not set."""
+        self._env = env
+        self._ring = ring
+        self._armed: list[int] = []  # times of timeouts that will come, earliest last
+
+    def set(self, time: int | None) -> None:
+        """Ring at ``time``, which is not before the present, instead of whenever it would have; ``None``: not at all."""
+        self.at = time
+        if time is not None and (not self._armed or time < self._armed[-1]):
+            self._arm(time)
+
+    def _arm(self, time: int) -> None:
+        self._armed.append(time)
+        timeout = self._env.timeout(time - self._env.now)
+        assert timeout.callbacks is not None
+        timeout.callbacks.append(self._timed_out)
+
+    def _timed_out(self, _: Event) -> None:
+        self._armed.pop()
+        wanted = self.at
+        if wanted is None:
+            return
+        if wanted == self._env.now:
+            self.at = None
+            self._ring()
+        elif not self._armed or wanted < self._armed[-1]:
+            self._arm(wanted)

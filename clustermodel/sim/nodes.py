@@ -78,6 +78,19 @@ class NodePool(base.BaseResource[base.Put["NodePool"], GangRequest]):
         request.granted(columns)
         return columns
 
+    def take_whole_machine(self) -> None:
+        """Hand all nodes to the time-slice process, for good.
+
+        Raises:
+            DecisionError: a gang that shares nothing in time holds some of them.
+        """
+        if self.idle < self._capacity:
+            raise DecisionError(
+                f"nodes cannot be shared in time while {self._capacity - self.idle} of {self._capacity} are held "
+                "without a row; a policy starts either all jobs in rows or none"
+            )
+        self._idle.take_lowest(self.idle)
+
     def release(self, columns: NodeSet) -> None:
         """Take a gang's nodes back."""
         self._idle.give_back(columns)

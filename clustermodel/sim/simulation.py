@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final, Literal
 
 import numpy as np
 
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
+from clustermodel.measure.events import SliceLog
 from clustermodel.measure.ledger import Ledger
 from clustermodel.measure.records import JobRecords
 from clustermodel.policies.base import Policy, Reason, Setup
 from clustermodel.sim.coordinator import Coordinator
 from clustermodel.sim.kernel import Clock
+from clustermodel.sim.node_by_node import NodeByNode
 from clustermodel.sim.streams import submit_jobs
+from clustermodel.sim.timeslice import Rotation, TimeSliceProcess
 
+Fidelity = Literal["fast", "node"]
+FIDELITIES: Final[dict[str, Callable[[Clock, Machine, Ledger, SliceLog], TimeSliceProcess]]] = {
+    "fast": Rotation,
+    "node": NodeByNode,
+}
 PROGRESS_STEP = 1024
 """Submissions between two calls of a progress function."""
 
@@ -28,6 +37,8 @@ class Outcome:
     ledger: Ledger
     reasons: dict[int, Reason] | None
     """Job id -> why it started; ``None`` unless asked for."""
+    slices: SliceLog | None
+    """What ran between scheduling events; ``None`` where nodes are not shared in time."""
 
 
 def simulate(
@@ -37,6 +48,7 @@ def simulate(
     rng: np.random.Generator,
     *,
     explain: bool = False,
+    fidelity: Fidelity = "fast",
     progress: Callable[[int], None] | None = None,
 ) -> Outcome:
     """Run ``policy`` on ``machine`` until every job of every stream has ended.
@@ -47,6 +59,8 @@ def simulate(
         policy: what decides.
         rng: the policy's random stream.
         explain: keep the reasons of all starts.
+        fidelity: how time slices are simulated: ``"fast"`` computes what happens between scheduling events, ``"node"`` plays
+            every slice on every node; the results are the same.
         progress: called now and then with the number of jobs submitted since the last call.
 
     Raises:
@@ -55,14 +69,14 @@ def simulate(
         TraceError: a stream read from a file is malformed.
     """
     env = Clock()
-    coordinator = Coordinator(env, machine, policy, len(streams), explain=explain)
-    policy.begin(Setup(machine.nodes, machine.kill_at_estimate, rng, explain))
+    coordinator = Coordinator(env, machine, policy, len(streams), explain=explain, time_slices=FIDELITIES[fidelity])
+    policy.begin(Setup(machine.nodes, machine.kill_at_estimate, rng, explain, machine))
     finished = env.process(coordinator.run())
     for rows in streams:
         source = iter(rows) if progress is None else _reported(rows, progress)
         env.process(submit_jobs(env, source, coordinator.submit, coordinator.stream_finished))
     env.run(until=finished)
-    return Outcome(coordinator.records, coordinator.ledger, coordinator.reasons)
+    return Outcome(coordinator.records, coordinator.ledger, coordinator.reasons, coordinator.slice_log)
 
 
 def _reported(rows: Iterable[JobRow], progress: Callable[[int], None]) -> Iterator[JobRow]:

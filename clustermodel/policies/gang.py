@@ -1,0 +1,299 @@
+"""Gang scheduling and its combinations with backfilling and migration: GS, BGS, MGS, MBGS (002, sections 4 and 5).
+
+At every scheduling event the Ousterhout matrix is rebuilt in the paper's steps; ``decide`` lists them in its order.  The
+combinations differ in two places only: whether waiting jobs are scheduled first come first served or backfilled around
+reservations, and whether there are steps that migrate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import Any, Final
+
+from clustermodel.errors import SpecificationError
+from clustermodel.machine import require_whole
+from clustermodel.policies.base import (
+    Batch,
+    Decision,
+    Migrate,
+    QueuedJob,
+    Reason,
+    Replicate,
+    Reserve,
+    Setup,
+    Start,
+    View,
+    WakeAt,
+    Withdraw,
+)
+from clustermodel.schedule.matrix import Occupant, OusterhoutMatrix
+from clustermodel.schedule.row_plans import RowPlans
+from clustermodel.schedule.running import SHORTEST_EXTENSION
+
+QueueOrder = Callable[[QueuedJob, int], Any]
+"""Sorting key of the waiting jobs, given the job and the present in ticks; the smallest comes first."""
+
+QUEUE_ORDERS: Final[dict[str, QueueOrder | None]] = {
+    "arrival": None,
+    "shortest": lambda job, _: (job.estimate, job.queue_order),
+    "narrowest": lambda job, _: (job.nodes, job.queue_order),
+    "widest": lambda job, _: (-job.nodes, job.queue_order),
+}
+"""Named orders; ``None`` keeps queue order, which is FCFS among equal priorities."""
+
+
+class GangScheduling:
+    """Gang scheduling with any combination of backfilling and migration.
+
+    Args:
+        name: short name.
+        backfilling: fill holes with jobs that are not next in the queue, around reservations for those that wait.
+        migration: move gangs to other columns.
+        mpl: multiprogramming level, at most the machine's, which is the default.
+        queue_order: ``"arrival"``, ``"shortest"``, ``"narrowest"``, ``"widest"`` or a callable.
+
+    Raises:
+        SpecificationError: an argument has a value that is not allowed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        backfilling: bool,
+        migration: bool,
+        mpl: int | None = None,
+        queue_order: str | QueueOrder = "arrival",
+    ) -> None:
+        self.name = name
+        self._backfilling = backfilling
+        self._migration = migration
+        self._asked_mpl = None if mpl is None else require_whole(f"{name}: mpl", mpl, at_least=1)
+        self._order = queue_order_of(name, queue_order)
+
+    def begin(self, setup: Setup) -> None:
+        """Get ready for a run.
+
+        Raises:
+            SpecificationError: the machine's multiprogramming level is below the one asked for.
+        """
+        machine = setup.machine
+        self._mpl = machine.time_slicing.mpl if self._asked_mpl is None else self._asked_mpl
+        if self._mpl > machine.time_slicing.mpl:
+            raise SpecificationError(
+                f"{self.name}: mpl: {self._mpl} is not allowed; it must be <= {machine.time_slicing.mpl}, the machine's "
+                "TimeSlicing.mpl"
+            )
+        checkpointing = machine.checkpointing
+        self.matrix: OusterhoutMatrix[QueuedJob] = OusterhoutMatrix(
+            setup.nodes,
+            self._mpl,
+            checkpoint=checkpointing.checkpoint,
+            restart=checkpointing.restart,
+            max_tasks=checkpointing.max_tasks_per_slice,
+        )
+        self._explain = setup.explain
+        self._plans = RowPlans(setup.nodes, self._mpl)
+        self._ends: dict[int, int] = {}  # running job's id -> its predicted end, where that was last needed
+        self._alarm: int | None = None
+        self._reasons: dict[int, Reason] = {}
+        # An alarm cuts a slice short.  Gangs that are late because of slices or switches must get their turn in between.
+        sliced = self._mpl > 1 or machine.switch_ticks
+        self._shortest_sleep = self._mpl * machine.time_slicing.quantum if sliced else 1
+        # A row runs in one of MPL slices at worst, and loses a context switch in each (002, section 5.2).
+        self._worst_case = (self._mpl * machine.time_slicing.quantum, machine.time_slicing.quantum - machine.switch_ticks)
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        """Rebuild the matrix, in the steps of 002, sections 4.2 and 5.4."""
+        matrix = self.matrix
+        for gang in batch.ended:
+            matrix.remove(gang.job.id)
+        self._view = view
+        decisions: list[Decision] = []
+        matrix.clean()
+        self._begin_plans(batch)
+        matrix.compact(self._guard())
+        waiting = self._schedule(self._queue(view), decisions)
+        if self._migration:
+            for occupant in matrix.occupants.values():
+                occupant.migrating = occupant.on_machine is not None and view.running[occupant.job.id].migrating
+            if matrix.collapse_with_migration(self._guard()):
+                self._off_plan = True
+                self._schedule(waiting, decisions)
+        matrix.fill()
+        if self._migration:
+            matrix.fill_with_migration()
+        decisions += self._changes()
+        if self._plans.reserved or self._alarm is not None:
+            self._set_alarm(decisions)
+        return decisions
+
+    def _queue(self, view: View) -> Iterable[QueuedJob]:
+        order = self._order
+        jobs = view.waiting.values()
+        return jobs if order is None else sorted(jobs, key=lambda job: order(job, view.now))
+
+    def _changes(self) -> list[Decision]:
+        """Return what has to change on the machine, in the one order in which no step is in another's way."""
+        change = self.matrix.changes()
+        decisions: list[Decision] = [Withdraw(job, row) for job, row in change.withdrawn]
+        for moves, blocked in change.migrations:
+            decisions.append(Migrate(tuple(moves), tuple(blocked)))
+        for job, columns, row in change.started:
+            decisions.append(Start(job, columns, self._reasons.pop(job.id, None), row))
+        decisions += [Replicate(job, row) for job, row in change.replicated]
+        return decisions
+
+    # Schedule.
+
+    def _schedule(self, waiting: Iterable[QueuedJob], decisions: list[Decision]) -> list[QueuedJob]:
+        """Schedule: give waiting jobs a place in the matrix, in the order of the queue; return those that still wait."""
+        left = []
+        queue = iter(waiting)
+        if not self._planning:
+            # No reservation holds room, so a job can start where there are enough free columns.
+            for job in queue:
+                row = self.matrix.fullest_row(job.nodes)
+                if row is None:
+                    left.append(job)
+                    break
+                self.matrix.add(job, row)
+                if self._explain:
+                    self._reasons[job.id] = Reason("head of the queue, and a row has enough free columns")
+            if left and self._backfilling:
+                self._plan()
+                queue = chain(left, queue)
+                left = []
+        if self._planning:
+            left = [job for job in queue if not self._backfill(job, decisions)]
+        return [*left, *queue]
+
+    def _backfill(self, job: QueuedJob, decisions: list[Decision]) -> bool:
+        """Start ``job`` if that violates no reservation, else see to it that it holds one; tell whether it has started."""
+        plans, now = self._plans, self._view.now
+        is_new = job.id not in plans.reserved
+        if is_new:
+            reservation = plans.place(job, self._stretched(job.estimate))
+        else:
+            reservation = plans.improve(job) if self._off_plan else plans.reserved[job.id]
+        if reservation.start > now:
+            if is_new:
+                decisions.append(Reserve(job, reservation.start))
+            return False
+        row = min(plans.rows_free_now(reservation), key=self.matrix.room.__getitem__)
+        plans.take_up(job, row)
+        self.matrix.add(job, row)
+        self._ends[job.id] = now + reservation.length
+        if self._explain:
+            holder = next(iter(plans.reserved), None)
+            self._reasons[job.id] = Reason("its reservation allows it to start now", holder=holder, reserved=reservation.start)
+        return True
+
+    # Reservations.
+
+    def _set_alarm(self, decisions: list[Decision]) -> None:
+        """Wake up when the first reservation is due, in case that nothing else happens then."""
+        alarm = min((reservation.start for reservation in self._plans.reserved.values()), default=None)
+        if alarm is not None:
+            alarm = max(alarm, self._view.now + self._shortest_sleep)
+        if alarm != self._alarm:
+            self._alarm = alarm
+            decisions.append(WakeAt(alarm))
+
+    def _begin_plans(self, batch: Batch) -> None:
+        """Lay out the rows' profiles if waiting jobs hold reservations; otherwise that is done when the first one needs one."""
+        self._planning = False
+        if batch.alarm:
+            self._alarm = None
+        now = self._view.now
+        self._off_plan = any(self._ends.pop(gang.job.id, now) != now for gang in batch.ended)
+        if self._plans.reserved:
+            self._plan()
+
+    def _plan(self) -> None:
+        """Predict when the gangs in the matrix end, and lay out the rows' profiles."""
+        view, now, running = self._view, self._view.now, self._view.running
+        old, ends = self._ends, {}
+        rows: list[list[tuple[int, int]]] = []
+        for of_row in self.matrix.homes:
+            row = []
+            for gang in of_row.values():
+                job = gang.job
+                ran = running.get(job.id)
+                if ran is None:  # it starts at this instant
+                    left = job.estimate
+                else:
+                    progress = view.progress(ran)
+                    left = job.estimate - progress
+                    if left <= 0:  # nothing kills it at its estimate: assume it goes on for as long as it is late already
+                        left = max(SHORTEST_EXTENSION, -left)
+                    left += view.overhead_left(ran)
+                end = ends[job.id] = now + self._stretched(left)
+                if end != old.get(job.id, end):
+                    self._off_plan = True
+                row.append((end, job.nodes))
+            rows.append(row)
+        self._ends = ends
+        if not self._plans.rebuild(now, rows, self._queue(view)):
+            self._off_plan = True
+        self._planning = True
+
+    def _stretched(self, ticks: int) -> int:
+        """Return the worst case for ``ticks`` of a gang's own time: it runs in one of MPL rows (002, section 5.2)."""
+        lap, served = self._worst_case
+        return -(-ticks * lap // served)
+
+    def _guard(self) -> GangScheduling | None:
+        return self if self._planning else None  # without reservations nothing can be violated
+
+    def may_enter(self, gang: Occupant[QueuedJob], row: int) -> bool:
+        """Tell whether ``gang`` can have its home in ``row`` without violating a reservation."""
+        return self._plans.may_enter(row, gang.nodes, self._ends[gang.job.id])
+
+    def moved(self, gang: Occupant[QueuedJob], source: int) -> None:
+        """Move ``gang`` in the plans too."""
+        self._plans.move(source, gang.home, gang.nodes, self._ends[gang.job.id])
+
+
+def queue_order_of(policy: str, queue_order: str | QueueOrder) -> QueueOrder | None:
+    """Return the sorting key that ``queue_order`` names or is.
+
+    Raises:
+        SpecificationError: it is neither a name nor a callable.
+    """
+    if isinstance(queue_order, str) and queue_order in QUEUE_ORDERS:
+        return QUEUE_ORDERS[queue_order]
+    if callable(queue_order):
+        return queue_order
+    raise SpecificationError(
+        f"{policy}: queue_order: {queue_order!r} is not allowed; it must be one of {', '.join(QUEUE_ORDERS)}, or a callable"
+    )
+
+
+class GS(GangScheduling):
+    """Gang scheduling, first come first served (002, section 5.1)."""
+
+    def __init__(self, *, mpl: int | None = None, queue_order: str | QueueOrder = "arrival") -> None:
+        super().__init__("gs", backfilling=False, migration=False, mpl=mpl, queue_order=queue_order)
+
+
+class BGS(GangScheduling):
+    """Backfilling gang scheduling: every row is a machine to backfill (002, section 5.2)."""
+
+    def __init__(self, *, mpl: int | None = None, queue_order: str | QueueOrder = "arrival") -> None:
+        super().__init__("bgs", backfilling=True, migration=False, mpl=mpl, queue_order=queue_order)
+
+
+class MGS(GangScheduling):
+    """Gang scheduling with migration (002, section 5.4)."""
+
+    def __init__(self, *, mpl: int | None = None, queue_order: str | QueueOrder = "arrival") -> None:
+        super().__init__("mgs", backfilling=False, migration=True, mpl=mpl, queue_order=queue_order)
+
+
+class MBGS(GangScheduling):
+    """Backfilling gang scheduling with migration (002, section 5.5)."""
+
+    def __init__(self, *, mpl: int | None = None, queue_order: str | QueueOrder = "arrival") -> None:
+        super().__init__("mbgs", backfilling=True, migration=True, mpl=mpl, queue_order=queue_order)

@@ -1,0 +1,368 @@
+"""The Ousterhout matrix: rows are time slices, columns are nodes, and all tasks of a gang stand in the same row.
+
+002 (002_8335dd3215a2768d.txt) rebuilds it at every scheduling event in separate steps, which are methods here in the
+paper's words: CleanMatrix, CompactMatrix and FillMatrix of gang scheduling (section 5.1); CollapseMatrix-2 and
+FillMatrix-2, which migrate (section 5.4).  Scheduling waiting jobs into it is the policy's business.
+:meth:`OusterhoutMatrix.changes` says what has to change on the machine.
+
+A gang has one set of columns, whatever rows it stands in, so that a migration is paid for once and never recurs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from clustermodel.schedule.nodeset import NodeSet, from_mask, lowest
+
+
+class Gang(Protocol):
+    """What the matrix needs to know of a job."""
+
+    @property
+    def id(self) -> int:
+        """Unique number."""
+
+    @property
+    def nodes(self) -> int:
+        """Number of tasks, a column each."""
+
+
+Job = TypeVar("Job", bound=Gang)
+
+
+class Occupant(Generic[Job]):
+    """A gang in the matrix."""
+
+    __slots__ = ("columns", "home", "job", "migrating", "nodes", "on_machine", "rows")
+
+    def __init__(self, job: Job, columns: int, home: int) -> None:
+        self.job = job
+        self.nodes = job.nodes
+        self.columns = columns
+        """Its columns, a bitmask."""
+        self.home = home
+        """Its home row."""
+        self.rows = 1 << home
+        """The rows it stands in, the home row and those with a replica: a bitmask."""
+        self.migrating = False
+        """Whether it has been moved to other columns and has still to pay for that; it is not moved again until then."""
+        self.on_machine: tuple[int, int] | None = None
+        """Columns and rows as the machine has them; ``None`` before the gang has started."""
+
+
+class Migration(NamedTuple, Generic[Job]):
+    """One migration: which gangs get new columns, and which wait meanwhile (002, section 5.4, options 1 and 2)."""
+
+    moves: tuple[Occupant[Job], ...]
+    blocked: tuple[Occupant[Job], ...]
+
+
+class Change(NamedTuple, Generic[Job]):
+    """What has to change on the machine, to be done in the order of the fields."""
+
+    withdrawn: list[tuple[Job, int]]
+    """Gangs and rows to take them out of."""
+    migrations: list[tuple[list[tuple[Job, NodeSet]], list[Job]]]
+    """Gangs and their new columns; gangs that wait meanwhile."""
+    started: list[tuple[Job, NodeSet, int]]
+    """New gangs, their columns, their home rows."""
+    replicated: list[tuple[Job, int]]
+    """Gangs and rows to let them run in as well."""
+
+
+class Guard(Protocol[Job]):
+    """What a policy's reservations have to say when a gang's home moves."""
+
+    def may_enter(self, gang: Occupant[Job], row: int) -> bool:
+        """Tell whether ``gang`` can have its home in ``row`` without violating a reservation."""
+
+    def moved(self, gang: Occupant[Job], source: int) -> None:
+        """``gang`` has moved home from row ``source``."""
+
+
+class OusterhoutMatrix(Generic[Job]):
+    """The matrix.
+
+    Args:
+        nodes: number of columns.
+        mpl: the most rows.
+        checkpoint: time to checkpoint a gang, in any unit.
+        restart: time to restart a gang, in the same unit.
+        max_tasks: Q, the most tasks that migrate in a slice; ``None`` is no limit.
+    """
+
+    def __init__(self, nodes: int, mpl: int, *, checkpoint: int = 0, restart: int = 0, max_tasks: int | None = None) -> None:
+        self.nodes = nodes
+        self.mpl = mpl
+        self.occupants: dict[int, Occupant[Job]] = {}
+        """By job id, in starting order."""
+        self.homes: list[dict[int, Occupant[Job]]] = [{} for _ in range(mpl)]
+        """The gangs at home in each row."""
+        self.room = [nodes] * mpl
+        """Number of free columns in each row."""
+        self._free = [(1 << nodes) - 1] * mpl  # free columns in each row, replicas counted as taken
+        self._replicas: list[tuple[Occupant[Job], int]] = []
+        self._migrations: list[Migration[Job]] = []
+        # With free migration the tasks moved decide between the options, as they do at any cost.
+        self._cost = (checkpoint, restart) if checkpoint + restart else (1, 1)
+        self._max_tasks = max_tasks
+
+    def rows_in_use(self) -> list[int]:
+        """Return the rows that are not empty."""
+        return [row for row in range(self.mpl) if self.homes[row]]
+
+    def row_contents(self, row: int) -> list[Occupant[Job]]:
+        """Return the gangs in ``row``, replicas included, in starting order."""
+        return [gang for gang in self.occupants.values() if gang.rows >> row & 1]
+
+    # Jobs come and go.
+
+    def add(self, job: Job, row: int) -> Occupant[Job]:
+        """Give ``job`` the lowest free columns of ``row``, its home row; there must be as many."""
+        gang = Occupant(job, lowest(self._free[row], job.nodes), row)
+        self.occupants[job.id] = gang
+        self.homes[row][job.id] = gang
+        self._take(gang, row)
+        return gang
+
+    def remove(self, job_id: int) -> None:
+        """Take a gang out of all rows."""
+        gang = self.occupants.pop(job_id)
+        del self.homes[gang.home][job_id]
+        for row in range(self.mpl):
+            if gang.rows >> row & 1:
+                self._give(gang, row)
+        gang.rows = 0
+
+    def fullest_row(self, nodes: int) -> int | None:
+        """Return the row with the fewest free columns of those that have ``nodes`` (best fit), ``None`` if none has."""
+        best = None
+        for row, room in enumerate(self.room):
+            if room >= nodes and (best is None or room < self.room[best]):
+                best = row
+        return best
+
+    # The steps of 002, section 5.1.
+
+    def clean(self) -> None:
+        """CleanMatrix: remove every instance of a gang that is not in its home row."""
+        for gang, row in self._replicas:
+            if gang.rows >> row & 1:
+                self._give(gang, row)
+                gang.rows &= ~(1 << row)
+        self._replicas.clear()
+
+    def compact(self, guard: Guard[Job] | None = None) -> bool:
+        """CompactMatrix (CollapseMatrix-1): move gangs, on their columns, from less to more populated rows.
+
+        Args:
+            guard: has to agree to each move.
+
+        Returns:
+            Whether a gang has moved.
+        """
+        return self._collapse(self._move_on_own_columns, guard)
+
+    def fill(self) -> None:
+        """FillMatrix (FillMatrix-1): replicate gangs, on their columns, into other rows as long as one can be."""
+        self._fill(self._replicate_on_own_columns)
+
+    # The steps of 002, section 5.4.
+
+    def collapse_with_migration(self, guard: Guard[Job] | None = None) -> bool:
+        """CollapseMatrix-2: as :meth:`compact`, but to any columns of the target row, by the cheaper of the two options."""
+        return self._collapse(self._move_by_migration, guard)
+
+    def fill_with_migration(self) -> None:
+        """FillMatrix-2: as FillMatrix, but gangs that are in the way migrate within the target row (option 1)."""
+        self._fill(self._replicate_by_migration)
+
+    # How the steps go about it.
+
+    def _collapse(self, move: Callable[[Occupant[Job], int, Guard[Job] | None], bool], guard: Guard[Job] | None) -> bool:
+        order = self.rows_in_use()
+        if len(order) < 2:
+            return False
+        room, homes = self.room, self.homes
+        order.sort(key=room.__getitem__, reverse=True)  # from the least to the most populated row
+        any_moved = False
+        for index, source in enumerate(order):
+            for target in order[:index:-1]:
+                if room[target]:
+                    for gang in list(homes[source].values()):
+                        if gang.nodes <= room[target] and move(gang, target, guard):
+                            any_moved = True
+                            if guard is not None:
+                                guard.moved(gang, source)
+        return any_moved
+
+    def _fill(self, replicate: Callable[[Occupant[Job], int], bool]) -> None:
+        # A gang that cannot be replicated never can be later: rows only become fuller.
+        room = self.room
+        rows = [row for row in self.rows_in_use() if room[row]]
+        most = max((room[row] for row in rows), default=0)
+        gangs = [gang for gang in self.occupants.values() if gang.nodes <= most]
+        while gangs and rows:
+            again = []
+            for gang in gangs:
+                nodes, standing = gang.nodes, gang.rows
+                for row in rows:
+                    if nodes <= room[row] and not standing >> row & 1 and replicate(gang, row):
+                        again.append(gang)
+                        break
+            gangs = again
+
+    def _move_on_own_columns(self, gang: Occupant[Job], row: int, guard: Guard[Job] | None) -> bool:
+        if gang.columns & ~self._free[row] or not self._within_limit(gang, row):
+            return False
+        if guard is not None and not guard.may_enter(gang, row):
+            return False
+        self._leave_home(gang)
+        self._take(gang, row)
+        self._settle_in(gang, row)
+        return True
+
+    def _replicate_on_own_columns(self, gang: Occupant[Job], row: int) -> bool:
+        if gang.columns & ~self._free[row] or not self._within_limit(gang, row):
+            return False
+        self._replicate(gang, row)
+        return True
+
+    def _move_by_migration(self, gang: Occupant[Job], row: int, guard: Guard[Job] | None) -> bool:
+        """Move ``gang`` to ``row`` by option 1 (those in its way migrate) or option 2 (it does), whichever costs less."""
+        if not gang.columns & ~self._free[row]:
+            return self._move_on_own_columns(gang, row, guard)
+        if guard is not None and not guard.may_enter(gang, row):
+            return False
+        in_the_way = self._overlapping(gang, row)
+        option_1 = self._make_way if self._can_migrate(in_the_way, row) else None
+        option_2 = self._go_elsewhere if self._can_migrate([gang], row) else None
+        if option_1 and option_2:
+            checkpoint, restart = self._cost
+            both = checkpoint + restart
+            own = gang.nodes if gang.on_machine else 0
+            theirs = sum(other.nodes for other in in_the_way if other.on_machine)
+            # 002, eqs. (4) and (5)
+            option_1 = option_1 if checkpoint * own + both * theirs <= both * own + checkpoint * theirs else None
+        chosen = option_1 or option_2
+        if chosen is None:
+            return False
+        self._leave_home(gang)
+        chosen(gang, in_the_way, row)
+        self._settle_in(gang, row)
+        return True
+
+    def _replicate_by_migration(self, gang: Occupant[Job], row: int) -> bool:
+        if self._replicate_on_own_columns(gang, row):
+            return True
+        in_the_way = self._overlapping(gang, row)
+        if gang.migrating or any(other.rows != 1 << row for other in in_the_way) or not self._can_migrate(in_the_way, row):
+            return False
+        self._make_way(gang, in_the_way, row)
+        gang.rows |= 1 << row
+        self._replicas.append((gang, row))
+        return True
+
+    def _overlapping(self, gang: Occupant[Job], row: int) -> list[Occupant[Job]]:
+        """S(A) of 002: the gangs in ``row`` that use columns of ``gang``."""
+        return [other for other in self.occupants.values() if other.rows >> row & 1 and other.columns & gang.columns]
+
+    def _can_migrate(self, gangs: Iterable[Occupant[Job]], row: int) -> bool:
+        """Tell whether ``gangs`` may be moved to other columns in ``row``: none is on its way already, and Q allows it."""
+        tasks = 0
+        for gang in gangs:
+            if gang.migrating:
+                return False
+            if gang.on_machine:
+                tasks += gang.nodes
+        return self._max_tasks is None or not tasks or tasks + self._tasks_migrating(row) <= self._max_tasks
+
+    def _within_limit(self, gang: Occupant[Job], row: int) -> bool:
+        """Tell whether ``gang`` may stand in ``row`` as well: if it is still migrating, its tasks count there too."""
+        if self._max_tasks is None or not gang.migrating:
+            return True
+        return gang.nodes + self._tasks_migrating(row) <= self._max_tasks
+
+    def _tasks_migrating(self, row: int) -> int:
+        return sum(gang.nodes for gang in self.occupants.values() if gang.migrating and gang.rows >> row & 1)
+
+    def _make_way(self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int) -> None:
+        """Option 1: those in the way give up the columns of ``gang`` in ``row`` for free ones; only those tasks move."""
+        wanted = gang.columns
+        free = self._free[row] & ~wanted
+        for other in in_the_way:
+            lost = other.columns & wanted
+            taken = lowest(free, lost.bit_count())
+            free &= ~taken
+            other.columns = other.columns & ~lost | taken
+        self._free[row] = free
+        self.room[row] -= gang.nodes
+        self._note_migration(in_the_way, [gang])
+
+    def _go_elsewhere(self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int) -> None:
+        """Option 2: ``gang`` keeps those of its columns that are free in ``row`` and takes other free ones for the rest."""
+        free = self._free[row]
+        kept = gang.columns & free
+        gang.columns = kept | lowest(free & ~kept, gang.nodes - kept.bit_count())
+        self._take(gang, row)
+        self._note_migration([gang], in_the_way)
+
+    def _note_migration(self, moves: list[Occupant[Job]], blocked: list[Occupant[Job]]) -> None:
+        """A gang that has not started yet is simply started elsewhere; nobody waits for it."""
+        moved = tuple(gang for gang in moves if gang.on_machine)
+        for gang in moved:
+            gang.migrating = True
+        if moved:
+            self._migrations.append(Migration(moved, tuple(gang for gang in blocked if gang.on_machine)))
+
+    def _replicate(self, gang: Occupant[Job], row: int) -> None:
+        self._take(gang, row)
+        gang.rows |= 1 << row
+        self._replicas.append((gang, row))
+
+    def _leave_home(self, gang: Occupant[Job]) -> None:
+        self._give(gang, gang.home)
+        del self.homes[gang.home][gang.job.id]
+
+    def _settle_in(self, gang: Occupant[Job], row: int) -> None:
+        gang.home = row
+        gang.rows = 1 << row
+        self.homes[row][gang.job.id] = gang
+
+    def _take(self, gang: Occupant[Job], row: int) -> None:
+        self._free[row] &= ~gang.columns
+        self.room[row] -= gang.nodes
+
+    def _give(self, gang: Occupant[Job], row: int) -> None:
+        self._free[row] |= gang.columns
+        self.room[row] += gang.nodes
+
+    # What the machine has to do.
+
+    def changes(self) -> Change[Job]:
+        """Return the difference between the matrix and what the machine has, and take it for done."""
+        change: Change[Job] = Change([], [], [], [])
+        for gang in self.occupants.values():
+            rows = gang.rows
+            if gang.on_machine is None:
+                change.started.append((gang.job, from_mask(gang.columns), gang.home))
+                rows_then = 1 << gang.home
+            else:
+                columns_then, rows_then = gang.on_machine
+                if rows == rows_then and gang.columns == columns_then:
+                    continue
+                leaving = rows_then if gang.columns != columns_then else rows_then & ~rows
+                change.withdrawn.extend((gang.job, row) for row in _bits(leaving))
+                rows_then &= ~leaving
+            change.replicated.extend((gang.job, row) for row in _bits(rows & ~rows_then))
+            gang.on_machine = (gang.columns, rows)
+        for moves, blocked in self._migrations:
+            to = [(gang.job, from_mask(gang.columns)) for gang in moves]
+            change.migrations.append((to, [gang.job for gang in blocked]))
+        self._migrations.clear()
+        return change
+
+
+def _bits(mask: int) -> list[int]:
+    return [row for row in range(mask.bit_length()) if mask >> row & 1]

@@ -1,0 +1,118 @@
+"""Reservations in the rows of the Ousterhout matrix: backfilling in each virtual machine (002, section 5.2).
+
+Each row has an availability profile of its own: its gangs until their predicted ends, and the reservations of waiting
+jobs.  A waiting job holds one reservation, at a time in a row; it moves only to an earlier time, in any row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+from clustermodel.schedule.profile import Profile
+
+
+class Reservation(NamedTuple):
+    """Room for a waiting job: nodes in a row from a start on; times in ticks."""
+
+    row: int
+    start: int
+    length: int
+    nodes: int
+
+
+class Reservable(Protocol):
+    """What a plan needs to know of a waiting job."""
+
+    @property
+    def id(self) -> int:
+        """Unique number."""
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+
+
+class RowPlans:
+    """The profiles of all rows; times in ticks.
+
+    Args:
+        nodes: number of columns.
+        rows: number of rows, the multiprogramming level.
+    """
+
+    def __init__(self, nodes: int, rows: int) -> None:
+        self._nodes = nodes
+        self.now = 0
+        self.profiles = [Profile(nodes) for _ in range(rows)]
+        self.reserved: dict[int, Reservation] = {}
+        """Waiting job's id -> its reservation."""
+
+    def rebuild(self, now: int, ends: Sequence[Iterable[tuple[int, int]]], waiting: Iterable[Reservable]) -> bool:
+        """Begin an instant: the rows hold gangs with these (predicted end, nodes), and reservations stay where they fit.
+
+        Args:
+            now: the present.
+            ends: for each row.
+            waiting: the jobs whose reservations are kept if they fit, in queue order; one that no longer fits is given
+                up, which happens only when a gang is predicted to end later than it was.
+
+        Returns:
+            Whether all were kept.
+        """
+        self.now = now
+        self.profiles = [Profile.of_running(self._nodes, now, of_row) for of_row in ends]
+        held, self.reserved = self.reserved, {}
+        for job in waiting:
+            old = held.get(job.id)
+            if old is not None:
+                row, start, length, nodes = old
+                start = max(start, now)
+                if self.profiles[row].fits_at(start, nodes, length):
+                    self._reserve(job.id, Reservation(row, start, length, nodes))
+        return len(self.reserved) == len(held)
+
+    def may_enter(self, row: int, nodes: int, end: int) -> bool:
+        """Tell whether ``nodes`` of ``row`` are not reserved from now until ``end``."""
+        return self.profiles[row].fits(nodes, end - self.now)
+
+    def move(self, source: int, target: int, nodes: int, end: int) -> None:
+        """A gang moves from row to row."""
+        self.profiles[target].reserve(self.now, end, nodes)
+        self.profiles[source].release(self.now, end, nodes)
+
+    def improve(self, job: Reservable) -> Reservation:
+        """Move the reservation of ``job`` to the earliest time that it can have in any row, and return it."""
+        held = self.reserved[job.id]
+        row, start, length, nodes = held
+        best_row, best = row, self.profiles[row].earlier(nodes, length, start, self.now)
+        for other, profile in enumerate(self.profiles):
+            if other != row and (found := profile.earliest_before(nodes, length, best)) < best:
+                best_row, best = other, found
+        if best == start:
+            return held
+        self.profiles[row].release(start, start + length, nodes)
+        return self._reserve(job.id, Reservation(best_row, best, length, nodes))
+
+    def place(self, job: Reservable, length: int) -> Reservation:
+        """Reserve the earliest time in any row for ``job``, which holds no reservation, and return it."""
+        starts = [profile.earliest(job.nodes, length) for profile in self.profiles]
+        start = min(starts)
+        return self._reserve(job.id, Reservation(starts.index(start), start, length, job.nodes))
+
+    def rows_free_now(self, reservation: Reservation) -> list[int]:
+        """Return the rows in which the room of a reservation that begins now could be as well, its own among them."""
+        row, start, length, nodes = reservation
+        return [other for other, profile in enumerate(self.profiles) if other == row or profile.fits_at(start, nodes, length)]
+
+    def take_up(self, job: Reservable, row: int) -> None:
+        """Start ``job`` now in ``row``, in its reserved room or in equal room elsewhere."""
+        held = self.reserved.pop(job.id)
+        if held.row != row:
+            self.move(held.row, row, held.nodes, held.start + held.length)
+
+    def _reserve(self, job_id: int, reservation: Reservation) -> Reservation:
+        row, start, length, nodes = reservation
+        self.profiles[row].reserve(start, start + length, nodes)
+        self.reserved[job_id] = reservation
+        return reservation

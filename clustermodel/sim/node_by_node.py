@@ -1,0 +1,267 @@
+"""The time-slice process's slow, obvious twin, ``fidelity="node"``: every node is a process, every slice is played.
+
+A node suspends its task when its slice ends, pays the context switch, waits until the gang's other nodes are ready and
+runs the next task; a checkpoint or restart holds the shared store.  Each node notes itself what it spends its time on.
+Nothing here is computed ahead, so that :mod:`clustermodel.sim.timeslice`, which computes everything ahead, can be
+compared with it: job records and ledger must be the same to the tick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from itertools import count as count_from
+
+from simpy import Event, Interrupt, Process
+
+from clustermodel.machine import Machine
+from clustermodel.measure.events import SliceLog
+from clustermodel.measure.ledger import Account, Ledger
+from clustermodel.schedule.nodeset import NodeSet
+from clustermodel.sim.checkpoint import CheckpointStore
+from clustermodel.sim.kernel import Clock, InstantOver
+from clustermodel.sim.rows import MIGRATION, MatrixRows, SlicedGang
+
+
+class Node:
+    """One node: which task it holds, and what it is doing.
+
+    Args:
+        env: the simulation.
+        ledger: where its time is charged.
+    """
+
+    def __init__(self, env: Clock, ledger: Ledger) -> None:
+        self.loaded: SlicedGang | None = None
+        """The gang whose task ran last and is still in place."""
+        self.doing = Account.IDLE
+        self._env = env
+        self._ledger = ledger
+        self._since = env.now
+        self._orders = env.event()
+        self._process = env.process(self._run())
+        self._busy = False
+
+    def run_slice(self, turn: Turn, *, switch: int) -> None:
+        """Give the node its order for a slice: run ``turn``'s task, after ``switch`` ticks of context switch."""
+        self._busy = True
+        self._orders.succeed((turn, switch))
+
+    def suspend(self) -> None:
+        """End the node's slice."""
+        if self._busy:
+            self._process.interrupt()
+            self._busy = False
+
+    def turn_to(self, doing: Account, *, waiting: bool) -> None:
+        """Charge the time since the last call to what the node was doing, and note what it does from now on."""
+        now = self._env.now
+        if self.doing is not Account.USEFUL:  # work is charged by the coordinator when its fate is known
+            self._ledger.charge(self.doing, now - self._since, waiting=waiting)
+        self._since = now
+        self.doing = doing
+
+    def _run(self) -> Generator[Event, tuple[Turn, int], None]:
+        while True:
+            turn, switch = yield self._orders
+            self._orders = self._env.event()
+            try:
+                if switch:
+                    turn.note(self, Account.CONTEXT_SWITCH)
+                    self.loaded = None
+                    yield self._env.timeout(switch)
+                self.loaded = turn.gang
+                turn.note(self, Account.BLOCKED)  # until the others are ready
+                turn.node_is_ready()
+                yield self._env.event()  # until it is suspended
+            except Interrupt:
+                pass
+
+
+class Turn:
+    """A gang's turn in one slice: it starts when all its nodes are ready, pays what it owes, and works.
+
+    Args:
+        machine: the process that plays the slices.
+        gang: whose turn it is.
+        worked: how long the gang has worked before.
+    """
+
+    def __init__(self, machine: NodeByNode, gang: SlicedGang, worked: int) -> None:
+        self.gang = gang
+        self.worked = worked
+        self.spending: Account | None = None  # what the gang as a whole is doing; None while its nodes get ready
+        self._machine = machine
+        self._nodes_missing = gang.job.nodes
+        self._ready = machine.env.event()
+        self._since = 0
+        self.process: Process = machine.env.process(self._run())
+
+    def note(self, node: Node, doing: Account) -> None:
+        """Note what one node does."""
+        node.turn_to(doing, waiting=self._machine.waiting)
+
+    def node_is_ready(self) -> None:
+        """One more node has the gang's task in place."""
+        self._nodes_missing -= 1
+        if not self._nodes_missing:
+            self._ready.succeed()
+
+    def settle(self) -> None:
+        """Bring the gang's work and debts up to the present."""
+        now = self._machine.env.now
+        spent = now - self._since
+        if self.spending is Account.USEFUL:
+            self.worked += spent
+        elif self.spending is not None:
+            account, due = self.gang.debts[0]
+            self.gang.debts[0] = (account, due - spent)
+            if due == spent:
+                del self.gang.debts[0]
+            self.gang.migrating = any(account in MIGRATION for account, _ in self.gang.debts)
+            self._machine.migrated += spent * self.gang.job.nodes
+        self._since = now
+
+    def _turn_to(self, doing: Account) -> None:
+        self.settle()
+        self.spending = doing
+        for node in self._machine.nodes_of(self.gang):
+            self.note(node, doing)
+
+    def _run(self) -> Generator[Event, object, None]:
+        env, gang = self._machine.env, self.gang
+        try:
+            yield self._ready
+            while gang.debts:
+                account, ticks = gang.debts[0]
+                self._turn_to(account)
+                if account in MIGRATION:
+                    yield from self._machine.store.transfer(gang.job.nodes, ticks)
+                else:
+                    yield env.timeout(ticks)
+                self.settle()
+                self.spending = None
+            self._turn_to(Account.USEFUL)
+            yield env.timeout(gang.duration - self.worked)
+            gang.finished.succeed()
+        except Interrupt:
+            pass
+
+
+class NodeByNode:
+    """The twin of :class:`~clustermodel.sim.timeslice.Rotation`; see :class:`~clustermodel.sim.timeslice.TimeSliceProcess`.
+
+    Args:
+        env: the simulation.
+        machine: what is sliced.
+        ledger: where node time is charged.
+        log: where each slice is noted, for the formulas.
+    """
+
+    def __init__(self, env: Clock, machine: Machine, ledger: Ledger, log: SliceLog) -> None:
+        self.env = env
+        self.rows = MatrixRows(machine)
+        self.store = CheckpointStore(env, machine.checkpointing.max_tasks_per_slice)
+        self.waiting = False
+        """Whether jobs wait."""
+        self.migrated = 0
+        """Node-ticks spent on migrations in this slice."""
+        self._log = log
+        self._quantum = machine.time_slicing.quantum
+        self._switch = machine.switch_ticks
+        self._every_slice = machine.context_switch.charge == "every-slice"
+        self._nodes = [Node(env, ledger) for _ in range(machine.nodes)]
+        self._worked: dict[SlicedGang, int] = {}
+        self._turns: dict[SlicedGang, Turn] = {}
+        self._row: int | None = None  # the row whose slice it is
+        self._held = 0  # nodes in use in it
+        self._not_progressing = 0  # nodes that switch or wait for others to switch at its beginning
+        self._since = env.now
+        self._rotation: Process | None = None
+
+    def nodes_of(self, gang: SlicedGang) -> list[Node]:
+        """Return the nodes that hold the gang's tasks."""
+        return [node for column, node in enumerate(self._nodes) if gang.mask >> column & 1]
+
+    def admit(self, gang: SlicedGang) -> None:
+        """A gang is dispatched."""
+        self._worked[gang] = 0
+
+    def dismiss(self, gang: SlicedGang) -> None:
+        """A gang has finished or was killed; its turn, if it has one, is over."""
+        self.rows.remove(gang)
+        self.rows.changed.discard(gang)
+        del self._worked[gang]
+
+    def migrate(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
+        """Move gangs to new columns."""
+        for node in self._nodes:
+            if node.loaded in [gang for gang, _ in moves]:
+                node.loaded = None
+        self.rows.migrate(moves, blocked)
+
+    def progress(self, gang: SlicedGang) -> int:
+        """Return how long ``gang`` has worked, up to the last :meth:`settle`."""
+        return self._worked[gang]
+
+    def settle(self, now: int) -> None:
+        """End the slice that runs, and the rotation with it: a scheduling event cuts it short."""
+        if self._rotation is not None:
+            if self._rotation.is_alive:
+                self._rotation.interrupt()
+            self._rotation = None
+        self._end_slice()
+
+    def resume(self, *, waiting: bool) -> None:
+        """Go on with the next row in use."""
+        if self.rows.changed:
+            self.rows.require_possible()
+        self.rows.changed.clear()
+        self.waiting = waiting
+        self._rotation = self.env.process(self._rotate(self.rows.rotation()))
+
+    def _rotate(self, order: list[int]) -> Generator[Event, object, None]:
+        try:
+            yield InstantOver(self.env)
+            for number in count_from():
+                self._begin_slice(order[number % len(order)] if order else None)
+                yield self.env.timeout(self._quantum)
+                yield InstantOver(self.env)  # whatever else happens at this instant comes first
+                self._end_slice()
+        except Interrupt:
+            pass
+
+    def _begin_slice(self, row: int | None) -> None:
+        self._row = row
+        if row is None:
+            return
+        self._held = self.rows.held[row]
+        for gang in self.rows.gangs[row].values():
+            turn = self._turns[gang] = Turn(self, gang, self._worked[gang])
+            nodes = self.nodes_of(gang)
+            switching = [node for node in nodes if self._every_slice or node.loaded is not gang]
+            if switching and self._switch:
+                self._not_progressing += len(nodes)
+            for node in nodes:
+                node.run_slice(turn, switch=self._switch if node in switching else 0)
+
+    def _end_slice(self) -> None:
+        elapsed = self.env.now - self._since
+        self._since = self.env.now
+        for gang, turn in self._turns.items():
+            turn.settle()
+            if gang in self._worked:
+                self._worked[gang] = turn.worked
+            if turn.process.is_alive:
+                turn.process.interrupt()
+        for node in self._nodes:
+            node.turn_to(Account.IDLE, waiting=self.waiting)
+            node.suspend()
+        self._turns.clear()
+        if elapsed and self._row is not None:
+            self.rows.last = self._row
+            lost = self._not_progressing
+            self._log.slices(elapsed, [self.rows.held[self._row]], [(lost, 0, lost, 0)], self.migrated, waiting=self.waiting)
+        elif elapsed:
+            self._log.idle(elapsed, waiting=self.waiting)
+        self._row = None
+        self._not_progressing = self.migrated = 0

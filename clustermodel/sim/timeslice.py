@@ -1,0 +1,424 @@
+"""The time-slice process: it holds the whole machine and gives it to one row of the Ousterhout matrix after the other.
+
+Between two scheduling events the matrix does not change, so the rotation is periodic, and what every gang has done by then
+follows by arithmetic: the process sleeps until the first gang finishes.  Gangs in the same rows make the same progress, so
+the cost of an event grows with the number of different row sets, not with nodes, slices or gangs.
+:mod:`clustermodel.sim.node_by_node` is the slow, obvious twin.
+
+The rules (docs/model): slices begin at event + k x T; a scheduling event cuts the running slice short, and the next row
+in use goes on with a full one; a context switch is the first thing in a slice, then come migrations, then work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from heapq import heappop, heappush
+from typing import Final, NamedTuple, Protocol
+
+from simpy import Event
+
+from clustermodel.machine import Machine
+from clustermodel.measure.events import SliceLog
+from clustermodel.measure.ledger import Account, Ledger
+from clustermodel.schedule.nodeset import NodeSet
+from clustermodel.sim.kernel import AlarmClock, Clock
+from clustermodel.sim.rows import MIGRATION, MatrixRows, SlicedGang
+
+
+class TimeSliceProcess(Protocol):
+    """What the coordinator asks of the process that gives the machine to one row after the other."""
+
+    @property
+    def rows(self) -> MatrixRows:
+        """Which gangs are in which row."""
+
+    def admit(self, gang: SlicedGang) -> None:
+        """A gang is dispatched; it is placed in rows next."""
+
+    def dismiss(self, gang: SlicedGang) -> None:
+        """A gang has finished or was killed."""
+
+    def migrate(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
+        """Move gangs to new columns; they and those they block owe the time that takes.
+
+        Raises:
+            DecisionError: see :meth:`MatrixRows.migrate`.
+        """
+
+    def progress(self, gang: SlicedGang) -> int:
+        """Return how long ``gang`` has run, ticks, up to the last :meth:`settle`."""
+
+    def settle(self, now: int) -> None:
+        """Bring progress, ledger and log up to ``now``."""
+
+    def resume(self, *, waiting: bool) -> None:
+        """Go on with the next row in use, with a full slice, now that the decisions of the instant have been carried out.
+
+        Args:
+            waiting: whether jobs wait from now on.
+
+        Raises:
+            DecisionError: the rows cannot run as they are.
+        """
+
+
+class Switching(NamedTuple):
+    """In which of its rows a gang waits for a context switch: in the rotation's first lap, and in later ones (bitmasks)."""
+
+    first: int
+    later: int
+
+
+class Ran(NamedTuple):
+    """How long a row ran between two events, ticks, and how much of it a context switch takes from a gang that waits for it."""
+
+    row: int
+    ticks: int
+    first: int
+    """Of the switch in the rotation's first lap."""
+    later: int
+    """Of those in later laps."""
+
+
+NO_SWITCH: Final = Switching(0, 0)
+
+
+class Pace:
+    """Gangs that make the same progress: they run in the same rows and switch in the same slices.
+
+    ``served`` counts the ticks of work that each of them could have done so far.  A gang that has ``owed`` ticks left when it
+    joins is due at ``served + owed``, so only the smallest due matters, and time passes for all by adding to ``served``.
+    """
+
+    __slots__ = ("dues", "gain", "key", "members", "served")
+
+    def __init__(self, key: tuple[int, Switching]) -> None:
+        self.key = key
+        self.served = 0
+        self.gain = 0  # what the last stretch between events added to it
+        self.members = 0
+        self.dues: list[tuple[int, int, SlicedGang]] = []  # heap of (due, order, gang); a gang that has left since is stale
+
+    def serve(self, ran: Iterable[Ran]) -> None:
+        """Add what each member could do while the rows ran."""
+        rows, (switches_first, switches_later) = self.key
+        gain = 0
+        for row, ticks, first, later in ran:
+            if rows >> row & 1:
+                gain += ticks
+                if switches_first >> row & 1:
+                    gain -= first
+                if switches_later >> row & 1:
+                    gain -= later
+        self.gain = gain
+        self.served += gain
+
+
+class _Share:
+    """A gang's part in a pace."""
+
+    __slots__ = ("due", "owed", "pace")
+
+    def __init__(self, owed: int) -> None:
+        self.pace: Pace | None = None
+        self.due = 0
+        self.owed = owed  # while in no pace
+
+
+class Rotation:
+    """The time-slice process (:meth:`run`) and its state.
+
+    Args:
+        env: the simulation.
+        machine: what is sliced.
+        ledger: where node time is charged.
+        log: where each stretch between scheduling events is noted, for the formulas.
+    """
+
+    def __init__(self, env: Clock, machine: Machine, ledger: Ledger, log: SliceLog) -> None:
+        self.rows = MatrixRows(machine)
+        self._env = env
+        self._ledger = ledger
+        self._log = log
+        self._nodes = machine.nodes
+        self._quantum = machine.time_slicing.quantum
+        self._switch = machine.switch_ticks
+        self._on_change = self._switch > 0 and machine.context_switch.charge == "on-change"
+        self._since = env.now
+        self._waiting = False
+        self._order: list[int] = []  # rows in use, in the order they come
+        self._paces: dict[tuple[int, Switching], Pace] = {}
+        self._shares: dict[SlicedGang, _Share] = {}
+        self._indebted: dict[SlicedGang, None] = {}
+        self._loaded: dict[SlicedGang, int] = {}  # on which nodes its task was the last to run, a bitmask
+        self._changes: dict[tuple[SlicedGang, int], tuple[int, int]] = {}  # (gang, row) -> nodes that switch first, later
+        # For each place in the order: nodes that switch, and nodes that wait with them, in the first lap and in later ones.
+        self._switching: list[tuple[int, int, int, int]] = []
+        self._bell = env.event()
+        self._alarm = AlarmClock(env, self._ring)
+        env.process(self.run())
+
+    # What the coordinator asks.
+
+    def admit(self, gang: SlicedGang) -> None:
+        """Open the gang's account: it owes its duration."""
+        self._shares[gang] = _Share(gang.duration)
+
+    def dismiss(self, gang: SlicedGang) -> None:
+        """Forget the gang."""
+        self.rows.remove(gang)
+        self._leave(gang)
+        del self._shares[gang]
+        self._indebted.pop(gang, None)
+        self._loaded.pop(gang, None)
+        self.rows.changed.discard(gang)
+
+    def migrate(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
+        """What a migration takes is owed like work."""
+        debts = {gang: gang.debt for gang in (*(gang for gang, _ in moves), *blocked)}
+        self.rows.migrate(moves, blocked)
+        for gang, before in debts.items():
+            if gang.debt > before:
+                self._leave(gang)
+                self._shares[gang].owed += gang.debt - before
+        for gang, _ in moves:
+            self._loaded.pop(gang, None)
+
+    def progress(self, gang: SlicedGang) -> int:
+        """Work done is the duration less what is still owed."""
+        share = self._shares[gang]
+        left = share.owed if share.pace is None else share.due - share.pace.served
+        return gang.duration - left + gang.debt if gang.debts else gang.duration - left
+
+    def settle(self, now: int) -> None:
+        """Work out what the rotation has done since the last event."""
+        elapsed = now - self._since
+        if not elapsed:
+            return
+        self._since = now
+        order, held, waiting = self._order, self.rows.held, self._waiting
+        if not order:
+            self._ledger.charge(Account.IDLE, self._nodes * elapsed, waiting=waiting)
+            self._log.idle(elapsed, waiting=waiting)
+            return
+        last, length = divmod(elapsed - 1, self._quantum)
+        length += 1  # of the slice that is cut short; a full one if it happens to end now
+        self.rows.last = order[last % len(order)]
+        ran = self._ran(last, length)
+        for pace in self._paces.values():
+            pace.serve(ran)
+        self._charge(ran)
+        migration = self._pay_debts() if self._indebted else 0
+        self._log.slices(elapsed, [held[row] for row in order], self._switching, migration, waiting=waiting)
+        if self._on_change:
+            self._note_loaded(last, length)
+
+    def _ran(self, last: int, length: int) -> list[Ran]:
+        """Return for each row of the order how long it ran, when slice number ``last`` was cut short after ``length``."""
+        quantum, switch = self._quantum, self._switch
+        laps, at = divmod(last, len(self._order))
+        ran = []
+        for place, row in enumerate(self._order):
+            full = laps + 1 if place < at else laps  # slices
+            ticks = full * quantum
+            first, later = (switch, (full - 1) * switch) if full else (0, 0)
+            if place == at:
+                ticks += length
+                if full:
+                    later += min(length, switch)
+                else:
+                    first = min(length, switch)
+            ran.append(Ran(row, ticks, first, later))
+        return ran
+
+    def _charge(self, ran: list[Ran]) -> None:
+        """Charge idle nodes and context switches."""
+        held, nodes = self.rows.held, self._nodes
+        idle = sum((nodes - held[row]) * ticks for row, ticks, _, _ in ran)
+        self._ledger.charge(Account.IDLE, idle, waiting=self._waiting)
+        if self._switch:
+            switching = blocked = 0
+            for (_, _, first, later), (switch, wait, switch_later, wait_later) in zip(ran, self._switching, strict=True):
+                switching += switch * first + switch_later * later
+                blocked += wait * first + wait_later * later
+            self._ledger.charge(Account.CONTEXT_SWITCH, switching, waiting=self._waiting)
+            self._ledger.charge(Account.BLOCKED, blocked, waiting=self._waiting)
+
+    def resume(self, *, waiting: bool) -> None:
+        """Give the gangs that have changed their rows another pace, and sleep until the first one finishes."""
+        rows = self.rows
+        if rows.changed:
+            rows.require_possible()
+        self._waiting = waiting
+        order = self._order = rows.rotation()
+        if self._on_change:
+            self._plan_switches()
+        else:
+            for gang in rows.changed:
+                switching = Switching(gang.rows, gang.rows) if self._switch else NO_SWITCH
+                self._join(gang, self._pace((gang.rows, switching)))
+            if self._switch:
+                self._switching = [(rows.held[row], 0, rows.held[row], 0) for row in order]
+        for gang in rows.changed:
+            if gang.debts:
+                self._indebted[gang] = None
+        rows.changed.clear()
+        self._alarm.set(self._next_finish())
+
+    # The process.
+
+    def run(self) -> Generator[Event, object, None]:
+        """Sleep until the first gangs finish, tell them, and go on."""
+        while True:
+            yield self._bell
+            self._bell = self._env.event()
+            self.settle(self._env.now)
+            for pace in self._paces.values():
+                dues = pace.dues
+                while dues and dues[0][0] <= pace.served:
+                    due, _, gang = heappop(dues)
+                    share = self._shares.get(gang)
+                    if share is not None and share.pace is pace and share.due == due and not gang.finished.triggered:
+                        gang.finished.succeed()
+
+    def _ring(self) -> None:
+        self._bell.succeed()
+
+    # Paces.
+
+    def _pace(self, key: tuple[int, Switching]) -> Pace:
+        pace = self._paces.get(key)
+        if pace is None:
+            pace = self._paces[key] = Pace(key)
+        return pace
+
+    def _leave(self, gang: SlicedGang) -> None:
+        share = self._shares[gang]
+        pace = share.pace
+        if pace is None:
+            return
+        share.owed = share.due - pace.served
+        share.pace = None
+        pace.members -= 1
+        if not pace.members:
+            del self._paces[pace.key]
+
+    def _join(self, gang: SlicedGang, pace: Pace) -> None:
+        share = self._shares[gang]
+        if share.pace is not pace:
+            self._leave(gang)
+            pace.members += 1
+            share.pace = pace
+            share.due = pace.served + share.owed
+            heappush(pace.dues, (share.due, gang.order, gang))
+
+    def _next_finish(self) -> int | None:
+        """Return when the first gang finishes, ticks; ``None`` when nothing runs."""
+        soonest = -1
+        for pace in self._paces.values():
+            dues = pace.dues
+            while True:
+                due, _, gang = dues[0]
+                share = self._shares.get(gang)
+                if share is not None and share.pace is pace and share.due == due:
+                    break
+                heappop(dues)
+            finish = self._elapsed_until(pace, due - pace.served)
+            if soonest < 0 or finish < soonest:
+                soonest = finish
+        return None if soonest < 0 else self._since + soonest
+
+    def _elapsed_until(self, pace: Pace, owed: int) -> int:
+        """Return how long the rotation takes, from its last event, to let ``pace`` run for ``owed`` ticks."""
+        rows, (first, later) = pace.key
+        quantum, switch, order = self._quantum, self._switch, self._order
+        places = [(place, row) for place, row in enumerate(order) if rows >> row & 1]
+        in_first_lap = len(places) * quantum - first.bit_count() * switch
+        begins, switches = 0, first
+        if owed > in_first_lap:
+            in_a_lap = len(places) * quantum - later.bit_count() * switch
+            laps = (owed - in_first_lap - 1) // in_a_lap
+            owed -= in_first_lap + laps * in_a_lap
+            begins, switches = (1 + laps) * len(order), later
+        for place, row in places:
+            lost = switch if switches >> row & 1 else 0
+            if owed <= quantum - lost:
+                return (begins + place) * quantum + lost + owed
+            owed -= quantum - lost
+        raise AssertionError("a lap is as long as its slices")
+
+    # Migrations.
+
+    def _pay_debts(self) -> int:
+        """Charge what gangs have spent on migrations since the last event; return the node-ticks."""
+        charged = 0
+        for gang in list(self._indebted):
+            pace = self._shares[gang].pace
+            assert pace is not None
+            for account, spent in gang.pay(pace.gain):
+                self._ledger.charge(account, spent * gang.job.nodes, waiting=self._waiting)
+                charged += spent * gang.job.nodes
+            gang.migrating = any(account in MIGRATION for account, _ in gang.debts)
+            if not gang.debts:
+                del self._indebted[gang]
+        return charged
+
+    # Context switches charged on change.
+
+    def _plan_switches(self) -> None:
+        """Find out which nodes will change their task in which slice, and give each gang its pace."""
+        rows, order = self.rows, self._order
+        self._changes.clear()
+        self._switching.clear()
+        for place, row in enumerate(order):
+            switches = waits = switches_later = waits_later = 0
+            for gang in rows.gangs[row].values():
+                changes = self._changing_nodes(gang, place)
+                self._changes[gang, row] = changes
+                first, later = changes[0].bit_count(), changes[1].bit_count()
+                switches += first
+                switches_later += later
+                waits += gang.job.nodes - first if first else 0
+                waits_later += gang.job.nodes - later if later else 0
+            self._switching.append((switches, waits, switches_later, waits_later))
+        for gang in self._shares:
+            first = sum(1 << row for row in order if gang.rows >> row & 1 and self._changes[gang, row][0])
+            later = sum(1 << row for row in order if gang.rows >> row & 1 and self._changes[gang, row][1])
+            self._join(gang, self._pace((gang.rows, Switching(first, later))))
+
+    def _changing_nodes(self, gang: SlicedGang, place: int) -> tuple[int, int]:
+        """Return on which nodes the task changes when the row at ``place`` begins to run ``gang``: first lap, later laps."""
+        occupied, order, rows = self.rows.occupied, self._order, gang.rows
+        open_, changed = gang.mask, 0  # nodes whose last task is not known yet; nodes whose last task was another's
+        for before in range(place - 1, -1, -1):
+            row = order[before]
+            if rows >> row & 1:
+                return changed, changed  # it ran there itself, and so it will in every lap
+            changed |= open_ & occupied[row]
+            open_ &= ~occupied[row]
+        first = changed | open_ & ~self._loaded.get(gang, 0)
+        for before in range(len(order) - 1, place, -1):
+            row = order[before]
+            if rows >> row & 1:
+                break
+            changed |= open_ & occupied[row]
+            open_ &= ~occupied[row]
+        return first, changed
+
+    def _note_loaded(self, last: int, length: int) -> None:
+        """Note whose task each node ran last; ``last`` is the number of the last slice, which ran for ``length`` ticks."""
+        rows, order = self.rows, self._order
+        claimed = 0
+        loaded: dict[SlicedGang, int] = {}
+        for number in range(last, max(-1, last - len(order)), -1):
+            row = order[number % len(order)]
+            for gang in rows.gangs[row].values():
+                ran = gang.mask
+                if number == last and length < self._switch:  # cut short while it was switching: those nodes hold no task
+                    ran &= ~self._changes[gang, row][number >= len(order)]
+                loaded[gang] = loaded.get(gang, 0) | ran & ~claimed
+            claimed |= rows.occupied[row]
+        for gang, nodes in self._loaded.items():
+            if kept := nodes & ~claimed:
+                loaded[gang] = loaded.get(gang, 0) | kept
+        self._loaded = loaded
