@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import ClusterModelError, Job, JobFilter, LoadScale, Machine, Scenario, SpecificationError, Workload
-from clustermodel.machine import Checkpointing, ContextSwitch, TimeSlicing  # noqa: F401  in reprs that are evaluated
 from clustermodel.job import JobRow
+from clustermodel.machine import Checkpointing, ContextSwitch, TimeSlicing  # noqa: F401  in reprs that are evaluated
 
 GOOD_JOB: dict[str, Any] = {"id": 1, "nodes": 2, "submit_s": 3.0, "run_s": 5.0}
 ROW = JobRow(submit=10_000_000, id=1, nodes=4, run=7, estimate=9, user=5, group=-1, priority=0, status=1)
