@@ -16,9 +16,24 @@ from clustermodel.errors import (
     TraceError,
 )
 from clustermodel.job import Job
-from clustermodel.machine import Machine
+from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
 from clustermodel.policies import make_policy, policy_names, register_policy
-from clustermodel.policies.base import Batch, Kill, QueuedJob, Reason, Reserve, RunningJob, Setup, Start, View, WakeAt
+from clustermodel.policies.base import (
+    Batch,
+    Kill,
+    Migrate,
+    QueuedJob,
+    Reason,
+    Rehome,
+    Replicate,
+    Reserve,
+    RunningJob,
+    Setup,
+    Start,
+    View,
+    WakeAt,
+    Withdraw,
+)
 from clustermodel.study.check import BrokenRule, check_policy
 from clustermodel.study.scenario import Result, Scenario
 from clustermodel.workload.hyper_erlang import HyperErlang
@@ -31,7 +46,9 @@ from clustermodel.workload.transforms import JobFilter, LoadScale
 __all__ = [
     "Batch",
     "BrokenRule",
+    "Checkpointing",
     "ClusterModelError",
+    "ContextSwitch",
     "DecisionError",
     "HyperErlang",
     "Job",
@@ -40,9 +57,12 @@ __all__ = [
     "LedgerError",
     "LoadScale",
     "Machine",
+    "Migrate",
     "OutputError",
     "QueuedJob",
     "Reason",
+    "Rehome",
+    "Replicate",
     "Reserve",
     "Result",
     "RunningJob",
@@ -52,9 +72,11 @@ __all__ = [
     "Start",
     "StrandedJobsError",
     "SwfStream",
+    "TimeSlicing",
     "TraceError",
     "View",
     "WakeAt",
+    "Withdraw",
     "Workload",
     "WorkloadModel",
     "check_policy",

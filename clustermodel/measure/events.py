@@ -21,8 +21,8 @@ class EventLog(NamedTuple):
 
     ticks: npt.NDArray[np.int64]
     """When something was submitted, started or ended, ticks, ascending."""
-    empty: npt.NDArray[np.int64]
-    """e: nodes that run nothing from then on."""
+    empty: npt.NDArray[np.int64] | npt.NDArray[np.float64]
+    """e: nodes that run nothing from then on; the mean of the slices where nodes are shared in time."""
     waiting: npt.NDArray[np.int64]
     """Number of jobs waiting from then on; 002's delta is whether there are any."""
 
@@ -106,3 +106,42 @@ class SliceLog:
             pairs = flat[at + rows : at + 3 * rows]
             yield Stretch(length, bool(waiting), held, tuple(zip(pairs[::2], pairs[1::2], strict=True)), migration)
             at += 3 * rows
+
+
+def sliced_event_log(records: JobRecords, slices: SliceLog, nodes: int, quantum: int) -> EventLog:
+    """Return the event log of a run in which nodes were shared in time.
+
+    Args:
+        records: of the run.
+        slices: what ran between scheduling events.
+        nodes: size of the machine.
+        quantum: length of a time slice, ticks.
+    """
+    log = event_log(records, nodes)
+    stretches = list(slices)
+    if not stretches:
+        return log
+    lengths = np.array([stretch.length for stretch in stretches])
+    empty = np.array([_mean_empty(stretch, nodes, quantum) for stretch in stretches] + [float(nodes)])
+    ticks = np.concatenate([[0], np.cumsum(lengths)]) + (log.ticks[-1] - lengths.sum())
+    before = log.ticks[log.ticks < ticks[0]]
+    waiting = log.waiting[np.searchsorted(log.ticks, ticks, side="right") - 1]
+    # Before the first start nothing ran.
+    return EventLog(
+        np.concatenate([before, ticks]),
+        np.concatenate([np.full(len(before), float(nodes)), empty]),
+        np.concatenate([log.waiting[: len(before)], waiting]),
+    )
+
+
+def _mean_empty(stretch: Stretch, nodes: int, quantum: int) -> float:
+    rows = len(stretch.held)
+    if not rows:
+        return float(nodes)
+    slices, length = divmod(stretch.length, quantum)
+    laps, at = divmod(slices, rows)
+    busy = sum(
+        held * (laps * quantum + (quantum if place < at else length if place == at else 0))
+        for place, held in enumerate(stretch.held)
+    )
+    return nodes - busy / stretch.length

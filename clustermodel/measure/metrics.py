@@ -80,7 +80,7 @@ class Summary:
     utilization: float
     """rho, 002 eq. (1)."""
     kappa: float
-    """Loss of capacity, 002 eq. (2)."""
+    """Loss of capacity, 002 eq. (2), or eq. (3) where nodes are shared in time."""
     load: float
     """004 table 3: work / (nodes x (last - first submission))."""
     load_until_end: float
@@ -89,10 +89,10 @@ class Summary:
     """Jobs that started while a job before them in the queue went on waiting."""
     blocked: int
     """Jobs ever left waiting at the head of the queue."""
-    delayed: int
-    """Blocked jobs that later ones delayed (004, strict fairness)."""
+    delayed: int | None
+    """Blocked jobs that later ones delayed (004, strict fairness); ``None`` where nodes are shared in time."""
     mean_delay_by_later_s: float
-    """Mean delay of those; 0 when there are none."""
+    """Mean delay of those; 0 when there are none, ``nan`` where nodes are shared in time."""
     longest_delay_by_later_s: float
     horizon_s: float
     """First submission to last end."""
@@ -102,8 +102,19 @@ class Summary:
         return {key: None if isinstance(value, float) and isnan(value) else value for key, value in asdict(self).items()}
 
 
-def summarize(records: JobRecords, ledger: Ledger, *, policy: str, workload: str, seed: int) -> Summary:
-    """Return the summary of a run."""
+def summarize(
+    records: JobRecords, ledger: Ledger, *, policy: str, workload: str, seed: int, shared_in_time: bool = False
+) -> Summary:
+    """Return the summary of a run.
+
+    Args:
+        records: of the run.
+        ledger: of the run.
+        policy: its label.
+        workload: its name.
+        seed: of the policy's random stream.
+        shared_in_time: whether gangs shared nodes in time slices, which makes "idle nodes" no count of nodes.
+    """
     ran = records.finished
     ended_as = records.column("ended_as")
     nodes = records.column("nodes")[ran]
@@ -113,8 +124,9 @@ def summarize(records: JobRecords, ledger: Ledger, *, policy: str, workload: str
     slowdown = bounded_slowdown(response, run)
     work = float(np.dot(nodes, run))
     accepted = submit[ended_as != Status.REJECTED]
-    delays = delays_by_later_jobs(records, ledger.nodes)
-    delayed = delays[delays > 0]
+    delays = None if shared_in_time else delays_by_later_jobs(records, ledger.nodes)
+    delayed = np.empty(0) if delays is None else delays[delays > 0]
+    no_delay = float("nan") if shared_in_time else 0.0
     return Summary(
         policy=policy,
         workload=workload,
@@ -138,9 +150,9 @@ def summarize(records: JobRecords, ledger: Ledger, *, policy: str, workload: str
         load_until_end=_per(work, ledger.nodes * to_seconds(ledger.end - ledger.start)),
         backfilled=int(records.column("backfilled").sum()),
         blocked=int((records.column("head_since") != UNKNOWN).sum()),
-        delayed=len(delayed),
-        mean_delay_by_later_s=float(delayed.mean()) if len(delayed) else 0.0,
-        longest_delay_by_later_s=float(delayed.max()) if len(delayed) else 0.0,
+        delayed=None if shared_in_time else len(delayed),
+        mean_delay_by_later_s=float(delayed.mean()) if len(delayed) else no_delay,
+        longest_delay_by_later_s=float(delayed.max()) if len(delayed) else no_delay,
         horizon_s=to_seconds(ledger.end - ledger.start),
     )
 

@@ -152,6 +152,16 @@ class Withdraw(NamedTuple):
     row: int
 
 
+class Rehome(NamedTuple):
+    """Make one of a gang's rows its home row; in the others it is a replica (002, section 4.1).
+
+    The home row is the one of :class:`Start` until then.  It matters to pictures only.
+    """
+
+    job: QueuedJob
+    row: int
+
+
 class Migrate(NamedTuple):
     """Move gangs to other columns by checkpoint and restart (002, section 5.4); they must be in no row at the moment.
 
@@ -165,7 +175,7 @@ class Migrate(NamedTuple):
     """Gangs that have to wait until the checkpoints are written."""
 
 
-Decision = Start | Kill | Reserve | WakeAt | Replicate | Withdraw | Migrate
+Decision = Start | Kill | Reserve | WakeAt | Replicate | Withdraw | Rehome | Migrate
 
 
 class Setup(NamedTuple):

@@ -19,6 +19,7 @@ from clustermodel.policies.base import (
     Migrate,
     QueuedJob,
     Reason,
+    Rehome,
     Replicate,
     Reserve,
     Setup,
@@ -143,6 +144,7 @@ class GangScheduling:
         for job, columns, row in change.started:
             decisions.append(Start(job, columns, self._reasons.pop(job.id, None), row))
         decisions += [Replicate(job, row) for job, row in change.replicated]
+        decisions += [Rehome(job, row) for job, row in change.rehomed]
         return decisions
 
     # Schedule.

@@ -20,7 +20,10 @@ FloatArray = npt.NDArray[np.float64]
 
 # M. Okabe and K. Ito, Color Universal Design (2008), without the yellow, which is too light for lines.
 _PALETTE: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
-_POLICY_COLOURS: Final = {"fcfs": _PALETTE[6], "easy": _PALETTE[0], "conservative": _PALETTE[1]}
+_POLICY_COLOURS: Final = {
+    "fcfs": _PALETTE[6], "easy": _PALETTE[0], "conservative": _PALETTE[1], "bf": _PALETTE[1],
+    "gs": _PALETTE[3], "bgs": _PALETTE[2], "mgs": _PALETTE[4], "mbgs": _PALETTE[5],
+}  # fmt: skip
 _DAY_S: Final = 86_400.0
 _GANTT_LIMIT: Final = 20_000
 """Rectangles that a Gantt chart draws at most; more is neither legible nor quick."""
@@ -54,7 +57,7 @@ def waiting_jobs(result: Result, edges_s: FloatArray) -> FloatArray:
     return _mean_of_steps(log.time_s, log.waiting, edges_s)
 
 
-def _mean_of_steps(times_s: FloatArray, values: npt.NDArray[np.int64], edges_s: FloatArray) -> FloatArray:
+def _mean_of_steps(times_s: FloatArray, values: npt.NDArray[np.int64] | FloatArray, edges_s: FloatArray) -> FloatArray:
     """Average a step function over intervals, exactly: differences of its integral."""
     integral = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(times_s))])
     means: FloatArray = np.diff(np.interp(edges_s, times_s, integral)) / np.diff(edges_s)

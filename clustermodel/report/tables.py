@@ -33,7 +33,7 @@ def comparison_table(summaries: Sequence[Summary], title: str) -> Table:
             f"{run.kappa:.4f}",
             f"{run.backfilled:,}",
             f"{run.blocked:,}",
-            f"{run.delayed:,}",
+            "-" if run.delayed is None else f"{run.delayed:,}",
             f"{run.killed:,}",
             f"{run.rejected:,}",
         )

@@ -47,8 +47,8 @@ class Occupant(Generic[Job]):
         """The rows it stands in, the home row and those with a replica: a bitmask."""
         self.migrating = False
         """Whether it has been moved to other columns and has still to pay for that; it is not moved again until then."""
-        self.on_machine: tuple[int, int] | None = None
-        """Columns and rows as the machine has them; ``None`` before the gang has started."""
+        self.on_machine: tuple[int, int, int] | None = None
+        """Columns, rows and home row as the machine has them; ``None`` before the gang has started."""
 
 
 class Migration(NamedTuple, Generic[Job]):
@@ -69,6 +69,8 @@ class Change(NamedTuple, Generic[Job]):
     """New gangs, their columns, their home rows."""
     replicated: list[tuple[Job, int]]
     """Gangs and rows to let them run in as well."""
+    rehomed: list[tuple[Job, int]]
+    """Gangs and their new home rows."""
 
 
 class Guard(Protocol[Job]):
@@ -342,21 +344,23 @@ class OusterhoutMatrix(Generic[Job]):
 
     def changes(self) -> Change[Job]:
         """Return the difference between the matrix and what the machine has, and take it for done."""
-        change: Change[Job] = Change([], [], [], [])
+        change: Change[Job] = Change([], [], [], [], [])
         for gang in self.occupants.values():
             rows = gang.rows
             if gang.on_machine is None:
                 change.started.append((gang.job, from_mask(gang.columns), gang.home))
                 rows_then = 1 << gang.home
             else:
-                columns_then, rows_then = gang.on_machine
-                if rows == rows_then and gang.columns == columns_then:
+                columns_then, rows_then, home_then = gang.on_machine
+                if rows == rows_then and gang.home == home_then and gang.columns == columns_then:
                     continue
+                if gang.home != home_then:
+                    change.rehomed.append((gang.job, gang.home))
                 leaving = rows_then if gang.columns != columns_then else rows_then & ~rows
                 change.withdrawn.extend((gang.job, row) for row in _bits(leaving))
                 rows_then &= ~leaving
             change.replicated.extend((gang.job, row) for row in _bits(rows & ~rows_then))
-            gang.on_machine = (gang.columns, rows)
+            gang.on_machine = (gang.columns, rows, gang.home)
         for moves, blocked in self._migrations:
             to = [(gang.job, from_mask(gang.columns)) for gang in moves]
             change.migrations.append((to, [gang.job for gang in blocked]))

@@ -16,6 +16,7 @@ from clustermodel.errors import DecisionError, SpecificationError, StrandedJobsE
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
 from clustermodel.measure.events import SliceLog
+from clustermodel.measure.history import Cell, History, Moment
 from clustermodel.measure.ledger import Account, Ledger
 from clustermodel.measure.records import JobRecords, Status
 from clustermodel.policies.base import (
@@ -25,6 +26,7 @@ from clustermodel.policies.base import (
     Policy,
     QueuedJob,
     Reason,
+    Rehome,
     Replicate,
     Reserve,
     RunningJob,
@@ -37,7 +39,7 @@ from clustermodel.schedule.nodeset import count, is_node_set
 from clustermodel.sim.gang import Stop, run_gang, run_sliced_gang
 from clustermodel.sim.kernel import AlarmClock, Clock, InstantSettled
 from clustermodel.sim.nodes import NodePool
-from clustermodel.sim.rows import SlicedGang
+from clustermodel.sim.rows import MatrixRows, SlicedGang
 from clustermodel.sim.timeslice import Rotation, TimeSliceProcess
 
 
@@ -50,6 +52,7 @@ class Coordinator:
         policy: what decides; ``begin`` has been called.
         streams: number of job streams that will call :meth:`stream_finished`.
         explain: keep the reasons of all starts.
+        history: keep every state of the Ousterhout matrix.
         time_slices: makes the time-slice process, if the policy shares nodes in time.
     """
 
@@ -61,12 +64,15 @@ class Coordinator:
         streams: int,
         *,
         explain: bool,
+        history: bool = False,
         time_slices: Callable[[Clock, Machine, Ledger, SliceLog], TimeSliceProcess] = Rotation,
     ) -> None:
         self.records = JobRecords()
         self.ledger = Ledger(machine.nodes)
         self.reasons: dict[int, Reason] | None = {} if explain else None
         """Job id -> why it started; ``None`` when the log is off."""
+        self.history = History(machine.time_slicing.quantum) if history else None
+        """Every state of the Ousterhout matrix; ``None`` when it is not kept."""
         self._env = env
         self._machine = machine
         self._policy = policy
@@ -98,6 +104,7 @@ class Coordinator:
             WakeAt: self._wake_at,
             Replicate: self._replicate,
             Withdraw: self._withdraw,
+            Rehome: self._rehome,
             Migrate: self._migrate,
         }
         self._view = View()
@@ -184,6 +191,8 @@ class Coordinator:
                 self._carry_out.get(type(decision), self._refuse)(decision)
             if self._slices is not None:
                 self._slices.resume(waiting=bool(waiting))
+                if self.history is not None:
+                    self._remember(self.history, self._slices.rows)
         except DecisionError as problem:
             raise DecisionError(f"policy {self._policy.name}: {problem}") from None
 
@@ -199,6 +208,14 @@ class Coordinator:
         if state_changes or self._started:
             self.ledger.settle(now, self._pool.idle, bool(waiting))
         self._started.clear()
+
+    def _remember(self, history: History, rows: MatrixRows) -> None:
+        contents = tuple(
+            tuple(Cell(gang.job.id, gang.mask, replica=gang.home != row) for gang in gangs.values())
+            for row, gangs in enumerate(rows.gangs)
+        )
+        amounts = {account: self.ledger.amount(account) for account in Account}
+        history.moments.append(Moment(self._env.now, contents, tuple(rows.rotation()), amounts))
 
     def _note_backfilled(self, head: tuple[int, int, int]) -> None:
         for job in self._started:
@@ -281,7 +298,7 @@ class Coordinator:
             self._pool.take_whole_machine()
             self.slice_log = SliceLog()
             slices = self._slices = self._make_time_slices(self._env, self._machine, self.ledger, self.slice_log)
-        gang = SlicedGang(job, self._env.now, columns, duration, self._env.event(), dispatch)
+        gang = SlicedGang(job, self._env.now, columns, row, duration, self._env.event(), dispatch)
         slices.admit(gang)
         slices.rows.place(gang, row)
         return gang
@@ -317,6 +334,10 @@ class Coordinator:
     def _withdraw(self, decision: Withdraw) -> None:
         slices, gang = self._sliced(decision.job)
         slices.rows.withdraw(gang, decision.row)
+
+    def _rehome(self, decision: Rehome) -> None:
+        slices, gang = self._sliced(decision.job)
+        slices.rows.rehome(gang, decision.row)
 
     def _migrate(self, decision: Migrate) -> None:
         moves = []

@@ -27,15 +27,20 @@ class SlicedGang(RunningJob):
         job: which job.
         start: when it was dispatched, ticks.
         columns: its nodes.
+        home: its home row.
         duration: how long it has to run, ticks of its own slices.
         finished: succeeds at the instant it has run for ``duration``.
         order: number of the dispatch.
     """
 
-    __slots__ = ("debts", "duration", "finished", "mask", "order")
+    __slots__ = ("debts", "duration", "finished", "home", "mask", "order")
 
-    def __init__(self, job: QueuedJob, start: int, columns: NodeSet, duration: int, finished: Event, order: int) -> None:
+    def __init__(
+        self, job: QueuedJob, start: int, columns: NodeSet, home: int, duration: int, finished: Event, order: int
+    ) -> None:
         super().__init__(job, start, columns)
+        self.home = home
+        """Its home row."""
         self.mask = as_mask(columns)
         """Its columns as a bitmask."""
         self.duration = duration
@@ -116,6 +121,16 @@ class MatrixRows:
         del self.gangs[row][gang.job.id]
         gang.rows &= ~(1 << row)
         self.changed.add(gang)
+
+    def rehome(self, gang: SlicedGang, row: int) -> None:
+        """Make ``row`` the home of ``gang``.
+
+        Raises:
+            DecisionError: it is not in it.
+        """
+        if not 0 <= row < self.mpl or not gang.rows >> row & 1:
+            raise DecisionError(f"job {gang.job.id} cannot have its home in row {row}: it is not in it")
+        gang.home = row
 
     def remove(self, gang: SlicedGang) -> None:
         """Take ``gang`` out of all rows."""

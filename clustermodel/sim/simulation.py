@@ -11,6 +11,7 @@ import numpy as np
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
 from clustermodel.measure.events import SliceLog
+from clustermodel.measure.history import History
 from clustermodel.measure.ledger import Ledger
 from clustermodel.measure.records import JobRecords
 from clustermodel.policies.base import Policy, Reason, Setup
@@ -39,6 +40,8 @@ class Outcome:
     """Job id -> why it started; ``None`` unless asked for."""
     slices: SliceLog | None
     """What ran between scheduling events; ``None`` where nodes are not shared in time."""
+    history: History | None
+    """Every state of the Ousterhout matrix; ``None`` unless asked for."""
 
 
 def simulate(
@@ -49,6 +52,7 @@ def simulate(
     *,
     explain: bool = False,
     fidelity: Fidelity = "fast",
+    history: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Outcome:
     """Run ``policy`` on ``machine`` until every job of every stream has ended.
@@ -61,6 +65,7 @@ def simulate(
         explain: keep the reasons of all starts.
         fidelity: how time slices are simulated: ``"fast"`` computes what happens between scheduling events, ``"node"`` plays
             every slice on every node; the results are the same.
+        history: keep every state of the Ousterhout matrix and the ledger.
         progress: called now and then with the number of jobs submitted since the last call.
 
     Raises:
@@ -69,14 +74,16 @@ def simulate(
         TraceError: a stream read from a file is malformed.
     """
     env = Clock()
-    coordinator = Coordinator(env, machine, policy, len(streams), explain=explain, time_slices=FIDELITIES[fidelity])
+    coordinator = Coordinator(
+        env, machine, policy, len(streams), explain=explain, history=history, time_slices=FIDELITIES[fidelity]
+    )
     policy.begin(Setup(machine.nodes, machine.kill_at_estimate, rng, explain, machine))
     finished = env.process(coordinator.run())
     for rows in streams:
         source = iter(rows) if progress is None else _reported(rows, progress)
         env.process(submit_jobs(env, source, coordinator.submit, coordinator.stream_finished))
     env.run(until=finished)
-    return Outcome(coordinator.records, coordinator.ledger, coordinator.reasons, coordinator.slice_log)
+    return Outcome(coordinator.records, coordinator.ledger, coordinator.reasons, coordinator.slice_log, coordinator.history)
 
 
 def _reported(rows: Iterable[JobRow], progress: Callable[[int], None]) -> Iterator[JobRow]:

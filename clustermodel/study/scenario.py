@@ -17,14 +17,16 @@ import pandas as pd
 from clustermodel.errors import SpecificationError
 from clustermodel.machine import Machine, require_whole
 from clustermodel.measure.decisions import Explanation, explanation
-from clustermodel.measure.events import EventLog, event_log
+from clustermodel.measure.events import EventLog, SliceLog, event_log, sliced_event_log
+from clustermodel.measure.history import History
 from clustermodel.measure.ledger import Ledger
 from clustermodel.measure.metrics import Summary, by_class, summarize
 from clustermodel.measure.records import UNKNOWN, JobRecords
 from clustermodel.policies import make_policy, policy_label
 from clustermodel.policies.base import Policy
-from clustermodel.sim.simulation import Outcome, simulate
+from clustermodel.sim.simulation import FIDELITIES, Fidelity, Outcome, simulate
 from clustermodel.study.files import write_jobs, write_schedule
+from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss
 from clustermodel.workload.table import JobSource
 
 if TYPE_CHECKING:
@@ -57,6 +59,11 @@ class Scenario:
     """Root of the policy's random stream."""
     explain: bool = False
     """Keep the decision log, for :meth:`Result.explain`."""
+    fidelity: Fidelity = "fast"
+    """How time slices are simulated: ``"fast"`` computes what happens between two scheduling events, ``"node"`` plays every
+    slice on every node, thousands of times slower, with the same results to the tick."""
+    history: bool = False
+    """Keep every state of the Ousterhout matrix and of the ledger, for the pictures of :attr:`Result.plot`."""
     name: str = ""
     """A label; by default the policy as it was asked for."""
 
@@ -69,6 +76,9 @@ class Scenario:
                 raise SpecificationError(f"Scenario.workload: {source!r} is not allowed; it must be a Workload or an SwfStream")
         if self.machine is not None and not isinstance(self.machine, Machine):
             raise SpecificationError(f"Scenario.machine: {self.machine!r} is not allowed; it must be a Machine")
+        if self.fidelity not in FIDELITIES:
+            allowed = ", ".join(map(repr, FIDELITIES))
+            raise SpecificationError(f"Scenario.fidelity: {self.fidelity!r} is not allowed; it must be one of {allowed}")
         make_policy(self.policy)
         _ = self.used_machine
 
@@ -118,6 +128,8 @@ class Scenario:
             make_policy(self.policy),
             random_stream(self.seed, "policy"),
             explain=self.explain,
+            fidelity=self.fidelity,
+            history=self.history,
             progress=progress,
         )
         return Result(self, machine, outcome)
@@ -133,7 +145,10 @@ class Result:
         """Job records in ticks, for further measurement."""
         self.ledger: Ledger = outcome.ledger
         """The capacity ledger."""
+        self.slices: SliceLog | None = outcome.slices
+        """What ran between each two scheduling events, ``None`` where nodes are not shared in time; iterate over it."""
         self._reasons = outcome.reasons
+        self._history = outcome.history
 
     def __repr__(self) -> str:
         return (
@@ -154,6 +169,7 @@ class Result:
             policy=self.scenario.label,
             workload=self.scenario.workload_name,
             seed=self.scenario.seed,
+            shared_in_time=self.slices is not None,
         )
 
     def summary(self) -> Summary:
@@ -164,10 +180,36 @@ class Result:
         """Return mean, deviation, median and percentiles of wait, response and slowdown for all, small, large jobs."""
         return by_class(self.records)
 
-    @property
+    @cached_property
     def events(self) -> EventLog:
-        """Idle nodes and queue length after each event, rebuilt from the job records."""
+        """Idle nodes and queue length after each event, rebuilt from the job records; where nodes are shared in time, the mean
+        number of idle nodes until the next event, from the slice log.
+        """
+        if self.slices is not None:
+            return sliced_event_log(self.records, self.slices, self.machine.nodes, self.machine.time_slicing.quantum)
         return event_log(self.records, self.machine.nodes)
+
+    @property
+    def kappa_by_formula(self) -> float:
+        """Loss of capacity recomputed from the event log alone, by 002 eq. (2), or eq. (3) where nodes are shared in time."""
+        machine = self.machine
+        if self.slices is not None:
+            return gang_capacity_loss(self.slices, machine.time_slicing.quantum, machine.switch_ticks, machine.nodes)
+        log = self.events
+        return capacity_loss(log.time_s, log.empty, log.waiting, machine.nodes)
+
+    @property
+    def history(self) -> History:
+        """Every state of the Ousterhout matrix and of the ledger.
+
+        Raises:
+            SpecificationError: it was not kept, or nodes are not shared in time.
+        """
+        if self._history is None:
+            raise SpecificationError("history: it is not kept; run Scenario(..., history=True)")
+        if self.slices is None:
+            raise SpecificationError(f"history: {self.scenario.label} does not share nodes in time; there is no matrix to show")
+        return self._history
 
     @property
     def plot(self) -> ResultPlots:

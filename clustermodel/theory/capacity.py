@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Protocol
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,6 +20,67 @@ def utilization(nodes: npt.ArrayLike, execution_s: npt.ArrayLike, last_finish_s:
     """
     work = float(np.dot(np.asarray(nodes, dtype=float), np.asarray(execution_s, dtype=float)))
     return work / (last_finish_s * machine_nodes)
+
+
+class Stretch(Protocol):
+    """What eq. (3) needs to know of the time between two scheduling events; times in one unit of the caller's."""
+
+    @property
+    def length(self) -> int:
+        """psi_{i+1} - psi_i."""
+
+    @property
+    def waiting(self) -> bool:
+        """delta_i."""
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        """n_i of each row of the rotation, in the order the rows ran; empty when nothing ran."""
+
+    @property
+    def switching(self) -> tuple[tuple[int, int], ...]:
+        """Nodes that a context switch holds up at the start of each row's slice, in the first lap and in later ones."""
+
+    @property
+    def migration(self) -> int:
+        """Node time that migrations took: eqs. (4) and (5)."""
+
+
+def gang_capacity_loss(stretches: Iterable[Stretch], quantum: int, switch: int, machine_nodes: int) -> float:
+    """Return kappa of 002 eq. (3), slice by slice, for a machine whose nodes are shared in time.
+
+    kappa = sum_i [e_i (psi_{i+1} - psi_i) + T CS s_i n_i] delta_i / (t^f_m N).  With several rows, e_i and n_i differ from
+    slice to slice and are taken slice by slice; a slice that an event cuts short counts with the length, and the context
+    switch, that it really had.  With ``charge="every-slice"`` all n_i nodes are held up by the switch, as in the paper;
+    with ``"on-change"`` those of gangs that really switch.  What migrations take (eqs. (4), (5)) is lost capacity too.
+
+    Args:
+        stretches: what ran between each two scheduling events, without gaps.
+        quantum: T.
+        switch: T x CS.
+        machine_nodes: N.
+
+    Returns:
+        kappa; ``nan`` without any time.
+    """
+    lost = total = 0
+    for stretch in stretches:
+        total += stretch.length
+        if not stretch.waiting:
+            continue
+        lost += stretch.migration
+        rows = len(stretch.held)
+        if not rows:
+            lost += machine_nodes * stretch.length
+            continue
+        begins = np.arange(0, stretch.length, quantum)
+        lengths = np.minimum(quantum, stretch.length - begins)
+        row = np.arange(len(begins)) % rows
+        lap = np.minimum(np.arange(len(begins)) // rows, 1)
+        empty = machine_nodes - np.array(stretch.held)[row]
+        held_up = np.array(stretch.switching)[row, lap]
+        lost += int(np.dot(empty, lengths)) + int(np.dot(held_up, np.minimum(lengths, switch)))
+    return lost / (total * machine_nodes) if total else float("nan")
 
 
 def capacity_loss(event_s: npt.ArrayLike, empty: npt.ArrayLike, waiting: npt.ArrayLike, machine_nodes: int) -> float:

@@ -60,3 +60,20 @@ def mg1_mean_wait(arrival_rate: float, mean_service_s: float, service_variance_s
     if not 0 < load < 1:
         raise SpecificationError(f"load: {load} is not allowed; it must be > 0 and < 1")
     return arrival_rate * (service_variance_s2 + mean_service_s**2) / (2 * (1 - load))
+
+
+def mg1_ps_mean_slowdown(load: float) -> float:
+    """Return the mean slowdown (response / service time) in an M/G/1 queue with processor sharing: 1 / (1 - rho).
+
+    It is the same for every service time and every distribution of them (L. Kleinrock, Queueing Systems II, 1976,
+    section 4.4).
+
+    Args:
+        load: rho, arrival rate x mean service time.
+
+    Raises:
+        SpecificationError: the queue is not stable.
+    """
+    if not 0 < load < 1:
+        raise SpecificationError(f"load: {load} is not allowed; it must be > 0 and < 1")
+    return 1 / (1 - load)
