@@ -260,7 +260,7 @@ class NodeByNode:
         if elapsed and self._row is not None:
             self.rows.last = self._row
             lost = self._not_progressing
-            self._log.slices(elapsed, [self.rows.held[self._row]], [(lost, 0, lost, 0)], self.migrated, waiting=self.waiting)
+            self._log.slices(elapsed, [self._held], [(lost, 0, lost, 0)], self.migrated, waiting=self.waiting)
         elif elapsed:
             self._log.idle(elapsed, waiting=self.waiting)
         self._row = None
