@@ -51,6 +51,12 @@ class Occupant(Generic[Job]):
         """Columns, rows and home row as the machine has them; ``None`` before the gang has started."""
 
 
+    @property
+    def has_moved(self) -> bool:
+        """Whether it has other columns than on the machine."""
+        return self.on_machine is not None and self.on_machine[0] != self.columns
+
+
 class Migration(NamedTuple, Generic[Job]):
     """One migration: which gangs get new columns, and which wait meanwhile (002, section 5.4, options 1 and 2)."""
 
@@ -109,6 +115,8 @@ class OusterhoutMatrix(Generic[Job]):
         # With free migration the tasks moved decide between the options, as they do at any cost.
         self._cost = (checkpoint, restart) if checkpoint + restart else (1, 1)
         self._max_tasks = max_tasks
+        # Where migration is free and unlimited, a gang may be moved as often as the steps of one event like.
+        self._counts = checkpoint + restart > 0 or max_tasks is not None
 
     def rows_in_use(self) -> list[int]:
         """Return the rows that are not empty."""
@@ -313,8 +321,9 @@ class OusterhoutMatrix(Generic[Job]):
     def _note_migration(self, moves: list[Occupant[Job]], blocked: list[Occupant[Job]]) -> None:
         """A gang that has not started yet is simply started elsewhere; nobody waits for it."""
         moved = tuple(gang for gang in moves if gang.on_machine)
-        for gang in moved:
-            gang.migrating = True
+        if self._counts:
+            for gang in moved:
+                gang.migrating = True
         if moved:
             self._migrations.append(Migration(moved, tuple(gang for gang in blocked if gang.on_machine)))
 
@@ -345,6 +354,12 @@ class OusterhoutMatrix(Generic[Job]):
     def changes(self) -> Change[Job]:
         """Return the difference between the matrix and what the machine has, and take it for done."""
         change: Change[Job] = Change([], [], [], [], [])
+        for moves, blocked in self._migrations:
+            # One that came back to its own columns, which happens where migration is free, has not moved.
+            to = [(gang.job, from_mask(gang.columns)) for gang in moves if gang.has_moved]
+            if to:
+                change.migrations.append((to, [gang.job for gang in blocked]))
+        self._migrations.clear()
         for gang in self.occupants.values():
             rows = gang.rows
             if gang.on_machine is None:
@@ -361,10 +376,6 @@ class OusterhoutMatrix(Generic[Job]):
                 rows_then &= ~leaving
             change.replicated.extend((gang.job, row) for row in _bits(rows & ~rows_then))
             gang.on_machine = (gang.columns, rows, gang.home)
-        for moves, blocked in self._migrations:
-            to = [(gang.job, from_mask(gang.columns)) for gang in moves]
-            change.migrations.append((to, [gang.job for gang in blocked]))
-        self._migrations.clear()
         return change
 
 

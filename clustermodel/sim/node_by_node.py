@@ -113,11 +113,7 @@ class Turn:
         if self.spending is Account.USEFUL:
             self.worked += spent
         elif self.spending is not None:
-            account, due = self.gang.debts[0]
-            self.gang.debts[0] = (account, due - spent)
-            if due == spent:
-                del self.gang.debts[0]
-            self.gang.migrating = any(account in MIGRATION for account, _ in self.gang.debts)
+            self.gang.pay(spent)
             self._machine.migrated += spent * self.gang.job.nodes
         self._since = now
 

@@ -54,6 +54,10 @@ class SlicedGang(RunningJob):
         """Sum of :attr:`debts`, ticks."""
         return sum(ticks for _, ticks in self.debts)
 
+    def note_migrating(self) -> None:
+        """Note whether it has still to spend a checkpoint or a restart."""
+        self.migrating = any(account in MIGRATION for account, _ in self.debts)
+
     def pay(self, ticks: int) -> list[tuple[Account, int]]:
         """Take up to ``ticks`` off the debts, in order; return what was spent on what."""
         paid = []
@@ -64,6 +68,7 @@ class SlicedGang(RunningJob):
             paid.append((account, spent))
             if spent < due:
                 self.debts.insert(0, (account, due - spent))
+        self.note_migrating()
         return paid
 
 
@@ -175,6 +180,8 @@ class MatrixRows:
                 for row in range(self.mpl):
                     if gang.rows >> row & 1:
                         self._require_within(limit, row)
+        for gang in self.changed:
+            gang.note_migrating()  # a move that costs nothing is over at once
 
     def _require_within(self, limit: int, row: int) -> None:
         tasks = sum(gang.job.nodes for gang in self.gangs[row].values() if gang.migrating)

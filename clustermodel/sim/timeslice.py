@@ -22,7 +22,7 @@ from clustermodel.measure.events import SliceLog
 from clustermodel.measure.ledger import Account, Ledger
 from clustermodel.schedule.nodeset import NodeSet
 from clustermodel.sim.kernel import AlarmClock, Clock
-from clustermodel.sim.rows import MIGRATION, MatrixRows, SlicedGang
+from clustermodel.sim.rows import MatrixRows, SlicedGang
 
 
 class TimeSliceProcess(Protocol):
@@ -358,7 +358,6 @@ class Rotation:
             for account, spent in gang.pay(pace.gain):
                 self._ledger.charge(account, spent * gang.job.nodes, waiting=self._waiting)
                 charged += spent * gang.job.nodes
-            gang.migrating = any(account in MIGRATION for account, _ in gang.debts)
             if not gang.debts:
                 del self._indebted[gang]
         return charged
