@@ -88,14 +88,13 @@ class SliceLog:
         waiting: bool,
     ) -> None:
         """Note a stretch; ``switching`` has, for each row, nodes that switch and that wait, in the first lap and later."""
-        flat = self._flat
-        flat.extend((length, waiting, migration, len(held)))
-        flat.extend(held)
+        row = [length, waiting, migration, len(held), *held]
         if switching:
             for switches, waits, switches_later, waits_later in switching:
-                flat.extend((switches + waits, switches_later + waits_later))
+                row += (switches + waits, switches_later + waits_later)
         else:
-            flat.extend((0, 0) * len(held))
+            row += [0, 0] * len(held)
+        self._flat.extend(row)
 
     def __iter__(self) -> Iterator[Stretch]:
         flat, at = self._flat, 0

@@ -7,7 +7,7 @@ reservations, and whether there are steps that migrate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, Final
 
@@ -96,8 +96,11 @@ class GangScheduling:
         )
         self._explain = setup.explain
         self._plans = RowPlans(setup.nodes, self._mpl)
+        self._planning = False  # whether the rows' profiles are laid out for this event
+        self._off_plan = False  # whether something has come otherwise than predicted, so that reservations may improve
         self._ends: dict[int, int] = {}  # running job's id -> its predicted end, where that was last needed
         self._alarm: int | None = None
+        self._stuck_on: QueuedJob | None = None  # the job that could not be scheduled, in plain gang scheduling
         self._reasons: dict[int, Reason] = {}
         # An alarm cuts a slice short.  Gangs that are late because of slices or switches must get their turn in between.
         sliced = self._mpl > 1 or machine.switch_ticks
@@ -112,9 +115,11 @@ class GangScheduling:
             matrix.remove(gang.job.id)
         self._view = view
         decisions: list[Decision] = []
+        if self._backfilling:
+            self._begin_plans(batch)
+        if not matrix.compact(self._guard()) and self._is_stuck(batch):
+            return decisions
         matrix.clean()
-        self._begin_plans(batch)
-        matrix.compact(self._guard())
         waiting = self._schedule(self._queue(view), decisions)
         if self._migration:
             for occupant in matrix.occupants.values():
@@ -125,51 +130,68 @@ class GangScheduling:
         matrix.fill()
         if self._migration:
             matrix.fill_with_migration()
-        decisions += self._changes()
+        self._add_changes(decisions)
         if self._plans.reserved or self._alarm is not None:
             self._set_alarm(decisions)
         return decisions
+
+    def _is_stuck(self, batch: Batch) -> bool:
+        """Tell whether every step would come to the same result as at the last event.
+
+        That is so, where there are neither reservations nor migrations, if no gang has ended or moved, and the job that
+        could not be scheduled is still at the head of the queue.
+        """
+        return self._stuck_on is not None and not batch.ended and self._stuck_on is next(iter(self._queue(self._view)), None)
 
     def _queue(self, view: View) -> Iterable[QueuedJob]:
         order = self._order
         jobs = view.waiting.values()
         return jobs if order is None else sorted(jobs, key=lambda job: order(job, view.now))
 
-    def _changes(self) -> list[Decision]:
-        """Return what has to change on the machine, in the one order in which no step is in another's way."""
+    def _add_changes(self, decisions: list[Decision]) -> None:
+        """Decide what has to change on the machine, in the one order in which no step is in another's way."""
         change = self.matrix.changes()
-        decisions: list[Decision] = [Withdraw(job, row) for job, row in change.withdrawn]
+        for job, row in change.withdrawn:
+            decisions.append(Withdraw(job, row))
         for moves, blocked in change.migrations:
             decisions.append(Migrate(tuple(moves), tuple(blocked)))
         for job, columns, row in change.started:
             decisions.append(Start(job, columns, self._reasons.pop(job.id, None), row))
-        decisions += [Replicate(job, row) for job, row in change.replicated]
-        decisions += [Rehome(job, row) for job, row in change.rehomed]
-        return decisions
+        for job, row in change.replicated:
+            decisions.append(Replicate(job, row))
+        for job, row in change.rehomed:
+            decisions.append(Rehome(job, row))
 
     # Schedule.
 
-    def _schedule(self, waiting: Iterable[QueuedJob], decisions: list[Decision]) -> list[QueuedJob]:
+    def _schedule(self, waiting: Iterable[QueuedJob], decisions: list[Decision]) -> Iterable[QueuedJob]:
         """Schedule: give waiting jobs a place in the matrix, in the order of the queue; return those that still wait."""
-        left = []
         queue = iter(waiting)
         if not self._planning:
-            # No reservation holds room, so a job can start where there are enough free columns.
-            for job in queue:
-                row = self.matrix.fullest_row(job.nodes)
-                if row is None:
-                    left.append(job)
-                    break
-                self.matrix.add(job, row)
-                if self._explain:
-                    self._reasons[job.id] = Reason("head of the queue, and a row has enough free columns")
-            if left and self._backfilling:
-                self._plan()
-                queue = chain(left, queue)
-                left = []
-        if self._planning:
-            left = [job for job in queue if not self._backfill(job, decisions)]
-        return [*left, *queue]
+            blocked = self._start_in_order(queue)
+            if blocked is None:
+                self._stuck_on = None
+                return ()
+            queue = chain([blocked], queue)
+            if not self._backfilling:
+                self._stuck_on = None if self._migration else blocked
+                return queue
+            self._plan()
+        return [job for job in queue if not self._backfill(job, decisions)]
+
+    def _start_in_order(self, queue: Iterator[QueuedJob]) -> QueuedJob | None:
+        """Start jobs in the fullest row that has enough free columns, until one fits nowhere; return that one.
+
+        No reservation holds room.
+        """
+        for job in queue:
+            row = self.matrix.fullest_row(job.nodes)
+            if row is None:
+                return job
+            self.matrix.add(job, row)
+            if self._explain:
+                self._reasons[job.id] = Reason("head of the queue, and a row has enough free columns")
+        return None
 
     def _backfill(self, job: QueuedJob, decisions: list[Decision]) -> bool:
         """Start ``job`` if that violates no reservation, else see to it that it holds one; tell whether it has started."""

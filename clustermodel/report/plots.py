@@ -4,14 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import MaxNLocator
 
-from clustermodel.errors import OutputError, SpecificationError
+from clustermodel.errors import OutputError, SpecificationError, counted
+from clustermodel.machine import require_seconds, require_whole
+from clustermodel.measure.history import History
+from clustermodel.measure.ledger import Account
+from clustermodel.report.gang_plots import (
+    IDLE_EMPTY,
+    IDLE_WAITING,
+    SHARES,
+    WORK,
+    Slice,
+    capacity_shares,
+    running_row,
+    runs_of,
+    slices_between,
+    waiting_at,
+)
+from clustermodel.ticks import to_seconds, to_ticks
 
 if TYPE_CHECKING:
     from clustermodel.study.scenario import Result
@@ -24,6 +45,12 @@ _POLICY_COLOURS: Final = {
     "fcfs": _PALETTE[6], "easy": _PALETTE[0], "conservative": _PALETTE[1], "bf": _PALETTE[1],
     "gs": _PALETTE[3], "bgs": _PALETTE[2], "mgs": _PALETTE[4], "mbgs": _PALETTE[5],
 }  # fmt: skip
+_SHARE_COLOURS: Final = {
+    WORK: _PALETTE[0], Account.CONTEXT_SWITCH: _PALETTE[1], Account.CHECKPOINT: _PALETTE[3], Account.RESTART: _PALETTE[4],
+    Account.BLOCKED: _PALETTE[6], IDLE_WAITING: "0.6", IDLE_EMPTY: "0.88",
+}  # fmt: skip
+_HATCH: Final = "////"
+"""Of gangs in rows that are not their home."""
 _DAY_S: Final = 86_400.0
 _GANTT_LIMIT: Final = 20_000
 """Rectangles that a Gantt chart draws at most; more is neither legible nor quick."""
@@ -35,6 +62,13 @@ def policy_colour(label: str, position: int = 0) -> str:
     if name in _POLICY_COLOURS and name == label:
         return _POLICY_COLOURS[name]
     return _PALETTE[(position + 2) % len(_PALETTE)]
+
+
+def job_colour(job: int) -> tuple[float, float, float]:
+    """Return the colour of a job: always the same for an id, the hue that it has in a Gantt chart, in one of three shades."""
+    red, green, blue = to_rgb(_PALETTE[job % 6])
+    kept, white = ((1.0, 0.0), (0.6, 0.0), (0.6, 0.4))[job // 6 % 3]
+    return kept * red + white, kept * green + white, kept * blue + white
 
 
 def time_axis(span_s: float) -> tuple[float, str]:
@@ -96,6 +130,65 @@ def _draw_waits(axes: Axes, results: Sequence[Result]) -> None:
     axes.grid(alpha=0.25, which="both", linewidth=0.4)
 
 
+class _Bar(NamedTuple):
+    """A rectangle that stands for a gang, in the units of the axes; its label is written where it fits."""
+
+    left: float
+    width: float
+    low: float
+    height: float
+    job: int
+    replica: bool
+
+
+def _draw_gangs(axes: Axes, bars: Sequence[_Bar], *, widest: float, tallest: float) -> None:
+    """Draw bars in the colours of their jobs, those of replicas hatched, on axes of size ``widest`` x ``tallest``."""
+    for replica in (False, True):
+        drawn = [bar for bar in bars if bar.replica == replica]
+        corners = [
+            [(left, low), (left + width, low), (left + width, low + height), (left, low + height)]
+            for left, width, low, height, *_ in drawn
+        ]
+        colours = [job_colour(bar.job) for bar in drawn]
+        # An edge would hide a bar that is hardly wider than itself.
+        edges = [0.6 if bar.width >= 0.004 * widest and bar.height >= 0.006 * tallest else 0.0 for bar in drawn]
+        hatch = _HATCH if replica else None
+        gangs = PolyCollection(corners, facecolors=colours, edgecolors="white", linewidths=edges, hatch=hatch)
+        axes.add_collection(gangs, autolim=False)
+    for left, width, low, height, job, replica in bars:
+        text = str(job)
+        if width >= 0.011 * (len(text) + 0.5) * widest and height >= 0.035 * tallest:
+            red, green, blue = colour = job_colour(job)
+            dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
+            box = {"facecolor": colour, "edgecolor": "none", "pad": 2.0} if replica else None
+            middle = (left + width / 2, low + height / 2)
+            axes.annotate(
+                text, middle, ha="center", va="center", fontsize=7, color="white" if dark else "black", bbox=box, clip_on=True
+            )
+
+
+def _name_rows(axes: Axes, slices: Sequence[tuple[int, int, int]], unit: float) -> None:
+    """Write above each slice, given by begin, end and row, which row runs, where that can be read."""
+    span = slices[-1][1] - slices[0][0]
+    wide = [(to_seconds(begin + end) / 2 / unit, row) for begin, end, row in slices if end - begin >= 0.012 * span]
+    if 2 * len(wide) > len(slices):
+        above = axes.secondary_xaxis("top")
+        above.set_xticks([middle for middle, _ in wide], [str(row) for _, row in wide])
+        above.tick_params(length=0, labelsize=7)
+        above.set_xlabel("row")
+
+
+def _gang_legend(figure: Figure, *others: Line2D | Patch) -> None:
+    home = Patch(facecolor="0.5", edgecolor="white", label="gang in its home row")
+    replica = Patch(facecolor="0.5", edgecolor="white", hatch=_HATCH, label="replica in another row")
+    figure.legend(handles=[home, replica, *others], loc="outside lower center", ncols=2 + len(others))
+
+
+def _shown_s(seconds: float) -> str:
+    text = f"{seconds:,.6f}"
+    return text.rstrip("0").rstrip(".") + " s"
+
+
 def comparison(results: Sequence[Result], *, bins: int = 120) -> Figure:
     """Return one figure that compares runs: utilization and queue over time, and the distribution of waits.
 
@@ -151,8 +244,7 @@ class ResultPlots:
         Raises:
             SpecificationError: no job ran.
         """
-        if not self._result.records.finished.any():
-            raise SpecificationError("utilization: no job ran; there is nothing to draw")
+        self._require_drawable("utilization")
         figure = Figure(figsize=(9, 5.5), layout="constrained")
         top, bottom = figure.subplots(2, 1, sharex=True)
         _draw_over_time(top, [self._result], bins, busy=True)
@@ -172,8 +264,13 @@ class ResultPlots:
             labels: write all job ids, or none; by default those that fit their bars.
 
         Raises:
-            SpecificationError: unknown ids, an empty range, or too many jobs to draw.
+            SpecificationError: unknown ids, an empty range, too many jobs to draw, or nodes were shared in time.
         """
+        if self._result.slices is not None:
+            raise SpecificationError(
+                f"gantt: {self._result.scenario.label} shares nodes in time, so bars would hide each other; "
+                "draw slices(first_s, last_s) instead"
+            )
         records = self._result.records
         ids = records.column("id")
         begin = 0 if first is None else self._position(ids, "first", first)
@@ -209,6 +306,167 @@ class ResultPlots:
         title = f"{scenario.label} on {scenario.workload_name}: jobs {ids[shown[0]]} to {ids[shown[-1]]}"
         axes.set_title(title if len(shown) == records.finished.sum() else f"{title} (others are not drawn)")
         return figure
+
+    def matrix(self, at_s: float) -> Figure:
+        """Draw the Ousterhout matrix at an instant: which gang has which columns in which row (002, figure 7).
+
+        The row that runs at that instant is framed; at the boundary of two slices it is the one that begins.
+
+        Args:
+            at_s: when, seconds on the clock of the workload, which the job table and :meth:`gantt` have too.
+
+        Raises:
+            SpecificationError: the history of the run was not kept, nodes are not shared in time, or the run does not cover
+                that time.
+        """
+        result = self._result
+        history, nodes = self._history("matrix"), result.machine.nodes
+        at = to_ticks(self._within_run("matrix: at_s", at_s))
+        moment, running = history.at(at), running_row(history, at)
+        rows = moment.rows if moment.ticks <= at else ((),) * len(moment.rows)
+        figure = Figure(figsize=(9, 1.9 + 0.45 * len(rows)), layout="constrained")
+        axes = figure.subplots()
+        bars = [
+            _Bar(low - 0.5, count, row - 0.46, 0.92, cell.job, cell.replica)
+            for row, cells in enumerate(rows)
+            for cell in cells
+            for low, count in runs_of(cell)
+        ]
+        axes.set_facecolor("0.93")
+        axes.hlines(np.arange(len(rows) - 1) + 0.5, -0.5, nodes - 0.5, color="white", linewidth=1.5, zorder=0.5)
+        if nodes <= 64:
+            axes.vlines(np.arange(nodes - 1) + 0.5, -0.5, len(rows) - 0.5, color="white", linewidth=0.8, zorder=0.5)
+        _draw_gangs(axes, bars, widest=nodes, tallest=len(rows))
+        if running is not None:
+            frame = Rectangle(
+                (-0.5, running - 0.5), nodes, 1, fill=False, edgecolor="black", linewidth=2, clip_on=False, zorder=4
+            )
+            axes.add_patch(frame)
+        axes.set_xlim(-0.5, nodes - 0.5)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_yticks(range(len(rows)))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_xlabel("column (node)")
+        axes.set_ylabel("row (time slice)")
+        there = len({cell.job for cells in rows for cell in cells})
+        axes.set_title(
+            f"{result.scenario.label} on {result.scenario.workload_name} at {_shown_s(at_s)}: "
+            f"{counted(there, 'job')} in the matrix, {waiting_at(result, at)} waiting"
+        )
+        empty = Patch(facecolor="0.93", edgecolor="0.7", label="empty")
+        runs = Patch(fill=False, edgecolor="black", linewidth=2, label="row that runs")
+        _gang_legend(figure, empty, runs)
+        return figure
+
+    def slices(self, first_s: float, last_s: float) -> Figure:
+        """Draw which gang each node runs in which time slice.
+
+        Args:
+            first_s: from when, seconds on the clock of the workload, which the job table and :meth:`gantt` have too.
+            last_s: until when, seconds on the same clock.
+
+        Raises:
+            SpecificationError: the history of the run was not kept, nodes are not shared in time, the run does not cover that
+                time, nothing ran in it, or there would be too much to draw.
+        """
+        result = self._result
+        history, nodes = self._history("slices"), result.machine.nodes
+        first = to_ticks(self._within_run("slices: first_s", first_s))
+        last = to_ticks(self._within_run("slices: last_s", last_s))
+        if first >= last:
+            raise SpecificationError(f"slices: last_s: {last_s} is not allowed; it must be > first_s, {first_s}")
+        unit, name = time_axis(to_seconds(last - first))
+        bars: list[_Bar] = []
+        shown: list[Slice] = []
+        for turn in slices_between(history, first, last, result.ledger.end):
+            shown.append(turn)
+            left, right = to_seconds(max(turn.begin, first)) / unit, to_seconds(min(turn.end, last)) / unit
+            for cell in turn.gangs:
+                bars += [_Bar(left, right - left, low - 0.5, count, cell.job, cell.replica) for low, count in runs_of(cell)]
+            if len(bars) > _GANTT_LIMIT:
+                raise SpecificationError(
+                    f"slices: more than {_GANTT_LIMIT:,} rectangles between first_s={first_s} and last_s={last_s} are too many "
+                    "to draw; choose a shorter time"
+                )
+        if not bars:
+            raise SpecificationError(f"slices: nothing ran between first_s={first_s} and last_s={last_s}")
+        figure = Figure(figsize=(10, 5.5), layout="constrained")
+        axes = figure.subplots()
+        axes.set_facecolor("0.93")
+        _draw_gangs(axes, bars, widest=to_seconds(last - first) / unit, tallest=nodes)
+        thickness = 1.0 if len(shown) <= 60 else 0.5
+        for at_event, colour, linewidth in ((False, "0.4", thickness / 2), (True, "black", thickness)):
+            begins = [to_seconds(turn.begin) / unit for turn in shown if turn.at_event == at_event]
+            axes.vlines(begins, -0.5, nodes - 0.5, color=colour, linewidth=linewidth)
+        axes.set_xlim(to_seconds(first) / unit, to_seconds(last) / unit)
+        axes.set_ylim(-0.5, nodes - 0.5)
+        axes.set_xlabel(f"time ({name})")
+        axes.set_ylabel("node")
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+        _name_rows(axes, [(max(turn.begin, first), min(turn.end, last), turn.row) for turn in shown], unit)
+        axes.set_title(
+            f"{result.scenario.label} on {result.scenario.workload_name}: {counted(len(shown), 'time slice')} of at most "
+            f"{_shown_s(result.machine.time_slicing.quantum_s)}"
+        )
+        boundary = Line2D([], [], color="0.4", linewidth=0.5, label="slice begins")
+        event = Line2D([], [], color="black", linewidth=1.0, label="slice begins at a scheduling event")
+        _gang_legend(figure, boundary, event)
+        return figure
+
+    def capacity(self, *, bins: int = 200) -> Figure:
+        """Draw where the machine's capacity goes over time, by the accounts of the ledger, stacked, as shares of the machine.
+
+        Work is one area: whether it was useful or lost is known only when a job ends, while here it appears when it is done.
+        What an account gains between two scheduling events is spread evenly over the time between them.  Accounts with nothing
+        in them are left out; the legend has each one's share of the whole run.
+
+        Args:
+            bins: number of equal intervals for which shares are drawn.
+
+        Raises:
+            SpecificationError: no job ran, or nodes were shared in time and the history of the run was not kept.
+        """
+        bins = require_whole("capacity: bins", bins, at_least=1)
+        result = self._result
+        self._require_drawable("capacity")
+        edges, shares = capacity_shares(result, bins)
+        unit, name = time_axis(float(edges[-1]))
+        figure = Figure(figsize=(9, 4.5), layout="constrained")
+        axes = figure.subplots()
+        below = np.zeros(bins)
+        for account, share in zip(SHARES, shares, strict=True):
+            if share.any():
+                total = share.mean()
+                label = f"{account} ({total:.2%})" if total >= 0.0001 else f"{account} (< 0.01%)"
+                axes.stairs(below + share, edges / unit, baseline=below, fill=True, color=_SHARE_COLOURS[account], label=label)
+                below = below + share
+        axes.set_xlabel(f"time since the first submission ({name})")
+        axes.set_xlim(0, edges[-1] / unit)
+        axes.set_ylabel("node time / capacity")
+        axes.set_ylim(0, 1)
+        figure.suptitle(
+            f"{result.scenario.label} on {result.scenario.workload_name}: capacity of {result.machine.nodes:,} nodes, "
+            f"means over {bins} equal intervals",
+            fontsize="large",
+        )
+        figure.legend(loc="outside right center", reverse=True)
+        return figure
+
+    def _require_drawable(self, figure: str) -> None:
+        if not self._result.records.finished.any():
+            raise SpecificationError(f"{figure}: no job ran; there is nothing to draw")
+
+    def _history(self, figure: str) -> History:
+        self._require_drawable(figure)
+        return self._result.history
+
+    def _within_run(self, field: str, seconds: object) -> float:
+        """Return a time of the run, seconds."""
+        ledger, given = self._result.ledger, require_seconds(field, seconds)
+        if not ledger.start <= to_ticks(given) <= ledger.end:
+            first, last = _shown_s(to_seconds(ledger.start)), _shown_s(to_seconds(ledger.end))
+            raise SpecificationError(f"{field}: {given} is not allowed; it must lie in the run, from {first} to {last}")
+        return given
 
     @staticmethod
     def _position(ids: npt.NDArray[np.int64], field: str, job: int) -> int:

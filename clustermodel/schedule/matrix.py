@@ -11,9 +11,9 @@ A gang has one set of columns, whatever rows it stands in, so that a migration i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from clustermodel.schedule.nodeset import NodeSet, from_mask, lowest
+from clustermodel.schedule.nodeset import NodeSet, from_mask, lowest, places
 
 
 class Gang(Protocol):
@@ -34,10 +34,12 @@ Job = TypeVar("Job", bound=Gang)
 class Occupant(Generic[Job]):
     """A gang in the matrix."""
 
-    __slots__ = ("columns", "home", "job", "migrating", "nodes", "on_machine", "rows")
+    __slots__ = ("columns", "home", "job", "migrating", "nodes", "on_machine", "order", "rows")
 
-    def __init__(self, job: Job, columns: int, home: int) -> None:
+    def __init__(self, job: Job, columns: int, home: int, order: int) -> None:
         self.job = job
+        self.order = order
+        """Its number in the order of starts."""
         self.nodes = job.nodes
         self.columns = columns
         """Its columns, a bitmask."""
@@ -49,7 +51,6 @@ class Occupant(Generic[Job]):
         """Whether it has been moved to other columns and has still to pay for that; it is not moved again until then."""
         self.on_machine: tuple[int, int, int] | None = None
         """Columns, rows and home row as the machine has them; ``None`` before the gang has started."""
-
 
     @property
     def has_moved(self) -> bool:
@@ -107,10 +108,16 @@ class OusterhoutMatrix(Generic[Job]):
         """By job id, in starting order."""
         self.homes: list[dict[int, Occupant[Job]]] = [{} for _ in range(mpl)]
         """The gangs at home in each row."""
+        self._starts = 0
         self.room = [nodes] * mpl
-        """Number of free columns in each row."""
-        self._free = [(1 << nodes) - 1] * mpl  # free columns in each row, replicas counted as taken
-        self._replicas: list[tuple[Occupant[Job], int]] = []
+        """Number of columns of each row that no gang at home there takes."""
+        self._free = [(1 << nodes) - 1] * mpl  # these columns
+        # The same with replicas counted as well.
+        self._room_left = self.room.copy()
+        self._left = self._free.copy()
+        self._replicated: list[Occupant[Job]] = []
+        self._compacted = False  # whether no gang could move in home rows that have not changed since
+        self._touched: set[Occupant[Job]] = set()  # gangs that may differ from what the machine has
         self._migrations: list[Migration[Job]] = []
         # With free migration the tasks moved decide between the options, as they do at any cost.
         self._cost = (checkpoint, restart) if checkpoint + restart else (1, 1)
@@ -129,21 +136,19 @@ class OusterhoutMatrix(Generic[Job]):
     # Jobs come and go.
 
     def add(self, job: Job, row: int) -> Occupant[Job]:
-        """Give ``job`` the lowest free columns of ``row``, its home row; there must be as many."""
-        gang = Occupant(job, lowest(self._free[row], job.nodes), row)
+        """Give ``job`` the lowest free columns of ``row``, its home row; there must be as many, and no replicas."""
+        self._starts += 1
+        gang = Occupant(job, lowest(self._free[row], job.nodes), row, self._starts)
         self.occupants[job.id] = gang
-        self.homes[row][job.id] = gang
-        self._take(gang, row)
+        self._settle_in(gang, row)
         return gang
 
     def remove(self, job_id: int) -> None:
         """Take a gang out of all rows."""
         gang = self.occupants.pop(job_id)
-        del self.homes[gang.home][job_id]
-        for row in range(self.mpl):
-            if gang.rows >> row & 1:
-                self._give(gang, row)
+        self._leave_home(gang)
         gang.rows = 0
+        self._touched.discard(gang)
 
     def fullest_row(self, nodes: int) -> int | None:
         """Return the row with the fewest free columns of those that have ``nodes`` (best fit), ``None`` if none has."""
@@ -157,14 +162,16 @@ class OusterhoutMatrix(Generic[Job]):
 
     def clean(self) -> None:
         """CleanMatrix: remove every instance of a gang that is not in its home row."""
-        for gang, row in self._replicas:
-            if gang.rows >> row & 1:
-                self._give(gang, row)
-                gang.rows &= ~(1 << row)
-        self._replicas.clear()
+        for gang in self._replicated:
+            if gang.rows:
+                gang.rows = 1 << gang.home
+                self._touched.add(gang)
+        self._replicated.clear()
 
     def compact(self, guard: Guard[Job] | None = None) -> bool:
         """CompactMatrix (CollapseMatrix-1): move gangs, on their columns, from less to more populated rows.
+
+        It looks at home rows only, so that it does not matter whether :meth:`clean` comes before or after.
 
         Args:
             guard: has to agree to each move.
@@ -172,17 +179,21 @@ class OusterhoutMatrix(Generic[Job]):
         Returns:
             Whether a gang has moved.
         """
-        return self._collapse(self._move_on_own_columns, guard)
+        return self._collapse(guard)
 
     def fill(self) -> None:
-        """FillMatrix (FillMatrix-1): replicate gangs, on their columns, into other rows as long as one can be."""
-        self._fill(self._replicate_on_own_columns)
+        """FillMatrix (FillMatrix-1): replicate gangs, on their columns, into other rows as long as one can be.
+
+        The matrix has been cleaned.
+        """
+        self._left, self._room_left = self._free.copy(), self.room.copy()
+        self._fill()
 
     # The steps of 002, section 5.4.
 
     def collapse_with_migration(self, guard: Guard[Job] | None = None) -> bool:
         """CollapseMatrix-2: as :meth:`compact`, but to any columns of the target row, by the cheaper of the two options."""
-        return self._collapse(self._move_by_migration, guard)
+        return self._collapse(guard, self._move_by_migration)
 
     def fill_with_migration(self) -> None:
         """FillMatrix-2: as FillMatrix, but gangs that are in the way migrate within the target row (option 1)."""
@@ -190,59 +201,73 @@ class OusterhoutMatrix(Generic[Job]):
 
     # How the steps go about it.
 
-    def _collapse(self, move: Callable[[Occupant[Job], int, Guard[Job] | None], bool], guard: Guard[Job] | None) -> bool:
+    def _collapse(
+        self, guard: Guard[Job] | None, migrate: Callable[[Occupant[Job], int, Guard[Job] | None], bool] | None = None
+    ) -> bool:
+        """Move gangs from less to more populated rows: on their own columns, or else by ``migrate``."""
         order = self.rows_in_use()
-        if len(order) < 2:
+        if len(order) < 2 or (self._compacted and migrate is None and guard is None):
             return False
-        room, homes = self.room, self.homes
+        room, free, homes = self.room, self._free, self.homes
         order.sort(key=room.__getitem__, reverse=True)  # from the least to the most populated row
         any_moved = False
         for index, source in enumerate(order):
+            gangs = list(homes[source].values())
             for target in order[:index:-1]:
-                if room[target]:
-                    for gang in list(homes[source].values()):
-                        if gang.nodes <= room[target] and move(gang, target, guard):
+                largest = room[target]
+                for gang in gangs if largest else ():
+                    if gang.nodes <= largest and gang.home == source:
+                        if gang.columns & free[target] == gang.columns:
+                            moved = self._move_on_own_columns(gang, target, guard)
+                        else:
+                            moved = migrate is not None and migrate(gang, target, guard)
+                        if moved:
                             any_moved = True
+                            largest = room[target]
                             if guard is not None:
                                 guard.moved(gang, source)
+        self._compacted = not any_moved and guard is None
         return any_moved
 
-    def _fill(self, replicate: Callable[[Occupant[Job], int], bool]) -> None:
-        # A gang that cannot be replicated never can be later: rows only become fuller.
-        room = self.room
-        rows = [row for row in self.rows_in_use() if room[row]]
-        most = max((room[row] for row in rows), default=0)
+    def _fill(self, replicate: Callable[[Occupant[Job], int], bool] | None = None) -> None:
+        """Replicate gangs, in starting order, one row at a time each, as long as one can be: on its own columns, or else by
+        ``replicate``.
+        """
+        room, left = self._room_left, self._left
+        rows = [(row, 1 << row) for row, gangs in enumerate(self.homes) if gangs and room[row]]
+        if not rows:
+            return
+        most = max([room[row] for row, _ in rows])
         gangs = [gang for gang in self.occupants.values() if gang.nodes <= most]
-        while gangs and rows:
+        while gangs:  # one that cannot be replicated never can be later: rows only become fuller
             again = []
             for gang in gangs:
-                nodes, standing = gang.nodes, gang.rows
-                for row in rows:
-                    if nodes <= room[row] and not standing >> row & 1 and replicate(gang, row):
+                nodes, columns, standing = gang.nodes, gang.columns, gang.rows
+                for row, bit in rows:
+                    if nodes <= room[row] and not standing & bit:
+                        if columns & left[row] == columns:
+                            if gang.migrating and not self._within_limit(gang, row):
+                                continue
+                            left[row] ^= columns
+                            room[row] -= nodes
+                        elif replicate is None or not replicate(gang, row):
+                            continue
+                        gang.rows = standing | bit
+                        self._replicated.append(gang)
                         again.append(gang)
                         break
             gangs = again
+        self._touched.update(self._replicated)
 
     def _move_on_own_columns(self, gang: Occupant[Job], row: int, guard: Guard[Job] | None) -> bool:
-        if gang.columns & ~self._free[row] or not self._within_limit(gang, row):
-            return False
-        if guard is not None and not guard.may_enter(gang, row):
+        if (gang.migrating and not self._within_limit(gang, row)) or not (guard is None or guard.may_enter(gang, row)):
             return False
         self._leave_home(gang)
-        self._take(gang, row)
         self._settle_in(gang, row)
-        return True
-
-    def _replicate_on_own_columns(self, gang: Occupant[Job], row: int) -> bool:
-        if gang.columns & ~self._free[row] or not self._within_limit(gang, row):
-            return False
-        self._replicate(gang, row)
         return True
 
     def _move_by_migration(self, gang: Occupant[Job], row: int, guard: Guard[Job] | None) -> bool:
         """Move ``gang`` to ``row`` by option 1 (those in its way migrate) or option 2 (it does), whichever costs less."""
-        if not gang.columns & ~self._free[row]:
-            return self._move_on_own_columns(gang, row, guard)
         if guard is not None and not guard.may_enter(gang, row):
             return False
         in_the_way = self._overlapping(gang, row)
@@ -259,19 +284,19 @@ class OusterhoutMatrix(Generic[Job]):
         if chosen is None:
             return False
         self._leave_home(gang)
-        chosen(gang, in_the_way, row)
+        chosen(gang, in_the_way, row, self._free)
         self._settle_in(gang, row)
         return True
 
     def _replicate_by_migration(self, gang: Occupant[Job], row: int) -> bool:
-        if self._replicate_on_own_columns(gang, row):
-            return True
         in_the_way = self._overlapping(gang, row)
         if gang.migrating or any(other.rows != 1 << row for other in in_the_way) or not self._can_migrate(in_the_way, row):
             return False
-        self._make_way(gang, in_the_way, row)
-        gang.rows |= 1 << row
-        self._replicas.append((gang, row))
+        self._make_way(gang, in_the_way, row, self._left)
+        # Those that made way are at home here, and nowhere else: what is free of their row beside replicas moved with them.
+        self._free[row] = self._home_columns_free(row)
+        self._left[row] &= ~gang.columns
+        self._room_left[row] -= gang.nodes
         return True
 
     def _overlapping(self, gang: Occupant[Job], row: int) -> list[Occupant[Job]]:
@@ -297,29 +322,28 @@ class OusterhoutMatrix(Generic[Job]):
     def _tasks_migrating(self, row: int) -> int:
         return sum(gang.nodes for gang in self.occupants.values() if gang.migrating and gang.rows >> row & 1)
 
-    def _make_way(self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int) -> None:
+    def _make_way(self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int, free: list[int]) -> None:
         """Option 1: those in the way give up the columns of ``gang`` in ``row`` for free ones; only those tasks move."""
         wanted = gang.columns
-        free = self._free[row] & ~wanted
+        open_ = free[row] & ~wanted
         for other in in_the_way:
             lost = other.columns & wanted
-            taken = lowest(free, lost.bit_count())
-            free &= ~taken
+            taken = lowest(open_, lost.bit_count())
+            open_ &= ~taken
             other.columns = other.columns & ~lost | taken
-        self._free[row] = free
-        self.room[row] -= gang.nodes
+        free[row] = open_ | wanted
         self._note_migration(in_the_way, [gang])
 
-    def _go_elsewhere(self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int) -> None:
+    def _go_elsewhere(self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int, free: list[int]) -> None:
         """Option 2: ``gang`` keeps those of its columns that are free in ``row`` and takes other free ones for the rest."""
-        free = self._free[row]
-        kept = gang.columns & free
-        gang.columns = kept | lowest(free & ~kept, gang.nodes - kept.bit_count())
-        self._take(gang, row)
+        kept = gang.columns & free[row]
+        gang.columns = kept | lowest(free[row] & ~kept, gang.nodes - kept.bit_count())
         self._note_migration([gang], in_the_way)
 
     def _note_migration(self, moves: list[Occupant[Job]], blocked: list[Occupant[Job]]) -> None:
         """A gang that has not started yet is simply started elsewhere; nobody waits for it."""
+        self._touched.update(moves)
+        self._compacted = False
         moved = tuple(gang for gang in moves if gang.on_machine)
         if self._counts:
             for gang in moved:
@@ -327,27 +351,26 @@ class OusterhoutMatrix(Generic[Job]):
         if moved:
             self._migrations.append(Migration(moved, tuple(gang for gang in blocked if gang.on_machine)))
 
-    def _replicate(self, gang: Occupant[Job], row: int) -> None:
-        self._take(gang, row)
-        gang.rows |= 1 << row
-        self._replicas.append((gang, row))
-
     def _leave_home(self, gang: Occupant[Job]) -> None:
-        self._give(gang, gang.home)
+        self._compacted = False
+        self._free[gang.home] |= gang.columns
+        self.room[gang.home] += gang.nodes
         del self.homes[gang.home][gang.job.id]
 
     def _settle_in(self, gang: Occupant[Job], row: int) -> None:
-        gang.home = row
-        gang.rows = 1 << row
-        self.homes[row][gang.job.id] = gang
-
-    def _take(self, gang: Occupant[Job], row: int) -> None:
+        self._compacted = False
         self._free[row] &= ~gang.columns
         self.room[row] -= gang.nodes
+        self.homes[row][gang.job.id] = gang
+        gang.home = row
+        gang.rows = 1 << row
+        self._touched.add(gang)
 
-    def _give(self, gang: Occupant[Job], row: int) -> None:
-        self._free[row] |= gang.columns
-        self.room[row] += gang.nodes
+    def _home_columns_free(self, row: int) -> int:
+        free = (1 << self.nodes) - 1
+        for gang in self.homes[row].values():
+            free &= ~gang.columns
+        return free
 
     # What the machine has to do.
 
@@ -360,24 +383,25 @@ class OusterhoutMatrix(Generic[Job]):
             if to:
                 change.migrations.append((to, [gang.job for gang in blocked]))
         self._migrations.clear()
-        for gang in self.occupants.values():
+        changed = [gang for gang in self._touched if (gang.columns, gang.rows, gang.home) != gang.on_machine]
+        changed.sort(key=_starting_order)
+        for gang in changed:
             rows = gang.rows
             if gang.on_machine is None:
                 change.started.append((gang.job, from_mask(gang.columns), gang.home))
                 rows_then = 1 << gang.home
             else:
                 columns_then, rows_then, home_then = gang.on_machine
-                if rows == rows_then and gang.home == home_then and gang.columns == columns_then:
-                    continue
                 if gang.home != home_then:
                     change.rehomed.append((gang.job, gang.home))
                 leaving = rows_then if gang.columns != columns_then else rows_then & ~rows
-                change.withdrawn.extend((gang.job, row) for row in _bits(leaving))
+                change.withdrawn.extend((gang.job, row) for row in places(leaving))
                 rows_then &= ~leaving
-            change.replicated.extend((gang.job, row) for row in _bits(rows & ~rows_then))
+            change.replicated.extend((gang.job, row) for row in places(rows & ~rows_then))
             gang.on_machine = (gang.columns, rows, gang.home)
+        self._touched.clear()
         return change
 
 
-def _bits(mask: int) -> list[int]:
-    return [row for row in range(mask.bit_length()) if mask >> row & 1]
+def _starting_order(gang: Occupant[Any]) -> int:
+    return gang.order

@@ -8,6 +8,7 @@ job's record, and as long to find the lowest idle nodes, as there are runs; bitm
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from functools import cache
 
 NodeSet = tuple[int, ...]
 """Bounds of the ranges, flat and ascending: ``(0, 4, 7, 8)`` is nodes 0, 1, 2, 3 and 7."""
@@ -65,6 +66,12 @@ def lowest(mask: int, nodes: int) -> int:
         else:
             high = middle
     return mask & ((1 << low) - 1)
+
+
+@cache
+def places(mask: int) -> tuple[int, ...]:
+    """Return which bits of a small mask are set, ascending: the rows that a set of rows stands for."""
+    return tuple(place for place in range(mask.bit_length()) if mask >> place & 1)
 
 
 class IdleNodes:

@@ -35,7 +35,7 @@ from clustermodel.policies.base import (
     WakeAt,
     Withdraw,
 )
-from clustermodel.schedule.nodeset import count, is_node_set
+from clustermodel.schedule.nodeset import as_mask, is_node_set
 from clustermodel.sim.gang import Stop, run_gang, run_sliced_gang
 from clustermodel.sim.kernel import AlarmClock, Clock, InstantSettled
 from clustermodel.sim.nodes import NodePool
@@ -184,7 +184,7 @@ class Coordinator:
             slices.settle(now)
         view = self._view
         view.now = now
-        view.idle = self._pool.idle
+        view.idle = 0 if slices is not None else self._pool.idle
         decisions = list(self._policy.decide(batch, view))
         try:
             for decision in decisions:
@@ -203,10 +203,10 @@ class Coordinator:
                 self.records.blocked(self._index[head.id], now)
             if self._started:
                 self._note_backfilled(head.queue_order)
-            if self._left > len(waiting) + 64:
+            if self._left > len(waiting) // 8 + 64:
                 self._lay_queue_anew(waiting.values())
         if state_changes or self._started:
-            self.ledger.settle(now, self._pool.idle, bool(waiting))
+            self.ledger.settle(now, 0 if self._slices is not None else self._pool.idle, bool(waiting))
         self._started.clear()
 
     def _remember(self, history: History, rows: MatrixRows) -> None:
@@ -288,7 +288,12 @@ class Coordinator:
         """Start a gang in a row of the Ousterhout matrix; at the first one the whole machine goes to the time-slice process."""
         job, row, columns = decision.job, decision.row, decision.columns
         assert row is not None
-        if columns is None or not is_node_set(columns) or count(columns) != job.nodes or columns[-1] > self._machine.nodes:
+        if (
+            not columns
+            or not is_node_set(columns)
+            or not 0 <= columns[0] < columns[-1] <= self._machine.nodes
+            or (mask := as_mask(columns)).bit_count() != job.nodes
+        ):
             raise DecisionError(
                 f"job {job.id} cannot start in row {row} on columns {columns!r}: "
                 f"they must be ascending ranges, (low, high, ...), of {job.nodes} nodes in all"
@@ -298,7 +303,7 @@ class Coordinator:
             self._pool.take_whole_machine()
             self.slice_log = SliceLog()
             slices = self._slices = self._make_time_slices(self._env, self._machine, self.ledger, self.slice_log)
-        gang = SlicedGang(job, self._env.now, columns, row, duration, self._env.event(), dispatch)
+        gang = SlicedGang(job, self._env.now, columns, mask, row, duration, self._env.event(), dispatch)
         slices.admit(gang)
         slices.rows.place(gang, row)
         return gang

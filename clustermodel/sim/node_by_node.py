@@ -185,7 +185,6 @@ class NodeByNode:
     def dismiss(self, gang: SlicedGang) -> None:
         """A gang has finished or was killed; its turn, if it has one, is over."""
         self.rows.remove(gang)
-        self.rows.changed.discard(gang)
         del self._worked[gang]
 
     def migrate(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:

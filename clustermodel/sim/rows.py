@@ -6,7 +6,7 @@ node in a slice, a row beyond the multiprogramming level, a gang in no row, more
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from simpy import Event
 
@@ -15,6 +15,9 @@ from clustermodel.machine import Machine
 from clustermodel.measure.ledger import Account
 from clustermodel.policies.base import QueuedJob, RunningJob
 from clustermodel.schedule.nodeset import NodeSet, as_mask, count, is_node_set, text
+
+if TYPE_CHECKING:
+    from clustermodel.sim.timeslice import Pace
 
 MIGRATION: Final = (Account.CHECKPOINT, Account.RESTART)
 """What a migrating gang spends; others are blocked meanwhile."""
@@ -27,27 +30,40 @@ class SlicedGang(RunningJob):
         job: which job.
         start: when it was dispatched, ticks.
         columns: its nodes.
+        mask: the same as a bitmask.
         home: its home row.
         duration: how long it has to run, ticks of its own slices.
         finished: succeeds at the instant it has run for ``duration``.
         order: number of the dispatch.
     """
 
-    __slots__ = ("debts", "duration", "finished", "home", "mask", "order")
+    __slots__ = ("debts", "due", "duration", "finished", "home", "mask", "order", "owed", "pace")
 
     def __init__(
-        self, job: QueuedJob, start: int, columns: NodeSet, home: int, duration: int, finished: Event, order: int
+        self,
+        job: QueuedJob,
+        start: int,
+        columns: NodeSet,
+        mask: int,
+        home: int,
+        duration: int,
+        finished: Event,
+        order: int,
     ) -> None:
         super().__init__(job, start, columns)
         self.home = home
         """Its home row."""
-        self.mask = as_mask(columns)
+        self.mask = mask
         """Its columns as a bitmask."""
         self.duration = duration
         self.finished = finished
         self.order = order
         self.debts: list[tuple[Account, int]] = []
         """What it has still to spend, in order, at the beginning of its next slices: (account, ticks)."""
+        # Kept by clustermodel.sim.timeslice, which explains them.
+        self.pace: Pace | None = None
+        self.due = 0
+        self.owed = 0
 
     @property
     def debt(self) -> int:
@@ -138,10 +154,14 @@ class MatrixRows:
         gang.home = row
 
     def remove(self, gang: SlicedGang) -> None:
-        """Take ``gang`` out of all rows."""
-        for row in range(self.mpl):
+        """Take ``gang``, which has ended, out of all rows."""
+        for row, gangs in enumerate(self.gangs):
             if gang.rows >> row & 1:
-                self.withdraw(gang, row)
+                self.occupied[row] ^= gang.mask
+                self.held[row] -= gang.job.nodes
+                del gangs[gang.job.id]
+        gang.rows = 0
+        self.changed.discard(gang)
 
     def migrate(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
         """Give gangs new columns, and them and the blocked ones their debts (002, section 5.4).
@@ -172,24 +192,24 @@ class MatrixRows:
         Raises:
             DecisionError: a gang is in no row, or more tasks migrate in a slice than the store takes.
         """
-        limit = self.machine.checkpointing.max_tasks_per_slice
         for gang in self.changed:
-            if not gang.rows and not gang.finished.triggered:
+            if not gang.rows:
                 raise DecisionError(f"job {gang.job.id} is left in no row: each running gang must be in at least one")
-            if gang.migrating and limit is not None:
-                for row in range(self.mpl):
-                    if gang.rows >> row & 1:
-                        self._require_within(limit, row)
+            if gang.migrating:
+                self._require_within_limit(gang)
         for gang in self.changed:
-            gang.note_migrating()  # a move that costs nothing is over at once
+            if gang.migrating:
+                gang.note_migrating()  # a move that costs nothing is over at once
 
-    def _require_within(self, limit: int, row: int) -> None:
-        tasks = sum(gang.job.nodes for gang in self.gangs[row].values() if gang.migrating)
-        if tasks > limit:
-            raise DecisionError(f"{tasks} tasks would migrate in a slice of row {row}: at most Q = {limit} can")
+    def _require_within_limit(self, gang: SlicedGang) -> None:
+        limit = self.machine.checkpointing.max_tasks_per_slice
+        for row, gangs in enumerate(self.gangs):
+            if limit is not None and gang.rows >> row & 1:
+                tasks = sum(other.job.nodes for other in gangs.values() if other.migrating)
+                if tasks > limit:
+                    raise DecisionError(f"{tasks} tasks would migrate in a slice of row {row}: at most Q = {limit} can")
 
     def rotation(self) -> list[int]:
         """Return the rows in use in the order they come, the next one first."""
-        used = [row for row in range(self.mpl) if self.held[row]]
-        later = [row for row in used if row > self.last]
-        return later + used[: len(used) - len(later)]
+        held, after = self.held, self.last + 1
+        return [row for row in range(after, self.mpl) if held[row]] + [row for row in range(after) if held[row]]

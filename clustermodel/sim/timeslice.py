@@ -11,16 +11,16 @@ in use goes on with a full one; a context switch is the first thing in a slice, 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Sequence
 from heapq import heappop, heappush
-from typing import Final, NamedTuple, Protocol
+from typing import Protocol
 
 from simpy import Event
 
 from clustermodel.machine import Machine
 from clustermodel.measure.events import SliceLog
 from clustermodel.measure.ledger import Account, Ledger
-from clustermodel.schedule.nodeset import NodeSet
+from clustermodel.schedule.nodeset import NodeSet, places
 from clustermodel.sim.kernel import AlarmClock, Clock
 from clustermodel.sim.rows import MatrixRows, SlicedGang
 
@@ -62,25 +62,9 @@ class TimeSliceProcess(Protocol):
         """
 
 
-class Switching(NamedTuple):
-    """In which of its rows a gang waits for a context switch: in the rotation's first lap, and in later ones (bitmasks)."""
-
-    first: int
-    later: int
-
-
-class Ran(NamedTuple):
-    """How long a row ran between two events, ticks, and how much of it a context switch takes from a gang that waits for it."""
-
-    row: int
-    ticks: int
-    first: int
-    """Of the switch in the rotation's first lap."""
-    later: int
-    """Of those in later laps."""
-
-
-NO_SWITCH: Final = Switching(0, 0)
+PaceKey = tuple[int, int, int]
+"""Bitmasks of rows: those a gang runs in, those in which it waits for a context switch in the rotation's first lap, and
+those in which it does in later ones."""
 
 
 class Pace:
@@ -90,39 +74,37 @@ class Pace:
     joins is due at ``served + owed``, so only the smallest due matters, and time passes for all by adding to ``served``.
     """
 
-    __slots__ = ("dues", "gain", "key", "members", "served")
+    __slots__ = ("dues", "gain", "key", "members", "rows", "served", "switches_first", "switches_later")
 
-    def __init__(self, key: tuple[int, Switching]) -> None:
+    def __init__(self, key: PaceKey) -> None:
         self.key = key
+        self.rows, self.switches_first, self.switches_later = map(places, key)
         self.served = 0
         self.gain = 0  # what the last stretch between events added to it
         self.members = 0
         self.dues: list[tuple[int, int, SlicedGang]] = []  # heap of (due, order, gang); a gang that has left since is stale
 
-    def serve(self, ran: Iterable[Ran]) -> None:
-        """Add what each member could do while the rows ran."""
-        rows, (switches_first, switches_later) = self.key
+    def serve(self, ticks: Sequence[int], first: Sequence[int], later: Sequence[int]) -> None:
+        """Add what each member could do while the rows ran: see :meth:`Rotation._ran`."""
         gain = 0
-        for row, ticks, first, later in ran:
-            if rows >> row & 1:
-                gain += ticks
-                if switches_first >> row & 1:
-                    gain -= first
-                if switches_later >> row & 1:
-                    gain -= later
+        for row in self.rows:
+            gain += ticks[row]
+        for row in self.switches_first:
+            gain -= first[row]
+        for row in self.switches_later:
+            gain -= later[row]
         self.gain = gain
         self.served += gain
 
-
-class _Share:
-    """A gang's part in a pace."""
-
-    __slots__ = ("due", "owed", "pace")
-
-    def __init__(self, owed: int) -> None:
-        self.pace: Pace | None = None
-        self.due = 0
-        self.owed = owed  # while in no pace
+    def next_due(self) -> int | None:
+        """Return the smallest due of a member, ``None`` without members."""
+        dues = self.dues
+        while dues:
+            due, _, gang = dues[0]
+            if gang.pace is self and gang.due == due and not gang.finished.triggered:
+                return due
+            heappop(dues)
+        return None
 
 
 class Rotation:
@@ -147,8 +129,7 @@ class Rotation:
         self._since = env.now
         self._waiting = False
         self._order: list[int] = []  # rows in use, in the order they come
-        self._paces: dict[tuple[int, Switching], Pace] = {}
-        self._shares: dict[SlicedGang, _Share] = {}
+        self._paces: dict[PaceKey, Pace] = {}
         self._indebted: dict[SlicedGang, None] = {}
         self._loaded: dict[SlicedGang, int] = {}  # on which nodes its task was the last to run, a bitmask
         self._changes: dict[tuple[SlicedGang, int], tuple[int, int]] = {}  # (gang, row) -> nodes that switch first, later
@@ -162,16 +143,14 @@ class Rotation:
 
     def admit(self, gang: SlicedGang) -> None:
         """Open the gang's account: it owes its duration."""
-        self._shares[gang] = _Share(gang.duration)
+        gang.owed = gang.duration
 
     def dismiss(self, gang: SlicedGang) -> None:
         """Forget the gang."""
         self.rows.remove(gang)
         self._leave(gang)
-        del self._shares[gang]
         self._indebted.pop(gang, None)
         self._loaded.pop(gang, None)
-        self.rows.changed.discard(gang)
 
     def migrate(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
         """What a migration takes is owed like work."""
@@ -180,14 +159,14 @@ class Rotation:
         for gang, before in debts.items():
             if gang.debt > before:
                 self._leave(gang)
-                self._shares[gang].owed += gang.debt - before
+                gang.owed += gang.debt - before
         for gang, _ in moves:
             self._loaded.pop(gang, None)
 
     def progress(self, gang: SlicedGang) -> int:
         """Work done is the duration less what is still owed."""
-        share = self._shares[gang]
-        left = share.owed if share.pace is None else share.due - share.pace.served
+        pace = gang.pace
+        left = gang.owed if pace is None else gang.due - pace.served
         return gang.duration - left + gang.debt if gang.debts else gang.duration - left
 
     def settle(self, now: int) -> None:
@@ -204,45 +183,50 @@ class Rotation:
         last, length = divmod(elapsed - 1, self._quantum)
         length += 1  # of the slice that is cut short; a full one if it happens to end now
         self.rows.last = order[last % len(order)]
-        ran = self._ran(last, length)
+        ticks, first, later = self._ran(last, length)
         for pace in self._paces.values():
-            pace.serve(ran)
-        self._charge(ran)
+            pace.serve(ticks, first, later)
+        idle = 0
+        for row in order:
+            idle += (self._nodes - held[row]) * ticks[row]
+        self._ledger.charge(Account.IDLE, idle, waiting=waiting)
+        if self._switch:
+            self._charge_switches(first, later)
         migration = self._pay_debts() if self._indebted else 0
         self._log.slices(elapsed, [held[row] for row in order], self._switching, migration, waiting=waiting)
         if self._on_change:
             self._note_loaded(last, length)
 
-    def _ran(self, last: int, length: int) -> list[Ran]:
-        """Return for each row of the order how long it ran, when slice number ``last`` was cut short after ``length``."""
-        quantum, switch = self._quantum, self._switch
-        laps, at = divmod(last, len(self._order))
-        ran = []
-        for place, row in enumerate(self._order):
-            full = laps + 1 if place < at else laps  # slices
-            ticks = full * quantum
-            first, later = (switch, (full - 1) * switch) if full else (0, 0)
-            if place == at:
-                ticks += length
-                if full:
-                    later += min(length, switch)
-                else:
-                    first = min(length, switch)
-            ran.append(Ran(row, ticks, first, later))
-        return ran
+    def _ran(self, last: int, length: int) -> tuple[list[int], list[int], list[int]]:
+        """Work out what each row did until slice number ``last`` was cut short after ``length``.
 
-    def _charge(self, ran: list[Ran]) -> None:
-        """Charge idle nodes and context switches."""
-        held, nodes = self.rows.held, self._nodes
-        idle = sum((nodes - held[row]) * ticks for row, ticks, _, _ in ran)
-        self._ledger.charge(Account.IDLE, idle, waiting=self._waiting)
-        if self._switch:
-            switching = blocked = 0
-            for (_, _, first, later), (switch, wait, switch_later, wait_later) in zip(ran, self._switching, strict=True):
-                switching += switch * first + switch_later * later
-                blocked += wait * first + wait_later * later
-            self._ledger.charge(Account.CONTEXT_SWITCH, switching, waiting=self._waiting)
-            self._ledger.charge(Account.BLOCKED, blocked, waiting=self._waiting)
+        Returns:
+            In ticks, shape ``(mpl,)`` each: how long it ran; what the context switch in the rotation's first lap took of that
+            from a gang that waited for it; what those in later laps took.
+        """
+        order, quantum, switch = self._order, self._quantum, self._switch
+        laps, at = divmod(last, len(order))
+        ticks, first, later = [0] * self.rows.mpl, [0] * self.rows.mpl, [0] * self.rows.mpl
+        full = (laps + 1) * quantum
+        for place, row in enumerate(order):
+            if place == at:
+                full = laps * quantum
+            ticks[row] = full
+            if switch and full:
+                first[row], later[row] = switch, (full // quantum - 1) * switch
+        cut = order[at]
+        ticks[cut] += length
+        if switch:
+            (later if laps else first)[cut] += min(length, switch)
+        return ticks, first, later
+
+    def _charge_switches(self, first: Sequence[int], later: Sequence[int]) -> None:
+        switching = blocked = 0
+        for row, (switch, wait, switch_later, wait_later) in zip(self._order, self._switching, strict=True):
+            switching += switch * first[row] + switch_later * later[row]
+            blocked += wait * first[row] + wait_later * later[row]
+        self._ledger.charge(Account.CONTEXT_SWITCH, switching, waiting=self._waiting)
+        self._ledger.charge(Account.BLOCKED, blocked, waiting=self._waiting)
 
     def resume(self, *, waiting: bool) -> None:
         """Give the gangs that have changed their rows another pace, and sleep until the first one finishes."""
@@ -255,8 +239,8 @@ class Rotation:
             self._plan_switches()
         else:
             for gang in rows.changed:
-                switching = Switching(gang.rows, gang.rows) if self._switch else NO_SWITCH
-                self._join(gang, self._pace((gang.rows, switching)))
+                switches = gang.rows if self._switch else 0
+                self._join(gang, (gang.rows, switches, switches))
             if self._switch:
                 self._switching = [(rows.held[row], 0, rows.held[row], 0) for row in order]
         for gang in rows.changed:
@@ -274,64 +258,69 @@ class Rotation:
             self._bell = self._env.event()
             self.settle(self._env.now)
             for pace in self._paces.values():
-                dues = pace.dues
-                while dues and dues[0][0] <= pace.served:
-                    due, _, gang = heappop(dues)
-                    share = self._shares.get(gang)
-                    if share is not None and share.pace is pace and share.due == due and not gang.finished.triggered:
-                        gang.finished.succeed()
+                while (due := pace.next_due()) is not None and due <= pace.served:
+                    pace.dues[0][2].finished.succeed()
 
     def _ring(self) -> None:
         self._bell.succeed()
 
     # Paces.
 
-    def _pace(self, key: tuple[int, Switching]) -> Pace:
-        pace = self._paces.get(key)
-        if pace is None:
-            pace = self._paces[key] = Pace(key)
-        return pace
-
     def _leave(self, gang: SlicedGang) -> None:
-        share = self._shares[gang]
-        pace = share.pace
+        pace = gang.pace
         if pace is None:
             return
-        share.owed = share.due - pace.served
-        share.pace = None
+        gang.owed = gang.due - pace.served
+        gang.pace = None
         pace.members -= 1
         if not pace.members:
             del self._paces[pace.key]
 
-    def _join(self, gang: SlicedGang, pace: Pace) -> None:
-        share = self._shares[gang]
-        if share.pace is not pace:
+    def _join(self, gang: SlicedGang, key: PaceKey) -> None:
+        old = gang.pace
+        if old is not None:
+            if old.key == key:
+                return
             self._leave(gang)
-            pace.members += 1
-            share.pace = pace
-            share.due = pace.served + share.owed
-            heappush(pace.dues, (share.due, gang.order, gang))
+        pace = self._paces.get(key)
+        if pace is None:
+            pace = self._paces[key] = Pace(key)
+        pace.members += 1
+        gang.pace = pace
+        gang.due = pace.served + gang.owed
+        heappush(pace.dues, (gang.due, gang.order, gang))
 
     def _next_finish(self) -> int | None:
         """Return when the first gang finishes, ticks; ``None`` when nothing runs."""
-        soonest = -1
+        soonest: int | None = None
         for pace in self._paces.values():
             dues = pace.dues
-            while True:
-                due, _, gang = dues[0]
-                share = self._shares.get(gang)
-                if share is not None and share.pace is pace and share.due == due:
-                    break
-                heappop(dues)
-            finish = self._elapsed_until(pace, due - pace.served)
-            if soonest < 0 or finish < soonest:
-                soonest = finish
-        return None if soonest < 0 else self._since + soonest
+            due, _, gang = dues[0]
+            if gang.pace is not pace or gang.due != due:
+                found = pace.next_due()
+                if found is None:
+                    continue
+                due = found
+            owed = due - pace.served
+            if soonest is None or owed < soonest:  # it takes at least as long as it owes
+                finish = self._elapsed_until(pace, owed)
+                if soonest is None or finish < soonest:
+                    soonest = finish
+        return None if soonest is None else self._since + soonest
 
     def _elapsed_until(self, pace: Pace, owed: int) -> int:
         """Return how long the rotation takes, from its last event, to let ``pace`` run for ``owed`` ticks."""
-        rows, (first, later) = pace.key
-        quantum, switch, order = self._quantum, self._switch, self._order
+        rows, first, later = pace.key
+        quantum, order = self._quantum, self._order
+        if not (first or later):
+            slices, rest = divmod(owed - 1, quantum)
+            laps, slices = divmod(slices, len(pace.rows))
+            for place, row in enumerate(order):
+                if rows >> row & 1:
+                    if not slices:
+                        return (laps * len(order) + place) * quantum + rest + 1
+                    slices -= 1
+        switch = self._switch
         places = [(place, row) for place, row in enumerate(order) if rows >> row & 1]
         in_first_lap = len(places) * quantum - first.bit_count() * switch
         begins, switches = 0, first
@@ -353,7 +342,7 @@ class Rotation:
         """Charge what gangs have spent on migrations since the last event; return the node-ticks."""
         charged = 0
         for gang in list(self._indebted):
-            pace = self._shares[gang].pace
+            pace = gang.pace
             assert pace is not None
             for account, spent in gang.pay(pace.gain):
                 self._ledger.charge(account, spent * gang.job.nodes, waiting=self._waiting)
@@ -380,10 +369,12 @@ class Rotation:
                 waits += gang.job.nodes - first if first else 0
                 waits_later += gang.job.nodes - later if later else 0
             self._switching.append((switches, waits, switches_later, waits_later))
-        for gang in self._shares:
-            first = sum(1 << row for row in order if gang.rows >> row & 1 and self._changes[gang, row][0])
-            later = sum(1 << row for row in order if gang.rows >> row & 1 and self._changes[gang, row][1])
-            self._join(gang, self._pace((gang.rows, Switching(first, later))))
+        switching: dict[SlicedGang, tuple[int, int]] = {}
+        for (gang, row), (changing, changing_later) in self._changes.items():
+            first, later = switching.get(gang, (0, 0))
+            switching[gang] = (first | bool(changing) << row, later | bool(changing_later) << row)
+        for gang, (first, later) in switching.items():
+            self._join(gang, (gang.rows, first, later))
 
     def _changing_nodes(self, gang: SlicedGang, place: int) -> tuple[int, int]:
         """Return on which nodes the task changes when the row at ``place`` begins to run ``gang``: first lap, later laps."""
