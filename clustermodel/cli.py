@@ -25,9 +25,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from clustermodel.errors import ClusterModelError, OutputError, SpecificationError
-from clustermodel.machine import Machine
+from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
 from clustermodel.policies import make_policy, policy_names, policy_parameters, policy_summary
 from clustermodel.report.tables import comparison_table, percentile_table, trace_facts
+from clustermodel.sim.simulation import FIDELITIES, Fidelity
 from clustermodel.study.scenario import Result, Scenario
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel, fit_model, load_model, shipped_models
 from clustermodel.workload.swf import read_swf
@@ -111,6 +112,74 @@ def trace_options(command: Command) -> Command:
     return command
 
 
+def machine_options(command: Command) -> Command:
+    """Add the options that describe a machine beyond its size; the defaults are those of the specifications."""
+    slicing, store = TimeSlicing(), Checkpointing()
+    for option in reversed(
+        (
+            click.option(
+                "--kill-at-estimate/--no-kill-at-estimate",
+                default=True,
+                show_default=True,
+                help="End a job that reaches its estimate, or let it run on.",
+            ),
+            click.option(
+                "--quantum",
+                type=float,
+                default=slicing.quantum_s,
+                show_default=True,
+                help="Length of a time slice, seconds, for policies that share nodes in time.",
+            ),
+            click.option(
+                "--mpl", type=int, default=slicing.mpl, show_default=True, help="Multiprogramming level: most gangs on a node."
+            ),
+            click.option(
+                "--context-switch",
+                type=float,
+                default=0.0,
+                show_default=True,
+                help="Cost of a context switch as a fraction of the time slice.",
+            ),
+            click.option(
+                "--charge",
+                type=click.Choice(["on-change", "every-slice"]),
+                default="on-change",
+                show_default=True,
+                help="Whether nodes pay for a context switch when their task changes, or in every slice.",
+            ),
+            click.option(
+                "--checkpoint",
+                type=float,
+                default=store.checkpoint_s,
+                show_default=True,
+                help="Time to checkpoint a gang, seconds.",
+            ),
+            click.option(
+                "--restart", type=float, default=store.restart_s, show_default=True, help="Time to restart a gang, seconds."
+            ),
+            click.option(
+                "--max-migrating-tasks", type=int, help="Most tasks that migrate in a time slice (Q); no limit by default."
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def _machine(options: dict[str, Any], nodes: int) -> Machine:
+    return Machine(
+        nodes=nodes,
+        kill_at_estimate=options["kill_at_estimate"],
+        time_slicing=TimeSlicing(quantum_s=options["quantum"], mpl=options["mpl"]),
+        context_switch=ContextSwitch(fraction=options["context_switch"], charge=options["charge"]),
+        checkpointing=Checkpointing(
+            checkpoint_s=options["checkpoint"],
+            restart_s=options["restart"],
+            max_tasks_per_slice=options["max_migrating_tasks"],
+        ),
+    )
+
+
 def _load_workload(
     options: dict[str, Any],
     *,
@@ -184,16 +253,18 @@ def cli() -> None:
     multiple=True,
     help="Policy as NAME or NAME:key=value,key=value; repeat to compare.  Default: fcfs, easy, conservative.",
 )
-@click.option(
-    "--kill-at-estimate/--no-kill-at-estimate",
-    default=True,
-    show_default=True,
-    help="End a job that reaches its estimate, or let it run on.",
-)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Root of all random streams.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list, an object per policy, instead of the table.")
 @click.option("--jobs-csv", type=click.Path(path_type=Path), help="Directory to write POLICY.csv into, a row per job.")
 @click.option("--figure", type=click.Path(path_type=Path), help="File (.png, .svg, .pdf) for a figure that compares the runs.")
+@click.option(
+    "--fidelity",
+    type=click.Choice(list(FIDELITIES)),
+    default="fast",
+    show_default=True,
+    help="Compute what happens between scheduling events, or play every time slice on every node.",
+)
+@machine_options
 @trace_options
 def run(
     scenario: Path | None,
@@ -202,11 +273,11 @@ def run(
     jobs: int | None,
     nodes: int | None,
     policies: tuple[str, ...],
-    kill_at_estimate: bool,
     seed: int,
     as_json: bool,
     jobs_csv: Path | None,
     figure: Path | None,
+    fidelity: Fidelity,
     **options: Any,
 ) -> int:
     """Simulate policies and print one table, a row per policy.
@@ -221,6 +292,7 @@ def run(
       clustermodel run --policy easy --policy easy:backfill_order=shortest --policy easy:reserve_depth=4
       clustermodel run --trace CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --jobs-csv out --json
       clustermodel run --model blue-pacific --scale-run-time 1.3 --estimates phi:0.5
+      clustermodel run --model blue-pacific --policy bf --policy bgs --policy mbgs --context-switch 0.02
       clustermodel run scenarios/quickstart.py
     """
     notes = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -231,22 +303,7 @@ def run(
             )
         scenarios = _load_script(scenario)
     else:
-        for policy in policies:
-            make_policy(policy)  # a mistyped name should not cost the time to read a trace
-        machine = None if nodes is None else Machine(nodes=nodes)
-        if trace is not None and (model is not None or jobs is not None):
-            raise SpecificationError(
-                f"--{'jobs' if model is None else 'model'}: the jobs come from --trace {trace}; give one of the two"
-            )
-        drawn_from = None if model is None else load_model(model)
-        workload = _load_workload(options, trace=trace, model=drawn_from, jobs=jobs, nodes=nodes, seed=seed)
-        for line in workload.provenance.lines():
-            notes.print(f"{escape(workload.name)}: {line}")
-        if machine is None and workload.machine_nodes is None:
-            raise SpecificationError(f"--nodes: {trace} names neither MaxProcs nor MaxNodes; give the machine's size")
-        machine = Machine(nodes=nodes if nodes is not None else workload.machine_nodes or 0, kill_at_estimate=kill_at_estimate)
-        chosen = policies or ("fcfs", "easy", "conservative")
-        scenarios = [Scenario(machine=machine, workload=workload, policy=policy, seed=seed) for policy in chosen]
+        scenarios = _scenarios(options, trace, model, jobs, nodes, policies, seed, fidelity, notes)
     labels = [one.label for one in scenarios]
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
@@ -274,6 +331,39 @@ def run(
         )
         return INTERRUPTED
     return 0
+
+
+def _scenarios(
+    options: dict[str, Any],
+    trace: Path | None,
+    model: str | None,
+    jobs: int | None,
+    nodes: int | None,
+    policies: Sequence[str],
+    seed: int,
+    fidelity: Fidelity,
+    notes: Console,
+) -> list[Scenario]:
+    """Return a scenario for each policy, on the workload and the machine that the options describe."""
+    for policy in policies:
+        make_policy(policy)  # a mistyped name should not cost the time to read a trace
+    machine = _machine(options, 1 if nodes is None else nodes)
+    if trace is not None and (model is not None or jobs is not None):
+        raise SpecificationError(
+            f"--{'jobs' if model is None else 'model'}: the jobs come from --trace {trace}; give one of the two"
+        )
+    drawn_from = None if model is None else load_model(model)
+    workload = _load_workload(options, trace=trace, model=drawn_from, jobs=jobs, nodes=nodes, seed=seed)
+    for line in workload.provenance.lines():
+        notes.print(f"{escape(workload.name)}: {line}")
+    if nodes is None:
+        if workload.machine_nodes is None:
+            raise SpecificationError(f"--nodes: {trace} names neither MaxProcs nor MaxNodes; give the machine's size")
+        machine = replace(machine, nodes=workload.machine_nodes)
+    return [
+        Scenario(machine=machine, workload=workload, policy=policy, seed=seed, fidelity=fidelity)
+        for policy in policies or ("fcfs", "easy", "conservative")
+    ]
 
 
 def _load_script(path: Path) -> list[Scenario]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Final, Literal
@@ -33,6 +34,27 @@ def require_whole(field: str, value: object, *, at_least: int | None = None) -> 
     return whole
 
 
+def require_number(name: str, value: object, allowed: str, holds: Callable[[float], bool]) -> float:
+    """Return ``value`` as a ``float``.
+
+    Raises:
+        SpecificationError: ``value`` is not a number, or not ``allowed``, which is what ``holds`` says in words.
+    """
+    try:
+        number = None if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    except OverflowError:
+        number = math.inf
+    if number is None or not holds(number):
+        raise SpecificationError(f"{name}: {value} is not allowed; it must be {allowed}")
+    return number
+
+
+def _is_interval(value: object) -> bool:
+    if not isinstance(value, tuple | list) or len(value) != 2 or not all(isinstance(end, Real) for end in value):
+        return False
+    return bool(value[0] <= value[1])
+
+
 def require_seconds(name: str, value: object, *, positive: bool = False) -> float:
     """Return ``value`` as a ``float``.
 
@@ -49,14 +71,6 @@ def require_seconds(name: str, value: object, *, positive: bool = False) -> floa
     if not 0 <= seconds <= LONGEST_S or (positive and seconds == 0):
         raise SpecificationError(f"{name}: {value} is not allowed; it must be {allowed}")
     return seconds
-
-
-def _require_share(name: str, value: object) -> None:
-    allowed = "it must be a number >= 0 and < 1, a share of the time slice"
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise SpecificationError(f"{name}: {value!r} is not a number; {allowed}")
-    if not 0 <= float(value) < 1:
-        raise SpecificationError(f"{name}: {value} is not allowed; {allowed}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,7 +122,8 @@ class ContextSwitch:
                 f"ContextSwitch: fraction={self.fraction!r} and seconds={self.seconds!r} are both given; give one of them"
             )
         if self.fraction is not None:
-            _require_share("ContextSwitch.fraction", self.fraction)
+            allowed = "a number >= 0 and < 1, a share of the time slice"
+            require_number("ContextSwitch.fraction", self.fraction, allowed, lambda share: 0 <= share < 1)
         if self.seconds is not None:
             require_seconds("ContextSwitch.seconds", self.seconds)
         if self.charge not in ("on-change", "every-slice"):

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Final
 
 from clustermodel.errors import SpecificationError, did_you_mean
+from clustermodel.policies.adaptive import Adaptive
 from clustermodel.policies.base import Policy
-from clustermodel.policies.conservative import Conservative
+from clustermodel.policies.conservative import BF, Conservative
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.gang import BGS, GS, MBGS, MGS
@@ -27,6 +28,8 @@ _FACTORIES: Final[dict[str, PolicyFactory]] = {
     "bgs": BGS,
     "mgs": MGS,
     "mbgs": MBGS,
+    "bf": BF,
+    "adaptive": Adaptive,
 }
 
 

@@ -8,13 +8,25 @@ put back at its earliest time, which is never later than the one it had (*compre
 from __future__ import annotations
 
 from clustermodel.policies.base import Batch, Decision, QueuedJob, Reason, Reserve, Setup, Start, View, WakeAt
+from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_of
 from clustermodel.schedule.plan import Plan
 
 
 class Conservative:
-    """Conservative backfilling with compression in queue order."""
+    """Conservative backfilling with compression in queue order.
+
+    Args:
+        queue_order: ``"arrival"``, ``"shortest"``, ``"narrowest"``, ``"widest"`` or a callable: the order in which jobs are
+            placed, and moved up when room is made.
+
+    Raises:
+        SpecificationError: ``queue_order`` is neither a name nor a callable.
+    """
 
     name = "conservative"
+
+    def __init__(self, *, queue_order: str | QueueOrder = "arrival") -> None:
+        self._order = queue_order_of(self.name, queue_order)
 
     def begin(self, setup: Setup) -> None:
         """Get ready for a run."""
@@ -25,14 +37,14 @@ class Conservative:
         """Compress the plan if a job ended early, place the new jobs, start those whose time has come."""
         plan, now = self._plan, view.now
         room_made = plan.catch_up(batch.ended, now)
-        placed = (job for job in view.waiting.values() if job.id in plan.reserved)
+        placed = (job for job in in_order(view.waiting.values(), self._order, now) if job.id in plan.reserved)
         if late := plan.overrunning(now):
             self._replan(late, list(placed), now)
         elif room_made and plan.reserved:
             plan.compress(placed, now)
 
         decisions: list[Decision] = []
-        for job in batch.submitted:
+        for job in in_order(batch.submitted, self._order, now):
             start = plan.place(job)
             if start > now:
                 decisions.append(Reserve(job, start))
@@ -62,3 +74,9 @@ class Conservative:
             shadow=self._plan.reserved[holder.id],
             reserved=view.now,
         )
+
+
+class BF(Conservative):
+    """Backfilling with reservations for all waiting jobs, the space-sharing policy that 002 (section 5.3) compares with."""
+
+    name = "bf"

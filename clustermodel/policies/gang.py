@@ -7,9 +7,8 @@ reservations, and whether there are steps that migrate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.machine import require_whole
@@ -28,20 +27,10 @@ from clustermodel.policies.base import (
     WakeAt,
     Withdraw,
 )
+from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_of
 from clustermodel.schedule.matrix import Occupant, OusterhoutMatrix
 from clustermodel.schedule.row_plans import RowPlans
 from clustermodel.schedule.running import SHORTEST_EXTENSION
-
-QueueOrder = Callable[[QueuedJob, int], Any]
-"""Sorting key of the waiting jobs, given the job and the present in ticks; the smallest comes first."""
-
-QUEUE_ORDERS: Final[dict[str, QueueOrder | None]] = {
-    "arrival": None,
-    "shortest": lambda job, _: (job.estimate, job.queue_order),
-    "narrowest": lambda job, _: (job.nodes, job.queue_order),
-    "widest": lambda job, _: (-job.nodes, job.queue_order),
-}
-"""Named orders; ``None`` keeps queue order, which is FCFS among equal priorities."""
 
 
 class GangScheduling:
@@ -105,8 +94,9 @@ class GangScheduling:
         # An alarm cuts a slice short.  Gangs that are late because of slices or switches must get their turn in between.
         sliced = self._mpl > 1 or machine.switch_ticks
         self._shortest_sleep = self._mpl * machine.time_slicing.quantum if sliced else 1
-        # A row runs in one of MPL slices at worst, and loses a context switch in each (002, section 5.2).
-        self._worst_case = (self._mpl * machine.time_slicing.quantum, machine.time_slicing.quantum - machine.switch_ticks)
+        self._quantum, self._switch = machine.time_slicing.quantum, machine.switch_ticks
+        self._rows_at_worst = self._mpl  # among which a gang may have to share the machine
+        self._open_rows: Sequence[int] = range(self._mpl)  # rows in which jobs may be started
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Rebuild the matrix, in the steps of 002, sections 4.2 and 5.4."""
@@ -144,9 +134,7 @@ class GangScheduling:
         return self._stuck_on is not None and not batch.ended and self._stuck_on is next(iter(self._queue(self._view)), None)
 
     def _queue(self, view: View) -> Iterable[QueuedJob]:
-        order = self._order
-        jobs = view.waiting.values()
-        return jobs if order is None else sorted(jobs, key=lambda job: order(job, view.now))
+        return in_order(view.waiting.values(), self._order, view.now)
 
     def _add_changes(self, decisions: list[Decision]) -> None:
         """Decide what has to change on the machine, in the one order in which no step is in another's way."""
@@ -185,7 +173,7 @@ class GangScheduling:
         No reservation holds room.
         """
         for job in queue:
-            row = self.matrix.fullest_row(job.nodes)
+            row = self.matrix.fullest_row(job.nodes, self._open_rows)
             if row is None:
                 return job
             self.matrix.add(job, row)
@@ -198,14 +186,14 @@ class GangScheduling:
         plans, now = self._plans, self._view.now
         is_new = job.id not in plans.reserved
         if is_new:
-            reservation = plans.place(job, self._stretched(job.estimate))
+            reservation = plans.place(job, self._stretched(job.estimate), self._open_rows)
         else:
-            reservation = plans.improve(job) if self._off_plan else plans.reserved[job.id]
+            reservation = plans.improve(job, self._open_rows) if self._off_plan else plans.reserved[job.id]
         if reservation.start > now:
             if is_new:
                 decisions.append(Reserve(job, reservation.start))
             return False
-        row = min(plans.rows_free_now(reservation), key=self.matrix.room.__getitem__)
+        row = min(plans.rows_free_now(reservation, self._open_rows), key=self.matrix.room.__getitem__)
         plans.take_up(job, row)
         self.matrix.add(job, row)
         self._ends[job.id] = now + reservation.length
@@ -264,9 +252,11 @@ class GangScheduling:
         self._planning = True
 
     def _stretched(self, ticks: int) -> int:
-        """Return the worst case for ``ticks`` of a gang's own time: it runs in one of MPL rows (002, section 5.2)."""
-        lap, served = self._worst_case
-        return -(-ticks * lap // served)
+        """Return the worst case for ``ticks`` of a gang's own time: it runs in one of MPL rows (002, section 5.2).
+
+        In each of its slices it loses a context switch.
+        """
+        return -(-ticks * self._rows_at_worst * self._quantum // (self._quantum - self._switch))
 
     def _guard(self) -> GangScheduling | None:
         return self if self._planning else None  # without reservations nothing can be violated
@@ -278,21 +268,6 @@ class GangScheduling:
     def moved(self, gang: Occupant[QueuedJob], source: int) -> None:
         """Move ``gang`` in the plans too."""
         self._plans.move(source, gang.home, gang.nodes, self._ends[gang.job.id])
-
-
-def queue_order_of(policy: str, queue_order: str | QueueOrder) -> QueueOrder | None:
-    """Return the sorting key that ``queue_order`` names or is.
-
-    Raises:
-        SpecificationError: it is neither a name nor a callable.
-    """
-    if isinstance(queue_order, str) and queue_order in QUEUE_ORDERS:
-        return QUEUE_ORDERS[queue_order]
-    if callable(queue_order):
-        return queue_order
-    raise SpecificationError(
-        f"{policy}: queue_order: {queue_order!r} is not allowed; it must be one of {', '.join(QUEUE_ORDERS)}, or a callable"
-    )
 
 
 class GS(GangScheduling):

@@ -129,6 +129,12 @@ class OusterhoutMatrix(Generic[Job]):
         """Return the rows that are not empty."""
         return [row for row in range(self.mpl) if self.homes[row]]
 
+    @property
+    def occupancy(self) -> float:
+        """Share of the columns in use, replicas included, averaged over the rows in use; 0 for an empty matrix."""
+        rows = self.rows_in_use()
+        return 1 - sum(self._room_left[row] for row in rows) / (self.nodes * len(rows)) if rows else 0.0
+
     def row_contents(self, row: int) -> list[Occupant[Job]]:
         """Return the gangs in ``row``, replicas included, in starting order."""
         return [gang for gang in self.occupants.values() if gang.rows >> row & 1]
@@ -150,12 +156,17 @@ class OusterhoutMatrix(Generic[Job]):
         gang.rows = 0
         self._touched.discard(gang)
 
-    def fullest_row(self, nodes: int) -> int | None:
-        """Return the row with the fewest free columns of those that have ``nodes`` (best fit), ``None`` if none has."""
-        best = None
-        for row, room in enumerate(self.room):
-            if room >= nodes and (best is None or room < self.room[best]):
-                best = row
+    def fullest_row(self, nodes: int, rows: Iterable[int] | None = None) -> int | None:
+        """Return the row with the fewest free columns of those that have ``nodes`` (best fit), ``None`` if none has.
+
+        Args:
+            nodes: number of columns wanted.
+            rows: the rows to look at; all by default.
+        """
+        best, least = None, self.nodes + 1
+        for row in range(self.mpl) if rows is None else rows:
+            if nodes <= self.room[row] < least:
+                best, least = row, self.room[row]
         return best
 
     # The steps of 002, section 5.1.
@@ -268,7 +279,7 @@ class OusterhoutMatrix(Generic[Job]):
 
     def _move_by_migration(self, gang: Occupant[Job], row: int, guard: Guard[Job] | None) -> bool:
         """Move ``gang`` to ``row`` by option 1 (those in its way migrate) or option 2 (it does), whichever costs less."""
-        if guard is not None and not guard.may_enter(gang, row):
+        if gang.migrating or not (guard is None or guard.may_enter(gang, row)):
             return False
         in_the_way = self._overlapping(gang, row)
         option_1 = self._make_way if self._can_migrate(in_the_way, row) else None

@@ -81,29 +81,28 @@ class RowPlans:
         self.profiles[target].reserve(self.now, end, nodes)
         self.profiles[source].release(self.now, end, nodes)
 
-    def improve(self, job: Reservable) -> Reservation:
-        """Move the reservation of ``job`` to the earliest time that it can have in any row, and return it."""
+    def improve(self, job: Reservable, rows: Iterable[int]) -> Reservation:
+        """Move the reservation of ``job`` to the earliest time that it can have in its row or in ``rows``, and return it."""
         held = self.reserved[job.id]
         row, start, length, nodes = held
         best_row, best = row, self.profiles[row].earlier(nodes, length, start, self.now)
-        for other, profile in enumerate(self.profiles):
-            if other != row and (found := profile.earliest_before(nodes, length, best)) < best:
+        for other in rows:
+            if other != row and (found := self.profiles[other].earliest_before(nodes, length, best)) < best:
                 best_row, best = other, found
         if best == start:
             return held
         self.profiles[row].release(start, start + length, nodes)
         return self._reserve(job.id, Reservation(best_row, best, length, nodes))
 
-    def place(self, job: Reservable, length: int) -> Reservation:
-        """Reserve the earliest time in any row for ``job``, which holds no reservation, and return it."""
-        starts = [profile.earliest(job.nodes, length) for profile in self.profiles]
-        start = min(starts)
-        return self._reserve(job.id, Reservation(starts.index(start), start, length, job.nodes))
+    def place(self, job: Reservable, length: int, rows: Iterable[int]) -> Reservation:
+        """Reserve the earliest time in any of ``rows`` for ``job``, which holds no reservation, and return it."""
+        start, row = min((self.profiles[row].earliest(job.nodes, length), row) for row in rows)
+        return self._reserve(job.id, Reservation(row, start, length, job.nodes))
 
-    def rows_free_now(self, reservation: Reservation) -> list[int]:
-        """Return the rows in which the room of a reservation that begins now could be as well, its own among them."""
+    def rows_free_now(self, reservation: Reservation, rows: Iterable[int]) -> list[int]:
+        """Return its row, and those of ``rows`` in which the room of a reservation that begins now could be as well."""
         row, start, length, nodes = reservation
-        return [other for other, profile in enumerate(self.profiles) if other == row or profile.fits_at(start, nodes, length)]
+        return [row, *(other for other in rows if other != row and self.profiles[other].fits_at(start, nodes, length))]
 
     def take_up(self, job: Reservable, row: int) -> None:
         """Start ``job`` now in ``row``, in its reserved room or in equal room elsewhere."""

@@ -205,10 +205,10 @@ class Result:
         Raises:
             SpecificationError: it was not kept, or nodes are not shared in time.
         """
-        if self._history is None:
-            raise SpecificationError("history: it is not kept; run Scenario(..., history=True)")
         if self.slices is None:
             raise SpecificationError(f"history: {self.scenario.label} does not share nodes in time; there is no matrix to show")
+        if self._history is None:
+            raise SpecificationError("history: it is not kept; run Scenario(..., history=True)")
         return self._history
 
     @property

@@ -16,8 +16,7 @@ import numpy.typing as npt
 from scipy.special import gammainc
 
 from clustermodel.errors import SpecificationError
-from clustermodel.machine import require_seconds, require_whole
-from clustermodel.workload.transforms import require_number
+from clustermodel.machine import require_number, require_seconds, require_whole
 
 FloatArray = npt.NDArray[np.float64]
 

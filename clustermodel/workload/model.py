@@ -19,12 +19,12 @@ import numpy as np
 
 from clustermodel.errors import SpecificationError, counted, did_you_mean
 from clustermodel.job import JobRow
-from clustermodel.machine import LONGEST_S, require_whole
+from clustermodel.machine import LONGEST_S, require_number, require_whole
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.estimates import PHI
 from clustermodel.workload.hyper_erlang import FloatArray, HyperErlang
 from clustermodel.workload.table import Provenance, Workload
-from clustermodel.workload.transforms import LoadScale, require_number
+from clustermodel.workload.transforms import LoadScale
 
 RUN_TIME_FACTORS: Final = (1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8)
 """The nine workloads of 002 (section 2.2; table 1 numbers them 0 to 8): factors of the run time at one arrival rate."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import isfinite
 from numbers import Integral, Real
 
 from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
+from clustermodel.machine import require_number
 from clustermodel.ticks import TICKS_PER_SECOND
 
 
@@ -52,21 +53,6 @@ class JobFilter:
         if self.users is not None and row.user not in self.users:
             return "user not selected"
         return None
-
-
-def require_number(name: str, value: object, allowed: str, holds: Callable[[float], bool]) -> float:
-    """Return ``value`` as a ``float``.
-
-    Raises:
-        SpecificationError: ``value`` is not a number, or not ``allowed``, which is what ``holds`` says in words.
-    """
-    try:
-        number = None if isinstance(value, bool) or not isinstance(value, Real) else float(value)
-    except OverflowError:
-        number = inf
-    if number is None or not holds(number):
-        raise SpecificationError(f"{name}: {value} is not allowed; it must be {allowed}")
-    return number
 
 
 def _is_interval(value: object) -> bool:

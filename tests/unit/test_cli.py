@@ -348,7 +348,7 @@ def test_a_seed_from_numpy_can_be_printed_as_json(command_line: Command, tmp_pat
         ("easy:reserve_depth", "policy easy: 'reserve_depth' is not allowed; write key=value,key=value"),
         ("easy:backfill_order=random", "easy: backfill_order: 'random' is not allowed; it must be one of arrival, shortest, "
          "or a callable"),
-        ("conservative:x=1", "policy conservative: parameter 'x' is unknown; parameters: it has none"),
+        ("fcfs:x=1", "policy fcfs: parameter 'x' is unknown; parameters: it has none"),
     ],
 )  # fmt: skip
 def test_a_policy_that_does_not_exist_or_has_wrong_parameters(
