@@ -24,7 +24,7 @@ OFFERED_LOAD: Final = 0.55
 """Published (section 2.2, table 1): utilization of the baseline workload, which is far from saturation."""
 MEDIAN_RUN_S: Final = 680.0
 """Published (section 5.6), seconds.  Taken as that of the baseline; the context there is workload 5, run times x 1.5."""
-SHARES: Final = {1: 0.12, 2: 0.08, 4: 0.10, 8: 0.12, 16: 0.13, 32: 0.15, 64: 0.16, 128: 0.10, 256: 0.04}
+SHARES: Final = {1: 0.12, 2: 0.08, 4: 0.10, 8: 0.12, 16: 0.13, 32: 0.15, 64: 0.10, 128: 0.12, 256: 0.08}
 """Share of each size class in the number of jobs, by upper bound.  Published: 30 % over 32 nodes.  Chosen: the rest."""
 MULTIPLE_OF_8: Final = 20
 """Chosen: within a class, a multiple of eight is this many times as frequent as another size, ..."""
@@ -34,8 +34,10 @@ RUN_TIME_GROWTH: Final = 0.1
 """Chosen: the mean run time of a class grows as its upper bound to this power, so large jobs run longer."""
 RUN_TIME_CV: Final = 2.2
 """Chosen: coefficient of variation of the run time within each class; published: above one."""
-INTERARRIVAL_CV: Final = 1.3
-"""Chosen: coefficient of variation of the interarrival time within each class; published: above one."""
+INTERARRIVAL_CV: Final = 2.25
+"""Chosen: coefficient of variation of the interarrival time within each class; published: above one.  This, and the shares of
+the three large classes, were set so that BGS has about the slowdown of 002's table 1 for workloads 0, 3 and 5; what the table
+says of the other workloads and policies was not used."""
 
 
 def calibrate_blue_pacific() -> WorkloadModel:
