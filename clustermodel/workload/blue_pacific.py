@@ -34,10 +34,10 @@ RUN_TIME_GROWTH: Final = 0.1
 """Chosen: the mean run time of a class grows as its upper bound to this power, so large jobs run longer."""
 RUN_TIME_CV: Final = 2.2
 """Chosen: coefficient of variation of the run time within each class; published: above one."""
-INTERARRIVAL_CV: Final = 2.25
-"""Chosen: coefficient of variation of the interarrival time within each class; published: above one.  This, and the shares of
-the three large classes, were set so that BGS has about the slowdown of 002's table 1 for workloads 0, 3 and 5; what the table
-says of the other workloads and policies was not used."""
+INTERARRIVAL_CV: Final = 1.9
+"""Chosen: coefficient of variation of the interarrival time within each class; published: above one.  It was picked from the
+values 1.3, 1.8, 1.9, 2, 2.25 and 2.5, together with the shares of the three large classes, because with it the slowdowns of
+BGS, MBGS and MGS in 002's table 1 are met best; so agreement there is calibration, not prediction."""
 
 
 def calibrate_blue_pacific() -> WorkloadModel:
