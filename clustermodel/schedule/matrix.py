@@ -223,8 +223,10 @@ class OusterhoutMatrix(Generic[Job]):
         order.sort(key=room.__getitem__, reverse=True)  # from the least to the most populated row
         any_moved = False
         for index, source in enumerate(order):
-            gangs = list(homes[source].values())
-            for target in order[:index:-1]:
+            targets = order[:index:-1]
+            most = room[targets[-1]] if targets else 0  # the emptiest of them
+            gangs = [gang for gang in homes[source].values() if gang.nodes <= most]
+            for target in targets if gangs else ():
                 largest = room[target]
                 for gang in gangs if largest else ():
                     if gang.nodes <= largest and gang.home == source:

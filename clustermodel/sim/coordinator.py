@@ -278,7 +278,7 @@ class Coordinator:
         self._left += 1
         self._dispatches = dispatch
         self._running[job.id] = gang
-        self._gangs[job.id] = (self._env.process(life), dispatch)
+        self._gangs[job.id] = (Process(self._env, life), dispatch)
         self._started.append(job)
         self.records.started(self._index[job.id], now, gang.columns)
         if self.reasons is not None:
@@ -303,7 +303,7 @@ class Coordinator:
             self._pool.take_whole_machine()
             self.slice_log = SliceLog()
             slices = self._slices = self._make_time_slices(self._env, self._machine, self.ledger, self.slice_log)
-        gang = SlicedGang(job, self._env.now, columns, mask, row, duration, self._env.event(), dispatch)
+        gang = SlicedGang(job, self._env.now, columns, mask, row, duration, Event(self._env), dispatch)
         slices.admit(gang)
         slices.rows.place(gang, row)
         return gang

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from simpy import Environment, Event
+from simpy import Environment, Event, Timeout
 from simpy.events import NORMAL, PENDING, EventPriority
 
 SETTLED: Final = EventPriority(NORMAL + 1)
@@ -78,7 +78,7 @@ class AlarmClock:
 
     def _arm(self, time: int) -> None:
         self._armed.append(time)
-        timeout = self._env.timeout(time - self._env.now)
+        timeout = Timeout(self._env, time - self._env.now)
         assert timeout.callbacks is not None
         timeout.callbacks.append(self._timed_out)
 

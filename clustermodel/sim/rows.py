@@ -14,7 +14,7 @@ from clustermodel.errors import DecisionError
 from clustermodel.machine import Machine
 from clustermodel.measure.ledger import Account
 from clustermodel.policies.base import QueuedJob, RunningJob
-from clustermodel.schedule.nodeset import NodeSet, as_mask, count, is_node_set, text
+from clustermodel.schedule.nodeset import NodeSet, as_mask, count, is_node_set, places, text
 
 if TYPE_CHECKING:
     from clustermodel.sim.timeslice import Pace
@@ -108,6 +108,8 @@ class MatrixRows:
         """Gangs whose rows or columns have changed since the rotation went on last."""
         self.last = -1
         """The row that ran last."""
+        self.in_use_changed = True
+        """Whether a row has come into use or been emptied since :meth:`rotation` was called last."""
 
     def place(self, gang: SlicedGang, row: int) -> None:
         """Let ``gang`` run in ``row`` as well.
@@ -123,6 +125,8 @@ class MatrixRows:
             raise DecisionError(
                 f"job {gang.job.id} cannot run in row {row} on columns {text(gang.columns)}: not all of them are free there"
             )
+        if not self.held[row]:
+            self.in_use_changed = True
         self.occupied[row] |= gang.mask
         self.held[row] += gang.job.nodes
         self.gangs[row][gang.job.id] = gang
@@ -137,11 +141,16 @@ class MatrixRows:
         """
         if not 0 <= row < self.mpl or not gang.rows >> row & 1:
             raise DecisionError(f"job {gang.job.id} cannot be withdrawn from row {row}: it is not in it")
-        self.occupied[row] &= ~gang.mask
-        self.held[row] -= gang.job.nodes
-        del self.gangs[row][gang.job.id]
+        self._take_out(gang, row)
         gang.rows &= ~(1 << row)
         self.changed.add(gang)
+
+    def _take_out(self, gang: SlicedGang, row: int) -> None:
+        self.occupied[row] ^= gang.mask
+        self.held[row] -= gang.job.nodes
+        del self.gangs[row][gang.job.id]
+        if not self.held[row]:
+            self.in_use_changed = True
 
     def rehome(self, gang: SlicedGang, row: int) -> None:
         """Make ``row`` the home of ``gang``.
@@ -155,11 +164,8 @@ class MatrixRows:
 
     def remove(self, gang: SlicedGang) -> None:
         """Take ``gang``, which has ended, out of all rows."""
-        for row, gangs in enumerate(self.gangs):
-            if gang.rows >> row & 1:
-                self.occupied[row] ^= gang.mask
-                self.held[row] -= gang.job.nodes
-                del gangs[gang.job.id]
+        for row in places(gang.rows):
+            self._take_out(gang, row)
         gang.rows = 0
         self.changed.discard(gang)
 
@@ -211,5 +217,6 @@ class MatrixRows:
 
     def rotation(self) -> list[int]:
         """Return the rows in use in the order they come, the next one first."""
+        self.in_use_changed = False
         held, after = self.held, self.last + 1
         return [row for row in range(after, self.mpl) if held[row]] + [row for row in range(after) if held[row]]

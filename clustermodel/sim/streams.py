@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 
-from simpy import Event
+from simpy import Event, Timeout
 
 from clustermodel.job import JobRow
 from clustermodel.sim.kernel import Clock
@@ -24,7 +24,7 @@ def submit_jobs(
     now = env.now
     for row in rows:
         if row.submit > now:
-            yield env.timeout(row.submit - now)
+            yield Timeout(env, row.submit - now)
             now = row.submit
         submit(row)
     finished()

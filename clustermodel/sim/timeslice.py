@@ -135,7 +135,7 @@ class Rotation:
         self._changes: dict[tuple[SlicedGang, int], tuple[int, int]] = {}  # (gang, row) -> nodes that switch first, later
         # For each place in the order: nodes that switch, and nodes that wait with them, in the first lap and in later ones.
         self._switching: list[tuple[int, int, int, int]] = []
-        self._bell = env.event()
+        self._bell = Event(env)
         self._alarm = AlarmClock(env, self._ring)
         env.process(self.run())
 
@@ -234,7 +234,12 @@ class Rotation:
         if rows.changed:
             rows.require_possible()
         self._waiting = waiting
-        order = self._order = rows.rotation()
+        if rows.in_use_changed:
+            self._order = rows.rotation()
+        elif self._order and self._order[-1] != rows.last:
+            following = self._order.index(rows.last) + 1
+            self._order = self._order[following:] + self._order[:following]
+        order = self._order
         if self._on_change:
             self._plan_switches()
         else:
@@ -255,7 +260,7 @@ class Rotation:
         """Sleep until the first gangs finish, tell them, and go on."""
         while True:
             yield self._bell
-            self._bell = self._env.event()
+            self._bell = Event(self._env)
             self.settle(self._env.now)
             for pace in self._paces.values():
                 while (due := pace.next_due()) is not None and due <= pace.served:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from clustermodel import ContextSwitch, LoadScale, Machine, Scenario, TimeSlicing, load_model
+from clustermodel import LoadScale, Machine, Scenario, TimeSlicing, load_model, read_swf
 from tests.bench.test_ratios import best_of, ratio_to_floor
+from tests.shared_data import trace_path
 
 pytestmark = pytest.mark.bench
 
@@ -18,3 +19,24 @@ FACTOR = 1.55
 def test_the_jobs_of_002_cost_a_small_multiple_of_the_floor(benchmark: BenchmarkFixture, policy: str, at_most: float) -> None:
     workload = load_model("blue-pacific").generate(run_time_factor=FACTOR)
     assert ratio_to_floor(benchmark, workload, 320, policy) <= at_most
+
+
+@pytest.mark.parametrize("policy", ["gs", "mbgs"])
+def test_neither_nodes_nor_slices_make_an_event_cost_more_in_proportion(policy: str) -> None:
+    # The same jobs on 100 times the nodes, each as many times wider, have the same schedule; 100 times as many slices have
+    # nearly the same one.  Both together are 10,000 times as many cells.  Masks of 32,000 columns take longer to combine.
+    workload = load_model("blue-pacific").generate(jobs=3_000, run_time_factor=FACTOR)
+    plain = Scenario(workload=workload, policy=policy).run
+    wide = Scenario(machine=Machine(nodes=32_000), workload=workload.scaled(LoadScale(size=100)), policy=policy).run
+    sliced = Scenario(machine=Machine(nodes=320, time_slicing=TimeSlicing(quantum_s=2.0)), workload=workload, policy=policy).run
+    plain_s, wide_s, sliced_s = best_of(plain, wide, sliced, rounds=3)
+    print(
+        f"\n{policy}: 100 times the nodes {wide_s / plain_s:.2f} times as long, 100 times the slices {sliced_s / plain_s:.2f}"
+    )
+    assert wide_s <= 3 * plain_s
+    assert sliced_s <= 1.25 * plain_s
+
+
+def test_a_year_of_kth_under_mbgs_takes_seconds_not_minutes(benchmark: BenchmarkFixture) -> None:
+    # "Well under a minute": at most 60 times the floor, the bound of the jobs of 002, is about ten seconds.
+    assert ratio_to_floor(benchmark, read_swf(trace_path("KTH-SP2-1996-2.2")), 100, "mbgs") <= 60
