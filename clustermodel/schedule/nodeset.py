@@ -21,6 +21,8 @@ def count(nodes: NodeSet) -> int:
 
 def is_node_set(nodes: NodeSet) -> bool:
     """Tell whether the bounds come in pairs, ascend and do not overlap, as those of a :data:`NodeSet` must."""
+    if len(nodes) == 2:
+        return nodes[0] < nodes[1]
     lows, highs = nodes[::2], nodes[1::2]
     if len(lows) != len(highs) or any(low >= high for low, high in zip(lows, highs, strict=True)):
         return False

@@ -297,21 +297,28 @@ class Rotation:
 
     def _next_finish(self) -> int | None:
         """Return when the first gang finishes, ticks; ``None`` when nothing runs."""
-        soonest: int | None = None
+        least, first = 0, None
+        owing = []
         for pace in self._paces.values():
-            dues = pace.dues
-            due, _, gang = dues[0]
-            if gang.pace is not pace or gang.due != due:
+            due, _, gang = pace.dues[0]
+            if gang.pace is not pace or gang.due != due:  # stale
                 found = pace.next_due()
                 if found is None:
                     continue
                 due = found
             owed = due - pace.served
-            if soonest is None or owed < soonest:  # it takes at least as long as it owes
-                finish = self._elapsed_until(pace, owed)
-                if soonest is None or finish < soonest:
-                    soonest = finish
-        return None if soonest is None else self._since + soonest
+            owing.append((owed, pace))
+            if first is None or owed < least:
+                least, first = owed, pace
+        if first is None:
+            return None
+        soonest = self._elapsed_until(first, least)
+        lap = len(self._order) * self._quantum
+        for owed, pace in owing:
+            # All but the last tick of what is owed take so many whole laps at least.
+            if pace is not first and owed < soonest and (owed - 1) // (len(pace.rows) * self._quantum) * lap < soonest:
+                soonest = min(soonest, self._elapsed_until(pace, owed))
+        return self._since + soonest
 
     def _elapsed_until(self, pace: Pace, owed: int) -> int:
         """Return how long the rotation takes, from its last event, to let ``pace`` run for ``owed`` ticks."""
