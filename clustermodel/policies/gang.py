@@ -189,11 +189,15 @@ class GangScheduling:
             reservation = plans.place(job, self._stretched(job.estimate), self._open_rows)
         else:
             reservation = plans.improve(job, self._open_rows) if self._off_plan else plans.reserved[job.id]
+        if is_new and reservation.start > now:
+            decisions.append(Reserve(job, reservation.start))
         if reservation.start > now:
-            if is_new:
-                decisions.append(Reserve(job, reservation.start))
             return False
-        row = min(plans.rows_free_now(reservation, self._open_rows), key=self.matrix.room.__getitem__)
+        room = self.matrix.room
+        rows = [row for row in plans.rows_free_now(reservation, self._open_rows) if room[row] >= job.nodes]
+        if not rows:
+            return False  # it is due, and starts when the gangs in its way have ended
+        row = min(rows, key=room.__getitem__)
         plans.take_up(job, row)
         self.matrix.add(job, row)
         self._ends[job.id] = now + reservation.length
@@ -205,10 +209,11 @@ class GangScheduling:
     # Reservations.
 
     def _set_alarm(self, decisions: list[Decision]) -> None:
-        """Wake up when the first reservation is due, in case that nothing else happens then."""
-        alarm = min((reservation.start for reservation in self._plans.reserved.values()), default=None)
+        """Wake up when the next reservation is due, in case that nothing else happens then."""
+        now = self._view.now
+        alarm = min((held.start for held in self._plans.reserved.values() if held.start > now), default=None)
         if alarm is not None:
-            alarm = max(alarm, self._view.now + self._shortest_sleep)
+            alarm = max(alarm, now + self._shortest_sleep)
         if alarm != self._alarm:
             self._alarm = alarm
             decisions.append(WakeAt(alarm))
@@ -247,8 +252,7 @@ class GangScheduling:
                 row.append((end, job.nodes))
             rows.append(row)
         self._ends = ends
-        if not self._plans.rebuild(now, rows, self._queue(view)):
-            self._off_plan = True
+        self._plans.rebuild(now, rows)
         self._planning = True
 
     def _stretched(self, ticks: int) -> int:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from typing import Self
+from typing import Final, Self
 
 from clustermodel.errors import DecisionError
+
+_NO_LIMIT: Final = -(2**62)
+"""Fewer free nodes than any profile has."""
 
 
 class Profile:
@@ -146,15 +149,23 @@ class Profile:
         """
         self._add(start, end, -nodes)
 
+    def overbook(self, start: int, end: int, nodes: int) -> None:
+        """Subtract ``nodes`` during [``start``, ``end``), more than are free if need be.
+
+        Raises:
+            ValueError: ``start`` lies in the past.
+        """
+        self._add(start, end, -nodes, least=_NO_LIMIT)
+
     def release(self, start: int, end: int, nodes: int) -> None:
         """Add ``nodes`` during [``start``, ``end``): the end of a reservation, or of a job before its expected end.
 
         Raises:
             ValueError: ``start`` lies in the past.
         """
-        self._add(start, end, nodes)
+        self._add(start, end, nodes, least=_NO_LIMIT)
 
-    def _add(self, start: int, end: int, nodes: int) -> None:
+    def _add(self, start: int, end: int, nodes: int, *, least: int = 0) -> None:
         times, free = self._times, self._free
         # Make start and end step boundaries...
         first = bisect_left(times, start)
@@ -169,7 +180,7 @@ class Profile:
             free.insert(beyond, free[beyond - 1])
         for k in range(first, beyond):
             free[k] += nodes
-            if free[k] < 0:
+            if free[k] < least:
                 raise DecisionError(f"profile: {-nodes} nodes reserved at {times[k]} where only {free[k] - nodes} are free")
         # ... and remove them where there is no step any more.
         if free[beyond] == free[beyond - 1]:

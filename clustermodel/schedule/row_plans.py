@@ -48,29 +48,24 @@ class RowPlans:
         self.reserved: dict[int, Reservation] = {}
         """Waiting job's id -> its reservation."""
 
-    def rebuild(self, now: int, ends: Sequence[Iterable[tuple[int, int]]], waiting: Iterable[Reservable]) -> bool:
-        """Begin an instant: the rows hold gangs with these (predicted end, nodes), and reservations stay where they fit.
+    def rebuild(self, now: int, ends: Sequence[Iterable[tuple[int, int]]]) -> None:
+        """Begin an instant: the rows hold gangs with these (predicted end, nodes), and reservations stay where they are.
+
+        A gang may be predicted to end later than it was, because a slice was cut short or its row's turn comes last.
+        Then a reservation takes nodes that are not free yet: its job starts as soon as they are.  Were it moved behind what
+        is in its way, a moment's delay would grow to the length of a job.
 
         Args:
             now: the present.
             ends: for each row.
-            waiting: the jobs whose reservations are kept if they fit, in queue order; one that no longer fits is given
-                up, which happens only when a gang is predicted to end later than it was.
-
-        Returns:
-            Whether all were kept.
         """
         self.now = now
         self.profiles = [Profile.of_running(self._nodes, now, of_row) for of_row in ends]
-        held, self.reserved = self.reserved, {}
-        for job in waiting:
-            old = held.get(job.id)
-            if old is not None:
-                row, start, length, nodes = old
-                start = max(start, now)
-                if self.profiles[row].fits_at(start, nodes, length):
-                    self._reserve(job.id, Reservation(row, start, length, nodes))
-        return len(self.reserved) == len(held)
+        for job_id, reservation in self.reserved.items():
+            row, start, length, nodes = reservation
+            if start < now:
+                self.reserved[job_id] = reservation._replace(start=now)
+            self.profiles[row].overbook(max(start, now), max(start, now) + length, nodes)
 
     def may_enter(self, row: int, nodes: int, end: int) -> bool:
         """Tell whether ``nodes`` of ``row`` are not reserved from now until ``end``."""
@@ -92,15 +87,22 @@ class RowPlans:
         if best == start:
             return held
         self.profiles[row].release(start, start + length, nodes)
-        return self._reserve(job.id, Reservation(best_row, best, length, nodes))
+        self.profiles[best_row].overbook(best, best + length, nodes)  # where it stays in its row, as overbooked as before
+        self.reserved[job.id] = improved = Reservation(best_row, best, length, nodes)
+        return improved
 
     def place(self, job: Reservable, length: int, rows: Iterable[int]) -> Reservation:
         """Reserve the earliest time in any of ``rows`` for ``job``, which holds no reservation, and return it."""
         start, row = min((self.profiles[row].earliest(job.nodes, length), row) for row in rows)
-        return self._reserve(job.id, Reservation(row, start, length, job.nodes))
+        self.profiles[row].reserve(start, start + length, job.nodes)
+        self.reserved[job.id] = placed = Reservation(row, start, length, job.nodes)
+        return placed
 
     def rows_free_now(self, reservation: Reservation, rows: Iterable[int]) -> list[int]:
-        """Return its row, and those of ``rows`` in which the room of a reservation that begins now could be as well."""
+        """Return its row, and those of ``rows`` in which the room of a reservation that begins now could be as well.
+
+        In its own row the nodes may not be free yet; see :meth:`rebuild`.
+        """
         row, start, length, nodes = reservation
         return [row, *(other for other in rows if other != row and self.profiles[other].fits_at(start, nodes, length))]
 
@@ -109,9 +111,3 @@ class RowPlans:
         held = self.reserved.pop(job.id)
         if held.row != row:
             self.move(held.row, row, held.nodes, held.start + held.length)
-
-    def _reserve(self, job_id: int, reservation: Reservation) -> Reservation:
-        row, start, length, nodes = reservation
-        self.profiles[row].reserve(start, start + length, nodes)
-        self.reserved[job_id] = reservation
-        return reservation
