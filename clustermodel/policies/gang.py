@@ -105,18 +105,19 @@ class GangScheduling:
             matrix.remove(gang.job.id)
         self._view = view
         decisions: list[Decision] = []
+        if self._migration and matrix.migration_counts:
+            for occupant in matrix.occupants.values():
+                occupant.migrating = view.running[occupant.job.id].migrating
         if self._backfilling:
             self._begin_plans(batch)
+        # CompactMatrix looks at home rows only, so it may come before CleanMatrix, which is often not needed then.
         if not matrix.compact(self._guard()) and self._is_stuck(batch):
             return decisions
         matrix.clean()
         waiting = self._schedule(self._queue(view), decisions)
-        if self._migration:
-            for occupant in matrix.occupants.values():
-                occupant.migrating = occupant.on_machine is not None and view.running[occupant.job.id].migrating
-            if matrix.collapse_with_migration(self._guard()):
-                self._off_plan = True
-                self._schedule(waiting, decisions)
+        if self._migration and matrix.collapse_with_migration(self._guard()):
+            self._off_plan = True
+            self._schedule(waiting, decisions)
         matrix.fill()
         if self._migration:
             matrix.fill_with_migration()

@@ -122,8 +122,8 @@ class OusterhoutMatrix(Generic[Job]):
         # With free migration the tasks moved decide between the options, as they do at any cost.
         self._cost = (checkpoint, restart) if checkpoint + restart else (1, 1)
         self._max_tasks = max_tasks
-        # Where migration is free and unlimited, a gang may be moved as often as the steps of one event like.
-        self._counts = checkpoint + restart > 0 or max_tasks is not None
+        self.migration_counts = checkpoint + restart > 0 or max_tasks is not None
+        """Whether migration costs something or is limited; if not, a gang may be moved as often as one event likes."""
 
     def rows_in_use(self) -> list[int]:
         """Return the rows that are not empty."""
@@ -358,7 +358,7 @@ class OusterhoutMatrix(Generic[Job]):
         self._touched.update(moves)
         self._compacted = False
         moved = tuple(gang for gang in moves if gang.on_machine)
-        if self._counts:
+        if self.migration_counts:
             for gang in moved:
                 gang.migrating = True
         if moved:

@@ -263,8 +263,9 @@ class Rotation:
             self._bell = Event(self._env)
             self.settle(self._env.now)
             for pace in self._paces.values():
-                while (due := pace.next_due()) is not None and due <= pace.served:
-                    pace.dues[0][2].finished.succeed()
+                while pace.dues and pace.dues[0][0] <= pace.served:
+                    if (due := pace.next_due()) is not None and due <= pace.served:
+                        pace.dues[0][2].finished.succeed()
 
     def _ring(self) -> None:
         self._bell.succeed()
