@@ -11,9 +11,9 @@ in use goes on with a full one; a context switch is the first thing in a slice, 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from heapq import heappop, heappush
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from simpy import Event
 
@@ -67,34 +67,48 @@ PaceKey = tuple[int, int, int]
 those in which it does in later ones."""
 
 
+class Served(NamedTuple):
+    """What each row has done since the beginning, ticks; lists of shape ``(mpl,)``."""
+
+    ran: list[int]
+    """How long it ran."""
+    first: list[int]
+    """What the context switch in a rotation's first lap took of that from a gang that waited for it."""
+    later: list[int]
+    """What those in later laps took."""
+
+
 class Pace:
     """Gangs that make the same progress: they run in the same rows and switch in the same slices.
 
-    ``served`` counts the ticks of work that each of them could have done so far.  A gang that has ``owed`` ticks left when it
-    joins is due at ``served + owed``, so only the smallest due matters, and time passes for all by adding to ``served``.
+    Each of them could have worked for :meth:`served` ticks so far.  A gang that owes so many ticks when it joins is due at
+    their sum, so only the smallest due matters, and time passes for all of them when the rows' counters go on.
+
+    Args:
+        key: rows and switches.
+        rows: what each row has done.
     """
 
-    __slots__ = ("dues", "gain", "key", "members", "rows", "served", "switches_first", "switches_later")
+    __slots__ = ("_first", "_first_rows", "_later", "_later_rows", "_ran", "dues", "key", "members", "rows")
 
-    def __init__(self, key: PaceKey) -> None:
+    def __init__(self, key: PaceKey, rows: Served) -> None:
         self.key = key
-        self.rows, self.switches_first, self.switches_later = map(places, key)
-        self.served = 0
-        self.gain = 0  # what the last stretch between events added to it
+        self.rows, self._first_rows, self._later_rows = map(places, key)
+        self._ran, self._first, self._later = rows
         self.members = 0
         self.dues: list[tuple[int, int, SlicedGang]] = []  # heap of (due, order, gang); a gang that has left since is stale
 
-    def serve(self, ticks: Sequence[int], first: Sequence[int], later: Sequence[int]) -> None:
-        """Add what each member could do while the rows ran: see :meth:`Rotation._ran`."""
-        gain = 0
+    def served(self) -> int:
+        """Return for how long a gang at this pace could have worked since the beginning."""
+        ran = self._ran
+        total = 0
         for row in self.rows:
-            gain += ticks[row]
-        for row in self.switches_first:
-            gain -= first[row]
-        for row in self.switches_later:
-            gain -= later[row]
-        self.gain = gain
-        self.served += gain
+            total += ran[row]
+        for row in self._first_rows:
+            total -= self._first[row]
+        for row in self._later_rows:
+            total -= self._later[row]
+        return total
 
     def next_due(self) -> int | None:
         """Return the smallest due of a member, ``None`` without members."""
@@ -129,8 +143,9 @@ class Rotation:
         self._since = env.now
         self._waiting = False
         self._order: list[int] = []  # rows in use, in the order they come
+        self._served = Served(*([0] * machine.time_slicing.mpl for _ in Served._fields))
         self._paces: dict[PaceKey, Pace] = {}
-        self._indebted: dict[SlicedGang, None] = {}
+        self._indebted: dict[SlicedGang, int] = {}  # gangs that owe for migrations -> what their pace had served then
         self._loaded: dict[SlicedGang, int] = {}  # on which nodes its task was the last to run, a bitmask
         self._changes: dict[tuple[SlicedGang, int], tuple[int, int]] = {}  # (gang, row) -> nodes that switch first, later
         # For each place in the order: nodes that switch, and nodes that wait with them, in the first lap and in later ones.
@@ -166,7 +181,7 @@ class Rotation:
     def progress(self, gang: SlicedGang) -> int:
         """Work done is the duration less what is still owed."""
         pace = gang.pace
-        left = gang.owed if pace is None else gang.due - pace.served
+        left = gang.owed if pace is None else gang.due - pace.served()
         return gang.duration - left + gang.debt if gang.debts else gang.duration - left
 
     def settle(self, now: int) -> None:
@@ -183,50 +198,46 @@ class Rotation:
         last, length = divmod(elapsed - 1, self._quantum)
         length += 1  # of the slice that is cut short; a full one if it happens to end now
         self.rows.last = order[last % len(order)]
-        ticks, first, later = self._ran(last, length)
-        for pace in self._paces.values():
-            pace.serve(ticks, first, later)
-        idle = 0
-        for row in order:
-            idle += (self._nodes - held[row]) * ticks[row]
-        self._ledger.charge(Account.IDLE, idle, waiting=waiting)
-        if self._switch:
-            self._charge_switches(first, later)
+        self._charge(*self._run_rows(last, length))
         migration = self._pay_debts() if self._indebted else 0
         self._log.slices(elapsed, [held[row] for row in order], self._switching, migration, waiting=waiting)
         if self._on_change:
             self._note_loaded(last, length)
 
-    def _ran(self, last: int, length: int) -> tuple[list[int], list[int], list[int]]:
-        """Work out what each row did until slice number ``last`` was cut short after ``length``.
+    def _run_rows(self, last: int, length: int) -> tuple[int, int, int]:
+        """Count what each row has done until slice number ``last`` was cut short after ``length``.
 
         Returns:
-            In ticks, shape ``(mpl,)`` each: how long it ran; what the context switch in the rotation's first lap took of that
-            from a gang that waited for it; what those in later laps took.
+            Idle, switching and blocked node-ticks.
         """
         order, quantum, switch = self._order, self._quantum, self._switch
+        held, nodes, (ran, first, later) = self.rows.held, self._nodes, self._served
         laps, at = divmod(last, len(order))
-        ticks, first, later = [0] * self.rows.mpl, [0] * self.rows.mpl, [0] * self.rows.mpl
-        full = (laps + 1) * quantum
+        idle = switching = blocked = 0
+        slices = laps + 1
         for place, row in enumerate(order):
             if place == at:
-                full = laps * quantum
-            ticks[row] = full
-            if switch and full:
-                first[row], later[row] = switch, (full // quantum - 1) * switch
-        cut = order[at]
-        ticks[cut] += length
-        if switch:
-            (later if laps else first)[cut] += min(length, switch)
-        return ticks, first, later
+                slices = laps
+            ticks = slices * quantum + length if place == at else slices * quantum
+            ran[row] += ticks
+            idle += (nodes - held[row]) * ticks
+            if switch:
+                in_first = switch if slices else min(length, switch) if place == at else 0
+                in_later = (slices - 1) * switch if slices else 0
+                if slices and place == at:
+                    in_later += min(length, switch)
+                first[row] += in_first
+                later[row] += in_later
+                switches, waits, switches_later, waits_later = self._switching[place]
+                switching += switches * in_first + switches_later * in_later
+                blocked += waits * in_first + waits_later * in_later
+        return idle, switching, blocked
 
-    def _charge_switches(self, first: Sequence[int], later: Sequence[int]) -> None:
-        switching = blocked = 0
-        for row, (switch, wait, switch_later, wait_later) in zip(self._order, self._switching, strict=True):
-            switching += switch * first[row] + switch_later * later[row]
-            blocked += wait * first[row] + wait_later * later[row]
-        self._ledger.charge(Account.CONTEXT_SWITCH, switching, waiting=self._waiting)
-        self._ledger.charge(Account.BLOCKED, blocked, waiting=self._waiting)
+    def _charge(self, idle: int, switching: int, blocked: int) -> None:
+        self._ledger.charge(Account.IDLE, idle, waiting=self._waiting)
+        if switching:
+            self._ledger.charge(Account.CONTEXT_SWITCH, switching, waiting=self._waiting)
+            self._ledger.charge(Account.BLOCKED, blocked, waiting=self._waiting)
 
     def resume(self, *, waiting: bool) -> None:
         """Give the gangs that have changed their rows another pace, and sleep until the first one finishes."""
@@ -248,9 +259,9 @@ class Rotation:
                 self._join(gang, (gang.rows, switches, switches))
             if self._switch:
                 self._switching = [(rows.held[row], 0, rows.held[row], 0) for row in order]
-        for gang in rows.changed:
-            if gang.debts:
-                self._indebted[gang] = None
+        for gang in (*self._indebted, *(gang for gang in rows.changed if gang.debts)):
+            assert gang.pace is not None
+            self._indebted[gang] = gang.pace.served()
         rows.changed.clear()
         self._alarm.set(self._next_finish())
 
@@ -263,8 +274,9 @@ class Rotation:
             self._bell = Event(self._env)
             self.settle(self._env.now)
             for pace in self._paces.values():
-                while pace.dues and pace.dues[0][0] <= pace.served:
-                    if (due := pace.next_due()) is not None and due <= pace.served:
+                served = pace.served()
+                while pace.dues and pace.dues[0][0] <= served:
+                    if (due := pace.next_due()) is not None and due <= served:
                         pace.dues[0][2].finished.succeed()
 
     def _ring(self) -> None:
@@ -276,7 +288,7 @@ class Rotation:
         pace = gang.pace
         if pace is None:
             return
-        gang.owed = gang.due - pace.served
+        gang.owed = gang.due - pace.served()
         gang.pace = None
         pace.members -= 1
         if not pace.members:
@@ -290,10 +302,10 @@ class Rotation:
             self._leave(gang)
         pace = self._paces.get(key)
         if pace is None:
-            pace = self._paces[key] = Pace(key)
+            pace = self._paces[key] = Pace(key, self._served)
         pace.members += 1
         gang.pace = pace
-        gang.due = pace.served + gang.owed
+        gang.due = pace.served() + gang.owed
         heappush(pace.dues, (gang.due, gang.order, gang))
 
     def _next_finish(self) -> int | None:
@@ -307,7 +319,7 @@ class Rotation:
                 if found is None:
                     continue
                 due = found
-            owed = due - pace.served
+            owed = due - pace.served()
             owing.append((owed, pace))
             if first is None or owed < least:
                 least, first = owed, pace
@@ -357,7 +369,7 @@ class Rotation:
         for gang in list(self._indebted):
             pace = gang.pace
             assert pace is not None
-            for account, spent in gang.pay(pace.gain):
+            for account, spent in gang.pay(pace.served() - self._indebted[gang]):
                 self._ledger.charge(account, spent * gang.job.nodes, waiting=self._waiting)
                 charged += spent * gang.job.nodes
             if not gang.debts:
