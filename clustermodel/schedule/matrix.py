@@ -221,11 +221,18 @@ class OusterhoutMatrix(Generic[Job]):
             return False
         room, free, homes = self.room, self._free, self.homes
         order.sort(key=room.__getitem__, reverse=True)  # from the least to the most populated row
+        somewhere = [0] * len(order)  # for each row, columns that are free in some more populated one
+        for index in range(len(order) - 1, 0, -1):
+            somewhere[index - 1] = somewhere[index] | free[order[index]]
         any_moved = False
-        for index, source in enumerate(order):
+        for index, source in enumerate(order[:-1]):
             targets = order[:index:-1]
-            most = room[targets[-1]] if targets else 0  # the emptiest of them
-            gangs = [gang for gang in homes[source].values() if gang.nodes <= most]
+            most, open_ = room[targets[-1]], somewhere[index]  # the emptiest of them is the last
+            gangs = [
+                gang
+                for gang in homes[source].values()
+                if gang.nodes <= most and (migrate is not None or gang.columns & open_ == gang.columns)
+            ]
             for target in targets if gangs else ():
                 largest = room[target]
                 for gang in gangs if largest else ():
@@ -251,7 +258,14 @@ class OusterhoutMatrix(Generic[Job]):
         if not rows:
             return
         most = max([room[row] for row, _ in rows])
-        gangs = [gang for gang in self.occupants.values() if gang.nodes <= most]
+        somewhere = 0  # columns that are free in some row
+        for row, _ in rows:
+            somewhere |= left[row]
+        gangs = [
+            gang
+            for gang in self.occupants.values()
+            if gang.nodes <= most and (replicate is not None or gang.columns & somewhere == gang.columns)
+        ]
         while gangs:  # one that cannot be replicated never can be later: rows only become fuller
             again = []
             for gang in gangs:

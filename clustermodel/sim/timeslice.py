@@ -259,7 +259,10 @@ class Rotation:
                 self._join(gang, (gang.rows, switches, switches))
             if self._switch:
                 self._switching = [(rows.held[row], 0, rows.held[row], 0) for row in order]
-        for gang in (*self._indebted, *(gang for gang in rows.changed if gang.debts)):
+        for gang in rows.changed:
+            if gang.debts:
+                self._indebted[gang] = 0
+        for gang in self._indebted:
             assert gang.pace is not None
             self._indebted[gang] = gang.pace.served()
         rows.changed.clear()
