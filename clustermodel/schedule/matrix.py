@@ -116,8 +116,8 @@ class OusterhoutMatrix(Generic[Job]):
         self._room_left = self.room.copy()
         self._left = self._free.copy()
         self._replicated: list[Occupant[Job]] = []
-        self._compacted = False  # whether no gang could move in home rows that have not changed since
-        self._touched: set[Occupant[Job]] = set()  # gangs that may differ from what the machine has
+        self._changed_homes: set[int] = set()  # rows whose gangs at home have changed since the last compaction
+        self._touched: list[Occupant[Job]] = []  # gangs that may differ from what the machine has; some more than once
         self._migrations: list[Migration[Job]] = []
         # With free migration the tasks moved decide between the options, as they do at any cost.
         self._cost = (checkpoint, restart) if checkpoint + restart else (1, 1)
@@ -154,7 +154,6 @@ class OusterhoutMatrix(Generic[Job]):
         gang = self.occupants.pop(job_id)
         self._leave_home(gang)
         gang.rows = 0
-        self._touched.discard(gang)
 
     def fullest_row(self, nodes: int, rows: Iterable[int] | None = None) -> int | None:
         """Return the row with the fewest free columns of those that have ``nodes`` (best fit), ``None`` if none has.
@@ -174,9 +173,9 @@ class OusterhoutMatrix(Generic[Job]):
     def clean(self) -> None:
         """CleanMatrix: remove every instance of a gang that is not in its home row."""
         for gang in self._replicated:
-            if gang.rows:
+            if gang.rows:  # otherwise it has ended
                 gang.rows = 1 << gang.home
-                self._touched.add(gang)
+        self._touched += self._replicated
         self._replicated.clear()
 
     def compact(self, guard: Guard[Job] | None = None) -> bool:
@@ -216,37 +215,32 @@ class OusterhoutMatrix(Generic[Job]):
         self, guard: Guard[Job] | None, migrate: Callable[[Occupant[Job], int, Guard[Job] | None], bool] | None = None
     ) -> bool:
         """Move gangs from less to more populated rows: on their own columns, or else by ``migrate``."""
-        order = self.rows_in_use()
-        if len(order) < 2 or (self._compacted and migrate is None and guard is None):
+        order = [row for row, gangs in enumerate(self.homes) if gangs]
+        # A gang that could not move between two rows still cannot if neither has changed and it alone may decide.
+        changed = set(order) if guard is not None or migrate is not None else self._changed_homes
+        if len(order) < 2 or not changed:
             return False
         room, free, homes = self.room, self._free, self.homes
         order.sort(key=room.__getitem__, reverse=True)  # from the least to the most populated row
-        somewhere = [0] * len(order)  # for each row, columns that are free in some more populated one
-        for index in range(len(order) - 1, 0, -1):
-            somewhere[index - 1] = somewhere[index] | free[order[index]]
+        self._changed_homes = set()  # moves fill it again
         any_moved = False
-        for index, source in enumerate(order[:-1]):
-            targets = order[:index:-1]
-            most, open_ = room[targets[-1]], somewhere[index]  # the emptiest of them is the last
-            gangs = [
-                gang
-                for gang in homes[source].values()
-                if gang.nodes <= most and (migrate is not None or gang.columns & open_ == gang.columns)
-            ]
-            for target in targets if gangs else ():
+        for index, source in enumerate(order):
+            for target in order[:index:-1]:
                 largest = room[target]
-                for gang in gangs if largest else ():
-                    if gang.nodes <= largest and gang.home == source:
+                if not largest or not (target in changed or source in changed):
+                    continue
+                for gang in list(homes[source].values()):
+                    if gang.nodes <= largest:
                         if gang.columns & free[target] == gang.columns:
                             moved = self._move_on_own_columns(gang, target, guard)
                         else:
                             moved = migrate is not None and migrate(gang, target, guard)
                         if moved:
                             any_moved = True
+                            changed |= {source, target}
                             largest = room[target]
                             if guard is not None:
                                 guard.moved(gang, source)
-        self._compacted = not any_moved and guard is None
         return any_moved
 
     def _fill(self, replicate: Callable[[Occupant[Job], int], bool] | None = None) -> None:
@@ -280,11 +274,10 @@ class OusterhoutMatrix(Generic[Job]):
                         elif replicate is None or not replicate(gang, row):
                             continue
                         gang.rows = standing | bit
-                        self._replicated.append(gang)
                         again.append(gang)
                         break
             gangs = again
-        self._touched.update(self._replicated)
+            self._replicated += again
 
     def _move_on_own_columns(self, gang: Occupant[Job], row: int, guard: Guard[Job] | None) -> bool:
         if (gang.migrating and not self._within_limit(gang, row)) or not (guard is None or guard.may_enter(gang, row)):
@@ -369,8 +362,8 @@ class OusterhoutMatrix(Generic[Job]):
 
     def _note_migration(self, moves: list[Occupant[Job]], blocked: list[Occupant[Job]]) -> None:
         """A gang that has not started yet is simply started elsewhere; nobody waits for it."""
-        self._touched.update(moves)
-        self._compacted = False
+        self._touched += moves
+        self._changed_homes.update(gang.home for gang in moves)
         moved = tuple(gang for gang in moves if gang.on_machine)
         if self.migration_counts:
             for gang in moved:
@@ -379,19 +372,19 @@ class OusterhoutMatrix(Generic[Job]):
             self._migrations.append(Migration(moved, tuple(gang for gang in blocked if gang.on_machine)))
 
     def _leave_home(self, gang: Occupant[Job]) -> None:
-        self._compacted = False
+        self._changed_homes.add(gang.home)
         self._free[gang.home] |= gang.columns
         self.room[gang.home] += gang.nodes
         del self.homes[gang.home][gang.job.id]
 
     def _settle_in(self, gang: Occupant[Job], row: int) -> None:
-        self._compacted = False
+        self._changed_homes.add(row)
         self._free[row] &= ~gang.columns
         self.room[row] -= gang.nodes
         self.homes[row][gang.job.id] = gang
         gang.home = row
         gang.rows = 1 << row
-        self._touched.add(gang)
+        self._touched.append(gang)
 
     def _home_columns_free(self, row: int) -> int:
         free = (1 << self.nodes) - 1
@@ -410,24 +403,31 @@ class OusterhoutMatrix(Generic[Job]):
             if to:
                 change.migrations.append((to, [gang.job for gang in blocked]))
         self._migrations.clear()
-        changed = [gang for gang in self._touched if (gang.columns, gang.rows, gang.home) != gang.on_machine]
+        self._touched += self._replicated
+        changed = [gang for gang in self._touched if gang.on_machine != (gang.columns, gang.rows, gang.home) and gang.rows]
+        self._touched.clear()
         changed.sort(key=_starting_order)
         for gang in changed:
-            rows = gang.rows
-            if gang.on_machine is None:
-                change.started.append((gang.job, from_mask(gang.columns), gang.home))
-                rows_then = 1 << gang.home
-            else:
-                columns_then, rows_then, home_then = gang.on_machine
-                if gang.home != home_then:
-                    change.rehomed.append((gang.job, gang.home))
-                leaving = rows_then if gang.columns != columns_then else rows_then & ~rows
-                change.withdrawn.extend((gang.job, row) for row in places(leaving))
-                rows_then &= ~leaving
-            change.replicated.extend((gang.job, row) for row in places(rows & ~rows_then))
-            gang.on_machine = (gang.columns, rows, gang.home)
-        self._touched.clear()
+            if gang.on_machine != (gang.columns, gang.rows, gang.home):  # it may be there twice
+                self._note_change(gang, change)
         return change
+
+    def _note_change(self, gang: Occupant[Job], change: Change[Job]) -> None:
+        rows = gang.rows
+        if gang.on_machine is None:
+            change.started.append((gang.job, from_mask(gang.columns), gang.home))
+            rows_then = 1 << gang.home
+        else:
+            columns_then, rows_then, home_then = gang.on_machine
+            if gang.home != home_then:
+                change.rehomed.append((gang.job, gang.home))
+            leaving = rows_then if gang.columns != columns_then else rows_then & ~rows
+            for row in places(leaving):
+                change.withdrawn.append((gang.job, row))
+            rows_then &= ~leaving
+        for row in places(rows & ~rows_then):
+            change.replicated.append((gang.job, row))
+        gang.on_machine = (gang.columns, rows, gang.home)
 
 
 def _starting_order(gang: Occupant[Any]) -> int:

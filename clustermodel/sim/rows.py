@@ -198,14 +198,16 @@ class MatrixRows:
         Raises:
             DecisionError: a gang is in no row, or more tasks migrate in a slice than the store takes.
         """
+        migrating = []
         for gang in self.changed:
             if not gang.rows:
                 raise DecisionError(f"job {gang.job.id} is left in no row: each running gang must be in at least one")
             if gang.migrating:
-                self._require_within_limit(gang)
-        for gang in self.changed:
-            if gang.migrating:
-                gang.note_migrating()  # a move that costs nothing is over at once
+                migrating.append(gang)
+        for gang in migrating:
+            self._require_within_limit(gang)
+        for gang in migrating:
+            gang.note_migrating()  # a move that costs nothing is over at once
 
     def _require_within_limit(self, gang: SlicedGang) -> None:
         limit = self.machine.checkpointing.max_tasks_per_slice

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from heapq import heappop, heappush
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from simpy import Event
 
@@ -67,6 +67,10 @@ PaceKey = tuple[int, int, int]
 those in which it does in later ones."""
 
 
+NEVER: Final = 2**63
+"""Later than any time of a run, ticks."""
+
+
 class Served(NamedTuple):
     """What each row has done since the beginning, ticks; lists of shape ``(mpl,)``."""
 
@@ -89,13 +93,15 @@ class Pace:
         rows: what each row has done.
     """
 
-    __slots__ = ("_first", "_first_rows", "_later", "_later_rows", "_ran", "dues", "key", "members", "rows")
+    __slots__ = ("_first", "_first_rows", "_later", "_later_rows", "_ran", "dues", "key", "members", "not_before", "rows")
 
     def __init__(self, key: PaceKey, rows: Served) -> None:
         self.key = key
         self.rows, self._first_rows, self._later_rows = map(places, key)
         self._ran, self._first, self._later = rows
         self.members = 0
+        self.not_before = NEVER
+        """No member can finish before this time, ticks: none works faster than time passes."""
         self.dues: list[tuple[int, int, SlicedGang]] = []  # heap of (due, order, gang); a gang that has left since is stale
 
     def served(self) -> int:
@@ -110,15 +116,15 @@ class Pace:
             total -= self._later[row]
         return total
 
-    def next_due(self) -> int | None:
-        """Return the smallest due of a member, ``None`` without members."""
+    def next_due(self) -> int:
+        """Return the smallest due of a member; later than any without members."""
         dues = self.dues
         while dues:
             due, _, gang = dues[0]
-            if gang.pace is self and gang.due == due and not gang.finished.triggered:
+            if gang.pace is self and gang.due == due:
                 return due
             heappop(dues)
-        return None
+        return NEVER
 
 
 class Rotation:
@@ -254,10 +260,11 @@ class Rotation:
         if self._on_change:
             self._plan_switches()
         else:
+            switch = self._switch
             for gang in rows.changed:
-                switches = gang.rows if self._switch else 0
+                switches = gang.rows if switch else 0
                 self._join(gang, (gang.rows, switches, switches))
-            if self._switch:
+            if switch:
                 self._switching = [(rows.held[row], 0, rows.held[row], 0) for row in order]
         for gang in rows.changed:
             if gang.debts:
@@ -277,10 +284,12 @@ class Rotation:
             self._bell = Event(self._env)
             self.settle(self._env.now)
             for pace in self._paces.values():
-                served = pace.served()
-                while pace.dues and pace.dues[0][0] <= served:
-                    if (due := pace.next_due()) is not None and due <= served:
-                        pace.dues[0][2].finished.succeed()
+                if pace.not_before <= self._since:
+                    served = pace.served()
+                    while pace.next_due() <= served:
+                        gang = heappop(pace.dues)[2]
+                        if not gang.finished.triggered:  # it may be there twice
+                            gang.finished.succeed()
 
     def _ring(self) -> None:
         self._bell.succeed()
@@ -309,32 +318,23 @@ class Rotation:
         pace.members += 1
         gang.pace = pace
         gang.due = pace.served() + gang.owed
+        pace.not_before = min(pace.not_before, self._since + gang.owed)
         heappush(pace.dues, (gang.due, gang.order, gang))
 
     def _next_finish(self) -> int | None:
         """Return when the first gang finishes, ticks; ``None`` when nothing runs."""
-        least, first = 0, None
-        owing = []
-        for pace in self._paces.values():
+        soonest = NEVER
+        for pace in sorted(self._paces.values(), key=_not_before):
+            if pace.not_before >= soonest:
+                break
             due, _, gang = pace.dues[0]
-            if gang.pace is not pace or gang.due != due:  # stale
-                found = pace.next_due()
-                if found is None:
-                    continue
-                due = found
+            if gang.pace is not pace or gang.due != due:
+                due = pace.next_due()  # the first one is stale
             owed = due - pace.served()
-            owing.append((owed, pace))
-            if first is None or owed < least:
-                least, first = owed, pace
-        if first is None:
-            return None
-        soonest = self._elapsed_until(first, least)
-        lap = len(self._order) * self._quantum
-        for owed, pace in owing:
-            # All but the last tick of what is owed take so many whole laps at least.
-            if pace is not first and owed < soonest and (owed - 1) // (len(pace.rows) * self._quantum) * lap < soonest:
-                soonest = min(soonest, self._elapsed_until(pace, owed))
-        return self._since + soonest
+            pace.not_before = self._since + owed
+            if pace.not_before < soonest:
+                soonest = min(soonest, self._since + self._elapsed_until(pace, owed))
+        return None if soonest == NEVER else soonest
 
     def _elapsed_until(self, pace: Pace, owed: int) -> int:
         """Return how long the rotation takes, from its last event, to let ``pace`` run for ``owed`` ticks."""
@@ -440,3 +440,7 @@ class Rotation:
             if kept := nodes & ~claimed:
                 loaded[gang] = loaded.get(gang, 0) | kept
         self._loaded = loaded
+
+
+def _not_before(pace: Pace) -> int:
+    return pace.not_before
