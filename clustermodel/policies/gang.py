@@ -111,10 +111,11 @@ class GangScheduling:
         if self._backfilling:
             self._begin_plans(batch)
         # CompactMatrix looks at home rows only, so it may come before CleanMatrix, which is often not needed then.
-        if not matrix.compact(self._guard()) and self._is_stuck(batch):
+        queue = in_order(view.waiting.values(), self._order, view.now)
+        if not matrix.compact(self._guard()) and not batch.ended and self._is_stuck(queue):
             return decisions
         matrix.clean()
-        waiting = self._schedule(self._queue(view), decisions)
+        waiting = self._schedule(queue, decisions)
         if self._migration and matrix.collapse_with_migration(self._guard()):
             self._off_plan = True
             self._schedule(waiting, decisions)
@@ -126,16 +127,13 @@ class GangScheduling:
             self._set_alarm(decisions)
         return decisions
 
-    def _is_stuck(self, batch: Batch) -> bool:
-        """Tell whether every step would come to the same result as at the last event.
+    def _is_stuck(self, queue: Iterable[QueuedJob]) -> bool:
+        """Tell whether every step would come to the same result as at the last event, since when no gang has ended or moved.
 
-        That is so, where there are neither reservations nor migrations, if no gang has ended or moved, and the job that
-        could not be scheduled is still at the head of the queue.
+        That is so, where there are neither reservations nor migrations, if the job that could not be scheduled is still
+        at the head of the queue.
         """
-        return self._stuck_on is not None and not batch.ended and self._stuck_on is next(iter(self._queue(self._view)), None)
-
-    def _queue(self, view: View) -> Iterable[QueuedJob]:
-        return in_order(view.waiting.values(), self._order, view.now)
+        return self._stuck_on is not None and self._stuck_on is next(iter(queue), None)
 
     def _add_changes(self, decisions: list[Decision]) -> None:
         """Decide what has to change on the machine, in the one order in which no step is in another's way."""

@@ -11,7 +11,8 @@ A gang has one set of columns, whatever rows it stands in, so that a migration i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from operator import attrgetter
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from clustermodel.schedule.nodeset import NodeSet, from_mask, lowest, places
 
@@ -56,6 +57,9 @@ class Occupant(Generic[Job]):
     def has_moved(self) -> bool:
         """Whether it has other columns than on the machine."""
         return self.on_machine is not None and self.on_machine[0] != self.columns
+
+
+STARTING_ORDER: Final = attrgetter("order")
 
 
 class Migration(NamedTuple, Generic[Job]):
@@ -406,7 +410,7 @@ class OusterhoutMatrix(Generic[Job]):
         self._touched += self._replicated
         changed = [gang for gang in self._touched if gang.on_machine != (gang.columns, gang.rows, gang.home) and gang.rows]
         self._touched.clear()
-        changed.sort(key=_starting_order)
+        changed.sort(key=STARTING_ORDER)
         for gang in changed:
             if gang.on_machine != (gang.columns, gang.rows, gang.home):  # it may be there twice
                 self._note_change(gang, change)
@@ -428,7 +432,3 @@ class OusterhoutMatrix(Generic[Job]):
         for row in places(rows & ~rows_then):
             change.replicated.append((gang.job, row))
         gang.on_machine = (gang.columns, rows, gang.home)
-
-
-def _starting_order(gang: Occupant[Any]) -> int:
-    return gang.order

@@ -272,7 +272,7 @@ class Coordinator:
             gang = RunningJob(job, now, self._pool.grant(request, decision.columns))
             life = run_gang(self._env, self._pool, request, gang, duration, status, dispatch, self.gang_ended)
         else:
-            gang = self._admit_to_row(decision, duration, dispatch)
+            gang = self._admit_to_row(decision, now, duration, dispatch)
             life = run_sliced_gang(gang, status, dispatch, self.gang_ended)
         del self._waiting[job.id], self._run_time[job.id]
         self._left += 1
@@ -284,7 +284,7 @@ class Coordinator:
         if self.reasons is not None:
             self.reasons[job.id] = decision.reason or Reason(f"started by {self._policy.name}")
 
-    def _admit_to_row(self, decision: Start, duration: int, dispatch: int) -> SlicedGang:
+    def _admit_to_row(self, decision: Start, now: int, duration: int, dispatch: int) -> SlicedGang:
         """Start a gang in a row of the Ousterhout matrix; at the first one the whole machine goes to the time-slice process."""
         job, row, columns = decision.job, decision.row, decision.columns
         assert row is not None
@@ -303,7 +303,7 @@ class Coordinator:
             self._pool.take_whole_machine()
             self.slice_log = SliceLog()
             slices = self._slices = self._make_time_slices(self._env, self._machine, self.ledger, self.slice_log)
-        gang = SlicedGang(job, self._env.now, columns, mask, row, duration, Event(self._env), dispatch)
+        gang = SlicedGang(job, now, columns, mask, row, duration, Event(self._env), dispatch)
         slices.admit(gang)
         slices.rows.place(gang, row)
         return gang

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from heapq import heappop, heappush
+from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
 from simpy import Event
@@ -127,6 +128,9 @@ class Pace:
         return NEVER
 
 
+NOT_BEFORE: Final = attrgetter("not_before")
+
+
 class Rotation:
     """The time-slice process (:meth:`run`) and its state.
 
@@ -220,11 +224,10 @@ class Rotation:
         held, nodes, (ran, first, later) = self.rows.held, self._nodes, self._served
         laps, at = divmod(last, len(order))
         idle = switching = blocked = 0
-        slices = laps + 1
+        slices, ticks = laps + 1, (laps + 1) * quantum
         for place, row in enumerate(order):
-            if place == at:
-                slices = laps
-            ticks = slices * quantum + length if place == at else slices * quantum
+            if place >= at:
+                slices, ticks = laps, laps * quantum + (length if place == at else 0)
             ran[row] += ticks
             idle += (nodes - held[row]) * ticks
             if switch:
@@ -324,7 +327,7 @@ class Rotation:
     def _next_finish(self) -> int | None:
         """Return when the first gang finishes, ticks; ``None`` when nothing runs."""
         soonest = NEVER
-        for pace in sorted(self._paces.values(), key=_not_before):
+        for pace in sorted(self._paces.values(), key=NOT_BEFORE):
             if pace.not_before >= soonest:
                 break
             due, _, gang = pace.dues[0]
@@ -440,7 +443,3 @@ class Rotation:
             if kept := nodes & ~claimed:
                 loaded[gang] = loaded.get(gang, 0) | kept
         self._loaded = loaded
-
-
-def _not_before(pace: Pace) -> int:
-    return pace.not_before
