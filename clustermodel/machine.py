@@ -45,7 +45,8 @@ def require_number(name: str, value: object, allowed: str, holds: Callable[[floa
     except OverflowError:
         number = math.inf
     if number is None or not holds(number):
-        raise SpecificationError(f"{name}: {value} is not allowed; it must be {allowed}")
+        shown = value if isinstance(value, Real) else repr(value)
+        raise SpecificationError(f"{name}: {shown} is not allowed; it must be {allowed}")
     return number
 
 

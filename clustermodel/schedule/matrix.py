@@ -220,8 +220,9 @@ class OusterhoutMatrix(Generic[Job]):
     ) -> bool:
         """Move gangs from less to more populated rows: on their own columns, or else by ``migrate``."""
         order = [row for row, gangs in enumerate(self.homes) if gangs]
-        # A gang that could not move between two rows still cannot if neither has changed and it alone may decide.
-        changed = set(order) if guard is not None or migrate is not None else self._changed_homes
+        # A gang that could not move from one row to another still cannot if neither has changed, unless others have a say.
+        free_to_move = guard is None and migrate is None and not self.migration_counts
+        changed = self._changed_homes if free_to_move else set(order)
         if len(order) < 2 or not changed:
             return False
         room, free, homes = self.room, self._free, self.homes

@@ -180,7 +180,8 @@ class Coordinator:
 
         state_changes = bool(ended or submitted)  # an alarm alone changes nothing, and may ring when all is over
         slices = self._slices
-        if slices is not None and (state_changes or waiting or self._running):
+        cut = slices is None or state_changes or bool(waiting or self._running)  # nothing is cut on an idle machine
+        if slices is not None and cut:
             slices.settle(now)
         view = self._view
         view.now = now
@@ -189,7 +190,7 @@ class Coordinator:
         try:
             for decision in decisions:
                 self._carry_out.get(type(decision), self._refuse)(decision)
-            if self._slices is not None:
+            if self._slices is not None and cut:
                 self._slices.resume(waiting=bool(waiting))
                 if self.history is not None:
                     self._remember(self.history, self._slices.rows)

@@ -180,7 +180,9 @@ class MatrixRows:
             job = gang.job
             if gang.rows:
                 raise DecisionError(f"job {job.id} cannot migrate: it must be withdrawn from all its rows first")
-            if not is_node_set(columns) or count(columns) != job.nodes or columns[-1] > self.machine.nodes:
+            if not (columns and is_node_set(columns) and columns[0] >= 0 and columns[-1] <= self.machine.nodes) or (
+                count(columns) != job.nodes
+            ):
                 raise DecisionError(f"job {job.id} cannot migrate to columns {columns!r}: its gang needs {job.nodes} nodes")
             gang.columns = columns
             gang.mask = as_mask(columns)

@@ -152,7 +152,7 @@ class Rotation:
         self._on_change = self._switch > 0 and machine.context_switch.charge == "on-change"
         self._since = env.now
         self._waiting = False
-        self._order: list[int] = []  # rows in use, in the order they come
+        self._order: list[int] = []  # rows in use, in the order they come, as long as none comes into use or is emptied
         self._served = Served(*([0] * machine.time_slicing.mpl for _ in Served._fields))
         self._paces: dict[PaceKey, Pace] = {}
         self._indebted: dict[SlicedGang, int] = {}  # gangs that owe for migrations -> what their pace had served then
@@ -213,6 +213,8 @@ class Rotation:
         self._log.slices(elapsed, [held[row] for row in order], self._switching, migration, waiting=waiting)
         if self._on_change:
             self._note_loaded(last, length)
+        following = last % len(order) + 1
+        self._order = order[following:] + order[:following]
 
     def _run_rows(self, last: int, length: int) -> tuple[int, int, int]:
         """Count what each row has done until slice number ``last`` was cut short after ``length``.
@@ -256,9 +258,6 @@ class Rotation:
         self._waiting = waiting
         if rows.in_use_changed:
             self._order = rows.rotation()
-        elif self._order and self._order[-1] != rows.last:
-            following = self._order.index(rows.last) + 1
-            self._order = self._order[following:] + self._order[:following]
         order = self._order
         if self._on_change:
             self._plan_switches()

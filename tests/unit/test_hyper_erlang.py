@@ -166,7 +166,7 @@ def test_the_residual_time_is_that_of_the_inspection_paradox() -> None:
         ("p", 1.1, "HyperErlang.p: 1.1 is not allowed; it must be a number > 0 and <= 1"),
         ("p", nan, "HyperErlang.p: nan is not allowed; it must be a number > 0 and <= 1"),
         ("p", True, "HyperErlang.p: True is not allowed; it must be a number > 0 and <= 1"),
-        ("p", "half", "HyperErlang.p: half is not allowed; it must be a number > 0 and <= 1"),
+        ("p", "half", "HyperErlang.p: 'half' is not allowed; it must be a number > 0 and <= 1"),
         ("stage_s", (1.0,), "HyperErlang.stage_s: (1.0,) is not allowed; it must be two times in seconds"),
         ("stage_s", 5, "HyperErlang.stage_s: 5 is not allowed; it must be two times in seconds"),
         ("stage_s", (1.0, -1.0), "HyperErlang.stage_s: -1.0 is not allowed; it must be a finite number of seconds > 0 and <= "

@@ -79,7 +79,7 @@ def test_phi_out_of_range_is_refused(phi: Any) -> None:
     ):
         with pytest.raises(SpecificationError) as refused:
             call()
-        assert str(refused.value) == f"phi: {phi} is not allowed; it must be a number >= 0 and <= 1"
+        assert str(refused.value) == f"phi: {phi!r} is not allowed; it must be a number >= 0 and <= 1"
 
 
 def test_phi_estimates_change_nothing_but_the_estimates() -> None:

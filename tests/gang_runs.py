@@ -1,0 +1,309 @@
+"""Runs of policies that share nodes in time, whose books check themselves; machines, jobs and a meddling policy to run."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from hypothesis import strategies as st
+
+from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, TimeSlicing, Workload
+from clustermodel.job import JobRow
+from clustermodel.measure.ledger import Account, Amount
+from clustermodel.measure.records import Status
+from clustermodel.policies.base import (
+    Batch,
+    Decision,
+    Kill,
+    Migrate,
+    Policy,
+    QueuedJob,
+    Rehome,
+    Replicate,
+    Setup,
+    Start,
+    View,
+    WakeAt,
+    Withdraw,
+)
+from clustermodel.schedule.nodeset import as_mask, from_mask
+from clustermodel.sim.simulation import Fidelity
+from clustermodel.study.scenario import Result
+from clustermodel.ticks import to_seconds
+
+POLICIES = ("gs", "bgs", "mgs", "mbgs")
+BY_JOB = ("id", "start", "end", "worked", "ended_as", "reserved", "backfilled", "head_since")
+
+
+class GangCase(NamedTuple):
+    """A machine and its jobs."""
+
+    machine: Machine
+    rows: list[JobRow]
+
+
+def run(case: GangCase, policy: str | Policy, *, fidelity: Fidelity = "fast") -> Result:
+    """Run a case, and check what must hold in every run whatever the policy."""
+    machine, rows = case
+    result = Scenario(machine=machine, workload=Workload(rows), policy=policy, fidelity=fidelity, history=True).run()
+    check_books(result)
+    return result
+
+
+def check_books(result: Result) -> None:
+    """Check that the ledger balances to the tick, that jobs worked as long as they should, and that eq. (3) gives kappa."""
+    records, ledger = result.records, result.ledger
+    worked, size, ended_as, run_time, estimate, end, submit = (
+        records.column(name) for name in ("worked", "nodes", "ended_as", "run", "estimate", "end", "submit")
+    )
+    if ledger.capacity:
+        assert abs(result.kappa_by_formula - ledger.capacity_loss) <= 1e-9
+        assert 0 <= ledger.capacity_loss <= 1
+    assert sum(sum(ledger.amount(account)) for account in Account) == ledger.nodes * int(end.max() - submit.min())
+    assert all(amount >= 0 for account in Account for amount in ledger.amount(account))
+    lost = ended_as == Status.ABORTED
+    assert sum(ledger.amount(Account.USEFUL)) == int(np.dot(size[~lost], worked[~lost]))
+    assert sum(ledger.amount(Account.LOST)) == int(np.dot(size[lost], worked[lost]))
+    due = np.minimum(run_time, estimate) if result.machine.kill_at_estimate else run_time
+    assert (worked[~lost] == due[~lost]).all()
+    assert (worked[lost] <= due[lost]).all()
+    assert (end - records.column("start") >= worked).all()
+
+
+def seen(result: Result) -> tuple[dict[str, list[int]], dict[Account, Amount]]:
+    """Return everything that the two fidelities, or two runs, must agree on."""
+    columns = {name: result.records.column(name).tolist() for name in BY_JOB}
+    return columns, {account: result.ledger.amount(account) for account in Account}
+
+
+def spans(result: Result) -> dict[int, tuple[int, int]]:
+    """Return job -> (start, end) in ticks."""
+    columns = (result.records.column(name).tolist() for name in ("id", "start", "end"))
+    return {number: (start, end) for number, start, end in zip(*columns, strict=True)}
+
+
+@st.composite
+def gang_cases(
+    draw: st.DrawFn,
+    *,
+    mpl: int | None = None,
+    free: bool = False,
+    kill: bool | None = None,
+    exact_estimates: bool = False,
+    priorities: bool = True,
+    units: Sequence[int] = (1, 1_000, 1_000_000),
+    quanta: tuple[int, int] = (1, 12),
+    runs: tuple[int, int] = (1, 30),
+    widest: int = 6,
+    largest: int = 10,
+) -> GangCase:
+    """Return a small machine and jobs close together; times are around whole ``units`` of ticks, so that instants collide.
+
+    Args:
+        draw: of hypothesis.
+        mpl: multiprogramming level, any up to 5 by default.
+        free: without context switches and costs of migration.
+        kill: whether jobs are killed at their estimates, either by default.
+        exact_estimates: instead of over- and underestimates.
+        priorities: of several levels.
+        units: of ticks, one is drawn.
+        quanta: shortest and longest quantum, units.
+        runs: shortest and longest run time, units.
+        widest: most nodes.
+        largest: most jobs.
+    """
+    nodes = draw(st.integers(1, widest))
+    unit = draw(st.sampled_from(units))
+    odd = st.sampled_from((0, 0, 0, 1, 3)) if unit > 3 else st.just(0)
+    quantum = draw(st.integers(*quanta)) * unit + draw(odd)
+    cost = st.integers(0, 3 * quantum)
+    limit = draw(st.none() | st.integers(0, nodes + 1))
+    machine = Machine(
+        nodes=nodes,
+        kill_at_estimate=draw(st.booleans()) if kill is None else kill,
+        time_slicing=TimeSlicing(quantum_s=to_seconds(quantum), mpl=mpl or draw(st.integers(1, 5))),
+        context_switch=ContextSwitch() if free else draw(switches(quantum)),
+        checkpointing=Checkpointing(
+            checkpoint_s=0 if free else to_seconds(draw(st.just(0) | cost)),
+            restart_s=0 if free else to_seconds(draw(st.just(0) | cost)),
+            max_tasks_per_slice=limit,
+        ),
+    )
+    rows = []
+    for number in range(1, draw(st.integers(1, largest)) + 1):
+        run_time = draw(st.integers(*runs)) * unit + draw(odd)
+        slack = 0 if exact_estimates else draw(st.sampled_from((0, 0, 1, 2, -1, -2))) * run_time // 3
+        rows.append(
+            JobRow(
+                submit=draw(st.integers(0, 40)) * unit,
+                id=number,
+                nodes=draw(st.integers(1, nodes)),
+                run=run_time,
+                estimate=max(1, run_time + slack),
+                user=-1,
+                group=-1,
+                priority=draw(st.sampled_from((0, 0, 1))) if priorities else 0,
+                status=-1,
+            )
+        )
+    return GangCase(machine, sorted(rows))
+
+
+def switches(quantum: int) -> st.SearchStrategy[ContextSwitch]:
+    """Return context switches that leave something of a quantum, by fraction or seconds, with both charges."""
+    fractions = [share for share in (0.0, 0.01, 0.05, 1 / 3, 0.5, 0.9) if round(share * quantum) < quantum]
+    seconds = st.integers(0, quantum * 9 // 10).map(to_seconds)  # with less left of a slice the twin takes ages
+    charges = st.sampled_from(("on-change", "every-slice"))
+    return st.one_of(
+        st.builds(ContextSwitch, charge=charges),
+        st.builds(ContextSwitch, fraction=st.sampled_from(fractions), charge=charges),
+        st.builds(ContextSwitch, seconds=seconds, charge=charges),
+    )
+
+
+class Gang(NamedTuple):
+    """What a policy was shown of a running gang."""
+
+    rows: int
+    columns: int
+    """A bitmask."""
+    progress: int
+    overhead_left: int
+    migrating: bool
+
+
+class Call(NamedTuple):
+    """One call of ``decide``."""
+
+    now: int
+    running: dict[int, Gang]
+    decisions: list[Decision]
+
+    @property
+    def migrations(self) -> list[Migrate]:
+        return [decision for decision in self.decisions if isinstance(decision, Migrate)]
+
+
+class Watched:
+    """A policy whose calls are written down."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.name = policy.name
+        self.calls: list[Call] = []
+        self._policy = policy
+
+    def begin(self, setup: Setup) -> None:
+        self.calls.clear()
+        self._policy.begin(setup)
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        running = {
+            number: Gang(gang.rows, as_mask(gang.columns), view.progress(gang), view.overhead_left(gang), gang.migrating)
+            for number, gang in view.running.items()
+        }
+        decisions = list(self._policy.decide(batch, view))
+        self.calls.append(Call(view.now, running, decisions))
+        return decisions
+
+
+class Meddler:
+    """Starts, replicates, withdraws, rehomes, migrates, blocks, kills and wakes up at random, as far as that is allowed."""
+
+    name = "meddler"
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def begin(self, setup: Setup) -> None:
+        machine = setup.machine
+        self._draw = random.Random(self._seed)
+        self._all = (1 << setup.nodes) - 1
+        self._mpl = machine.time_slicing.mpl
+        self._quantum = machine.time_slicing.quantum
+        self._limit = machine.checkpointing.max_tasks_per_slice
+        self._kills, self._alarms = 3, 30
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        draw = self._draw
+        self._decisions: list[Decision] = []
+        self._jobs = {number: gang.job for number, gang in view.running.items()}
+        self._rows = {n: {row for row in range(self._mpl) if gang.rows >> row & 1} for n, gang in view.running.items()}
+        self._columns = {number: as_mask(gang.columns) for number, gang in view.running.items()}
+        self._moving = {number for number, gang in view.running.items() if gang.migrating}
+        waiting = list(view.waiting.values())
+        draw.shuffle(waiting)
+        for job in waiting:
+            if draw.random() < 0.8 or not self._jobs:
+                self._start(job)
+        for _ in range(draw.randrange(6)):
+            if self._jobs:
+                number = draw.choice(list(self._jobs))
+                draw.choice((self._replicate, self._replicate, self._withdraw, self._rehome, self._move, self._kill))(number)
+        if not self._jobs:
+            self._decisions.append(WakeAt(None))
+        elif self._alarms and draw.random() < 0.4:
+            self._alarms -= 1
+            self._decisions.append(WakeAt(view.now + draw.randint(1, 3 * self._quantum)))
+        return self._decisions
+
+    def _free(self, row: int, *, but: int = -1) -> int:
+        taken = sum(self._columns[number] for number, rows in self._rows.items() if row in rows and number != but)
+        return self._all & ~taken
+
+    def _store_has_room(self, number: int, row: int) -> bool:
+        if self._limit is None:
+            return True
+        others = [other for other in self._moving if row in self._rows[other] and other != number]
+        return sum(self._columns[other].bit_count() for other in (*others, number)) <= self._limit
+
+    def _pick(self, free: int, job: QueuedJob) -> int:
+        return sum(
+            1 << column for column in self._draw.sample([c for c in range(free.bit_length()) if free >> c & 1], job.nodes)
+        )
+
+    def _start(self, job: QueuedJob) -> None:
+        rows = [row for row in range(self._mpl) if self._free(row).bit_count() >= job.nodes]
+        if rows:
+            row = self._draw.choice(rows)
+            columns = self._pick(self._free(row), job)
+            self._jobs[job.id], self._columns[job.id], self._rows[job.id] = job, columns, {row}
+            self._decisions.append(Start(job, from_mask(columns), row=row))
+
+    def _replicate(self, number: int) -> None:
+        row = self._draw.randrange(self._mpl)
+        if self._columns[number] & ~self._free(row) or row in self._rows[number]:
+            return
+        if number not in self._moving or self._store_has_room(number, row):
+            self._rows[number].add(row)
+            self._decisions.append(Replicate(self._jobs[number], row))
+
+    def _withdraw(self, number: int) -> None:
+        if len(self._rows[number]) > 1:
+            row = self._draw.choice(sorted(self._rows[number]))
+            self._rows[number].remove(row)
+            self._decisions.append(Withdraw(self._jobs[number], row))
+
+    def _rehome(self, number: int) -> None:
+        self._decisions.append(Rehome(self._jobs[number], self._draw.choice(sorted(self._rows[number]))))
+
+    def _move(self, number: int) -> None:
+        job, row = self._jobs[number], self._draw.randrange(self._mpl)
+        free = self._free(row, but=number)
+        if free.bit_count() < job.nodes or not self._store_has_room(number, row):
+            return
+        self._decisions += [Withdraw(job, old) for old in sorted(self._rows[number])]
+        columns = self._pick(free, job)
+        others = [other for other in self._jobs if other != number]
+        blocked = self._draw.sample(others, min(len(others), self._draw.randrange(3)))
+        self._decisions.append(Migrate(((job, from_mask(columns)),), tuple(self._jobs[other] for other in blocked)))
+        self._decisions.append(Replicate(job, row))
+        self._columns[number], self._rows[number] = columns, {row}
+        self._moving.add(number)
+
+    def _kill(self, number: int) -> None:
+        if self._kills:
+            self._kills -= 1
+            self._decisions.append(Kill(self._jobs.pop(number)))
+            self._moving.discard(number)

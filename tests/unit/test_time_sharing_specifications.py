@@ -1,0 +1,244 @@
+"""Time slices, context switches and checkpointing: what users write down is checked field by field."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clustermodel import (
+    Checkpointing,
+    ContextSwitch,
+    Job,
+    Machine,
+    Scenario,
+    SpecificationError,
+    TimeSlicing,
+    Workload,
+    make_policy,
+)
+from clustermodel.policies.base import QueuedJob
+from clustermodel.policies.gang import GS
+from tests.gang_runs import POLICIES
+
+POSITIVE = "a finite number of seconds > 0 and <= 1e+10"
+SECONDS = "a finite number of seconds >= 0 and <= 1e+10"
+SHARE = "it must be a number >= 0 and < 1, a share of the time slice"
+
+
+@pytest.mark.parametrize(
+    ("make", "field", "value", "message"),
+    [
+        (TimeSlicing, "quantum_s", 0, f"TimeSlicing.quantum_s: 0 is not allowed; it must be {POSITIVE}"),
+        (TimeSlicing, "quantum_s", -1.5, f"TimeSlicing.quantum_s: -1.5 is not allowed; it must be {POSITIVE}"),
+        (TimeSlicing, "quantum_s", nan, f"TimeSlicing.quantum_s: nan is not allowed; it must be {POSITIVE}"),
+        (TimeSlicing, "quantum_s", inf, f"TimeSlicing.quantum_s: inf is not allowed; it must be {POSITIVE}"),
+        (TimeSlicing, "quantum_s", "200", f"TimeSlicing.quantum_s: '200' is not a number; it must be {POSITIVE}"),
+        (TimeSlicing, "quantum_s", None, f"TimeSlicing.quantum_s: None is not a number; it must be {POSITIVE}"),
+        (TimeSlicing, "quantum_s", True, f"TimeSlicing.quantum_s: True is not a number; it must be {POSITIVE}"),
+        (TimeSlicing, "quantum_s", 4e-7, "TimeSlicing.quantum_s: 4e-07 is not allowed; it must be >= 1e-6 (a tick)"),
+        (TimeSlicing, "mpl", 0, "TimeSlicing.mpl: 0 is not allowed; it must be an integer >= 1"),
+        (TimeSlicing, "mpl", -2, "TimeSlicing.mpl: -2 is not allowed; it must be an integer >= 1"),
+        (TimeSlicing, "mpl", 2.0, "TimeSlicing.mpl: 2.0 is not a whole number; it must be an integer >= 1"),
+        (TimeSlicing, "mpl", True, "TimeSlicing.mpl: True is not a whole number; it must be an integer >= 1"),
+        (TimeSlicing, "mpl", "5", "TimeSlicing.mpl: '5' is not a whole number; it must be an integer >= 1"),
+        (ContextSwitch, "fraction", 1, f"ContextSwitch.fraction: 1 is not allowed; {SHARE}"),
+        (ContextSwitch, "fraction", 1.5, f"ContextSwitch.fraction: 1.5 is not allowed; {SHARE}"),
+        (ContextSwitch, "fraction", -0.01, f"ContextSwitch.fraction: -0.01 is not allowed; {SHARE}"),
+        (ContextSwitch, "fraction", nan, f"ContextSwitch.fraction: nan is not allowed; {SHARE}"),
+        (ContextSwitch, "fraction", "5%", f"ContextSwitch.fraction: '5%' is not allowed; {SHARE}"),
+        (ContextSwitch, "fraction", False, f"ContextSwitch.fraction: False is not allowed; {SHARE}"),
+        (ContextSwitch, "seconds", -1, f"ContextSwitch.seconds: -1 is not allowed; it must be {SECONDS}"),
+        (ContextSwitch, "seconds", inf, f"ContextSwitch.seconds: inf is not allowed; it must be {SECONDS}"),
+        (ContextSwitch, "seconds", [1], f"ContextSwitch.seconds: [1] is not a number; it must be {SECONDS}"),
+        (
+            ContextSwitch,
+            "charge",
+            "always",
+            "ContextSwitch.charge: 'always' is not allowed; it must be 'on-change' or 'every-slice'",
+        ),
+        (ContextSwitch, "charge", None, "ContextSwitch.charge: None is not allowed; it must be 'on-change' or 'every-slice'"),
+        (Checkpointing, "checkpoint_s", -1, f"Checkpointing.checkpoint_s: -1 is not allowed; it must be {SECONDS}"),
+        (Checkpointing, "checkpoint_s", "1", f"Checkpointing.checkpoint_s: '1' is not a number; it must be {SECONDS}"),
+        (Checkpointing, "restart_s", -1e-9, f"Checkpointing.restart_s: -1e-09 is not allowed; it must be {SECONDS}"),
+        (Checkpointing, "restart_s", nan, f"Checkpointing.restart_s: nan is not allowed; it must be {SECONDS}"),
+        (
+            Checkpointing,
+            "max_tasks_per_slice",
+            -1,
+            "Checkpointing.max_tasks_per_slice: -1 is not allowed; it must be an integer >= 0",
+        ),
+        (
+            Checkpointing,
+            "max_tasks_per_slice",
+            64.0,
+            "Checkpointing.max_tasks_per_slice: 64.0 is not a whole number; it must be an integer >= 0",
+        ),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_field_and_what_is_allowed(make: Any, field: str, value: object, message: str) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        make(**{field: value})
+    assert str(refused.value) == message
+
+
+def test_a_context_switch_has_a_fraction_or_seconds_but_not_both() -> None:
+    with pytest.raises(SpecificationError) as refused:
+        ContextSwitch(fraction=0.05, seconds=0.0)
+    assert str(refused.value) == "ContextSwitch: fraction=0.05 and seconds=0.0 are both given; give one of them"
+
+
+@pytest.mark.parametrize(
+    ("quantum_s", "switch", "message"),
+    [
+        (
+            10,
+            ContextSwitch(seconds=10),
+            "Machine.time_slicing: a quantum of 10 s is not allowed; "
+            "it must be longer than the context switch of 10 s, or no job ever runs",
+        ),
+        (
+            0.5,
+            ContextSwitch(seconds=2),
+            "Machine.time_slicing: a quantum of 0.5 s is not allowed; "
+            "it must be longer than the context switch of 2 s, or no job ever runs",
+        ),
+        (
+            2e-6,
+            ContextSwitch(fraction=0.9),  # rounds to the whole slice
+            "Machine.time_slicing: a quantum of 2e-06 s is not allowed; "
+            "it must be longer than the context switch of 2e-06 s, or no job ever runs",
+        ),
+    ],
+)
+def test_a_quantum_is_longer_than_the_context_switch(quantum_s: float, switch: ContextSwitch, message: str) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        Machine(nodes=1, time_slicing=TimeSlicing(quantum_s=quantum_s), context_switch=switch)
+    assert str(refused.value) == message
+
+
+def test_a_tick_less_than_the_quantum_is_left() -> None:
+    machine = Machine(nodes=1, time_slicing=TimeSlicing(quantum_s=10), context_switch=ContextSwitch(seconds=9.999999))
+    assert machine.time_slicing.quantum - machine.switch_ticks == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "kind"),
+    [
+        ("time_slicing", 200, "TimeSlicing"),
+        ("context_switch", 0.05, "ContextSwitch"),
+        ("checkpointing", None, "Checkpointing"),
+        ("checkpointing", Checkpointing, "Checkpointing"),
+    ],
+)
+def test_a_machine_takes_specifications_not_numbers(field: str, value: object, kind: str) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        Machine(nodes=1, **{field: value})  # type: ignore[arg-type]
+    assert str(refused.value) == f"Machine.{field}: {value!r} is not allowed; it must be a {kind}(...)"
+
+
+def test_defaults_cost_nothing_and_are_the_papers() -> None:
+    machine = Machine(nodes=4)
+    assert (machine.time_slicing.quantum, machine.time_slicing.mpl) == (200_000_000, 5)  # 002, section 5.3
+    assert machine.switch_ticks == 0
+    assert machine.context_switch.charge == "on-change"
+    assert (machine.checkpointing.checkpoint, machine.checkpointing.restart) == (0, 0)
+    assert machine.checkpointing.max_tasks_per_slice is None
+
+
+@pytest.mark.parametrize(
+    "specification",
+    [
+        TimeSlicing(quantum_s=7.5, mpl=3),
+        ContextSwitch(fraction=0.05, charge="every-slice"),
+        ContextSwitch(seconds=2),
+        Checkpointing(checkpoint_s=5, restart_s=6.5, max_tasks_per_slice=64),
+        Machine(nodes=2, time_slicing=TimeSlicing(mpl=2), checkpointing=Checkpointing(checkpoint_s=1)),
+    ],
+)
+def test_a_specification_is_frozen_printable_and_takes_no_positional_arguments(specification: object) -> None:
+    assert eval(repr(specification)) == specification  # only our own classes are evaluated
+    with pytest.raises(FrozenInstanceError):
+        setattr(specification, fields(specification)[0].name, 3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="positional"):
+        type(specification)(4)
+
+
+def test_numpy_integers_become_plain_ones() -> None:
+    assert type(TimeSlicing(mpl=np.int64(3)).mpl) is int  # type: ignore[arg-type]
+    assert type(Checkpointing(max_tasks_per_slice=np.int32(3)).max_tasks_per_slice) is int  # type: ignore[arg-type]
+    assert type(TimeSlicing(quantum_s=np.float64(0.5)).quantum) is int
+    assert type(ContextSwitch(fraction=np.float64(0.5)).ticks(7)) is int
+
+
+@given(quantum=st.integers(1, 10**12), share=st.floats(0, 1, exclude_max=True))
+def test_a_fraction_is_a_fraction_of_the_slice_to_the_nearest_tick(quantum: int, share: float) -> None:
+    ticks = ContextSwitch(fraction=share).ticks(quantum)
+    assert abs(ticks - share * quantum) <= 0.5 + 1e-3
+    assert ContextSwitch(seconds=share).ticks(quantum) == round(share * 1e6)
+
+
+# Policies.
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_policy_has_no_more_rows_than_the_machine(policy: str) -> None:
+    scenario = Scenario(
+        machine=Machine(nodes=1, time_slicing=TimeSlicing(mpl=3)),
+        workload=Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=1)]),
+        policy=f"{policy}:mpl=4",
+    )
+    with pytest.raises(SpecificationError) as refused:
+        scenario.run()
+    assert str(refused.value) == f"{policy}: mpl: 4 is not allowed; it must be <= 3, the machine's TimeSlicing.mpl"
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [
+        ("mpl=0", "{}: mpl: 0 is not allowed; it must be an integer >= 1"),
+        ("mpl=2.5", "{}: mpl: 2.5 is not a whole number; it must be an integer >= 1"),
+        ("mpl=all", "{}: mpl: 'all' is not a whole number; it must be an integer >= 1"),
+        ("rows=2", "policy {}: parameter 'rows' is unknown; parameters: mpl, queue_order"),
+    ],
+)
+def test_a_wrong_parameter_of_a_policy_is_refused(policy: str, parameter: str, message: str) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        make_policy(f"{policy}:{parameter}")
+    assert str(refused.value) == message.format(policy)
+
+
+def test_a_queue_order_is_a_name_or_a_function() -> None:
+    with pytest.raises(SpecificationError, match=r"gs: queue_order: 'longest' is not allowed; it must be one of arrival, "):
+        make_policy("gs:queue_order=longest")
+    with pytest.raises(SpecificationError, match=r"gs: queue_order: 7 is not allowed"):
+        GS(queue_order=7)  # type: ignore[arg-type]
+
+    def longest(job: QueuedJob, now: int) -> int:
+        return -job.estimate
+
+    jobs = [Job(id=number, nodes=1, submit_s=0, run_s=number) for number in (1, 2, 3)]
+    machine = Machine(nodes=1, time_slicing=TimeSlicing(mpl=1))
+    result = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy=GS(queue_order=longest)).run()
+    assert result.jobs["start_s"].tolist() == [5, 3, 0]
+
+
+def test_an_unknown_fidelity_is_refused() -> None:
+    workload = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=1)])
+    with pytest.raises(SpecificationError) as refused:
+        Scenario(machine=Machine(nodes=1), workload=workload, policy="gs", fidelity="slow")  # type: ignore[arg-type]
+    assert str(refused.value) == "Scenario.fidelity: 'slow' is not allowed; it must be one of 'fast', 'node'"
+
+
+def test_a_history_is_kept_on_demand_and_only_where_nodes_are_shared_in_time() -> None:
+    workload = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=1)])
+    with pytest.raises(SpecificationError, match=r"history: it is not kept; run Scenario\(\.\.\., history=True\)"):
+        _ = Scenario(machine=Machine(nodes=1), workload=workload, policy="gs").run().history
+    with pytest.raises(SpecificationError, match="history: easy does not share nodes in time; there is no matrix to show"):
+        _ = Scenario(machine=Machine(nodes=1), workload=workload, policy="easy", history=True).run().history
