@@ -91,9 +91,6 @@ class GangScheduling:
         self._alarm: int | None = None
         self._stuck_on: QueuedJob | None = None  # the job that could not be scheduled, in plain gang scheduling
         self._reasons: dict[int, Reason] = {}
-        # An alarm cuts a slice short.  Gangs that are late because of slices or switches must get their turn in between.
-        sliced = self._mpl > 1 or machine.switch_ticks
-        self._shortest_sleep = self._mpl * machine.time_slicing.quantum if sliced else 1
         self._quantum, self._switch = machine.time_slicing.quantum, machine.switch_ticks
         self._rows_at_worst = self._mpl  # among which a gang may have to share the machine
         self._open_rows: Sequence[int] = range(self._mpl)  # rows in which jobs may be started
@@ -211,8 +208,9 @@ class GangScheduling:
         """Wake up when the next reservation is due, in case that nothing else happens then."""
         now = self._view.now
         alarm = min((held.start for held in self._plans.reserved.values() if held.start > now), default=None)
-        if alarm is not None:
-            alarm = max(alarm, now + self._shortest_sleep)
+        if alarm is not None and (self._rows_at_worst > 1 or self._switch):
+            # It cuts a slice short: gangs that are late because of slices or switches must get their turn before.
+            alarm = max(alarm, now + self._rows_at_worst * self._quantum)
         if alarm != self._alarm:
             self._alarm = alarm
             decisions.append(WakeAt(alarm))

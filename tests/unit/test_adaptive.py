@@ -1,0 +1,150 @@
+"""The adaptive policy changes its mode at the thresholds given; BF is conservative backfilling; any queue order is taken."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from clustermodel import (
+    Batch,
+    ContextSwitch,
+    Machine,
+    QueuedJob,
+    Scenario,
+    SpecificationError,
+    View,
+    Workload,
+    check_policy,
+    load_model,
+    make_policy,
+)
+from clustermodel.policies.adaptive import Adaptive
+from clustermodel.policies.base import Decision
+from clustermodel.policies.conservative import BF
+from clustermodel.policies.gang import BGS, GS
+
+MACHINE = Machine(nodes=320, context_switch=ContextSwitch(fraction=0.05))
+
+
+@pytest.fixture(scope="module")
+def busy() -> Workload:
+    return load_model("blue-pacific").generate(jobs=800, run_time_factor=1.8)
+
+
+class Noted(Adaptive):
+    """Adaptive, which notes (utilization it knew, mode it chose, rows in use) at each event."""
+
+    def __init__(self, **parameters: float) -> None:
+        super().__init__(**parameters)  # type: ignore[arg-type]
+        self.notes: list[tuple[float, bool, int]] = []
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        decisions = super().decide(batch, view)
+        self.notes.append((self._utilization, self.space_sharing, len(self.matrix.rows_in_use())))
+        return decisions
+
+
+def ends(policy: object, workload: Workload, machine: Machine = MACHINE) -> list[int]:
+    result = Scenario(machine=machine, workload=workload, policy=policy).run()  # type: ignore[arg-type]
+    column: list[int] = result.records.column("end").tolist()
+    return column
+
+
+def test_a_threshold_that_is_never_passed_leaves_bgs(busy: Workload) -> None:
+    assert ends(Adaptive(threshold=1.0, hysteresis=0.0), busy) == ends(BGS(), busy)
+
+
+def test_the_mode_changes_only_beyond_the_thresholds(busy: Workload) -> None:
+    policy = Noted(threshold=0.6, hysteresis=0.1, window_s=20_000.0)
+    ends(policy, busy)
+    modes = [mode for _, mode, _ in policy.notes]
+    assert 2 <= sum(now != before for before, now in pairwise(modes)) <= 60
+    mode = False
+    for utilization, chosen, _ in policy.notes:
+        if utilization > 0.7:
+            assert chosen
+        elif utilization < 0.5:
+            assert not chosen
+        else:
+            assert chosen == mode  # hysteresis
+        mode = chosen
+
+
+def test_the_other_rows_drain_in_bf_mode_and_the_last_job_needs_no_switches(busy: Workload) -> None:
+    policy = Noted(threshold=0.0, hysteresis=0.0)
+    ends(policy, busy)
+    rows = [rows for _, mode, rows in policy.notes if mode]
+    assert len(rows) > 0.99 * len(policy.notes)
+    after = rows[len(rows) // 10 :]
+    assert max(after) == 1
+    assert max(rows) <= 5
+
+
+def test_bf_mode_all_the_time_is_worth_what_bf_is_without_switching_costs(busy: Workload) -> None:
+    # From the second event on there is one row to start jobs in; the first jobs alone may have been placed as BGS does.
+    free = Machine(nodes=320)
+    adaptive, bf = (
+        Scenario(machine=free, workload=busy, policy=policy).run() for policy in ("adaptive:threshold=0,hysteresis=0", "bf")
+    )
+    assert adaptive.jobs["start_s"].to_list() == bf.jobs["start_s"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("adaptive:threshold=2", "adaptive: threshold: 2 is not allowed; it must be a number >= 0 and <= 1"),
+        ("adaptive:hysteresis=-0.1", "adaptive: hysteresis: -0.1 is not allowed; it must be a number >= 0 and <= 1"),
+        ("adaptive:window_s=0", "adaptive: window_s: 0 is not allowed; "
+         "it must be a finite number of seconds > 0 and <= 1e+10"),
+        ("adaptive:mpl=0", "adaptive: mpl: 0 is not allowed; it must be an integer >= 1"),
+        ("bf:queue_order=arival", "bf: queue_order: 'arival' is not allowed (did you mean 'arrival'?); "
+         "it must be one of arrival, shortest, narrowest, widest, or a callable"),
+        ("mgs:queue_order=3", "mgs: queue_order: 3 is not allowed; "
+         "it must be one of arrival, shortest, narrowest, widest, or a callable"),
+    ],
+)  # fmt: skip
+def test_wrong_parameters_are_named(policy: str, message: str) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        make_policy(policy)
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize("policy", ["bf", "adaptive", "adaptive:threshold=0.4,window_s=30", "bf:queue_order=widest"])
+def test_the_checker_finds_nothing(policy: str) -> None:
+    assert check_policy(policy) == []
+
+
+def test_bf_is_conservative_backfilling(busy: Workload) -> None:
+    assert ends("bf", busy) == ends("conservative", busy)
+
+
+@pytest.mark.parametrize("kind", [BF, GS, BGS])
+def test_the_queue_is_gone_through_in_any_order(kind: type[BF] | type[GS] | type[BGS]) -> None:
+    # Four jobs wait for one node while job 0 runs; the order says who is next.
+    rows = [
+        row._replace(id=number, submit=submit, nodes=1, run=run, estimate=run)
+        for row, (number, submit, run) in zip(
+            load_model("blue-pacific").generate(jobs=5).rows(),
+            [(0, 0, 100), (1, 1, 50), (2, 2, 10), (3, 3, 30), (4, 4, 20)],
+            strict=True,
+        )
+    ]
+    machine = Machine(nodes=1, time_slicing=MACHINE.time_slicing)
+
+    def started(order: object) -> list[int]:
+        policy = kind(queue_order=order) if kind is BF else kind(queue_order=order, mpl=1)  # type: ignore[arg-type, call-arg]
+        jobs = Scenario(machine=machine, workload=Workload(rows), policy=policy).run().jobs
+        ids: list[int] = jobs.sort_values("start_s")["job"].to_list()
+        return ids
+
+    assert started("arrival") == [0, 1, 2, 3, 4]
+    if kind is GS:  # reservations, once made, are kept
+        assert started("shortest") == [0, 2, 4, 3, 1]
+
+        def latest_first(job: QueuedJob, now: int) -> int:
+            return -job.submit
+
+        assert started(latest_first) == [0, 4, 3, 2, 1]
+    else:
+        assert started("shortest") == [0, 1, 2, 3, 4]
