@@ -301,7 +301,8 @@ def markdown(grids: Sequence[Grid]) -> str:
 
 def size_of(runs: Runs) -> str:
     """Return the size of a study in words."""
-    return f"{runs.facts['jobs']:,} jobs, {runs.facts['replications']} replications"
+    count = runs.facts["replications"]
+    return f"{runs.facts['jobs']:,} jobs, {count} replication{'s' if count != 1 else ''}"
 
 
 def three_digits(value: float) -> str:

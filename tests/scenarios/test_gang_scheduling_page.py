@@ -35,8 +35,7 @@ def test_model(load: Callable[[str], ModuleType], name: str) -> None:
 
 def test_into(load: Callable[[str], ModuleType], tmp_path: Path, stored_study: Callable[[str], str]) -> None:
     """Tables go between their marks, and nothing else changes."""
-    page = tmp_path / "page.md"
+    page, table = tmp_path / "page.md", stored_study("table1_migration")
     page.write_text("before\n<!-- table1_migration -->\nold\n<!-- end -->\nafter\n<!-- end -->\n")
     load("table1_migration").main(["--stored", str(FIGURES / "table1_migration.json"), "--into", str(page)])
-    table = stored_study("table1_migration")
     assert page.read_text() == f"before\n<!-- table1_migration -->\n\n{table}\n<!-- end -->\nafter\n<!-- end -->\n"
