@@ -221,13 +221,13 @@ class OusterhoutMatrix(Generic[Job]):
         """Move gangs from less to more populated rows: on their own columns, or else by ``migrate``."""
         order = [row for row, gangs in enumerate(self.homes) if gangs]
         # A gang that could not move from one row to another still cannot if neither has changed, unless others have a say.
-        free_to_move = guard is None and migrate is None and not self.migration_counts
-        changed = self._changed_homes if free_to_move else set(order)
+        changed = set(order)
+        if guard is None and migrate is None and not self.migration_counts:
+            changed, self._changed_homes = self._changed_homes, set()  # moves fill it again
         if len(order) < 2 or not changed:
             return False
         room, free, homes = self.room, self._free, self.homes
         order.sort(key=room.__getitem__, reverse=True)  # from the least to the most populated row
-        self._changed_homes = set()  # moves fill it again
         any_moved = False
         for index, source in enumerate(order):
             for target in order[:index:-1]:

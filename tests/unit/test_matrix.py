@@ -559,3 +559,19 @@ def check(matrix: Matrix, machine: Machine) -> None:
         taken = sum(gang.columns for gang in matrix.row_contents(row))
         for gang in matrix.occupants.values():
             assert gang.rows >> row & 1 or gang.columns & taken or gang.migrating
+
+
+class Forbids:
+    """Reservations that forbid every move."""
+
+    def may_enter(self, gang: Occupant[Job], row: int) -> bool:
+        return False
+
+    def moved(self, gang: Occupant[Job], source: int) -> None:
+        raise AssertionError("nothing may move")
+
+
+def test_a_gang_that_a_reservation_kept_from_moving_moves_once_there_is_none() -> None:
+    matrix = draw(8, "......1.", "22.....3")
+    assert not matrix.compact(Forbids())
+    assert matrix.compact()
