@@ -185,9 +185,9 @@ class GangScheduling:
             reservation = plans.place(job, self._stretched(job.estimate), self._open_rows)
         else:
             reservation = plans.improve(job, self._open_rows) if self._off_plan else plans.reserved[job.id]
-        if is_new and reservation.start > now:
-            decisions.append(Reserve(job, reservation.start))
         if reservation.start > now:
+            if is_new:
+                decisions.append(Reserve(job, reservation.start))
             return False
         room = self.matrix.room
         rows = [row for row in plans.rows_free_now(reservation, self._open_rows) if room[row] >= job.nodes]

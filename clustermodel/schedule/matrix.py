@@ -219,7 +219,7 @@ class OusterhoutMatrix(Generic[Job]):
         self, guard: Guard[Job] | None, migrate: Callable[[Occupant[Job], int, Guard[Job] | None], bool] | None = None
     ) -> bool:
         """Move gangs from less to more populated rows: on their own columns, or else by ``migrate``."""
-        order = [row for row, gangs in enumerate(self.homes) if gangs]
+        order = self.rows_in_use()
         # A gang that could not move from one row to another still cannot if neither has changed, unless others have a say.
         changed = set(order)
         if guard is None and migrate is None and not self.migration_counts:
@@ -326,7 +326,7 @@ class OusterhoutMatrix(Generic[Job]):
 
     def _overlapping(self, gang: Occupant[Job], row: int) -> list[Occupant[Job]]:
         """S(A) of 002: the gangs in ``row`` that use columns of ``gang``."""
-        return [other for other in self.occupants.values() if other.rows >> row & 1 and other.columns & gang.columns]
+        return [other for other in self.row_contents(row) if other.columns & gang.columns]
 
     def _can_migrate(self, gangs: Iterable[Occupant[Job]], row: int) -> bool:
         """Tell whether ``gangs`` may be moved to other columns in ``row``: none is on its way already, and Q allows it."""
@@ -345,7 +345,7 @@ class OusterhoutMatrix(Generic[Job]):
         return gang.nodes + self._tasks_migrating(row) <= self._max_tasks
 
     def _tasks_migrating(self, row: int) -> int:
-        return sum(gang.nodes for gang in self.occupants.values() if gang.migrating and gang.rows >> row & 1)
+        return sum(gang.nodes for gang in self.row_contents(row) if gang.migrating)
 
     def _make_way(self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int, free: list[int]) -> None:
         """Option 1: those in the way give up the columns of ``gang`` in ``row`` for free ones; only those tasks move."""

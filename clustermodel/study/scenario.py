@@ -61,7 +61,7 @@ class Scenario:
     """Keep the decision log, for :meth:`Result.explain`."""
     fidelity: Fidelity = "fast"
     """How time slices are simulated: ``"fast"`` computes what happens between two scheduling events, ``"node"`` plays every
-    slice on every node, thousands of times slower, with the same results to the tick."""
+    slice on every node, far more slowly, with the same results to the tick."""
     history: bool = False
     """Keep every state of the Ousterhout matrix and of the ledger, for the pictures of :attr:`Result.plot`."""
     name: str = ""
