@@ -34,6 +34,7 @@ from clustermodel.policies.base import (
     WakeAt,
     Withdraw,
 )
+from clustermodel.speedup import DowneySpeedup, LinearSpeedup
 from clustermodel.study.check import BrokenRule, check_policy
 from clustermodel.study.scenario import Result, Scenario
 from clustermodel.workload.hyper_erlang import HyperErlang
@@ -50,11 +51,13 @@ __all__ = [
     "ClusterModelError",
     "ContextSwitch",
     "DecisionError",
+    "DowneySpeedup",
     "HyperErlang",
     "Job",
     "JobFilter",
     "Kill",
     "LedgerError",
+    "LinearSpeedup",
     "LoadScale",
     "Machine",
     "Migrate",

@@ -36,11 +36,13 @@ class EventLog(NamedTuple):
 def event_log(records: JobRecords, nodes: int) -> EventLog:
     """Return the event log of a run on a machine of ``nodes``; rejected jobs do not appear."""
     accepted = records.column("ended_as") != Status.REJECTED
-    submit, start, end, size = (records.column(name)[accepted] for name in ("submit", "start", "end", "nodes"))
+    submit, start, end = (records.column(name)[accepted] for name in ("submit", "start", "end"))
+    size, lost = records.allocated[accepted], records.lost_tries
     started, ended = start != UNKNOWN, end != UNKNOWN
-    times = np.concatenate([submit, start[started], end[ended]])
-    busy = np.concatenate([np.zeros_like(submit), size[started], -size[ended]])
-    queue = np.concatenate([np.ones_like(submit), np.full(started.sum(), -1), np.zeros_like(end[ended])])
+    times = np.concatenate([submit, start[started], end[ended], lost.start, lost.end])
+    busy = np.concatenate([np.zeros_like(submit), size[started], -size[ended], lost.nodes, -lost.nodes])
+    left = [np.full(started.sum(), -1), np.zeros_like(end[ended])]
+    queue = np.concatenate([np.ones_like(submit), *left, np.full_like(lost.start, -1), np.ones_like(lost.end)])
     if not len(times):
         return EventLog(times, times, times)
     instants, position = np.unique(times, return_inverse=True)

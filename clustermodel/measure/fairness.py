@@ -11,6 +11,8 @@ been decided otherwise; docs/design shows both counts.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -39,21 +41,43 @@ def delays_by_later_jobs(records: JobRecords, nodes: int, *, only_with_idle_node
     start, end, needed, head_since = (records.column(name)[order] for name in ("start", "end", "nodes", "head_since"))
     delays = np.zeros(len(order), dtype=np.int64)
     instants = _instants(records, nodes, only_with_idle_nodes=only_with_idle_nodes)
+    runs = _runs(records, order)
     # Jobs before this position have all ended by a given time: nothing earlier needs to be looked at.
     latest_end = np.maximum.accumulate(end) if len(end) else end
     for at in np.flatnonzero((head_since != UNKNOWN) & (start != UNKNOWN)):
         since, began = head_since[at], start[at]
         first = int(np.searchsorted(latest_end[:at], since, side="right"))
-        ahead = slice(first, at)
-        rivals = np.flatnonzero((start[ahead] != UNKNOWN) & (start[ahead] < began) & (end[ahead] > since)) + first
+        begin, stop = np.searchsorted(runs.position, np.array([first, at]))
+        rivals = np.flatnonzero((runs.start[begin:stop] < began) & (runs.end[begin:stop] > since)) + begin
         sufficient = _first_sufficient(
-            since, np.maximum(start[rivals], since), end[rivals], needed[rivals], nodes - needed[at], instants
+            since, np.maximum(runs.start[rivals], since), runs.end[rivals], runs.nodes[rivals], nodes - needed[at], instants
         )
         if sufficient < began:
             delays[at] = began - sufficient
     seconds = np.empty(len(order))
     seconds[order] = delays / TICKS_PER_SECOND
     return seconds
+
+
+class _Runs(NamedTuple):
+    """All runs, lost tries among them, in queue order of their jobs; each array has shape ``(runs,)``."""
+
+    position: IntArray
+    """Of the job in the queue order."""
+    start: IntArray
+    end: IntArray
+    nodes: IntArray
+
+
+def _runs(records: JobRecords, order: IntArray) -> _Runs:
+    lost, started = records.lost_tries, np.flatnonzero(records.column("start") != UNKNOWN)
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    owner = position[np.concatenate([started, lost.job])]
+    sequence = np.argsort(owner, kind="stable")
+    last = (records.column("start"), records.column("end"), records.allocated)
+    columns = [np.concatenate([column[started], tries])[sequence] for column, tries in zip(last, lost[1:], strict=True)]
+    return _Runs(owner[sequence], *columns)
 
 
 def _first_sufficient(since: int, start: IntArray, end: IntArray, size: IntArray, enough: int, instants: IntArray) -> int:
@@ -76,6 +100,6 @@ def _instants(records: JobRecords, nodes: int, *, only_with_idle_nodes: bool) ->
     if only_with_idle_nodes:
         backfilled = records.column("backfilled") == 1
         idle = log.empty.copy()
-        np.add.at(idle, np.searchsorted(ticks, records.column("start")[backfilled]), records.column("nodes")[backfilled])
+        np.add.at(idle, np.searchsorted(ticks, records.column("start")[backfilled]), records.allocated[backfilled])
         ticks = ticks[idle > 0]
     return np.append(ticks, _NEVER)

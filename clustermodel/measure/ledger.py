@@ -21,7 +21,7 @@ class Account(StrEnum):
     USEFUL = "useful"
     """Work that counts, that of jobs killed at their estimate included, as in the archive's convention."""
     LOST = "lost"
-    """Work of jobs that a policy killed."""
+    """Work of jobs that a policy killed, and of runs that were stopped at a time limit."""
     CONTEXT_SWITCH = "context switch"
     CHECKPOINT = "checkpoint"
     RESTART = "restart"
@@ -102,7 +102,12 @@ class Ledger:
     @property
     def utilization(self) -> float:
         """rho: useful work per capacity (002, eq. (1)); ``nan`` for an empty horizon."""
-        return sum(self.amount(Account.USEFUL)) / self.capacity if self.capacity else float("nan")
+        return self._share(Account.USEFUL)
+
+    @property
+    def waste(self) -> float:
+        """Work that was lost, per capacity; ``nan`` for an empty horizon."""
+        return self._share(Account.LOST)
 
     @property
     def capacity_loss(self) -> float:
@@ -125,10 +130,13 @@ class Ledger:
                     "queue_empty_node_s": amount.queue_empty / TICKS_PER_SECOND if split else None,
                     "job_waiting_node_s": amount.job_waiting / TICKS_PER_SECOND if split else None,
                     "total_node_s": sum(amount) / TICKS_PER_SECOND,
-                    "share": sum(amount) / self.capacity if self.capacity else float("nan"),
+                    "share": self._share(account),
                 }
             )
         return pd.DataFrame(rows).set_index("account")
+
+    def _share(self, account: Account) -> float:
+        return sum(self.amount(account)) / self.capacity if self.capacity else float("nan")
 
     def __repr__(self) -> str:
         amounts = ", ".join(f"{account}: {sum(self.amount(account))}" for account in Account)

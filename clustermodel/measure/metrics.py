@@ -18,7 +18,7 @@ import pandas as pd
 from clustermodel.measure.fairness import delays_by_later_jobs
 from clustermodel.measure.ledger import Ledger
 from clustermodel.measure.records import UNKNOWN, JobRecords, Status
-from clustermodel.ticks import to_seconds
+from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -66,6 +66,8 @@ class Summary:
     """Jobs killed at their estimate."""
     aborted: int
     """Jobs killed by the policy."""
+    retried: int
+    """Jobs that were stopped at a time limit at least once and had to run again."""
     mean_wait_s: float
     median_wait_s: float
     p95_wait_s: float
@@ -79,6 +81,8 @@ class Summary:
     """004's MWBS: bounded slowdown weighted by nodes."""
     utilization: float
     """rho, 002 eq. (1)."""
+    waste: float
+    """Work that was lost, of tries stopped at a time limit and of jobs killed by the policy, per capacity."""
     kappa: float
     """Loss of capacity, 002 eq. (2), or eq. (3) where nodes are shared in time."""
     load: float
@@ -120,7 +124,7 @@ def summarize(
     nodes = records.column("nodes")[ran]
     submit, end = records.seconds("submit"), records.seconds("end")[ran]
     start = records.seconds("start")[ran]
-    wait, response, run = start - submit[ran], end - submit[ran], records.seconds("worked")[ran]
+    wait, response, run = start - submit[ran], end - submit[ran], records.dedicated[ran] / TICKS_PER_SECOND
     slowdown = bounded_slowdown(response, run)
     work = float(np.dot(nodes, run))
     accepted = submit[ended_as != Status.REJECTED]
@@ -136,6 +140,7 @@ def summarize(
         rejected=int((ended_as == Status.REJECTED).sum()),
         killed=int((ended_as == Status.KILLED).sum()),
         aborted=int((ended_as == Status.ABORTED).sum()),
+        retried=len(np.unique(records.lost_tries.job)),
         mean_wait_s=_statistic(np.mean, wait),
         median_wait_s=_statistic(np.median, wait),
         p95_wait_s=_percentile(wait, 95),
@@ -145,6 +150,7 @@ def summarize(
         mean_bounded_slowdown_003=_statistic(np.mean, bounded_slowdown_003(response, run)),
         mean_weighted_bounded_slowdown=weighted_mean(slowdown, nodes),
         utilization=ledger.utilization,
+        waste=ledger.waste,
         kappa=ledger.capacity_loss,
         load=_per(work, ledger.nodes * float(np.ptp(accepted)) if len(accepted) else 0.0),
         load_until_end=_per(work, ledger.nodes * to_seconds(ledger.end - ledger.start)),
@@ -174,7 +180,7 @@ def by_class(records: JobRecords, *, large_above: int = LARGE_ABOVE_NODES) -> pd
     metrics = {
         "wait_s": start - submit,
         "response_s": end - submit,
-        "bounded_slowdown": bounded_slowdown(end - submit, records.seconds("worked")[ran]),
+        "bounded_slowdown": bounded_slowdown(end - submit, records.dedicated[ran] / TICKS_PER_SECOND),
     }
     classes = {"all": np.full(len(nodes), True), "small": nodes <= large_above, "large": nodes > large_above}
     rows = {}

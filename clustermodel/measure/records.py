@@ -7,8 +7,9 @@ of a finished job stays behind.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,8 @@ class Status(IntEnum):
     """Killed by the policy; its work is lost."""
     REJECTED = 4
     """Asked for more nodes than the machine has, or for none."""
+    REQUEUED = 5
+    """Stopped at a time limit: how a try ends, never a job."""
 
     @property
     def label(self) -> str:
@@ -46,25 +49,54 @@ class Status(IntEnum):
 _GIVEN: Final = JobRow._fields
 _OBSERVED: Final = ("start", "end", "ended_as", "head_since", "reserved", "backfilled", "worked", "ranges_from", "ranges")
 _START, _END, _ENDED_AS, _HEAD_SINCE, _RESERVED, _BACKFILLED, _WORKED, _RANGES_FROM, _RANGES = range(len(_OBSERVED))
+_TRY: Final = ("job", "start", "end", "ranges_from", "ranges")
 _NOTHING_YET: Final = (UNKNOWN, UNKNOWN, Status.UNFINISHED, UNKNOWN, UNKNOWN, 0, UNKNOWN, 0, 0)
+
+
+class LostTry(NamedTuple):
+    """A run of a job that was stopped at its time limit, so that the job had to run again."""
+
+    job: int
+    """Index of the job's record."""
+    start: int
+    """Ticks."""
+    end: int
+    """Ticks."""
+    columns: NodeSet
+    """The nodes it held."""
+
+
+class LostTries(NamedTuple):
+    """All lost tries as columns, in order of their ends; each array has shape ``(tries,)``."""
+
+    job: IntArray
+    """Index of the job's record."""
+    start: IntArray
+    """Ticks."""
+    end: IntArray
+    """Ticks."""
+    nodes: IntArray
+    """How many nodes the try held."""
 
 
 class JobRecords:
     """The records of one run, in order of submission.
 
     Columns in ticks, besides those of :class:`~clustermodel.job.JobRow`: ``start``, ``end``; ``ended_as`` (a
-    :class:`Status`); ``worked``, for how long it really ran, without the slices of others and overheads; ``head_since``,
+    :class:`Status`); ``worked``, for how long it really ran, without the slices of others, overheads and lost tries;
+    ``head_since``,
     when the job was first left waiting at the head of the queue (*blocked*);
     ``reserved``, the first start it was promised; ``backfilled``, 1 if it started while a job before it in the queue
     waited.  :data:`UNKNOWN` where something never happened.
     """
 
-    __slots__ = ("_columns", "_given", "_observed")
+    __slots__ = ("_columns", "_given", "_observed", "_tries")
 
     def __init__(self) -> None:
         self._given = array("q")
         self._observed = array("q")
         self._columns = array("q")  # bounds of the node ranges of all gangs, in order of start
+        self._tries = array("q")  # lost tries, 40 bytes each
 
     def __len__(self) -> int:
         return len(self._observed) // len(_OBSERVED)
@@ -97,6 +129,14 @@ class JobRecords:
         self._observed[at + _WORKED] = worked
         self._observed[at + _END] = now
         self._observed[at + _ENDED_AS] = status
+
+    def lost(self, index: int, now: int) -> None:
+        """Note that the run that began at the last start was stopped and does not count; the job waits again."""
+        at = index * len(_OBSERVED)
+        observed = self._observed
+        self._tries.extend((index, observed[at + _START], now, observed[at + _RANGES_FROM], observed[at + _RANGES]))
+        observed[at + _START] = UNKNOWN
+        observed[at + _RANGES] = observed[at + _BACKFILLED] = 0
 
     def blocked(self, index: int, now: int) -> None:
         """Note that the job is left waiting at the head of the queue; the first time counts."""
@@ -132,8 +172,60 @@ class JobRecords:
     def columns_of(self, index: int) -> NodeSet:
         """Return the nodes that the job held, empty if it never ran."""
         at = index * len(_OBSERVED)
-        first = self._observed[at + _RANGES_FROM]
-        return tuple(self._columns[first : first + self._observed[at + _RANGES]])
+        return self._ranges(self._observed[at + _RANGES_FROM], self._observed[at + _RANGES])
+
+    def _ranges(self, first: int, count: int) -> NodeSet:
+        return tuple(self._columns[first : first + count])
+
+    def _held(self, first: IntArray, count: IntArray) -> IntArray:
+        """Return how many nodes are in each of these stretches of the ranges' bounds."""
+        bounds = np.frombuffer(self._columns, dtype=np.int64) if len(self._columns) else np.empty(0, dtype=np.int64)
+        before = np.concatenate([[0], np.cumsum(bounds[1::2] - bounds[::2])])  # nodes in all ranges up to each
+        held: IntArray = before[(first + count) // 2] - before[first // 2]
+        return held
+
+    @property
+    def allocated(self) -> IntArray:
+        """How many nodes each job ran on, 0 if it never ran; shape ``(jobs,)``."""
+        return self._held(self.column("ranges_from"), self.column("ranges"))
+
+    @property
+    def dedicated(self) -> IntArray:
+        """How long each job that ran to an end runs, in ticks, on the nodes it asked for: what a slowdown compares with.
+
+        That is how long it really ran, unless it was given another width.  Shape ``(jobs,)``.
+        """
+        worked, run, estimate, ended_as = (self.column(name) for name in ("worked", "run", "estimate", "ended_as"))
+        reshaped = (self.allocated != self.column("nodes")) & (worked != UNKNOWN)
+        asked: IntArray = np.where(ended_as == Status.COMPLETED, run, np.minimum(run, estimate))
+        return np.where(reshaped, asked, worked)
+
+    @property
+    def lost_tries(self) -> LostTries:
+        """The runs that were stopped at time limits."""
+        table = np.frombuffer(self._tries, dtype=np.int64) if len(self._tries) else np.empty(0, dtype=np.int64)
+        index, start, end, first, count = table.reshape(-1, len(_TRY)).T.copy()
+        return LostTries(index, start, end, self._held(first, count))
+
+    def each_lost_try(self) -> Iterator[LostTry]:
+        """Yield the runs that were stopped at time limits, with the nodes they held."""
+        for at in range(0, len(self._tries), len(_TRY)):
+            index, start, end, first, count = self._tries[at : at + len(_TRY)]
+            yield LostTry(index, start, end, self._ranges(first, count))
+
+    @property
+    def tries(self) -> IntArray:
+        """How often each job was started, shape ``(jobs,)``."""
+        tries: IntArray = np.bincount(self.lost_tries.job, minlength=len(self)) + (self.column("start") != UNKNOWN)
+        return tries
+
+    @property
+    def wasted(self) -> IntArray:
+        """Node-ticks of each job's lost tries, shape ``(jobs,)``."""
+        wasted = np.zeros(len(self), dtype=np.int64)
+        lost = self.lost_tries
+        np.add.at(wasted, lost.job, lost.nodes * (lost.end - lost.start))
+        return wasted
 
     @property
     def finished(self) -> npt.NDArray[np.bool_]:
@@ -153,6 +245,7 @@ class JobRecords:
                 "start_s": start,
                 "end_s": end,
                 "nodes": self.column("nodes"),
+                "allocated_nodes": self.allocated,
                 "run_s": self.seconds("worked"),
                 "estimate_s": self.seconds("estimate"),
                 "user": self.column("user"),
@@ -165,5 +258,7 @@ class JobRecords:
                 "head_since_s": self.seconds("head_since"),
                 "blocked": self.column("head_since") != UNKNOWN,
                 "backfilled": self.column("backfilled") == 1,
+                "tries": self.tries,
+                "wasted_node_s": self.wasted / TICKS_PER_SECOND,
             }
         )

@@ -14,6 +14,7 @@ import numpy as np
 
 from clustermodel.machine import Machine
 from clustermodel.schedule.nodeset import NodeSet
+from clustermodel.speedup import LINEAR, Speedup
 
 
 class QueuedJob:
@@ -42,17 +43,19 @@ class QueuedJob:
 class RunningJob:
     """A dispatched gang as the scheduler knows it."""
 
-    __slots__ = ("columns", "expected_end", "job", "migrating", "rows", "start")
+    __slots__ = ("columns", "expected_end", "job", "migrating", "nodes", "rows", "start")
 
-    def __init__(self, job: QueuedJob, start: int, columns: NodeSet) -> None:
+    def __init__(self, job: QueuedJob, start: int, columns: NodeSet, nodes: int, length: int) -> None:
         self.job = job
         self.start = start
         """Start time, ticks."""
-        self.expected_end = start + job.estimate
-        """Start plus estimate, ticks.  A job may end earlier; later only where nothing kills it at the estimate, or where
-        it shares its nodes in time."""
+        self.expected_end = start + length
+        """Start plus estimate, or plus the time limit it was started with, ticks.  A job may end earlier; later only where
+        nothing kills it at the estimate, or where it shares its nodes in time."""
         self.columns = columns
         """The nodes it holds."""
+        self.nodes = nodes
+        """How many they are: as many as the job asked for, unless it was started with another width."""
         self.rows = 0
         """The rows of the Ousterhout matrix in which it runs, a bitmask; 0 where nodes are not shared in time."""
         self.migrating = False
@@ -69,6 +72,8 @@ class Batch(NamedTuple):
     submitted: Sequence[QueuedJob]
     alarm: bool
     """Whether the policy's alarm clock rang."""
+    requeued: Sequence[QueuedJob] = ()
+    """Jobs that were stopped at their time limits and wait again, in queue order; their gangs are among ``ended``."""
 
 
 class View:
@@ -115,10 +120,17 @@ class Start(NamedTuple):
     """Filled in only when ``Setup.explain`` asks for it."""
     row: int | None = None
     """The row of the Ousterhout matrix to run in, for policies that share nodes in time: 0 to MPL - 1."""
+    nodes: int | None = None
+    """The width, where it is another than the job asked for; how long the job then takes, ``Setup.speedup`` says."""
+    limit: int | None = None
+    """Ticks after which the job, if it still runs, is stopped and waits again: its work is lost, not its turn in the queue."""
 
 
 class Kill(NamedTuple):
-    """End a running job now; it does not run again and its work is lost."""
+    """End a running job now; it does not run again and its work is lost.
+
+    One that has had its estimate is *killed* as by a batch system, and its work counts (the archive's convention).
+    """
 
     job: QueuedJob
 
@@ -191,6 +203,8 @@ class Setup(NamedTuple):
     """Whether to attach a :class:`Reason` to each :class:`Start`."""
     machine: Machine
     """The whole specification: time slices, context switches and checkpointing."""
+    speedup: Speedup = LINEAR
+    """How estimates and run times change where a job is started with another width than it asked for."""
 
 
 @runtime_checkable

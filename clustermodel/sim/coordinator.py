@@ -41,6 +41,9 @@ from clustermodel.sim.kernel import AlarmClock, Clock, InstantSettled
 from clustermodel.sim.nodes import NodePool
 from clustermodel.sim.rows import MatrixRows, SlicedGang
 from clustermodel.sim.timeslice import Rotation, TimeSliceProcess
+from clustermodel.speedup import LINEAR, Speedup
+
+_WORK_LOST = frozenset({Status.ABORTED, Status.REQUEUED})
 
 
 class Coordinator:
@@ -53,6 +56,7 @@ class Coordinator:
         streams: number of job streams that will call :meth:`stream_finished`.
         explain: keep the reasons of all starts.
         history: keep every state of the Ousterhout matrix.
+        speedup: how run times change where jobs are started with another width than they asked for.
         time_slices: makes the time-slice process, if the policy shares nodes in time.
     """
 
@@ -65,6 +69,7 @@ class Coordinator:
         *,
         explain: bool,
         history: bool = False,
+        speedup: Speedup = LINEAR,
         time_slices: Callable[[Clock, Machine, Ledger, SliceLog], TimeSliceProcess] = Rotation,
     ) -> None:
         self.records = JobRecords()
@@ -76,6 +81,7 @@ class Coordinator:
         self._env = env
         self._machine = machine
         self._policy = policy
+        self._speedup = speedup
         self._pool = NodePool(env, machine.nodes)
         self._make_time_slices = time_slices
         self._slices: TimeSliceProcess | None = None  # holds the whole machine, once a job has been started in a row
@@ -86,11 +92,12 @@ class Coordinator:
         self._running: dict[int, RunningJob] = {}
         self._ids: set[int] = set()  # of all jobs submitted so far
         self._index: dict[int, int] = {}  # id of a job in the system -> its record
-        self._run_time: dict[int, int] = {}  # id of a waiting job -> its run time, which no policy sees
+        self._run_time: dict[int, int] = {}  # id of a job in the system -> its run time, which no policy sees
         self._gangs: dict[int, tuple[Process, int]] = {}  # id of a running job -> its process, dispatch number
         self._dispatches = 0
         self._batch_ended: list[RunningJob] = []
         self._batch_submitted: list[QueuedJob] = []
+        self._batch_requeued: list[QueuedJob] = []
         self._batch_alarm = False
         self._started: list[QueuedJob] = []
         self._left = 0  # jobs that have left the queue since its dictionary was last laid anew
@@ -135,7 +142,7 @@ class Coordinator:
         self._settled.arm()
 
     def gang_ended(self, gang: RunningJob, status: Status) -> None:
-        """A gang's process reports its end; its nodes are idle again."""
+        """A gang's process reports its end, or that it has reached its time limit; its nodes are idle again."""
         job, now = gang.job, self._env.now
         del self._running[job.id]
         self._gangs.pop(job.id, None)  # already gone when the coordinator stopped it
@@ -144,10 +151,15 @@ class Coordinator:
             self._slices.dismiss(gang)
         else:
             worked = now - gang.start
-        self.records.ended(self._index.pop(job.id), now, status, worked)
-        account = Account.LOST if status is Status.ABORTED else Account.USEFUL
-        self.ledger.charge(account, job.nodes * worked)
         self._batch_ended.append(gang)
+        if status is Status.REQUEUED:
+            self.records.lost(self._index[job.id], now)
+            self._batch_requeued.append(job)
+        else:
+            self.records.ended(self._index.pop(job.id), now, status, worked)
+            del self._run_time[job.id]
+        account = Account.LOST if status in _WORK_LOST else Account.USEFUL
+        self.ledger.charge(account, gang.nodes * worked)
         self._settled.arm()
 
     # The process.
@@ -169,14 +181,17 @@ class Coordinator:
         self.ledger.close()
 
     def _settle(self, now: int) -> None:
-        ended, submitted = self._batch_ended, self._batch_submitted
-        batch = Batch(ended, submitted, self._batch_alarm)
+        ended, submitted, requeued = self._batch_ended, self._batch_submitted, self._batch_requeued
+        batch = Batch(ended, submitted, self._batch_alarm, requeued)
         self._batch_ended, self._batch_submitted, self._batch_alarm = [], [], False
         waiting = self._waiting
         if len(ended) > 1:
             ended.sort(key=lambda gang: gang.job.queue_order)
-        if submitted:
-            self._enqueue(submitted)
+        if requeued:
+            self._batch_requeued = []
+        for jobs in (requeued, submitted):
+            if jobs:
+                self._enqueue(jobs)
 
         state_changes = bool(ended or submitted)  # an alarm alone changes nothing, and may ring when all is over
         slices = self._slices
@@ -198,17 +213,21 @@ class Coordinator:
             raise DecisionError(f"policy {self._policy.name}: {problem}") from None
 
         if waiting:
-            head = next(iter(waiting.values()))
-            if head is not self._head:
-                self._head = head
-                self.records.blocked(self._index[head.id], now)
-            if self._started:
-                self._note_backfilled(head.queue_order)
-            if self._left > len(waiting) // 8 + 64:
-                self._lay_queue_anew(waiting.values())
+            self._note_queue(waiting, now)
         if state_changes or self._started:
             self.ledger.settle(now, 0 if self._slices is not None else self._pool.idle, bool(waiting))
         self._started.clear()
+
+    def _note_queue(self, waiting: dict[int, QueuedJob], now: int) -> None:
+        """Record who is blocked at the head of the queue, and who has overtaken it."""
+        head = next(iter(waiting.values()))
+        if head is not self._head:
+            self._head = head
+            self.records.blocked(self._index[head.id], now)
+        if self._started:
+            self._note_backfilled(head.queue_order)
+        if self._left > len(waiting) // 8 + 64:
+            self._lay_queue_anew(waiting.values())
 
     def _remember(self, history: History, rows: MatrixRows) -> None:
         contents = tuple(
@@ -223,15 +242,17 @@ class Coordinator:
             if job.queue_order > head:
                 self.records.backfilled(self._index[job.id])
 
-    def _enqueue(self, submitted: list[QueuedJob]) -> None:
-        """Append to the queue, which stays in queue order: later submissions come last unless their priority is higher."""
+    def _enqueue(self, jobs: list[QueuedJob]) -> None:
+        """Append to the queue, which stays in queue order: submissions come last unless their priority is higher, jobs that
+        have run in vain do not.
+        """
         waiting = self._waiting
-        if len(submitted) > 1:
-            submitted.sort(key=lambda job: job.queue_order)
-        last = next(reversed(waiting.values())) if waiting else submitted[0]
-        for job in submitted:
+        if len(jobs) > 1:
+            jobs.sort(key=lambda job: job.queue_order)
+        last = next(reversed(waiting.values())) if waiting else jobs[0]
+        for job in jobs:
             waiting[job.id] = job
-        if submitted[0].priority > last.priority:
+        if jobs[0].queue_order < last.queue_order:
             self._lay_queue_anew(sorted(waiting.values(), key=lambda job: job.queue_order))
 
     def _lay_queue_anew(self, jobs: Iterable[QueuedJob]) -> None:
@@ -264,18 +285,19 @@ class Coordinator:
         if self._waiting.get(job.id) is not job:
             state = "it is running already" if job.id in self._running else "it is not in the queue"
             raise DecisionError(f"job {job.id} cannot start: {state}")
-        duration, status = self._run_time[job.id], Status.COMPLETED
-        if self._machine.kill_at_estimate and duration > job.estimate:
-            duration, status = job.estimate, Status.KILLED
+        nodes, duration, length, status = self._terms(decision)
         dispatch = self._dispatches + 1
         if decision.row is None:
-            request = self._pool.request(job.id, job.nodes)
-            gang = RunningJob(job, now, self._pool.grant(request, decision.columns))
+            request = self._pool.request(job.id, nodes)
+            columns = self._pool.grant(request, decision.columns)
+            gang = RunningJob(job, now, columns, nodes, length)
             life = run_gang(self._env, self._pool, request, gang, duration, status, dispatch, self.gang_ended)
+        elif decision.limit is not None or nodes != job.nodes:
+            raise DecisionError(f"job {job.id} cannot start in row {decision.row} with a time limit or another width")
         else:
             gang = self._admit_to_row(decision, now, duration, dispatch)
             life = run_sliced_gang(gang, status, dispatch, self.gang_ended)
-        del self._waiting[job.id], self._run_time[job.id]
+        del self._waiting[job.id]
         self._left += 1
         self._dispatches = dispatch
         self._running[job.id] = gang
@@ -284,6 +306,26 @@ class Coordinator:
         self.records.started(self._index[job.id], now, gang.columns)
         if self.reasons is not None:
             self.reasons[job.id] = decision.reason or Reason(f"started by {self._policy.name}")
+
+    def _terms(self, decision: Start) -> tuple[int, int, int, Status]:
+        """Return on how many nodes a job starts, for how long it will run and can be expected to, and how that ends."""
+        job, nodes, limit = decision.job, decision.nodes, decision.limit
+        duration, length, status = self._run_time[job.id], job.estimate, Status.COMPLETED
+        if nodes is None or nodes == job.nodes:
+            nodes = job.nodes
+        elif 1 <= nodes <= self._machine.nodes:
+            duration, length = (self._speedup.time_on(ticks, job.nodes, nodes) for ticks in (duration, length))
+        else:
+            raise DecisionError(f"job {job.id} cannot start on {nodes} nodes: the machine has {self._machine.nodes}")
+        if self._machine.kill_at_estimate and duration > length:
+            duration, status = length, Status.KILLED
+        if limit is not None:
+            if limit <= 0:
+                raise DecisionError(f"job {job.id} cannot start with a time limit of {limit} ticks")
+            length = min(length, limit)
+            if limit < duration:
+                duration, status = limit, Status.REQUEUED
+        return nodes, duration, length, status
 
     def _admit_to_row(self, decision: Start, now: int, duration: int, dispatch: int) -> SlicedGang:
         """Start a gang in a row of the Ousterhout matrix; at the first one the whole machine goes to the time-slice process."""
@@ -312,8 +354,9 @@ class Coordinator:
     def _kill(self, decision: Kill) -> None:
         if decision.job.id not in self._gangs:
             raise DecisionError(f"job {decision.job.id} cannot be killed: it is not running")
-        process, dispatch = self._gangs.pop(decision.job.id)
-        process.interrupt(Stop(dispatch, Status.ABORTED))
+        gang, (process, dispatch) = self._running[decision.job.id], self._gangs.pop(decision.job.id)
+        in_time = self._env.now < gang.expected_end or isinstance(gang, SlicedGang)
+        process.interrupt(Stop(dispatch, Status.ABORTED if in_time else Status.KILLED))
 
     def _reserve(self, decision: Reserve) -> None:
         job = decision.job

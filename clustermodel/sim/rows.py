@@ -50,7 +50,7 @@ class SlicedGang(RunningJob):
         finished: Event,
         order: int,
     ) -> None:
-        super().__init__(job, start, columns)
+        super().__init__(job, start, columns, job.nodes, job.estimate)
         self.home = home
         """Its home row."""
         self.mask = mask

@@ -20,6 +20,7 @@ from clustermodel.sim.kernel import Clock
 from clustermodel.sim.node_by_node import NodeByNode
 from clustermodel.sim.streams import submit_jobs
 from clustermodel.sim.timeslice import Rotation, TimeSliceProcess
+from clustermodel.speedup import LINEAR, Speedup
 
 Fidelity = Literal["fast", "node"]
 FIDELITIES: Final[dict[str, Callable[[Clock, Machine, Ledger, SliceLog], TimeSliceProcess]]] = {
@@ -53,6 +54,7 @@ def simulate(
     explain: bool = False,
     fidelity: Fidelity = "fast",
     history: bool = False,
+    speedup: Speedup = LINEAR,
     progress: Callable[[int], None] | None = None,
 ) -> Outcome:
     """Run ``policy`` on ``machine`` until every job of every stream has ended.
@@ -66,6 +68,7 @@ def simulate(
         fidelity: how time slices are simulated: ``"fast"`` computes what happens between scheduling events, ``"node"`` plays
             every slice on every node; the results are the same.
         history: keep every state of the Ousterhout matrix and the ledger.
+        speedup: how run times change where jobs are started with another width than they asked for.
         progress: called now and then with the number of jobs submitted since the last call.
 
     Raises:
@@ -75,9 +78,16 @@ def simulate(
     """
     env = Clock()
     coordinator = Coordinator(
-        env, machine, policy, len(streams), explain=explain, history=history, time_slices=FIDELITIES[fidelity]
+        env,
+        machine,
+        policy,
+        len(streams),
+        explain=explain,
+        history=history,
+        speedup=speedup,
+        time_slices=FIDELITIES[fidelity],
     )
-    policy.begin(Setup(machine.nodes, machine.kill_at_estimate, rng, explain, machine))
+    policy.begin(Setup(machine.nodes, machine.kill_at_estimate, rng, explain, machine, speedup))
     finished = env.process(coordinator.run())
     for rows in streams:
         source = iter(rows) if progress is None else _reported(rows, progress)

@@ -25,6 +25,7 @@ from clustermodel.measure.records import UNKNOWN, JobRecords
 from clustermodel.policies import make_policy, policy_label
 from clustermodel.policies.base import Policy
 from clustermodel.sim.simulation import FIDELITIES, Fidelity, Outcome, simulate
+from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.study.files import write_jobs, write_schedule
 from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss
 from clustermodel.workload.table import JobSource
@@ -64,6 +65,8 @@ class Scenario:
     slice on every node, far more slowly, with the same results to the tick."""
     history: bool = False
     """Keep every state of the Ousterhout matrix and of the ledger, for the pictures of :attr:`Result.plot`."""
+    speedup: Speedup = LINEAR
+    """How run times change where a policy gives a job another width than it asked for (003, section 7)."""
     name: str = ""
     """A label; by default the policy as it was asked for."""
 
@@ -79,6 +82,11 @@ class Scenario:
         if self.fidelity not in FIDELITIES:
             allowed = ", ".join(map(repr, FIDELITIES))
             raise SpecificationError(f"Scenario.fidelity: {self.fidelity!r} is not allowed; it must be one of {allowed}")
+        if isinstance(self.speedup, type) or not isinstance(self.speedup, Speedup):
+            raise SpecificationError(
+                f"Scenario.speedup: {self.speedup!r} is not allowed; it must be a LinearSpeedup, a DowneySpeedup, "
+                "or an object with time_on"
+            )
         make_policy(self.policy)
         _ = self.used_machine
 
@@ -130,6 +138,7 @@ class Scenario:
             explain=self.explain,
             fidelity=self.fidelity,
             history=self.history,
+            speedup=self.speedup,
             progress=progress,
         )
         return Result(self, machine, outcome)

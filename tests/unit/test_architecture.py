@@ -12,7 +12,7 @@ import clustermodel
 ROOT = Path(clustermodel.__file__).parent
 
 FOUNDATION = {"errors", "ticks"}
-SPECIFICATION = FOUNDATION | {"machine", "job", "workload"}
+SPECIFICATION = FOUNDATION | {"machine", "job", "speedup", "workload"}
 DECISION = SPECIFICATION | {"schedule", "policies"}
 MEASUREMENT = DECISION | {"measure"}
 MECHANISM = MEASUREMENT | {"sim"}
@@ -23,9 +23,10 @@ MAY_IMPORT = {
     "ticks": set(),
     "machine": FOUNDATION,
     "job": SPECIFICATION,
+    "speedup": SPECIFICATION,
     "workload": SPECIFICATION,
     "schedule": FOUNDATION | {"schedule"},
-    "policies": FOUNDATION | {"machine", "schedule", "policies"},
+    "policies": FOUNDATION | {"machine", "speedup", "schedule", "policies"},
     "measure": FOUNDATION | {"job", "schedule", "policies", "measure"},
     "sim": MECHANISM,
     "theory": FOUNDATION | {"theory"},

@@ -159,7 +159,7 @@ def test_a_weighted_mean_of_nothing_is_nan() -> None:
 def test_a_run_in_which_no_job_ran_has_counts_and_otherwise_nothing() -> None:
     found = play(2, "1 0 3 10\n2 5 -1 10", "easy").summary()
     numbers = {key: value for key, value in found.as_dict().items() if key not in ("policy", "workload", "nodes", "seed")}
-    zero = {"jobs", "killed", "aborted", "backfilled", "blocked", "delayed", "horizon_s"}
+    zero = {"jobs", "killed", "aborted", "retried", "backfilled", "blocked", "delayed", "horizon_s"}
     zero |= {"mean_delay_by_later_s", "longest_delay_by_later_s"}
     assert numbers == {key: 2 if key == "rejected" else 0 if key in zero else None for key in numbers}
 

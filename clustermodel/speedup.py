@@ -1,0 +1,84 @@
+"""How a job's run time changes with its width: the specification of moldable jobs (003, section 7).
+
+A trace tells how long a job ran on the nodes that it asked for.  What it would take on more or fewer is an assumption; these
+are two.  It is asked only where a policy gives a job another width than it asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Final, Protocol, runtime_checkable
+
+from clustermodel.machine import require_number
+
+
+@runtime_checkable
+class Speedup(Protocol):
+    """A speedup model."""
+
+    def time_on(self, ticks: int, asked: int, nodes: int) -> int:
+        """Return how long a job that takes ``ticks`` on the nodes it ``asked`` for takes on ``nodes``, in ticks, at least 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinearSpeedup:
+    """Constant efficiency: on half as many nodes a job takes twice as long (003, section 7)."""
+
+    def time_on(self, ticks: int, asked: int, nodes: int) -> int:
+        """Return ``ticks`` x ``asked`` / ``nodes``, rounded up."""
+        return -(-ticks * asked // nodes)
+
+
+LINEAR: Final = LinearSpeedup()
+"""The assumption of 003, and the default everywhere."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DowneySpeedup:
+    """Downey's model of the speedup of parallel programs (A. B. Downey, A model for speedup of parallel programs, 1997).
+
+    A program has an average parallelism A and a variance of parallelism sigma.  On n nodes it is S(n) times as fast as on one.
+    With sigma <= 1,
+
+        S(n) = A n / (A + sigma (n - 1) / 2)                    for n <= A
+               A n / (sigma (A - 1/2) + n (1 - sigma / 2))      for A <= n <= 2 A - 1
+               A                                                for n >= 2 A - 1
+
+    and with sigma >= 1,
+
+        S(n) = n A (sigma + 1) / (sigma (n + A - 1) + A)        for n <= A + A sigma - sigma
+               A                                                beyond.
+
+    Raises:
+        SpecificationError: ``sigma`` is negative, or ``parallelism`` below 1.
+    """
+
+    sigma: float = 1.0
+    """Coefficient of the variance of parallelism; 0 is a linear speedup up to A."""
+    parallelism: float = 1.0
+    """A as a multiple of the nodes that a job asked for: by default users ask for as many as they have use for on average."""
+
+    def __post_init__(self) -> None:
+        require_number("DowneySpeedup.sigma", self.sigma, "a finite number >= 0", lambda value: 0 <= value <= 1e9)
+        require_number("DowneySpeedup.parallelism", self.parallelism, "a finite number >= 1", lambda value: 1 <= value <= 1e9)
+
+    def speedup(self, nodes: int, average: float) -> float:
+        """Return S(n) for a program of average parallelism A."""
+        a, n, sigma = average, nodes, self.sigma
+        if sigma <= 1:
+            if n <= a:
+                return a * n / (a + sigma * (n - 1) / 2)
+            if n < 2 * a - 1:
+                return a * n / (sigma * (a - 0.5) + n * (1 - sigma / 2))
+            return a
+        if n <= a + a * sigma - sigma:
+            return n * a * (sigma + 1) / (sigma * (n + a - 1) + a)
+        return a
+
+    def time_on(self, ticks: int, asked: int, nodes: int) -> int:
+        """Return ``ticks`` x S(``asked``) / S(``nodes``), rounded up."""
+        average = self.parallelism * asked
+        if nodes == asked:
+            return ticks
+        return max(1, ceil(ticks * (self.speedup(asked, average) / self.speedup(nodes, average))))
