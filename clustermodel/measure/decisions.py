@@ -37,7 +37,9 @@ class Explanation:
         ]
         if self.holder is not None:
             holder = f"  reservation held by job {self.holder}"
-            if self.shadow_s is not None:
+            if self.shadow_s is None:
+                holder = f"  job {self.holder}, ahead of it in the queue, went on waiting"
+            else:
                 holder += f", expected to start at {self.shadow_s:,.0f} s (shadow time)"
             if self.extra_nodes is not None:
                 holder += f"; extra nodes: {self.extra_nodes}"

@@ -12,6 +12,7 @@ from typing import Final
 
 from clustermodel.errors import SpecificationError, did_you_mean
 from clustermodel.policies.adaptive import Adaptive
+from clustermodel.policies.backfilling import NAMED, Backfilling
 from clustermodel.policies.base import Policy
 from clustermodel.policies.conservative import BF, Conservative
 from clustermodel.policies.easy import Easy
@@ -30,6 +31,8 @@ _FACTORIES: Final[dict[str, PolicyFactory]] = {
     "mbgs": MBGS,
     "bf": BF,
     "adaptive": Adaptive,
+    "backfilling": Backfilling,
+    **NAMED,
 }
 
 

@@ -101,7 +101,7 @@ class Easy:
             first = view.waiting[job_id]
             protected.remove(first)
             decisions.append(Start(first, None, self._reason(first, now) if self._explain else None))
-            plan.take_up(first, now)
+            plan.note_start(first.id, first.nodes, plan.take_up(first).end)
             idle -= first.nodes
 
         rest = iter(candidates)
@@ -112,7 +112,7 @@ class Easy:
                 idle -= job.nodes
                 decisions.append(self._start(job, now))
             else:
-                decisions.append(Reserve(job, plan.place(job)))
+                decisions.append(Reserve(job, plan.place(job).start))
                 protected.append(job)
         backfill: Iterable[QueuedJob] = rest if idle else ()
         if idle and (order := self._order) is not None:
@@ -133,8 +133,9 @@ class Easy:
     def _reason(self, job: QueuedJob, now: int) -> Reason:
         holder = self._protected[0] if self._protected else job
         if holder is job or job.queue_order < holder.queue_order:
-            return Reason("head of the queue, and it fits", reserved=self._plan.reserved.get(job.id))
-        shadow = self._plan.reserved[holder.id]
+            held = self._plan.reserved.get(job.id)
+            return Reason("head of the queue, and it fits", reserved=held.start if held else None)
+        shadow = self._plan.reserved[holder.id].start
         extra = self._plan.free_at(shadow)
         if now + job.estimate <= shadow:
             rule = "backfilled: it will end by the shadow time"

@@ -1,12 +1,19 @@
-"""Orders in which a policy goes through the queue of waiting jobs."""
+"""Orders in which a policy goes through the queue of waiting jobs.
+
+Named keys ("shortest"), the sorting criteria of 003 (003_96c4631de6a07f8a.txt, table 4), or a key of your own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
 
 from clustermodel.errors import SpecificationError, did_you_mean
+from clustermodel.machine import require_number, require_whole
 from clustermodel.policies.base import QueuedJob
+from clustermodel.ticks import TICKS_PER_SECOND
 
 QueueOrder = Callable[[QueuedJob, int], Any]
 """Sorting key of the waiting jobs, given the job and the present in ticks; the smallest comes first."""
@@ -18,6 +25,9 @@ QUEUE_ORDERS: Final[dict[str, QueueOrder | None]] = {
     "widest": lambda job, _: (-job.nodes, job.queue_order),
 }
 """Named orders; ``None`` keeps queue order, which is FCFS among equal priorities."""
+
+CRITERIA: Final = ("D", "P", "R", "1/L", "P/L", "R/L")
+"""Sorting criteria of 003, table 4; the largest value comes first."""
 
 
 def queue_order_of(policy: str, queue_order: str | QueueOrder) -> QueueOrder | None:
@@ -40,3 +50,120 @@ def queue_order_of(policy: str, queue_order: str | QueueOrder) -> QueueOrder | N
 def in_order(jobs: Iterable[QueuedJob], order: QueueOrder | None, now: int) -> Iterable[QueuedJob]:
     """Return ``jobs``, which are in queue order, sorted by ``order``, or as they are where it is ``None``."""
     return jobs if order is None else sorted(jobs, key=lambda job: order(job, now))
+
+
+class QueueSorter(Protocol):
+    """What :class:`~clustermodel.policies.backfilling.Backfilling` asks for an order."""
+
+    def begin(self, rng: np.random.Generator) -> None:
+        """Forget any earlier run."""
+
+    def submitted(self, jobs: Sequence[QueuedJob]) -> None:
+        """Note new jobs, in queue order."""
+
+    def left(self, job: QueuedJob) -> None:
+        """Forget a job that has left the system."""
+
+    def sort(self, jobs: Iterable[QueuedJob], now: int) -> Sequence[QueuedJob]:
+        """Return jobs, which are in queue order, in the order of one pass over the queue."""
+
+
+class KeySorter:
+    """Sorts by a key that depends on the job and the present alone."""
+
+    def __init__(self, key: QueueOrder | None) -> None:
+        self._key = key
+
+    def begin(self, rng: np.random.Generator) -> None:
+        """There is nothing to forget."""
+
+    def submitted(self, jobs: Sequence[QueuedJob]) -> None:
+        """There is nothing to note."""
+
+    def left(self, job: QueuedJob) -> None:
+        """There is nothing to forget."""
+
+    def sort(self, jobs: Iterable[QueuedJob], now: int) -> Sequence[QueuedJob]:
+        """Return the jobs, the smallest key first."""
+        return list(in_order(jobs, self._key, now))
+
+
+class Criterion:
+    """A sorting criterion of 003 (table 4), the largest value first; ties keep queue order.
+
+    D is the delay: how long a job has waited, seconds.  P is a priority drawn for each job when it is submitted, one of
+    1/k, 2/k ... 1.  R is uniform in [0, 1), drawn anew at each pass.  L is the estimated run time, seconds.
+
+    Jobs of higher queue priority come first under every criterion.
+
+    Args:
+        formula: one of :data:`CRITERIA`.
+        levels: k, how many priorities there are.
+        starvation_weight: of a delay of one second, added to the criterion (003, section 4): the guard against starvation.
+    """
+
+    def __init__(self, formula: str, *, levels: int, starvation_weight: float) -> None:
+        self._numerator, _, self._per_length = formula.partition("/")
+        self._levels = levels
+        self._weight = starvation_weight
+
+    def begin(self, rng: np.random.Generator) -> None:
+        """Forget the priorities of an earlier run."""
+        self._rng = rng
+        self._priority: dict[int, float] = {}
+
+    def submitted(self, jobs: Sequence[QueuedJob]) -> None:
+        """Draw the priorities of new jobs."""
+        if self._numerator == "P":
+            drawn = self._rng.integers(1, self._levels, len(jobs), endpoint=True) / self._levels
+            self._priority.update(zip((job.id for job in jobs), drawn.tolist(), strict=True))
+
+    def left(self, job: QueuedJob) -> None:
+        """Forget a job's priority."""
+        self._priority.pop(job.id, None)
+
+    def sort(self, jobs: Iterable[QueuedJob], now: int) -> Sequence[QueuedJob]:
+        """Return the jobs, the largest value first."""
+        jobs = list(jobs)
+        if self._numerator == "D":
+            return jobs  # the longest delay first is queue order
+        values: list[float]
+        if self._numerator == "P":
+            values = [self._priority[job.id] for job in jobs]
+        elif self._numerator == "R":
+            values = self._rng.random(len(jobs)).tolist()
+        else:
+            values = [1.0] * len(jobs)
+        if self._per_length:
+            values = [value * TICKS_PER_SECOND / job.estimate for value, job in zip(values, jobs, strict=True)]
+        if weight := self._weight / TICKS_PER_SECOND:
+            values = [value + weight * (now - job.submit) for value, job in zip(values, jobs, strict=True)]
+        ranked = sorted(zip(values, jobs, strict=True), key=lambda pair: (-pair[1].priority, -pair[0]))
+        return [job for _, job in ranked]
+
+
+def make_sorter(policy: str, order: str | QueueOrder, *, levels: int, starvation_weight: float) -> QueueSorter:
+    """Return what sorts the queue by ``order``: one of :data:`CRITERIA` or :data:`QUEUE_ORDERS`, or a key of your own.
+
+    Raises:
+        SpecificationError: it is neither, ``levels`` is no positive whole number, or the weight negative, or given although
+            the order is not a criterion.
+    """
+    levels = require_whole(f"{policy}: levels", levels, at_least=1)
+    weight = require_number(
+        f"{policy}: starvation_weight", starvation_weight, "a finite number >= 0", lambda value: 0 <= value < float("inf")
+    )
+    if isinstance(order, str) and order in CRITERIA:
+        return Criterion(order, levels=levels, starvation_weight=weight)
+    if not callable(order) and order not in QUEUE_ORDERS:
+        known = (*CRITERIA, *QUEUE_ORDERS)
+        raise SpecificationError(
+            f"{policy}: order: {order!r} is not allowed{did_you_mean(str(order), known)}; "
+            f"it must be one of {', '.join(known)}, or a callable"
+        )
+    if weight:
+        raise SpecificationError(
+            f"{policy}: starvation_weight: {weight} is not allowed with order {order!r}; "
+            f"it is added to one of {', '.join(CRITERIA)}"
+        )
+    return KeySorter(queue_order_of(policy, order))

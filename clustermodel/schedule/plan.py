@@ -1,25 +1,18 @@
 """A plan: the running jobs' profile with reservations for waiting jobs in it.
 
 The one vocabulary of the backfilling family.  EASY keeps reservations for the first few jobs of the queue, conservative
-backfilling for all; both make them with :meth:`Plan.place`, improve them with :meth:`Plan.compress` and never let a
+backfilling for all; both make them with :meth:`Plan.keep`, improve them with :meth:`Plan.compress` and never let a
 reservation become later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 from typing import Protocol
 
+from clustermodel.schedule.reservation import Reservable, Reservation, Shape, Shapes
 from clustermodel.schedule.running import RunningProfile
-
-
-class Reservable(Protocol):
-    """What a plan needs to know of a waiting job."""
-
-    id: int
-    nodes: int
-    estimate: int
 
 
 class EndedGang(Protocol):
@@ -28,6 +21,10 @@ class EndedGang(Protocol):
     @property
     def job(self) -> Reservable:
         """Which job it was."""
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes it held."""
 
     @property
     def expected_end(self) -> int:
@@ -46,8 +43,8 @@ class Plan(RunningProfile):
 
     def __init__(self, nodes: int, *, may_overrun: bool) -> None:
         super().__init__(nodes, may_overrun=may_overrun)
-        self.reserved: dict[int, int] = {}
-        """Waiting job's id -> its reserved start."""
+        self.reserved: dict[int, Reservation] = {}
+        """Waiting job's id -> its reservation."""
         self._alarm: int | None = None
         self._due: list[tuple[int, int]] = []  # heap of (reserved start, job id); an entry that moved since is stale
 
@@ -56,25 +53,39 @@ class Plan(RunningProfile):
         self.advance(now)
         room_made = False
         for gang in ended:
-            room_made |= self.end(gang.job.id, gang.job.nodes, now, gang.expected_end)
+            room_made |= self.end(gang.job.id, gang.nodes, now, gang.expected_end)
         return room_made
 
-    def place(self, job: Reservable) -> int:
-        """Reserve the earliest room for ``job`` and return its start."""
-        start = self.earliest(job.nodes, job.estimate)
-        self.reserve(start, start + job.estimate, job.nodes)
-        self._note(job, start)
-        return start
+    def earliest_room(self, shapes: Shapes) -> Reservation:
+        """Return the room in which a job that can have these shapes ends first; of equally good ones, the first."""
+        nodes, length = shapes[0]
+        best = Reservation(self.earliest(nodes, length), length, nodes)
+        for nodes, length in shapes[1:]:
+            start = self.earliest_before(nodes, length, best.end - length)
+            if start + length < best.end:
+                best = Reservation(start, length, nodes)
+        return best
+
+    def keep(self, job: Reservable, room: Reservation) -> None:
+        """Reserve ``room`` for ``job``."""
+        self.reserve(room.start, room.end, room.nodes)
+        self._note(job, room)
+
+    def place(self, job: Reservable) -> Reservation:
+        """Reserve the earliest room for ``job``, in the shape that it asked for, and return it."""
+        length, nodes = job.estimate, job.nodes
+        room = Reservation(self.earliest(nodes, length), length, nodes)
+        self.keep(job, room)
+        return room
 
     def drop(self, job: Reservable) -> None:
         """Give up the reservation of ``job``, which has not begun."""
-        start = self.reserved.pop(job.id)
-        self.release(start, start + job.estimate, job.nodes)
+        room = self.reserved.pop(job.id)
+        self.release(room.start, room.end, room.nodes)
 
-    def take_up(self, job: Reservable, now: int) -> None:
-        """Start ``job`` in the room that it has reserved from ``now`` on."""
-        del self.reserved[job.id]
-        self.note_start(job.id, job.nodes, now + job.estimate)
+    def take_up(self, job: Reservable) -> Reservation:
+        """Return the room that has begun, for ``job`` to start in it."""
+        return self.reserved.pop(job.id)
 
     def compress(self, jobs: Iterable[Reservable], now: int) -> None:
         """Move each reservation, in the order of ``jobs``, to the earliest time it can have with the others in place.
@@ -84,9 +95,9 @@ class Plan(RunningProfile):
         can be, and not tested from the beginning again if an equally large one has just failed there.
         """
         reserved = self.reserved
-        failed: dict[tuple[int, int], int] = {}  # (nodes, estimate) -> no such job can start before this time
+        failed: dict[Shape, int] = {}  # no job of this shape can start before this time
         for job in jobs:
-            nodes, length, old = job.nodes, job.estimate, reserved[job.id]
+            old, length, nodes, _ = held = reserved[job.id]
             not_before = now
             if (tried := failed.get((nodes, length))) is not None and self.free_just_before(old) < nodes:
                 # An equal job found no room before ``tried``, and this one cannot lean on its own room either.
@@ -100,13 +111,33 @@ class Plan(RunningProfile):
             # Only the difference between the two places changes: they may overlap.
             self.reserve(new, min(new + length, old), nodes)
             self.release(max(new + length, old), old + length, nodes)
-            self._note(job, new)
+            self._note(job, held._replace(start=new))
             failed.clear()
+
+    def reshape(self, jobs: Iterable[Reservable], shapes: Mapping[int, Shapes]) -> None:
+        """Compress where jobs can have several shapes: each is taken out and takes the room in which it ends first.
+
+        Of the rooms that begin no later than the one it had, which is a guarantee.
+
+        Args:
+            jobs: in the order in which they choose.
+            shapes: job id -> its shapes.
+        """
+        for job in jobs:
+            held = self.reserved[job.id]
+            self.release(held.start, held.end, held.nodes)
+            best = held
+            for nodes, length in shapes[job.id]:
+                latest = min(held.start, best.end - length)
+                start = self.earliest_before(nodes, length, latest + 1)
+                if start <= latest and (start + length, start) < (best.end, best.start):
+                    best = Reservation(start, length, nodes)
+            self.keep(job, best)
 
     def next_start(self) -> int | None:
         """Return the earliest reserved start, ``None`` without reservations."""
         due, reserved = self._due, self.reserved
-        while due and reserved.get(due[0][1]) != due[0][0]:
+        while due and ((room := reserved.get(due[0][1])) is None or room.start != due[0][0]):
             heappop(due)
         return due[0][0] if due else None
 
@@ -127,6 +158,6 @@ class Plan(RunningProfile):
                 due.append(job_id)
         return due
 
-    def _note(self, job: Reservable, start: int) -> None:
-        self.reserved[job.id] = start
-        heappush(self._due, (start, job.id))
+    def _note(self, job: Reservable, room: Reservation) -> None:
+        self.reserved[job.id] = room
+        heappush(self._due, (room.start, job.id))

@@ -136,6 +136,23 @@ class Profile:
                 start = times[k] if times[k] > not_before else not_before
         return start if start >= 0 else reserved
 
+    def free_until(self, nodes: int) -> int | None:
+        """Return the first time at which fewer than ``nodes`` are free, ``None`` if they always are."""
+        times, free = self._times, self._free
+        return next((times[k] for k, available in enumerate(free) if available < nodes), None)
+
+    def least_free(self, duration: int) -> int:
+        """Return how many nodes are free from the beginning of the profile for ``duration``."""
+        return min(self._free[: bisect_left(self._times, self._times[0] + duration, 1)])
+
+    def mark(self) -> tuple[list[int], list[int]]:
+        """Return the profile as it is, for :meth:`rewind`."""
+        return self._times.copy(), self._free.copy()
+
+    def rewind(self, mark: tuple[list[int], list[int]]) -> None:
+        """Return to what :meth:`mark` saw; a mark serves once."""
+        self._times, self._free = mark
+
     def free_just_before(self, time: int) -> int:
         """Return the number of free nodes in the step that ends at, or contains the moment before, ``time``."""
         return self._free[bisect_left(self._times, time) - 1]

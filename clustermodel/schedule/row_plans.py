@@ -7,30 +7,9 @@ jobs.  A waiting job holds one reservation, at a time in a row; it moves only to
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
 
 from clustermodel.schedule.profile import Profile
-
-
-class Reservation(NamedTuple):
-    """Room for a waiting job: nodes in a row from a start on; times in ticks."""
-
-    row: int
-    start: int
-    length: int
-    nodes: int
-
-
-class Reservable(Protocol):
-    """What a plan needs to know of a waiting job."""
-
-    @property
-    def id(self) -> int:
-        """Unique number."""
-
-    @property
-    def nodes(self) -> int:
-        """Number of nodes."""
+from clustermodel.schedule.reservation import Reservable, Reservation
 
 
 class RowPlans:
@@ -62,7 +41,7 @@ class RowPlans:
         self.now = now
         self.profiles = [Profile.of_running(self._nodes, now, of_row) for of_row in ends]
         for job_id, reservation in self.reserved.items():
-            row, start, length, nodes = reservation
+            start, length, nodes, row = reservation
             if start < now:
                 self.reserved[job_id] = reservation._replace(start=now)
             self.profiles[row].overbook(max(start, now), max(start, now) + length, nodes)
@@ -79,7 +58,7 @@ class RowPlans:
     def improve(self, job: Reservable, rows: Iterable[int]) -> Reservation:
         """Move the reservation of ``job`` to the earliest time that it can have in its row or in ``rows``, and return it."""
         held = self.reserved[job.id]
-        row, start, length, nodes = held
+        start, length, nodes, row = held
         best_row, best = row, self.profiles[row].earlier(nodes, length, start, self.now)
         for other in rows:
             if other != row and (found := self.profiles[other].earliest_before(nodes, length, best)) < best:
@@ -88,14 +67,14 @@ class RowPlans:
             return held
         self.profiles[row].release(start, start + length, nodes)
         self.profiles[best_row].overbook(best, best + length, nodes)  # where it stays in its row, as overbooked as before
-        self.reserved[job.id] = improved = Reservation(best_row, best, length, nodes)
+        self.reserved[job.id] = improved = Reservation(best, length, nodes, best_row)
         return improved
 
     def place(self, job: Reservable, length: int, rows: Iterable[int]) -> Reservation:
         """Reserve the earliest time in any of ``rows`` for ``job``, which holds no reservation, and return it."""
         start, row = min((self.profiles[row].earliest(job.nodes, length), row) for row in rows)
         self.profiles[row].reserve(start, start + length, job.nodes)
-        self.reserved[job.id] = placed = Reservation(row, start, length, job.nodes)
+        self.reserved[job.id] = placed = Reservation(start, length, job.nodes, row)
         return placed
 
     def rows_free_now(self, reservation: Reservation, rows: Iterable[int]) -> list[int]:
@@ -103,7 +82,7 @@ class RowPlans:
 
         In its own row the nodes may not be free yet; see :meth:`rebuild`.
         """
-        row, start, length, nodes = reservation
+        start, length, nodes, row = reservation
         return [row, *(other for other in rows if other != row and self.profiles[other].fits_at(start, nodes, length))]
 
     def take_up(self, job: Reservable, row: int) -> None:

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel.errors import DecisionError
-from clustermodel.schedule.row_plans import Reservation, RowPlans
+from clustermodel.schedule.reservation import Reservation
+from clustermodel.schedule.row_plans import RowPlans
 
 
 class Job(NamedTuple):
@@ -39,18 +40,18 @@ def test_a_reservation_moves_to_the_earliest_time_in_any_row_and_never_later() -
     plans = RowPlans(2, 2)
     plans.rebuild(0, [[(50, 2)], [(80, 2)]])
     job = Job(1, 2)
-    assert plans.place(job, 10, range(2)) == Reservation(0, 50, 10, 2)
-    assert plans.improve(job, range(2)) == Reservation(0, 50, 10, 2)
+    assert plans.place(job, 10, range(2)) == Reservation(50, 10, 2, 0)
+    assert plans.improve(job, range(2)) == Reservation(50, 10, 2, 0)
     # The gang of row 1 has ended at 20; row 0's is on time.
     plans.rebuild(20, [[(50, 2)], []])
     assert plans.reserved[1].start == 50  # until it is improved
-    assert plans.improve(job, [0]) == Reservation(0, 50, 10, 2)  # rows that are closed are not looked at
-    assert plans.improve(job, range(2)) == Reservation(1, 20, 10, 2)
+    assert plans.improve(job, [0]) == Reservation(50, 10, 2, 0)  # rows that are closed are not looked at
+    assert plans.improve(job, range(2)) == Reservation(20, 10, 2, 1)
     # Its old room is free again.
-    assert plans.place(Job(2, 2), 10, [0]) == Reservation(0, 50, 10, 2)
+    assert plans.place(Job(2, 2), 10, [0]) == Reservation(50, 10, 2, 0)
     # Earlier in its own row, overlapping the room it had.
     plans.rebuild(45, [[(48, 2)], []])
-    assert plans.improve(Job(2, 2), [0]) == Reservation(0, 48, 10, 2)
+    assert plans.improve(Job(2, 2), [0]) == Reservation(48, 10, 2, 0)
 
 
 def test_a_reservation_stays_where_it_is_when_a_gang_is_late_and_one_that_is_overdue_begins_now() -> None:
@@ -59,10 +60,10 @@ def test_a_reservation_stays_where_it_is_when_a_gang_is_late_and_one_that_is_ove
     plans.place(Job(1, 2), 10, range(1))
     plans.place(Job(2, 2), 10, range(1))
     plans.rebuild(40, [[(55, 2)]])  # the gang will end at 55, and job 1 holds 50-60 all the same
-    assert plans.reserved == {1: Reservation(0, 50, 10, 2), 2: Reservation(0, 60, 10, 2)}
+    assert plans.reserved == {1: Reservation(50, 10, 2, 0), 2: Reservation(60, 10, 2, 0)}
     assert plans.improve(Job(1, 2), range(1)).start <= 50
     plans.rebuild(52, [[(55, 2)]])
-    assert plans.reserved == {1: Reservation(0, 52, 10, 2), 2: Reservation(0, 60, 10, 2)}
+    assert plans.reserved == {1: Reservation(52, 10, 2, 0), 2: Reservation(60, 10, 2, 0)}
     assert plans.improve(Job(1, 2), range(1)).start == 52
     assert plans.improve(Job(2, 2), range(1)).start == 60
     plans.rebuild(53, [[]])
@@ -96,7 +97,7 @@ def test_a_reservation_that_begins_now_may_be_taken_up_in_another_row_with_equal
     plans.rebuild(100, [[(150, 2)], [(130, 3)], [(170, 1)]])
     job = Job(1, 2)
     reservation = plans.place(job, 40, range(3))
-    assert reservation == Reservation(0, 100, 40, 2)
+    assert reservation == Reservation(100, 40, 2, 0)
     assert plans.rows_free_now(reservation, range(3)) == [0, 2]
     assert plans.rows_free_now(reservation, [1, 2]) == [0, 2]  # its own row always
     plans.take_up(job, 2)
