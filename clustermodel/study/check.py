@@ -17,8 +17,7 @@ from clustermodel.job import JobRow
 from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
 from clustermodel.measure.records import UNKNOWN, JobRecords, Status
 from clustermodel.policies import make_policy
-from clustermodel.policies.base import Batch, Decision, Policy, Setup, View
-from clustermodel.schedule.nodeset import count
+from clustermodel.policies.base import Batch, Decision, Policy, Setup, Start, View
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.ticks import TICKS_PER_SECOND
 
@@ -51,12 +50,13 @@ class _StuckError(Exception):
 
 
 class _Watched:
-    """The policy under test, with its calls counted."""
+    """The policy under test, with its calls counted and the widths it gives to jobs noted."""
 
     def __init__(self, policy: Policy, calls: int) -> None:
         self.name = policy.name
         self._policy = policy
         self._calls_left = calls
+        self._width: dict[int, int | None] = {}  # job id -> nodes it was last given instead of those it asked for
 
     def begin(self, setup: Setup) -> None:
         self._policy.begin(setup)
@@ -65,15 +65,24 @@ class _Watched:
         self._calls_left -= 1
         if self._calls_left < 0:
             raise _StuckError
-        return list(self._policy.decide(batch, view))
+        decisions = list(self._policy.decide(batch, view))
+        self._width.update((decision.job.id, decision.nodes) for decision in decisions if isinstance(decision, Start))
+        return decisions
+
+    def torn(self, records: JobRecords) -> int | None:
+        """Return the id of a job that ran on another number of nodes than it asked for or was given, if there is one."""
+        columns = (records.column("id").tolist(), records.column("nodes").tolist(), records.allocated.tolist())
+        return next(
+            (job for job, nodes, held in zip(*columns, strict=True) if held and held != (self._width.get(job) or nodes)), None
+        )
 
 
 def check_policy(policy: str | Policy, *, seed: int = 1) -> list[BrokenRule]:
     """Run ``policy`` on small adversarial machines and return the rules it breaks; an empty list when it keeps them all.
 
-    The rules: every job that fits the machine is started once, whole, and ends; the policy never asks for the
-    impossible; it forgets earlier runs in ``begin``; streams split differently give the same schedule; where jobs are
-    killed at their estimates and have equal priorities, none starts after its first ``Reserve``.
+    The rules: every job that fits the machine is started, whole or with the width it is given instead, and ends; the policy
+    never asks for the impossible; it forgets earlier runs in ``begin``; streams split differently give the same schedule;
+    where jobs are killed at their estimates and have equal priorities, none starts after its first ``Reserve``.
 
     Args:
         policy: a registered name with parameters, or an object.
@@ -171,11 +180,6 @@ def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
         if len(late):
             detail = f"job {late[0]} started after the start it was first promised"
             broken.append(BrokenRule("keeps its promises", case.name, detail))
-    sizes, ids = first.column("nodes"), first.column("id")
-    parts = [index for index in range(len(first)) if (held := count(first.columns_of(index))) and held != sizes[index]]
-    if parts:
-        detail = f"job {ids[parts[0]]} held another number of nodes than it had asked for"
-        broken.append(BrokenRule("starts gangs whole", case.name, detail))
     unfinished = first.column("id")[first.column("ended_as") == Status.UNFINISHED]
     if len(unfinished):
         broken.append(BrokenRule("leaves no job behind", case.name, f"job {unfinished[0]} never ended"))
@@ -186,7 +190,7 @@ def _try(policy: Policy, case: Case, streams: Sequence[Sequence[JobRow]], seed: 
     """Run one case; return its outcome, or the rule that stopped it."""
     watched = _Watched(policy, _CALLS_PER_JOB * (len(case.jobs) + 1))
     try:
-        return simulate(case.machine, streams, watched, np.random.default_rng(seed))
+        outcome = simulate(case.machine, streams, watched, np.random.default_rng(seed))
     except DecisionError as problem:
         return BrokenRule("never asks for the impossible, leaves no job behind", case.name, str(problem))
     except _StuckError:
@@ -194,6 +198,10 @@ def _try(policy: Policy, case: Case, streams: Sequence[Sequence[JobRow]], seed: 
         return BrokenRule("comes to an end", case.name, detail)
     except Exception as problem:  # whatever a policy raises is a finding, not a crash of the checker
         return BrokenRule("raises nothing", case.name, f"{type(problem).__name__}: {problem}")
+    if (job := watched.torn(outcome.records)) is not None:
+        detail = f"job {job} held another number of nodes than it had asked for or was given"
+        return BrokenRule("starts gangs whole", case.name, detail)
+    return outcome
 
 
 def _schedule(records: JobRecords) -> dict[int, tuple[int, int, int]]:

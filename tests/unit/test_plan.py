@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from clustermodel.schedule.plan import Plan
+from clustermodel.schedule.reservation import Reservation
 
 
 class Waiting(NamedTuple):
@@ -19,14 +20,14 @@ def test_a_plan_moves_reservations_one_at_a_time_and_never_back() -> None:
     plan = Plan(2, may_overrun=False)
     plan.start(9, 2, 0, 10)
     jobs = [Waiting(1, 2, 5), Waiting(2, 1, 20), Waiting(3, 1, 4)]
-    assert [plan.place(job) for job in jobs] == [10, 15, 15]
+    assert [plan.place(job).start for job in jobs] == [10, 15, 15]
     plan.advance(2)
     assert plan.end(9, 2, 2, 10)
     plan.compress(jobs, 2)
-    assert plan.reserved == {1: 2, 2: 7, 3: 7}
+    assert plan.reserved == {1: Reservation(2, 5, 2), 2: Reservation(7, 20, 1), 3: Reservation(7, 4, 1)}
     assert plan.due(2) == [1]
-    plan.take_up(jobs[0], 2)
+    assert plan.take_up(jobs[0]) == Reservation(2, 5, 2)
     assert plan.next_start() == 7
     plan.drop(jobs[1])
-    assert plan.reserved == {3: 7}
+    assert plan.reserved == {3: Reservation(7, 4, 1)}
     assert plan.steps() == [(2, 0), (7, 1), (11, 2)]
