@@ -29,6 +29,7 @@ from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlic
 from clustermodel.policies import make_policy, policy_names, policy_parameters, policy_summary
 from clustermodel.report.tables import comparison_table, percentile_table, trace_facts
 from clustermodel.sim.simulation import FIDELITIES, Fidelity
+from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup
 from clustermodel.study.scenario import Result, Scenario
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel, fit_model, load_model, shipped_models
 from clustermodel.workload.swf import read_swf
@@ -77,6 +78,25 @@ class Estimates(click.ParamType[str | float]):
         except ValueError:
             self.fail(f"{value!r} is not 'user', 'run-time' or 'phi:VALUE' with a value from 0 to 1, as phi:0.2", param, ctx)
         return float(phi)
+
+
+class SpeedupModel(click.ParamType[Speedup]):
+    """``linear`` or ``downey:SIGMA``."""
+
+    name = "linear|downey:SIGMA"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Speedup:
+        """Parse the text."""
+        model, _, sigma = str(value).partition(":")
+        if value == "linear":
+            return LINEAR
+        try:
+            if model != "downey":
+                raise ValueError
+            downey = DowneySpeedup(sigma=float(sigma))
+        except (ValueError, SpecificationError):
+            self.fail(f"{value!r} is not 'linear' or 'downey:SIGMA' with a number >= 0, as downey:1", param, ctx)
+        return downey
 
 
 def trace_options(command: Command) -> Command:
@@ -264,6 +284,13 @@ def cli() -> None:
     show_default=True,
     help="Compute what happens between scheduling events, or play every time slice on every node.",
 )
+@click.option(
+    "--speedup",
+    type=SpeedupModel(),
+    default="linear",
+    show_default=True,
+    help="How run times change where a policy gives a job another width than it asked for: linear, or Downey's model.",
+)
 @machine_options
 @trace_options
 def run(
@@ -291,6 +318,7 @@ def run(
       clustermodel run --trace KTH-SP2-1996-2.2.swf.gz --nodes 100 --figure kth.png
       clustermodel run --policy easy --policy easy:backfill_order=shortest --policy easy:reserve_depth=4
       clustermodel run --trace CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --jobs-csv out --json
+      clustermodel run --policy R/L-NG --policy R/L-NG:width=half,widening=1 --speedup downey:0.5
       clustermodel run --model blue-pacific --scale-run-time 1.3 --estimates phi:0.5
       clustermodel run --model blue-pacific --policy bf --policy bgs --policy mbgs --context-switch 0.02
       clustermodel run scenarios/quickstart.py
@@ -361,7 +389,7 @@ def _scenarios(
             raise SpecificationError(f"--nodes: {trace} names neither MaxProcs nor MaxNodes; give the machine's size")
         machine = replace(machine, nodes=workload.machine_nodes)
     return [
-        Scenario(machine=machine, workload=workload, policy=policy, seed=seed, fidelity=fidelity)
+        Scenario(machine=machine, workload=workload, policy=policy, seed=seed, fidelity=fidelity, speedup=options["speedup"])
         for policy in policies or ("fcfs", "easy", "conservative")
     ]
 

@@ -13,6 +13,7 @@ What the schedulers of 003 differ in is which order, which guarantee, which run 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -33,7 +34,7 @@ PRIORITY_LEVELS: Final = 3
 
 
 class Backfilling:
-    """A backfilling scheduler made of parts.
+    """Backfilling assembled from parts (003, figure 2).
 
     Args:
         order: in which the phases go through the queue: one of 003's criteria (``"D"``, ``"P"``, ``"R"``, ``"1/L"``, ``"P/L"``,
@@ -185,9 +186,21 @@ def _guarantees(guarantees: str | Guarantees, threshold: float, relaxation: floa
     )
 
 
-NAMED: Final[dict[str, Callable[..., Backfilling]]] = {
-    f"{criterion}{suffix}": partial(Backfilling, order=criterion, guarantees=guarantees)
+def _named(criterion: str, guarantees: str) -> Callable[..., Backfilling]:
+    """Return a scheduler of 003, table 4, without the parameters that its name settles."""
+    factory = partial(Backfilling, order=criterion, guarantees=guarantees)
+    settled = {"order", "guarantees", "threshold", "relaxation"} | (set() if "P" in criterion else {"levels"})
+    signature = inspect.signature(Backfilling)
+    left = [parameter for name, parameter in signature.parameters.items() if name not in settled]
+    factory.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
+    with_or_without = "with" if guarantees == "all" else "without"
+    factory.__doc__ = f"Backfilling in descending order of {criterion}, {with_or_without} guarantees (003, table 4)."
+    return factory
+
+
+NAMED: Final = {
+    f"{criterion}{suffix}": _named(criterion, guarantees)
     for suffix, guarantees in (("", "all"), ("-NG", "none"))
     for criterion in CRITERIA
 }
-"""The schedulers of 003, table 4, under its names."""
+"""The schedulers of 003, table 4, under its names: D is the delay, P a priority, R a random number, L the estimate."""

@@ -256,7 +256,7 @@ class ResultPlots:
         return figure
 
     def gantt(self, *, first: int | None = None, last: int | None = None, labels: bool | None = None) -> Figure:
-        """Draw which nodes each job held, and when.
+        """Draw which nodes each job held, and when; runs that were stopped at a time limit are hatched.
 
         Args:
             first: id of the first job to show, in order of submission; the first of all by default.
@@ -280,26 +280,39 @@ class ResultPlots:
             raise SpecificationError(f"gantt: no job ran between first={first} and last={last}")
         if len(shown) > _GANTT_LIMIT:
             raise SpecificationError(f"gantt: {len(shown)} jobs are too many to draw; choose at most {_GANTT_LIMIT}")
-        start, end = records.seconds("start"), records.seconds("end")
-        span = float(end[shown].max() - start[shown].min())
-        unit, name = time_axis(span)
+        start, end = records.column("start"), records.column("end")
+        bars = [(index, to_seconds(start[index]), to_seconds(end[index]), records.columns_of(index), False) for index in shown]
+        bars += [
+            (one.job, to_seconds(one.start), to_seconds(one.end), one.columns, True)
+            for one in records.each_lost_try()
+            if begin <= one.job < stop
+        ]
+        earliest, latest = min(bar[1] for bar in bars), max(bar[2] for bar in bars)
+        unit, name = time_axis(span := latest - earliest)
 
         figure = Figure(figsize=(10, 5.5), layout="constrained")
         axes = figure.subplots()
-        for index in shown:
-            columns = records.columns_of(index)
+        for index, begins, ends, columns, lost in bars:
             ranges = [(low - 0.5, high - low) for low, high in zip(columns[::2], columns[1::2], strict=True)]
-            left, width = start[index] / unit, (end[index] - start[index]) / unit
-            colour = _PALETTE[int(ids[index]) % 6]
+            left, width = begins / unit, (ends - begins) / unit
+            colour, hatch, alpha = _PALETTE[int(ids[index]) % 6], "////" if lost else None, 0.6 if lost else 1.0
             for low, height in ranges:
-                axes.broken_barh([(left, width)], (low, height), facecolors=colour, edgecolors="white", linewidth=0.4)
+                axes.broken_barh(
+                    [(left, width)],
+                    (low, height),
+                    facecolors=colour,
+                    edgecolors="white",
+                    linewidth=0.4,
+                    hatch=hatch,
+                    alpha=alpha,
+                )
             low, height = max(ranges, key=lambda extent: extent[1])
             legible = width >= 0.025 * span / unit and height >= 0.025 * self._result.machine.nodes
             if labels or (labels is None and legible):
                 middle = (left + width / 2, low + height / 2)
                 axes.annotate(str(ids[index]), middle, ha="center", va="center", fontsize=7, annotation_clip=True)
         axes.set_ylim(-0.5, self._result.machine.nodes - 0.5)
-        axes.set_xlim(float(start[shown].min()) / unit, float(end[shown].max()) / unit)
+        axes.set_xlim(earliest / unit, latest / unit)
         axes.set_xlabel(f"time ({name})")
         axes.set_ylabel("node")
         scenario = self._result.scenario

@@ -90,7 +90,7 @@ def write_schedule(result: Result, path: Path) -> None:
         jobs["submit_s"],
         jobs["wait_s"],
         jobs["run_s"],
-        jobs["nodes"].where(ran, UNKNOWN),
+        jobs["allocated_nodes"].where(ran, UNKNOWN),
         jobs["nodes"].clip(lower=UNKNOWN),  # below -1 the format knows no numbers
         jobs["estimate_s"],
         jobs["status"].map(_SWF_STATUS),
