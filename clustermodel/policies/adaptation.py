@@ -81,8 +81,10 @@ def require_width(name: str, factor: object) -> float:
     return require_number(name, factor, "a finite number > 0", lambda value: 0 < value < float("inf"))
 
 
+ASKED: Final = Fraction(1.0)
+"""Every job gets the nodes that it asked for."""
 WIDTHS: Final[dict[str, Widths]] = {
-    "asked": Fraction(1.0),
+    "asked": ASKED,
     "half": Fraction(0.5),
     "quarter": QuarterSize(),
     "greedy": Greedy(),
@@ -108,6 +110,8 @@ def widths_of(width: str | float | Widths) -> Widths:
 
 def shapes_of(job: QueuedJob, widths: Widths, setup: Setup) -> Shapes:
     """Return the shapes of ``job``: each width with the estimate on so many nodes."""
+    if widths is ASKED:
+        return ((job.nodes, job.estimate),)
     speedup = setup.speedup
     return [
         (nodes, job.estimate if nodes == job.nodes else speedup.time_on(job.estimate, job.nodes, nodes))

@@ -57,7 +57,7 @@ class EveryJob:
 class NoJob:
     """Nobody holds a reservation for longer than a pass: all waiting jobs are placed afresh each time (003, section 4).
 
-    Where no job can start any more the pass ends: nothing would be left of what else it placed.
+    Where no job can start or be widened any more the pass ends: nothing would be left of what else it placed.
     """
 
     def begin(self, setup: Setup) -> None:
@@ -72,7 +72,8 @@ class NoJob:
         for at, job in enumerate(queue):
             while last and narrowest[last - 1] > current.idle:
                 last -= 1
-            if not last or (at >= last and not current.speculates):
+            can_start = last and (at < last or current.speculates)
+            if not current.idle or not (can_start or (current.widens and current.dispatched)):
                 break
             room = plan.earliest_room(shapes[job.id])
             if room.start == now:
@@ -143,7 +144,10 @@ class Relaxed:
         current.set_aside()
         if self._promised is not None:
             first, latest = self._promised
-            if (shape := current.fitting(first)) is not None:
+            waits = first.id in current.view.waiting
+            if not waits and first.id not in current.view.running:  # it has ended in a speculative run
+                self._promised = None
+            elif waits and (shape := current.fitting(first)) is not None:
                 current.start(first, shape, "and its promised start has come")
                 self._promised = None
             else:
@@ -161,8 +165,8 @@ class Relaxed:
             elif self._promised is None:
                 self._promise(current, job, None)
         if self._promised is not None:  # for the phases to come
-            room = self._room(current, self._promised[0])
-            current.plan.reserve(room.start, room.end, room.nodes)
+            job = self._promised[0]
+            current.hold(job, self._room(current, job))
 
     def _promise(self, current: Pass, job: QueuedJob, latest: int | None) -> None:
         start = self._room(current, job).start

@@ -7,12 +7,11 @@ have left over.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 from clustermodel.policies.base import Batch, Decision, QueuedJob, Reason, Reserve, Start, View
 from clustermodel.policies.queue_order import QueueSorter
 from clustermodel.schedule.plan import Plan
-from clustermodel.schedule.reservation import Shape, Shapes
+from clustermodel.schedule.reservation import Reservation, Shape, Shapes
 
 
 class Dispatch:
@@ -39,11 +38,17 @@ class Pass:
         plan: running jobs and reservations, up to date.
         room_made: whether a job ended early.
         speculates: whether a phase after the first starts jobs that it has left.
+        widens: whether a phase after that widens jobs that start.
         reshapes: whether jobs can have more than one shape.
         sorter: the queue's order.
         shapes: waiting job's id -> the shapes it can have, the preferred one first.
         explain: whether to give reasons.
     """
+
+    __slots__ = (
+        "_explain", "_held", "_mark", "_promises", "_queue", "_sorter", "batch", "dispatched", "idle", "now", "plan", "reshapes",
+        "room_made", "shapes", "speculates", "view", "widens",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -53,6 +58,7 @@ class Pass:
         *,
         room_made: bool,
         speculates: bool,
+        widens: bool,
         reshapes: bool,
         sorter: QueueSorter,
         shapes: Mapping[int, Shapes],
@@ -64,6 +70,7 @@ class Pass:
         self.plan = plan
         self.room_made = room_made
         self.speculates = speculates
+        self.widens = widens
         self.reshapes = reshapes
         self.shapes = shapes
         self.idle = view.idle
@@ -72,22 +79,25 @@ class Pass:
         """Job id -> how it starts."""
         self._sorter = sorter
         self._explain = explain
+        self._queue: Sequence[QueuedJob] | None = None
+        self._held: dict[int, int] = {}  # job id -> start of the room that is held for it in this pass only
         self._promises: list[Decision] = []
         self._mark: tuple[list[int], list[int]] | None = None
 
-    @cached_property
+    @property
     def queue(self) -> Sequence[QueuedJob]:
         """All waiting jobs in the order of this pass, which all its phases share."""
-        return self._sorter.sort(self.view.waiting.values(), self.now)
+        if self._queue is None:
+            self._queue = self._sorter.sort(self.view.waiting.values(), self.now)
+        return self._queue
 
-    @cached_property
+    @property
     def newcomers(self) -> Sequence[QueuedJob]:
         """The jobs that have come to the queue, in its order, and hold no reservation."""
-        returned = [job for job in self.batch.requeued if job.id not in self.plan.reserved]
-        fresh = (
-            sorted([*returned, *self.batch.submitted], key=lambda job: job.queue_order) if returned else self.batch.submitted
-        )
-        return self._sorter.sort(fresh, self.now)
+        fresh = self.batch.submitted
+        if returned := [job for job in self.batch.requeued if job.id not in self.plan.reserved]:
+            fresh = sorted([*returned, *fresh], key=lambda job: job.queue_order)
+        return self._sorter.sort(fresh, self.now) if len(fresh) > 1 else fresh
 
     def promise(self, job: QueuedJob, start: int) -> None:
         """Tell a job when it will start at the latest."""
@@ -122,6 +132,16 @@ class Pass:
     def set_aside(self) -> None:
         """From here on, what is reserved holds for this pass only, except for jobs that start."""
         self._mark = self.plan.mark()
+
+    def hold(self, job: QueuedJob, room: Reservation) -> None:
+        """Reserve room that was promised to a job, for this pass only."""
+        self.plan.reserve(room.start, room.end, room.nodes)
+        self._held[job.id] = room.start
+
+    def held_from(self, job: QueuedJob) -> int | None:
+        """Return when the room begins that is held or reserved for a job, ``None`` if it has none."""
+        reserved = self.plan.reserved.get(job.id)
+        return self._held.get(job.id) if reserved is None else reserved.start
 
     def decisions(self) -> list[Decision]:
         """Return what the phases have decided, and leave in the plan what outlasts this pass."""

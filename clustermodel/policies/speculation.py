@@ -90,8 +90,8 @@ class Speculation:
             if nodes > current.idle or job.id in current.dispatched:
                 continue
             until = plan.free_until(nodes)
-            if (held := plan.reserved.get(job.id)) is not None:
-                until = held.start if until is None else min(until, held.start)
+            if (held := current.held_from(job)) is not None:
+                until = held if until is None else min(until, held)
             if until is None or until <= now:
                 continue
             if (limit := self._speculated_time(job, length, until - now)) is not None:

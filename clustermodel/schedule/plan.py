@@ -97,7 +97,7 @@ class Plan(RunningProfile):
         reserved = self.reserved
         failed: dict[Shape, int] = {}  # no job of this shape can start before this time
         for job in jobs:
-            old, length, nodes, _ = held = reserved[job.id]
+            old, length, nodes, _ = reserved[job.id]
             not_before = now
             if (tried := failed.get((nodes, length))) is not None and self.free_just_before(old) < nodes:
                 # An equal job found no room before ``tried``, and this one cannot lean on its own room either.
@@ -111,7 +111,7 @@ class Plan(RunningProfile):
             # Only the difference between the two places changes: they may overlap.
             self.reserve(new, min(new + length, old), nodes)
             self.release(max(new + length, old), old + length, nodes)
-            self._note(job, held._replace(start=new))
+            self._note(job, Reservation(new, length, nodes))
             failed.clear()
 
     def reshape(self, jobs: Iterable[Reservable], shapes: Mapping[int, Shapes]) -> None:
@@ -152,7 +152,7 @@ class Plan(RunningProfile):
     def due(self, now: int) -> list[int]:
         """Return the jobs whose reserved start has come, the lowest id first."""
         due: list[int] = []
-        while self.next_start() is not None and self._due[0][0] <= now:
+        while (start := self.next_start()) is not None and start <= now:
             job_id = heappop(self._due)[1]
             if not due or due[-1] != job_id:  # noted twice if it was dropped and placed at the same time again
                 due.append(job_id)

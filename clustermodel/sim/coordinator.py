@@ -43,8 +43,6 @@ from clustermodel.sim.rows import MatrixRows, SlicedGang
 from clustermodel.sim.timeslice import Rotation, TimeSliceProcess
 from clustermodel.speedup import LINEAR, Speedup
 
-_WORK_LOST = frozenset({Status.ABORTED, Status.REQUEUED})
-
 
 class Coordinator:
     """The state that the coordinating process owns, and the process itself (:meth:`run`).
@@ -158,7 +156,8 @@ class Coordinator:
         else:
             self.records.ended(self._index.pop(job.id), now, status, worked)
             del self._run_time[job.id]
-        account = Account.LOST if status in _WORK_LOST else Account.USEFUL
+        lost = status is Status.REQUEUED or status is Status.ABORTED
+        account = Account.LOST if lost else Account.USEFUL
         self.ledger.charge(account, gang.nodes * worked)
         self._settled.arm()
 
