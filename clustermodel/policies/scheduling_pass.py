@@ -46,8 +46,8 @@ class Pass:
     """
 
     __slots__ = (
-        "_explain", "_held", "_mark", "_promises", "_queue", "_sorter", "batch", "dispatched", "idle", "now", "plan", "reshapes",
-        "room_made", "shapes", "speculates", "view", "widens",
+        "_explain", "_held", "_mark", "_promises", "_queue", "_sorter", "batch", "dispatched", "idle", "now", "plan",
+        "reshapes", "room_made", "shapes", "speculates", "view", "widens",
     )  # fmt: skip
 
     def __init__(
