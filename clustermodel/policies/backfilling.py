@@ -106,6 +106,7 @@ class Backfilling:
             plan,
             room_made=room_made,
             speculates=self._speculation is not None,
+            widens=self._widening is not None,
             reshapes=self._reshapes,
             sorter=self._sorter,
             shapes=self._shapes,

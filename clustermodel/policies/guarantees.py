@@ -57,7 +57,8 @@ class EveryJob:
 class NoJob:
     """Nobody holds a reservation for longer than a pass: all waiting jobs are placed afresh each time (003, section 4).
 
-    Where no job can start any more the pass ends: nothing would be left of what else it placed.
+    Where no job can start any more the pass ends, unless a later phase needs to know what room the others were given:
+    nothing would be left of what else it placed.
     """
 
     def begin(self, setup: Setup) -> None:
@@ -72,7 +73,7 @@ class NoJob:
         for at, job in enumerate(queue):
             while last and narrowest[last - 1] > current.idle:
                 last -= 1
-            if not last or (at >= last and not current.speculates):
+            if at >= last and not (current.widens and current.dispatched and current.idle) and not (current.speculates and last):
                 break
             room = plan.earliest_room(shapes[job.id])
             if room.start == now:

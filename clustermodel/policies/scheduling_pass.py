@@ -39,6 +39,7 @@ class Pass:
         plan: running jobs and reservations, up to date.
         room_made: whether a job ended early.
         speculates: whether a phase after the first starts jobs that it has left.
+        widens: whether a phase after the first gives starting jobs more nodes.
         reshapes: whether jobs can have more than one shape.
         sorter: the queue's order.
         shapes: waiting job's id -> the shapes it can have, the preferred one first.
@@ -53,6 +54,7 @@ class Pass:
         *,
         room_made: bool,
         speculates: bool,
+        widens: bool,
         reshapes: bool,
         sorter: QueueSorter,
         shapes: Mapping[int, Shapes],
@@ -64,6 +66,7 @@ class Pass:
         self.plan = plan
         self.room_made = room_made
         self.speculates = speculates
+        self.widens = widens
         self.reshapes = reshapes
         self.shapes = shapes
         self.idle = view.idle
