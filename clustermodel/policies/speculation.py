@@ -52,7 +52,8 @@ class Speculation:
     """The speculative phase: it goes through the jobs that the first phase has left, in the same order.
 
     The first time, a job needs a hole of ``percentage`` of its estimate; if it has run in vain, of the mean of its last
-    speculated time and its estimate.  It is given the whole hole.  A job that holds a reservation keeps it meanwhile, and is
+    speculated time and its estimate, but never of less than ``percentage``, as it would after a test run.  It is given the
+    whole hole.  A job that holds a reservation keeps it meanwhile, and is
     stopped at the latest when its reserved time has come.
 
     Args:
@@ -100,7 +101,7 @@ class Speculation:
     def _speculated_time(self, job: QueuedJob, length: int, hole: int) -> int | None:
         """Return for how long a job may run in a hole, ``None`` if it should not start there; ticks."""
         last = self._last.get(job.id)
-        needed = self._percentage if last is None else (last + 1) / 2
+        needed = self._percentage if last is None else max(self._percentage, (last + 1) / 2)
         if hole >= needed * length and needed < 1:
             limit = hole
         elif self._tests is None or job.id in self._tested:
