@@ -260,13 +260,15 @@ class OusterhoutMatrix(Generic[Job]):
         somewhere = 0  # columns that are free in some row
         for row, _ in rows:
             somewhere |= left[row]
-        gangs = [
+        candidates = [
             gang
             for gang in self.occupants.values()
             if gang.nodes <= most and (replicate is not None or gang.columns & somewhere == gang.columns)
         ]
-        while gangs:  # one that cannot be replicated never can be later: rows only become fuller
+        gangs = candidates
+        while gangs:
             again = []
+            moved = False
             for gang in gangs:
                 nodes, columns, standing = gang.nodes, gang.columns, gang.rows
                 for row, bit in rows:
@@ -276,13 +278,16 @@ class OusterhoutMatrix(Generic[Job]):
                                 continue
                             left[row] ^= columns
                             room[row] -= nodes
-                        elif replicate is None or not replicate(gang, row):
+                        elif replicate is not None and replicate(gang, row):
+                            moved = True
+                        else:
                             continue
                         gang.rows = standing | bit
                         again.append(gang)
                         break
-            gangs = again
             self._replicated += again
+            # Rows only become fuller, so one that cannot be replicated never can be later, unless columns have changed.
+            gangs = candidates if moved else again
 
     def _move_on_own_columns(self, gang: Occupant[Job], row: int, guard: Guard[Job] | None) -> bool:
         if (gang.migrating and not self._within_limit(gang, row)) or not (guard is None or guard.may_enter(gang, row)):
