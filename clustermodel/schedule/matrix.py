@@ -219,13 +219,14 @@ class OusterhoutMatrix(Generic[Job]):
         self, guard: Guard[Job] | None, migrate: Callable[[Occupant[Job], int, Guard[Job] | None], bool] | None = None
     ) -> bool:
         """Move gangs from less to more populated rows: on their own columns, or else by ``migrate``."""
-        order = self.rows_in_use()
         # A gang that could not move from one row to another still cannot if neither has changed, unless others have a say.
-        changed = set(order)
         if guard is None and migrate is None and not self.migration_counts:
             changed, self._changed_homes = self._changed_homes, set()  # moves fill it again
-        if len(order) < 2 or not changed:
+        else:
+            changed = set(range(self.mpl))
+        if not changed:
             return False
+        order = self.rows_in_use()
         room, free, homes = self.room, self._free, self.homes
         order.sort(key=room.__getitem__, reverse=True)  # from the least to the most populated row
         any_moved = False
