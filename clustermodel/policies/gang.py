@@ -8,7 +8,7 @@ reservations, and whether there are steps that migrate.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, starmap
 
 from clustermodel.errors import SpecificationError
 from clustermodel.machine import require_whole
@@ -135,16 +135,11 @@ class GangScheduling:
     def _add_changes(self, decisions: list[Decision]) -> None:
         """Decide what has to change on the machine, in the one order in which no step is in another's way."""
         change = self.matrix.changes()
-        for job, row in change.withdrawn:
-            decisions.append(Withdraw(job, row))
-        for moves, blocked in change.migrations:
-            decisions.append(Migrate(tuple(moves), tuple(blocked)))
-        for job, columns, row in change.started:
-            decisions.append(Start(job, columns, self._reasons.pop(job.id, None), row))
-        for job, row in change.replicated:
-            decisions.append(Replicate(job, row))
-        for job, row in change.rehomed:
-            decisions.append(Rehome(job, row))
+        decisions += starmap(Withdraw, change.withdrawn)
+        decisions += [Migrate(tuple(moves), tuple(blocked)) for moves, blocked in change.migrations]
+        decisions += [Start(job, columns, self._reasons.pop(job.id, None), row) for job, columns, row in change.started]
+        decisions += starmap(Replicate, change.replicated)
+        decisions += starmap(Rehome, change.rehomed)
 
     # Schedule.
 

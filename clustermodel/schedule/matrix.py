@@ -219,13 +219,14 @@ class OusterhoutMatrix(Generic[Job]):
         self, guard: Guard[Job] | None, migrate: Callable[[Occupant[Job], int, Guard[Job] | None], bool] | None = None
     ) -> bool:
         """Move gangs from less to more populated rows: on their own columns, or else by ``migrate``."""
-        order = self.rows_in_use()
         # A gang that could not move from one row to another still cannot if neither has changed, unless others have a say.
-        changed = set(order)
         if guard is None and migrate is None and not self.migration_counts:
             changed, self._changed_homes = self._changed_homes, set()  # moves fill it again
-        if len(order) < 2 or not changed:
+        else:
+            changed = set(range(self.mpl))
+        if not changed:
             return False
+        order = self.rows_in_use()
         room, free, homes = self.room, self._free, self.homes
         order.sort(key=room.__getitem__, reverse=True)  # from the least to the most populated row
         any_moved = False
@@ -260,13 +261,15 @@ class OusterhoutMatrix(Generic[Job]):
         somewhere = 0  # columns that are free in some row
         for row, _ in rows:
             somewhere |= left[row]
-        gangs = [
+        candidates = [
             gang
             for gang in self.occupants.values()
             if gang.nodes <= most and (replicate is not None or gang.columns & somewhere == gang.columns)
         ]
-        while gangs:  # one that cannot be replicated never can be later: rows only become fuller
+        gangs = candidates
+        while gangs:
             again = []
+            moved = False
             for gang in gangs:
                 nodes, columns, standing = gang.nodes, gang.columns, gang.rows
                 for row, bit in rows:
@@ -276,13 +279,16 @@ class OusterhoutMatrix(Generic[Job]):
                                 continue
                             left[row] ^= columns
                             room[row] -= nodes
-                        elif replicate is None or not replicate(gang, row):
+                        elif replicate is not None and replicate(gang, row):
+                            moved = True
+                        else:
                             continue
                         gang.rows = standing | bit
                         again.append(gang)
                         break
-            gangs = again
             self._replicated += again
+            # Rows only become fuller, so one that cannot be replicated never can be later, unless columns have changed.
+            gangs = candidates if moved else again
 
     def _move_on_own_columns(self, gang: Occupant[Job], row: int, guard: Guard[Job] | None) -> bool:
         if (gang.migrating and not self._within_limit(gang, row)) or not (guard is None or guard.may_enter(gang, row)):

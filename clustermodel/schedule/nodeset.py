@@ -60,6 +60,10 @@ def from_mask(mask: int) -> NodeSet:
 
 def lowest(mask: int, nodes: int) -> int:
     """Return the ``nodes`` lowest nodes of a bitmask, which has as many."""
+    first = mask & -mask
+    run = (first << nodes) - first
+    if mask & run == run:  # often the lowest ones are neighbours
+        return run
     low, high = nodes, mask.bit_length()  # the answer lies in the lowest `high` places, and in no fewer than `low`
     while low < high:
         middle = (low + high) // 2

@@ -11,6 +11,7 @@ in use goes on with a full one; a context switch is the first thing in a slice, 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Generator
 from heapq import heappop, heappush
 from operator import attrgetter
@@ -155,6 +156,7 @@ class Rotation:
         self._order: list[int] = []  # rows in use, in the order they come, as long as none comes into use or is emptied
         self._served = Served(*([0] * machine.time_slicing.mpl for _ in Served._fields))
         self._paces: dict[PaceKey, Pace] = {}
+        self._finishing: list[Pace] = []  # those whose members finish first, if no scheduling event comes before
         self._indebted: dict[SlicedGang, int] = {}  # gangs that owe for migrations -> what their pace had served then
         self._loaded: dict[SlicedGang, int] = {}  # on which nodes its task was the last to run, a bitmask
         self._changes: dict[tuple[SlicedGang, int], tuple[int, int]] = {}  # (gang, row) -> nodes that switch first, later
@@ -226,13 +228,16 @@ class Rotation:
         held, nodes, (ran, first, later) = self.rows.held, self._nodes, self._served
         laps, at = divmod(last, len(order))
         idle = switching = blocked = 0
-        slices, ticks = laps + 1, (laps + 1) * quantum
-        for place, row in enumerate(order):
-            if place >= at:
-                slices, ticks = laps, laps * quantum + (length if place == at else 0)
+        turns = [(row, quantum) for row in order[:at]]  # most stretches are no longer than a slice or two
+        turns.append((order[at], length))
+        if laps:
+            turns += [(row, laps * quantum) for row in order]
+        for row, ticks in turns:
             ran[row] += ticks
             idle += (nodes - held[row]) * ticks
-            if switch:
+        if switch:
+            for place, row in enumerate(order):
+                slices = laps + 1 if place < at else laps
                 in_first = switch if slices else min(length, switch) if place == at else 0
                 in_later = (slices - 1) * switch if slices else 0
                 if slices and place == at:
@@ -285,13 +290,12 @@ class Rotation:
             yield self._bell
             self._bell = Event(self._env)
             self.settle(self._env.now)
-            for pace in self._paces.values():
-                if pace.not_before <= self._since:
-                    served = pace.served()
-                    while pace.next_due() <= served:
-                        gang = heappop(pace.dues)[2]
-                        if not gang.finished.triggered:  # it may be there twice
-                            gang.finished.succeed()
+            for pace in self._finishing:
+                served = pace.served()
+                while pace.next_due() <= served:
+                    gang = heappop(pace.dues)[2]
+                    if not gang.finished.triggered:  # it may be there twice
+                        gang.finished.succeed()
 
     def _ring(self) -> None:
         self._bell.succeed()
@@ -325,17 +329,21 @@ class Rotation:
 
     def _next_finish(self) -> int | None:
         """Return when the first gang finishes, ticks; ``None`` when nothing runs."""
-        soonest = NEVER
+        soonest, self._finishing = NEVER, []
         for pace in sorted(self._paces.values(), key=NOT_BEFORE):
-            if pace.not_before >= soonest:
+            if pace.not_before > soonest:
                 break
             due, _, gang = pace.dues[0]
             if gang.pace is not pace or gang.due != due:
                 due = pace.next_due()  # the first one is stale
             owed = due - pace.served()
             pace.not_before = self._since + owed
-            if pace.not_before < soonest:
-                soonest = min(soonest, self._since + self._elapsed_until(pace, owed))
+            if pace.not_before <= soonest:
+                finish = self._since + self._elapsed_until(pace, owed)
+                if finish < soonest:
+                    soonest, self._finishing = finish, [pace]
+                elif finish == soonest:
+                    self._finishing.append(pace)
         return None if soonest == NEVER else soonest
 
     def _elapsed_until(self, pace: Pace, owed: int) -> int:
@@ -344,12 +352,10 @@ class Rotation:
         quantum, order = self._quantum, self._order
         if not (first or later):
             slices, rest = divmod(owed - 1, quantum)
-            laps, slices = divmod(slices, len(pace.rows))
-            for place, row in enumerate(order):
-                if rows >> row & 1:
-                    if not slices:
-                        return (laps * len(order) + place) * quantum + rest + 1
-                    slices -= 1
+            own = pace.rows
+            first_own = bisect_left(own, order[0])  # the rotation ascends from its first row on, and begins anew
+            row, laps = own[(first_own + slices) % len(own)], slices // len(own)
+            return (laps * len(order) + order.index(row)) * quantum + rest + 1
         switch = self._switch
         places = [(place, row) for place, row in enumerate(order) if rows >> row & 1]
         in_first_lap = len(places) * quantum - first.bit_count() * switch

@@ -384,6 +384,16 @@ def test_filling_with_migration_uses_option_1_and_leaves_gangs_with_replicas_alo
     assert picture(matrix) == ["1244", "3244", "1244"]
 
 
+def test_a_gang_that_could_not_be_replicated_is_tried_again_when_gangs_have_made_way() -> None:
+    # First pass: 1 goes to row 0, where 2 makes way, and 2 to row 1; 3 finds both rows taken by gangs with replicas.  Second
+    # pass: 1 goes to row 1 too, where 3 makes way to column 2, and that is free in all rows.
+    matrix = draw(3, "2..", "3..", "1..", checkpoint=1, restart=1)
+    matrix.fill()
+    assert picture(matrix) == ["2..", "3..", "1.."]
+    matrix.fill_with_migration()
+    assert picture(matrix) == ["123", "123", "123"]
+
+
 def test_a_migrating_gang_is_not_replicated_by_migration() -> None:
     matrix = draw(4, "1...", "2...", checkpoint=1, restart=1)
     matrix.occupants[1].migrating = True
@@ -528,6 +538,9 @@ def test_whatever_happens_the_matrix_and_the_machine_agree_and_no_node_has_two_t
         matrix.fill()
         if migration:
             matrix.fill_with_migration()
+            filled = picture(matrix)
+            matrix.fill_with_migration()
+            assert picture(matrix) == filled  # it goes on while the matrix changes
         change = matrix.changes()
         moved = [job.id for gangs, _ in change.migrations for job, _ in gangs]
         assert not still_migrating & set(moved)
