@@ -197,7 +197,8 @@ def test_where_no_job_outlives_its_estimate_both_hold_with_and_without_killing(k
 
 @given(case=machines_and_rows(underestimates=True, priorities=True), order=st.sampled_from(["1/L", "P/L", "R/L"]))
 def test_speculating_on_the_whole_estimate_and_widening_to_what_was_asked_change_nothing(case: Case, order: str) -> None:
-    for suffix in ("", "-NG"):
+    # With guarantees R would be drawn more often, because the phases to come go through the queue even where nothing moves up.
+    for suffix in ("-NG",) if order == "R/L" else ("", "-NG"):
         plain = starts(run(case, f"{order}{suffix}").records)
         assert starts(run(case, f"{order}{suffix}:speculation=1.0").records) == plain
         assert starts(run(case, f"{order}{suffix}:widening=true").records) == plain
@@ -458,8 +459,8 @@ def test_the_starvation_guard_bounds_the_wait_of_a_wide_job_under_endless_small_
     # small job starts at until - 5 and ends at until + 5.
     assert wide_wait("1/L-NG", until) == until + 5 - 7
     # With the weight w a small job that comes d seconds after the wide one is behind it once w x d > 1/10 - 1/100, whatever
-    # both have waited since; none that came earlier waits, for they start when they come.  From the first pass after that on, which
-    # comes within 5 s, the wide job is placed first, where the two running jobs have ended, within 10 s.
+    # both have waited since; none that came earlier waits, for they start when they come.  From the first pass after that on,
+    # which comes within 5 s, the wide job is placed first, where the two running jobs have ended, within 10 s.
     for weight in (0.01, 0.001, 0.0005):
         assert wide_wait(f"1/L-NG:starvation_weight={weight}", until) <= min(0.09 / weight + 5 + 10, until + 5 - 7)
     assert wide_wait("1/L-NG:starvation_weight=0.001", until) == 0.09 / 0.001 + 3 + 5
