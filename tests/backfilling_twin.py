@@ -119,7 +119,7 @@ class Twin:
 
     # The phases.
 
-    def schedule(self, *, room_made: bool) -> None:
+    def schedule(self, *, room_made: bool) -> None:  # noqa: PLR0912  as many as there are parts
         order = self.in_order(self.queue)
         started: list[TwinJob] = []
         if self.guarantees:

@@ -76,7 +76,8 @@ def _runs(records: JobRecords, order: IntArray) -> _Runs:
     owner = position[np.concatenate([started, lost.job])]
     sequence = np.argsort(owner, kind="stable")
     last = (records.column("start"), records.column("end"), records.allocated)
-    columns = [np.concatenate([column[started], tries])[sequence] for column, tries in zip(last, lost[1:], strict=True)]
+    pairs = zip(last, (lost.start, lost.end, lost.nodes), strict=True)
+    columns = [np.concatenate([column[started], of_tries])[sequence] for column, of_tries in pairs]
     return _Runs(owner[sequence], *columns)
 
 
@@ -98,8 +99,9 @@ def _instants(records: JobRecords, nodes: int, *, only_with_idle_nodes: bool) ->
     log = event_log(records, nodes)
     ticks = log.ticks
     if only_with_idle_nodes:
-        backfilled = records.column("backfilled") == 1
-        idle = log.empty.copy()
-        np.add.at(idle, np.searchsorted(ticks, records.column("start")[backfilled]), records.allocated[backfilled])
+        idle, lost, last = log.empty.copy(), records.lost_tries, records.column("backfilled") == 1
+        start = np.concatenate([records.column("start")[last], lost.start[lost.backfilled == 1]])
+        taken = np.concatenate([records.allocated[last], lost.nodes[lost.backfilled == 1]])
+        np.add.at(idle, np.searchsorted(ticks, start), taken)
         ticks = ticks[idle > 0]
     return np.append(ticks, _NEVER)

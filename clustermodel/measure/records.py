@@ -49,7 +49,7 @@ class Status(IntEnum):
 _GIVEN: Final = JobRow._fields
 _OBSERVED: Final = ("start", "end", "ended_as", "head_since", "reserved", "backfilled", "worked", "ranges_from", "ranges")
 _START, _END, _ENDED_AS, _HEAD_SINCE, _RESERVED, _BACKFILLED, _WORKED, _RANGES_FROM, _RANGES = range(len(_OBSERVED))
-_TRY: Final = ("job", "start", "end", "ranges_from", "ranges")
+_TRY: Final = ("job", "start", "end", "ranges_from", "ranges", "backfilled")
 _NOTHING_YET: Final = (UNKNOWN, UNKNOWN, Status.UNFINISHED, UNKNOWN, UNKNOWN, 0, UNKNOWN, 0, 0)
 
 
@@ -64,6 +64,8 @@ class LostTry(NamedTuple):
     """Ticks."""
     columns: NodeSet
     """The nodes it held."""
+    backfilled: bool
+    """Whether it started while a job before it in the queue went on waiting."""
 
 
 class LostTries(NamedTuple):
@@ -77,6 +79,8 @@ class LostTries(NamedTuple):
     """Ticks."""
     nodes: IntArray
     """How many nodes the try held."""
+    backfilled: IntArray
+    """1 if the try started while a job before it in the queue went on waiting."""
 
 
 class JobRecords:
@@ -96,7 +100,7 @@ class JobRecords:
         self._given = array("q")
         self._observed = array("q")
         self._columns = array("q")  # bounds of the node ranges of all gangs, in order of start
-        self._tries = array("q")  # lost tries, 40 bytes each
+        self._tries = array("q")  # lost tries, 48 bytes each
 
     def __len__(self) -> int:
         return len(self._observed) // len(_OBSERVED)
@@ -134,7 +138,8 @@ class JobRecords:
         """Note that the run that began at the last start was stopped and does not count; the job waits again."""
         at = index * len(_OBSERVED)
         observed = self._observed
-        self._tries.extend((index, observed[at + _START], now, observed[at + _RANGES_FROM], observed[at + _RANGES]))
+        nodes = observed[at + _RANGES_FROM], observed[at + _RANGES]
+        self._tries.extend((index, observed[at + _START], now, *nodes, observed[at + _BACKFILLED]))
         observed[at + _START] = UNKNOWN
         observed[at + _RANGES] = observed[at + _BACKFILLED] = 0
 
@@ -204,14 +209,14 @@ class JobRecords:
     def lost_tries(self) -> LostTries:
         """The runs that were stopped at time limits."""
         table = np.frombuffer(self._tries, dtype=np.int64) if len(self._tries) else np.empty(0, dtype=np.int64)
-        index, start, end, first, count = table.reshape(-1, len(_TRY)).T.copy()
-        return LostTries(index, start, end, self._held(first, count))
+        index, start, end, first, count, backfilled = table.reshape(-1, len(_TRY)).T.copy()
+        return LostTries(index, start, end, self._held(first, count), backfilled)
 
     def each_lost_try(self) -> Iterator[LostTry]:
         """Yield the runs that were stopped at time limits, with the nodes they held."""
         for at in range(0, len(self._tries), len(_TRY)):
-            index, start, end, first, count = self._tries[at : at + len(_TRY)]
-            yield LostTry(index, start, end, self._ranges(first, count))
+            index, start, end, first, count, backfilled = self._tries[at : at + len(_TRY)]
+            yield LostTry(index, start, end, self._ranges(first, count), bool(backfilled))
 
     @property
     def tries(self) -> IntArray:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
+from numbers import Real
 from typing import Final, Protocol, runtime_checkable
 
 from clustermodel.errors import SpecificationError, did_you_mean
-from clustermodel.machine import require_number
+from clustermodel.machine import require_number, require_whole
 from clustermodel.policies.base import QueuedJob, Setup
 from clustermodel.policies.scheduling_pass import Pass
 from clustermodel.schedule.reservation import Shape, Shapes
 from clustermodel.speedup import Speedup
+
+_DECIMALS: Final = 9
+"""To which products of nodes and factors are rounded: the last digits of a float mean nothing."""
 
 
 @runtime_checkable
@@ -41,7 +45,7 @@ class Fraction:
 
     def widths(self, nodes: int, most: int) -> Sequence[int]:
         """Return the one width."""
-        return (min(ceil(nodes * self._fraction), most),)
+        return (_share(nodes, self._fraction, most),)
 
 
 class QuarterSize:
@@ -69,7 +73,12 @@ class Greedy:
 
     def widths(self, nodes: int, most: int) -> Sequence[int]:
         """Return the alternatives, each once."""
-        return tuple(dict.fromkeys(min(ceil(nodes * factor), most) for factor in self._factors))
+        return tuple(dict.fromkeys(_share(nodes, factor, most) for factor in self._factors))
+
+
+def _share(nodes: int, factor: float, most: int) -> int:
+    """Return ``nodes`` x ``factor``, rounded up, as the decimals that ``factor`` is written with mean it: 0.07 of 100 is 7."""
+    return max(1, ceil(round(min(nodes * factor, most), _DECIMALS)))
 
 
 def require_width(name: str, factor: object) -> float:
@@ -98,24 +107,36 @@ def widths_of(width: str | float | Widths) -> Widths:
     Raises:
         SpecificationError: it is none of these.
     """
-    if isinstance(width, str):
-        if width not in WIDTHS:
-            raise SpecificationError(
-                f"backfilling: width: {width!r} is not allowed{did_you_mean(width, WIDTHS)}; "
-                f"it must be one of {', '.join(WIDTHS)}, a number > 0, or an object with widths"
-            )
+    if isinstance(width, str) and width in WIDTHS:
         return WIDTHS[width]
-    return Fraction(width) if isinstance(width, int | float) else width
+    if isinstance(width, Real):
+        return Fraction(width)  # type: ignore[arg-type]  # which refuses what is no number to multiply with
+    if isinstance(width, Widths) and not isinstance(width, type):
+        return width
+    hint = did_you_mean(width, WIDTHS) if isinstance(width, str) else ""
+    raise SpecificationError(
+        f"backfilling: width: {width!r} is not allowed{hint}; "
+        f"it must be one of {', '.join(WIDTHS)}, a number > 0, or an object with widths"
+    )
 
 
 def shapes_of(job: QueuedJob, widths: Widths, setup: Setup) -> Shapes:
-    """Return the shapes of ``job``: each width with the estimate on so many nodes."""
+    """Return the shapes of ``job``: each width with the estimate on so many nodes.
+
+    Raises:
+        SpecificationError: ``widths``, a part of one's own, gives no alternative, or one that the machine does not have.
+    """
     if widths is ASKED:
         return ((job.nodes, job.estimate),)
-    speedup = setup.speedup
+    speedup, alternatives = setup.speedup, widths.widths(job.nodes, setup.nodes)
+    if not alternatives or not all(0 < require_whole("backfilling: width", nodes) <= setup.nodes for nodes in alternatives):
+        raise SpecificationError(
+            f"backfilling: width: {type(widths).__name__} gives a job of {job.nodes} nodes the alternatives "
+            f"{list(alternatives)}; there must be at least one, and each must be from 1 to {setup.nodes}"
+        )
     return [
         (nodes, job.estimate if nodes == job.nodes else speedup.time_on(job.estimate, job.nodes, nodes))
-        for nodes in widths.widths(job.nodes, setup.nodes)
+        for nodes in alternatives
     ]
 
 
@@ -155,7 +176,7 @@ class StartTimeWidening:
                 dispatch.nodes, dispatch.length = nodes, length
 
     def _widened(self, current: Pass, job: QueuedJob, nodes: int, length: int) -> Shape:
-        most = min(int(job.nodes * self._widest), self._nodes, nodes + current.idle)
+        most = int(round(min(job.nodes * self._widest, self._nodes, nodes + current.idle), _DECIMALS))
         while most > nodes:
             shorter = self._speedup.time_on(job.estimate, job.nodes, most)
             if shorter >= length:

@@ -69,12 +69,12 @@ class Backfilling:
         widening: bool | float = False,
     ) -> None:
         self.name = _name(order, guarantees)
-        self._sorter = make_sorter(self.name, order, levels=levels, starvation_weight=starvation_weight)
+        self._sorter = make_sorter("backfilling", order, levels=levels, starvation_weight=starvation_weight)
         self._guarantees = _guarantees(guarantees, threshold, relaxation)
-        tests = TestRuns() if test_runs is True else test_runs or None
+        tests = TestRuns() if test_runs is True else None if test_runs is False else test_runs
         if tests is not None and not isinstance(tests, TestRuns):
             raise SpecificationError(
-                f"{self.name}: test_runs: {tests!r} is not allowed; it must be True, False or TestRuns(...)"
+                f"backfilling: test_runs: {tests!r} is not allowed; it must be True, False or TestRuns(...)"
             )
         self._speculation = None
         if speculation is not None or tests is not None:
@@ -170,17 +170,16 @@ def _name(order: str | QueueOrder, guarantees: str | Guarantees) -> str:
 
 
 def _guarantees(guarantees: str | Guarantees, threshold: float, relaxation: float) -> Guarantees:
-    if not isinstance(guarantees, str | type) and isinstance(guarantees, Guarantees):
+    parts: dict[str, Guarantees] = {
+        "all": EveryJob(),
+        "none": NoJob(),
+        "selective": Selective(threshold),
+        "relaxed": Relaxed(relaxation),
+    }
+    if isinstance(guarantees, str) and guarantees in parts:
+        return parts[guarantees]
+    if isinstance(guarantees, Guarantees) and not isinstance(guarantees, type):
         return guarantees
-    match guarantees:
-        case "all":
-            return EveryJob()
-        case "none":
-            return NoJob()
-        case "selective":
-            return Selective(threshold)
-        case "relaxed":
-            return Relaxed(relaxation)
     raise SpecificationError(
         f"backfilling: guarantees: {guarantees!r} is not allowed{did_you_mean(str(guarantees), GUARANTEES)}; "
         f"it must be one of {', '.join(GUARANTEES)}, or an object with begin and schedule"

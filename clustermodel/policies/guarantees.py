@@ -165,11 +165,11 @@ class Relaxed:
             elif self._promised is None:
                 self._promise(current, job, None)
         if self._promised is not None:  # for the phases to come
-            job = self._promised[0]
-            current.hold(job, self._room(current, job))
+            first, latest = self._promised
+            current.hold(first, self._room(current, first, latest))
 
     def _promise(self, current: Pass, job: QueuedJob, latest: int | None) -> None:
-        start = self._room(current, job).start
+        start = self._room(current, job, latest).start
         bound = start + round(self._relaxation * (start - job.submit))
         if latest is None:
             current.promise(job, bound)
@@ -181,12 +181,16 @@ class Relaxed:
         job, latest = self._promised
         plan, now = current.plan, current.now
         plan.reserve(now, now + length, nodes)
-        kept = self._room(current, job).start <= latest
+        kept = self._room(current, job, latest).start <= latest
         plan.release(now, now + length, nodes)
         return kept
 
-    def _room(self, current: Pass, job: QueuedJob) -> Reservation:
-        return current.plan.earliest_room(current.shapes[job.id])
+    def _room(self, current: Pass, job: QueuedJob, latest: int | None) -> Reservation:
+        """Return the room in which a job ends first, of those that keep its promise if there are any."""
+        plan, shapes = current.plan, current.shapes[job.id]
+        if latest is not None and len(shapes) > 1:
+            shapes = [shape for shape in shapes if plan.earliest(*shape) <= latest] or shapes
+        return plan.earliest_room(shapes)
 
 
 def compress(current: Pass) -> None:

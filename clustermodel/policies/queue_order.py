@@ -155,7 +155,7 @@ def make_sorter(policy: str, order: str | QueueOrder, *, levels: int, starvation
     )
     if isinstance(order, str) and order in CRITERIA:
         return Criterion(order, levels=levels, starvation_weight=weight)
-    if not callable(order) and order not in QUEUE_ORDERS:
+    if not callable(order) and not (isinstance(order, str) and order in QUEUE_ORDERS):
         known = (*CRITERIA, *QUEUE_ORDERS)
         raise SpecificationError(
             f"{policy}: order: {order!r} is not allowed{did_you_mean(str(order), known)}; "

@@ -17,16 +17,19 @@ from clustermodel.schedule.reservation import Reservation, Shape, Shapes
 class Dispatch:
     """A job that starts in this pass."""
 
-    __slots__ = ("job", "length", "limit", "nodes", "reason")
+    __slots__ = ("fits", "job", "length", "limit", "nodes", "why")
 
-    def __init__(self, job: QueuedJob, nodes: int, length: int, limit: int | None, reason: Reason | None) -> None:
+    def __init__(self, job: QueuedJob, nodes: int, length: int, limit: int | None, fits: str, why: str) -> None:
         self.job = job
         self.nodes = nodes
         self.length = length
         """Ticks until its expected end: its estimate on these nodes, or its time limit."""
         self.limit = limit
         """Ticks after which it is stopped, where it is started speculatively."""
-        self.reason = reason
+        self.fits = fits
+        """Why it can start, in words."""
+        self.why = why
+        """And why it may, although others go on waiting."""
 
 
 class Pass:
@@ -110,8 +113,8 @@ class Pass:
             job = self.view.waiting[job_id]
             room = plan.take_up(job)
             self.idle -= room.nodes
-            reason = self._reason(job, "its reserved time has come", "which delays no waiting job") if self._explain else None
-            self.dispatched[job_id] = Dispatch(job, room.nodes, room.length, None, reason)
+            words = "its reserved time has come", "which delays no waiting job"
+            self.dispatched[job_id] = Dispatch(job, room.nodes, room.length, None, *words)
 
     def start(self, job: QueuedJob, shape: Shape, why: str, limit: int | None = None) -> None:
         """Start a job in room that is free from now on."""
@@ -120,8 +123,7 @@ class Pass:
             length = limit
         self.plan.reserve(self.now, self.now + length, nodes)
         self.idle -= nodes
-        reason = self._reason(job, "it fits", why) if self._explain else None
-        self.dispatched[job.id] = Dispatch(job, nodes, length, limit, reason)
+        self.dispatched[job.id] = Dispatch(job, nodes, length, limit, "it fits", why)
 
     def fitting(self, job: QueuedJob) -> Shape | None:
         """Return the shape in which a job fits now and ends first, ``None`` if it does not fit."""
@@ -155,18 +157,20 @@ class Pass:
                 plan.reserve(now, now + dispatch.length, nodes)
             plan.note_start(job_id, nodes, now + dispatch.length)
             width = None if nodes == job.nodes else nodes
-            decisions.append(Start(job, None, dispatch.reason, None, width, dispatch.limit))
+            reason = self._reason(dispatch) if self._explain else None
+            decisions.append(Start(job, None, reason, None, width, dispatch.limit))
         return decisions
 
-    def _reason(self, job: QueuedJob, fits: str, why: str) -> Reason:
-        reserved = self.plan.reserved
+    def _reason(self, dispatch: Dispatch) -> Reason:
+        """Say why a job starts, now that it is known which jobs go on waiting."""
+        job, reserved = dispatch.job, self.plan.reserved
         waiting = (other for other in self.view.waiting.values() if other is not job and other.id not in self.dispatched)
         holder = next(waiting, None)
         if holder is None or job.queue_order < holder.queue_order:
-            return Reason(f"head of the queue, and {fits}", reserved=self.now)
+            return Reason(f"head of the queue, and {dispatch.fits}", reserved=self.now)
         room = reserved.get(holder.id)
         return Reason(
-            f"backfilled: {fits}, {why}",
+            f"backfilled: {dispatch.fits}, {dispatch.why}",
             holder=holder.id,
             shadow=None if room is None else room.start,
             reserved=self.now,

@@ -39,13 +39,12 @@ class TestRuns:
     """It runs as long as the hole, but not longer than this, seconds."""
 
     def __post_init__(self) -> None:
-        require_seconds("TestRuns.longer_than_s", self.longer_than_s, positive=True)
-        require_seconds("TestRuns.shortest_s", self.shortest_s, positive=True)
+        for name in ("longer_than_s", "shortest_s", "longest_s"):
+            require_seconds(f"TestRuns.{name}", getattr(self, name), positive=True)
         if self.longest_s < self.shortest_s:
             raise SpecificationError(
                 f"TestRuns.longest_s: {self.longest_s} is not allowed; it must be >= shortest_s, which is {self.shortest_s}"
             )
-        require_seconds("TestRuns.longest_s", self.longest_s, positive=True)
 
 
 class Speculation:

@@ -63,12 +63,18 @@ class Run(NamedTuple):
     end: int
     columns: tuple[int, ...]
     lost: bool
+    backfilled: bool
 
 
 def all_runs(records: JobRecords) -> list[Run]:
-    ids, begin, end = (records.column(name).tolist() for name in ("id", "start", "end"))
-    runs = [Run(ids[index], begin[index], end[index], records.columns_of(index), lost=False) for index in range(len(ids))]
-    return runs + [Run(ids[one.job], one.start, one.end, one.columns, lost=True) for one in records.each_lost_try()]
+    columns = (records.column(name).tolist() for name in ("id", "start", "end", "backfilled"))
+    last = list(zip(*columns, strict=True))
+    runs = [
+        Run(job, start, end, records.columns_of(index), False, bool(flag)) for index, (job, start, end, flag) in enumerate(last)
+    ]
+    return runs + [
+        Run(last[one.job][0], one.start, one.end, one.columns, True, one.backfilled) for one in records.each_lost_try()
+    ]
 
 
 # Orders that a slow twin can follow: queue order, by length, and one that changes at every pass as R does.
@@ -143,7 +149,10 @@ def test_every_combination_has_the_schedule_the_tries_and_the_promises_of_the_sl
 def test_the_schedulers_without_guarantees_start_jobs_as_a_twin_that_places_all_of_them_at_every_instant(case: Case) -> None:
     nodes, rows = case
     jobs = [TwinJob(row.submit, row.id, row.nodes, row.run, row.estimate, row.priority) for row in rows]
-    by_length = lambda job, now: (-job.priority, job.estimate, job.order)  # noqa: E731
+
+    def by_length(job: TwinJob, now: int) -> object:
+        return -job.priority, job.estimate, job.order
+
     for name, order in (("D-NG", None), ("1/L-NG", by_length)):
         expected = {job: start for job, (start, _, _) in Twin(nodes, False, order).run(jobs).runs.items()}
         assert starts(run(case, name).records) == expected
@@ -188,7 +197,8 @@ def test_where_no_job_outlives_its_estimate_both_hold_with_and_without_killing(k
 
 @given(case=machines_and_rows(underestimates=True, priorities=True), order=st.sampled_from(["1/L", "P/L", "R/L"]))
 def test_speculating_on_the_whole_estimate_and_widening_to_what_was_asked_change_nothing(case: Case, order: str) -> None:
-    for suffix in ("", "-NG"):
+    # With guarantees R would be drawn more often, because the phases to come go through the queue even where nothing moves up.
+    for suffix in ("-NG",) if order == "R/L" else ("", "-NG"):
         plain = starts(run(case, f"{order}{suffix}").records)
         assert starts(run(case, f"{order}{suffix}:speculation=1.0").records) == plain
         assert starts(run(case, f"{order}{suffix}:widening=true").records) == plain
@@ -392,14 +402,13 @@ def naive_delay(records: JobRecords, nodes: int, index: int, *, only_with_idle_n
     ids, since, needed = (records.column(name).tolist()[index] for name in ("id", "head_since", "nodes"))
     began = records.column("start").tolist()[index]
     runs = all_runs(records)
-    flags = dict(zip(records.column("id").tolist(), records.column("backfilled").tolist(), strict=True))
     instants = {*records.column("submit").tolist(), *(one.start for one in runs), *(one.end for one in runs)}
     for now in sorted(instants):
         if not since <= now < began:
             continue
         running = [one for one in runs if one.start <= now < one.end]
         idle = nodes - sum(count(one.columns) for one in running)
-        idle += sum(count(one.columns) for one in running if one.start == now and not one.lost and flags[one.job])
+        idle += sum(count(one.columns) for one in running if one.start == now and one.backfilled)
         ahead = sum(count(one.columns) for one in running if order[one.job] < order[ids])
         if (idle > 0 or not only_with_idle_nodes) and nodes - ahead >= needed:
             return int(began - now)
@@ -434,7 +443,7 @@ def test_the_summary_counts_waste_and_retried_jobs(case: Case, policy: Backfilli
 
 
 def endless(until: int) -> Workload:
-    """Four nodes: every 5 s a job of two nodes for 10 s, so that two such jobs always run; and at 7 s a job of four for 100 s."""
+    """Every 5 s a job of two nodes for 10 s, so that two such jobs always run; and at 7 s a job of four nodes for 100 s."""
     rows = [JobRow(5 * k * SECOND, k + 1, 2, 10 * SECOND, 10 * SECOND, -1, -1, 0, -1) for k in range(until // 5)]
     return Workload([*rows, JobRow(7 * SECOND, 100_000, 4, 100 * SECOND, 100 * SECOND, -1, -1, 0, -1)])
 
@@ -449,9 +458,9 @@ def test_the_starvation_guard_bounds_the_wait_of_a_wide_job_under_endless_small_
     # 1/L of a small job is 1/10, of the wide one 1/100.  Without the weight the wide job waits until the stream ends: the last
     # small job starts at until - 5 and ends at until + 5.
     assert wide_wait("1/L-NG", until) == until + 5 - 7
-    # With the weight w a small job that comes d seconds after the wide one is behind it once w x d > 1/10 - 1/100, whatever both
-    # have waited since.  From the first pass on, at most 5 s later, at which all waiting small jobs are such (none that came
-    # earlier waits: they start when they come), the wide job is placed first, where the two running jobs have ended: 10 s later.
+    # With the weight w a small job that comes d seconds after the wide one is behind it once w x d > 1/10 - 1/100, whatever
+    # both have waited since; none that came earlier waits, for they start when they come.  From the first pass after that on,
+    # which comes within 5 s, the wide job is placed first, where the two running jobs have ended, within 10 s.
     for weight in (0.01, 0.001, 0.0005):
         assert wide_wait(f"1/L-NG:starvation_weight={weight}", until) <= min(0.09 / weight + 5 + 10, until + 5 - 7)
     assert wide_wait("1/L-NG:starvation_weight=0.001", until) == 0.09 / 0.001 + 3 + 5
