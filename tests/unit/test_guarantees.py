@@ -56,7 +56,7 @@ def test_the_twelve_schedulers_of_table_4_have_the_papers_names() -> None:
     assert make_policy("backfilling").name == "D"
     assert make_policy("backfilling:order=R/L,guarantees=none").name == "R/L-NG"
     assert make_policy("backfilling:guarantees=relaxed").name == "D relaxed"
-    assert Backfilling(order=lambda job, now: job.id, guarantees=NoJob()).name == "own order NoJob"
+    assert Backfilling(order=lambda job, _: job.id, guarantees=NoJob()).name == "own order NoJob"
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -56,10 +57,10 @@ def test_the_priority_p_is_one_of_the_levels_drawn_once() -> None:
     first = ids(drawn.sort(jobs, 0))
     assert first == ids(drawn.sort(jobs, 99 * SECOND))
     # The queue falls into as many stretches of ascending ids as there are levels.
-    assert sum(one > other for one, other in zip(first, first[1:], strict=False)) == PRIORITY_LEVELS - 1
+    assert sum(one > other for one, other in pairwise(first)) == PRIORITY_LEVELS - 1
     assert ids(sorter("P", jobs, levels=1).sort(jobs, 0)) == ids(jobs)
     twenty = ids(sorter("P", jobs, levels=20).sort(jobs, 0))
-    assert sum(one > other for one, other in zip(twenty, twenty[1:], strict=False)) == 19
+    assert sum(one > other for one, other in pairwise(twenty)) == 19
 
 
 def test_p_and_p_over_l_see_the_same_priorities_under_one_seed() -> None:
@@ -128,7 +129,7 @@ def test_named_orders_and_keys_of_ones_own() -> None:
     jobs = [job(1, estimate=5, nodes=3), job(2, estimate=9, nodes=1), job(3, estimate=7, nodes=2)]
     found = {order: ids(sorter(order, jobs).sort(jobs, 0)) for order in QUEUE_ORDERS}
     assert found == {"arrival": [1, 2, 3], "shortest": [1, 3, 2], "narrowest": [2, 3, 1], "widest": [1, 3, 2]}
-    longest_first = make_sorter("any", lambda job, now: -job.estimate, levels=3, starvation_weight=0.0)
+    longest_first = make_sorter("any", lambda job, _: -job.estimate, levels=3, starvation_weight=0.0)
     longest_first.begin(np.random.default_rng(1))
     assert ids(longest_first.sort(jobs, 0)) == [2, 3, 1]
     assert check_policy(Backfilling(order=lambda job, now: (job.user, now - job.submit, job.id))) == []
