@@ -1,7 +1,7 @@
 """Quotas: how many node-seconds users and groups may use, and the accounts of what they have used.
 
-The papers (000, section 2.2; 001, section 2.3) assume an accounting system that says which jobs belong to users over their quota.
-This is a small one.  What a policy does with such jobs is its own business.
+The papers (000, section 2.2; 001, section 2.3) assume an accounting system that knows who is over quota.  This is a small one.
+What a policy does with such jobs is its own business.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Quotas:
     """
 
     user: Limits = None
-    """User number -> quota; or one quota for each user; ``None`` is no limit.  Users who are not listed have no limit, and unknown
-    ones (-1) only if they are listed."""
+    """User number -> quota, or one quota for each user; ``None`` is no limit.  Users who are not listed have no limit; unknown
+    ones (-1) have one only if they are listed."""
     group: Limits = None
     """The same for groups."""
 

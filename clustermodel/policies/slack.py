@@ -1,8 +1,8 @@
 """Slack-based backfilling (000; 001, section 4): a job may be delayed for others, but by no more than its slack.
 
-Every waiting job holds a reservation, as in conservative backfilling, and has a slack.  When a job is submitted (*insert*) or ends
-before its estimate (*remove*), schedules that move the waiting jobs are priced and the cheapest is taken; when a reserved time has
-come (*tick*), the job starts.  The formulas are in :mod:`clustermodel.schedule.pricing`, the search is
+Every waiting job holds a reservation, as in conservative backfilling, and has a slack.  When a job is submitted (*insert*) or
+ends before its estimate (*remove*), schedules that move the waiting jobs are priced and the cheapest is taken; when a reserved
+time has come (*tick*), the job starts.  The formulas are in :mod:`clustermodel.schedule.pricing`, the search is
 :mod:`clustermodel.schedule.reschedule`'s.
 """
 
@@ -72,8 +72,7 @@ class Waiting(Reservation):
     def put(self, start: int, weights: Weights) -> None:
         """Move the job to another start; where that breaks its bound, it may not be delayed any further."""
         self.start = start
-        if start > self.latest:
-            self.latest = start
+        self.latest = max(self.latest, start)
         s0, s = to_seconds(self.initial_slack), to_seconds(self.latest - start)
         self.weight = pricing.weight(self.nodes, self.p, s0, s, weights)
 
@@ -104,6 +103,9 @@ HEURISTICS: Final[dict[str, Callable[[Waiting], Any] | None]] = {
 """In which order jobs are put back (001, section 4.6); equals in order of arrival.  ``None`` tries every order."""
 
 
+COMPRESSIONS: Final = ("afresh", "shifted")
+
+
 class Slack:
     """Slack-based backfilling: the cheapest schedule that delays nobody beyond the slack he has been given.
 
@@ -111,6 +113,9 @@ class Slack:
         slack_factor: SF; a job of priority 0 may be delayed by SF times the average wait time, after its first start was set.
         heuristic: in which order jobs are put back: ``"ast"``, ``"aat"``, ``"du"``, ``"dc"``, ``"dp"``, or ``"optimal"``, which
             tries every order and is for a few waiting jobs only.
+        compression: how delayed jobs are put back: ``"afresh"``, each at its earliest time beside those put back before it; or
+            ``"shifted"``, the letter of 000, section 2.4: all are delayed by the new job's estimate, then each is moved up as
+            far as the others allow (docs/slack).
         awt: AWT, the average wait time: ``"conservative"`` (the mean wait under conservative backfilling, measured before
             the run), ``"conservative-by-size"`` (the same for each class of sizes 1, 2, 3-4, 5-8, ...), seconds, or a
             mapping from the largest number of nodes of a class to seconds.
@@ -135,6 +140,7 @@ class Slack:
         *,
         slack_factor: float = 3.0,
         heuristic: str = "ast",
+        compression: str = "afresh",
         awt: str | float | Mapping[int, float] = MEASURED,
         alpha_u: float = 1.0,
         alpha_t: float = 1.0,
@@ -146,12 +152,20 @@ class Slack:
         extend_unfinished: bool = False,
     ) -> None:
         self._slack_factor = require_number("slack: slack_factor", slack_factor, "a finite number >= 0", lambda x: 0 <= x < inf)
-        if heuristic not in HEURISTICS:
+        if not isinstance(heuristic, str) or heuristic not in HEURISTICS:
             hint = did_you_mean(heuristic, HEURISTICS) if isinstance(heuristic, str) else ""
             raise SpecificationError(
                 f"slack: heuristic: {heuristic!r} is not allowed{hint}; it must be one of {', '.join(HEURISTICS)}"
             )
         self._optimal = heuristic == OPTIMAL
+        allowed = COMPRESSIONS[:1] if self._optimal else COMPRESSIONS
+        if compression not in allowed:
+            hint = did_you_mean(compression, allowed) if isinstance(compression, str) else ""
+            raise SpecificationError(
+                f"slack: compression: {compression!r} is not allowed{hint}; it must be {' or '.join(map(repr, allowed))}"
+                f"{' where heuristic is optimal' if self._optimal else ''}"
+            )
+        self._shifted = compression == COMPRESSIONS[1]
         self._rank = HEURISTICS[heuristic] or by_start
         self._awt_asked = awt
         self._awt = _awt_of(awt)
@@ -167,7 +181,9 @@ class Slack:
             raise SpecificationError(f"slack: quotas: {quotas!r} is not allowed; it must be a Quotas(...) or None")
         self._quotas = quotas or Quotas()
         if not isinstance(extend_unfinished, bool):
-            raise SpecificationError(f"slack: extend_unfinished: {extend_unfinished!r} is not allowed; it must be True or False")
+            raise SpecificationError(
+                f"slack: extend_unfinished: {extend_unfinished!r} is not allowed; it must be True or False"
+            )
         self._extend_unfinished = extend_unfinished
 
     def calibrate(self, measure: Measure) -> None:
@@ -182,8 +198,8 @@ class Slack:
         """Forget any earlier run and get ready for one.
 
         Raises:
-            SpecificationError: the average wait time is not known, or not for jobs as large as the machine, or unfinished jobs
-                are to be extended on a machine that kills them.
+            SpecificationError: the average wait time is not known, or not for all sizes of jobs, or unfinished jobs are to be
+                extended on a machine that kills them.
         """
         if not self._awt:
             raise SpecificationError(
@@ -192,7 +208,8 @@ class Slack:
             )
         if setup.nodes > self._awt[-1][0]:
             raise SpecificationError(
-                f"slack: awt: classes up to {self._awt[-1][0]} nodes are not allowed; the last must hold a job of {setup.nodes} nodes"
+                f"slack: awt: {self._awt[-1][0]} as the largest size is not allowed; "
+                f"it must be >= {setup.nodes}, the machine's nodes"
             )
         if self._extend_unfinished and setup.kill_at_estimate:
             raise SpecificationError(
@@ -203,33 +220,40 @@ class Slack:
         self._accounts = Accounts(self._quotas)
         self._plan: list[Waiting] = []  # the waiting jobs within quota, the earliest start first
         self._over_quota: dict[int, tuple[QueuedJob, int]] = {}  # job id -> waiting job over quota, its start; as submitted
-        self._p_of_running: dict[int, float] = {}  # job id -> p, for the price of an extension
+        self._running_over_quota: set[int] = set()  # job ids
         self._alarm: int | None = None
+        self._submitted: list[QueuedJob] = []  # jobs still to be inserted
+        self._room_made = False  # whether a job has ended early since the last *remove*
         self._explain = setup.explain
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Remove what has ended, insert what was submitted, start what is due."""
         now = view.now
-        decisions: list[Decision] = []
         if batch.alarm:
             self._alarm = None
-        room_made = self._take_out(batch.ended, now)
-        if late := self._running.overrunning(now):
-            decisions += self._unfinished(late, view)
-        killed = bool(decisions)
-        if room_made and self._plan:
+        self._room_made |= self._take_out(batch.ended, now)
+        self._submitted += batch.submitted
+        late = self._running.overrunning(now)
+        if late and (kills := self._unfinished(late, view)):
+            return kills  # and go on when the policy is called again at this instant: their nodes are idle then
+        if self._room_made and self._plan:
             self.remove(now)
-        for job in batch.submitted:
+        decisions = self.tick(view)
+        for job in self._submitted:
             if self._accounts.charge(job):
                 self._over_quota[job.id] = (job, now)
-            else:
-                one = self.insert(job, now)
-                if one.start > now:
-                    decisions.append(Reserve(job, one.latest))
-        if self._over_quota:
-            self._place_over_quota()
-        if not killed:  # else the policy is called again at this instant, when the nodes of the killed are idle
+                continue
+            one = self.insert(job, now)
+            if one.start > now:
+                decisions.append(Reserve(job, one.latest))
             decisions += self.tick(view)
+        if self._over_quota:
+            decisions += self._place_over_quota(view)
+        if (alarm := self._next_alarm()) != self._alarm:
+            self._alarm = alarm
+            decisions.append(WakeAt(alarm))
+        self._room_made = False
+        self._submitted.clear()
         return decisions
 
     # The three operations of the papers.
@@ -238,10 +262,8 @@ class Slack:
         """Put a new job into the plan by the cheapest schedule, then settle its priority and slack."""
         awt_s = self._awt_of(job.nodes)
         user, political = self._user_priority(job), self._political_priority(job)
-        first_p = pricing.priority(user, political, FIRST_SP)
         if self._plan:
-            newcomer = Newcomer(job.nodes, job.estimate, pricing.favour(first_p, self._weights))
-            found = self._search(now, newcomer, self._slots())
+            found = self._search(now, self._newcomer(job, job.estimate, user, political), self._slots())
             assert found is not None, "the slot after the last reservation moves nobody"
             self._carry_out(found)
             start = found.slot
@@ -264,21 +286,11 @@ class Slack:
             self._carry_out(found)
 
     def tick(self, view: View) -> list[Decision]:
-        """Start the jobs whose time has come, and ask to be called when that of the next one has."""
-        now = view.now
-        due = bisect_right(self._plan, now, key=lambda one: one.start)
+        """Start the jobs whose time has come."""
+        due = bisect_right(self._plan, view.now, key=lambda one: one.start)
         begun = self._plan[:due]
         del self._plan[:due]
-        decisions = [self._start(one.job, view, one.p) for one in begun]
-        if self._over_quota:
-            for job, start in list(self._over_quota.values()):
-                if start <= now:
-                    del self._over_quota[job.id]
-                    decisions.append(self._start(job, view, -inf))
-        if (alarm := self._next_alarm()) != self._alarm:
-            self._alarm = alarm
-            decisions.append(WakeAt(alarm))
-        return decisions
+        return [self._start(one.job, view) for one in begun]
 
     # What they are made of.
 
@@ -290,7 +302,7 @@ class Slack:
             job = gang.job
             room_made |= running.end(job.id, job.nodes, now, gang.expected_end)
             self._accounts.settle(job, now - gang.start)
-            self._p_of_running.pop(job.id, None)
+            self._running_over_quota.discard(job.id)
         return room_made
 
     def _slots(self) -> list[int]:
@@ -305,7 +317,7 @@ class Slack:
         return sorted(slots)
 
     def _search(self, now: int, newcomer: Newcomer | None, slots: Sequence[int]) -> Schedule[Waiting] | None:
-        search = Search(self._running, self._plan, self._weights, now, newcomer)
+        search = Search(self._running, self._plan, self._weights, now, newcomer, shifted=self._shifted)
         if self._optimal:
             return search.optimal(slots)
         ranked = self._plan if self._rank is by_start else sorted(self._plan, key=self._rank)
@@ -318,20 +330,28 @@ class Slack:
                     one.put(start, self._weights)
             self._plan.sort(key=by_start)
 
-    def _place_over_quota(self) -> None:
-        """Plan the jobs over quota behind everybody else, in order of arrival."""
+    def _place_over_quota(self, view: View) -> list[Decision]:
+        """Plan the jobs over quota behind everybody else, in order of arrival; start those for which there is room now."""
         profile = self._running.copy()
         for one in self._plan:
             profile.reserve(one.start, one.start + one.length, one.nodes)
-        for job, _ in self._over_quota.values():
-            self._over_quota[job.id] = (job, profile.book(job.nodes, job.estimate, _NEVER))
+        decisions: list[Decision] = []
+        for job, _ in list(self._over_quota.values()):
+            start = profile.book(job.nodes, job.estimate, _NEVER)
+            if start == view.now:
+                del self._over_quota[job.id]
+                self._running_over_quota.add(job.id)
+                decisions.append(self._start(job, view))
+            else:
+                self._over_quota[job.id] = (job, start)
+        return decisions
 
-    def _unfinished(self, late: Sequence[int], view: View) -> list[Decision]:
+    def _unfinished(self, late: list[int], view: View) -> list[Decision]:
         """Decide about running jobs that have reached their estimates, or the end of an extension, and go on."""
         if self._extend_unfinished:
             return [Kill(gang.job) for job_id in late if not self._extend(gang := view.running[job_id], view.now)]
         # Nobody may be killed, so all must give way: bounds may be broken by it.
-        self._running.extend(list(late), view.now)
+        self._running.extend(late, view.now)
         profile = self._running.copy()
         for one in self._plan:
             one.put(profile.book(one.nodes, one.length, _NEVER), self._weights)
@@ -339,30 +359,34 @@ class Slack:
         return []
 
     def _extend(self, gang: RunningJob, now: int) -> bool:
-        """Extend an unfinished job by a tenth of its estimate if that is cheaper than killing it (001, section 4.7)."""
-        job, p = gang.job, self._p_of_running[gang.job.id]
+        """Extend an unfinished job by a tenth of its estimate if that is cheaper than killing it (001, section 4.7).
+
+        The extension is priced like a new job, so its SP is 1/2; that of the job itself may be 0, and no p divides by 0.
+        """
+        job = gang.job
         length = max(1, round(EXTENSION * job.estimate))
-        over_quota = p == -inf
-        newcomer = Newcomer(job.nodes, length, 1.0 if over_quota else pricing.favour(p, self._weights))
+        newcomer = self._newcomer(job, length, self._user_priority(job), self._political_priority(job))
         found = self._search(now, newcomer, [now])
         if found is None or found.price >= pricing.price_of_killing(job.nodes, to_seconds(job.estimate), self._weights):
             return False
-        if over_quota and any(start > one.start for one, start in found.starts):
+        if job.id in self._running_over_quota and any(start > one.start for one, start in found.starts):
             return False
         self._carry_out(found)
         self._running.prolong(job.id, now, now + length)
         return True
 
-    def _start(self, job: QueuedJob, view: View, p: float) -> Start:
-        self._running.start(job.id, job.nodes, view.now, view.now + job.estimate)
-        if self._extend_unfinished:
-            self._p_of_running[job.id] = p
-        return Start(job, None, self._reason(job, view, over_quota=p == -inf) if self._explain else None)
+    def _newcomer(self, job: QueuedJob, length: int, user: float, political: float) -> Newcomer:
+        p = pricing.priority(user, political, FIRST_SP)
+        return Newcomer(job.nodes, length, pricing.favour(p, self._weights))
 
-    def _reason(self, job: QueuedJob, view: View, *, over_quota: bool) -> Reason:
+    def _start(self, job: QueuedJob, view: View) -> Start:
+        self._running.start(job.id, job.nodes, view.now, view.now + job.estimate)
+        return Start(job, None, self._reason(job, view) if self._explain else None)
+
+    def _reason(self, job: QueuedJob, view: View) -> Reason:
         reserved = {one.job.id: one.start for one in self._plan}
         holder = next((waiting for waiting in view.waiting.values() if waiting.id in reserved), None)
-        if over_quota:
+        if job.id in self._running_over_quota:
             rule = "over quota: there is room that no reservation needs"
         elif holder is None or (job.submit, job.id) < (holder.submit, holder.id):
             return Reason("its reserved time has come, and nobody within quota has waited longer", reserved=view.now)
@@ -407,8 +431,8 @@ def _awt_of(awt: object) -> Classes:
         if not awt:
             raise SpecificationError("slack: awt: an empty mapping is not allowed; it must have one class of sizes at least")
         return sorted(
-            (require_whole("slack: awt: a class's largest size", largest, at_least=1), require_seconds(f"slack: awt[{largest}]", s))
-            for largest, s in awt.items()
+            (require_whole("slack: awt: largest size", largest, at_least=1), require_seconds(f"slack: awt[{largest}]", seconds))
+            for largest, seconds in awt.items()
         )
     return [(inf, require_seconds("slack: awt", awt))]
 
@@ -428,7 +452,7 @@ def _awt_by_size(waits: Waits) -> Classes:
     return [*((bound, _mean_s(of_class) if of_class else overall) for bound, of_class in classes.items()), (inf, overall)]
 
 
-def _priority_of(field: str, given: float | PriorityOf) -> PriorityOf:
+def _priority_of(field: str, given: object) -> PriorityOf:
     allowed = "a number >= 0 and <= 1"
     if isinstance(given, Real):
         constant = require_number(f"slack: {field}", given, allowed, _in_unit_interval)

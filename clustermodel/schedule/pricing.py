@@ -1,8 +1,8 @@
 """What a schedule costs: the formulas of slack-based backfilling (000, sections 2.1 to 2.3; 001, sections 4.2 to 4.7).
 
-Pure functions of numbers, in the papers' symbols: n processors, p priority, s slack and s0 initial slack, t_i by how much a job
-is moved, t_e its start, AWT the average wait time, SF the slack factor.  Times are seconds.  Which schedules there are to choose
-from, and the choice, are :mod:`clustermodel.policies.slack`'s.
+Pure functions of numbers, in the papers' symbols: n processors, p priority, s slack, s0 initial slack, t_i by how much
+a job is moved, t_e its start, CT the present, AWT the average wait time, SF the slack factor.  Times are seconds.  Which
+schedules are tried, and the choice, are :mod:`clustermodel.policies.slack`'s.
 """
 
 from __future__ import annotations

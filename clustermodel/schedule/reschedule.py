@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import fsum
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from clustermodel.schedule.pricing import Weights, move, price_of_start
 from clustermodel.schedule.profile import Profile
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
+
+MOST_PERMUTED: Final = 7
+"""Jobs that :meth:`Search.optimal` puts back in every order: 5,040 of them."""
 
 
 class Reservation:
@@ -67,10 +70,19 @@ class Search(Generic[Placed]):
         weights: alpha_u, alpha_t, alpha_p, alpha_f.
         now: the present.
         newcomer: the job to be inserted; ``None`` stands for the timeless dummy job of *remove*.
+        shifted: put each job back while those behind it are in the plan, later by the newcomer's length: the letter of 000,
+            section 2.4.  Otherwise all are out, and each finds only those before it in the plan.
     """
 
     def __init__(
-        self, running: Profile, reservations: Sequence[Placed], weights: Weights, now: int, newcomer: Newcomer | None
+        self,
+        running: Profile,
+        reservations: Sequence[Placed],
+        weights: Weights,
+        now: int,
+        newcomer: Newcomer | None,
+        *,
+        shifted: bool = False,
     ) -> None:
         self._running = running
         self._reservations = reservations
@@ -78,6 +90,8 @@ class Search(Generic[Placed]):
         self._now = now
         self._newcomer = newcomer
         self._favour = newcomer.favour if newcomer is not None else 1.0
+        self._shifted = shifted
+        self._others: Sequence[Placed] = ()
 
     def cheapest(self, slots: Iterable[int], ranked: Sequence[Placed]) -> Schedule[Placed] | None:
         """Return the cheapest schedule that puts jobs back in the order of ``ranked``; ``None`` if all cost infinity.
@@ -89,7 +103,7 @@ class Search(Generic[Placed]):
         best: Schedule[Placed] | None = None
         for slot, profile, own in self._places(slots):
             taken = [one for one in ranked if one.start >= slot]
-            found = self._put_back(taken, profile, own, slot)
+            found = (self._compress if self._shifted else self._put_back)(taken, profile, own, slot)
             if found is not None and (best is None or found[:3] < best[:3]):
                 best = found
         return best
@@ -110,12 +124,28 @@ class Search(Generic[Placed]):
                 profile.reserve(slot, slot + newcomer.length, newcomer.nodes)
                 yield slot, profile, price_of_start(newcomer.nodes, to_seconds(slot - self._now), self._weights)
 
-    def _put_back(self, taken: Sequence[Placed], profile: Profile, own: float, slot: int) -> Schedule[Placed] | None:
+    def _put_back(
+        self, taken: Sequence[Placed], profile: Profile, own: float, slot: int, before: Sequence[tuple[Placed, int]] = ()
+    ) -> Schedule[Placed] | None:
         """Put jobs back in their order; ``None`` as soon as one would start later than it may."""
         book = profile.book
-        starts: list[tuple[Placed, int]] = []
+        starts = list(before)
         for one in taken:
             start = book(one.nodes, one.length, one.latest)
+            if start < 0:
+                return None
+            starts.append((one, start))
+        return self._priced(own, slot, starts)
+
+    def _compress(self, taken: Sequence[Placed], profile: Profile, own: float, slot: int) -> Schedule[Placed] | None:
+        """Delay jobs by the newcomer's length, then take out each in its order and put it back."""
+        delay = self._newcomer.length if self._newcomer is not None else 0
+        for one in taken:
+            profile.reserve(one.start + delay, one.start + delay + one.length, one.nodes)
+        starts: list[tuple[Placed, int]] = []
+        for one in taken:
+            profile.release(one.start + delay, one.start + delay + one.length, one.nodes)
+            start = profile.book(one.nodes, one.length, one.latest)
             if start < 0:
                 return None
             starts.append((one, start))
@@ -128,16 +158,19 @@ class Search(Generic[Placed]):
     def _cost(self, one: Placed, start: int) -> float:
         return one.weight * move((start - one.start) / TICKS_PER_SECOND, self._weights) / self._favour
 
-    def optimal(self, slots: Iterable[int]) -> Schedule[Placed] | None:
+    def optimal(self, slots: Sequence[int]) -> Schedule[Placed] | None:
         """Return the cheapest schedule over all orders of putting jobs back; ``None`` if all cost infinity.
+
+        Of more than :data:`MOST_PERMUTED` jobs, the others follow in the order of their starts.
 
         Orders are tried depth first.  A beginning of an order is given up when it costs at least as much as the best schedule
         so far even if each of the jobs still out were alone in what is left: profiles only fill up, so it can only get worse.
         """
-        best: Schedule[Placed] | None = None
+        best = self.cheapest(slots, self._reservations)
         for slot, profile, own in self._places(slots):
             taken = [one for one in self._reservations if one.start >= slot]
-            best = self._best_order(taken, profile, own, slot, [], best)
+            self._others = taken[MOST_PERMUTED:]
+            best = self._best_order(taken[:MOST_PERMUTED], profile, own, slot, [], best)
         return best
 
     def _best_order(
@@ -150,7 +183,7 @@ class Search(Generic[Placed]):
         best: Schedule[Placed] | None,
     ) -> Schedule[Placed] | None:
         alone = list(starts)
-        for one in out:
+        for one in (*out, *self._others):
             start = profile.earliest(one.nodes, one.length)
             if start > one.latest:
                 return best
@@ -158,16 +191,32 @@ class Search(Generic[Placed]):
         bound = self._priced(own, slot, alone)
         if best is not None and bound[:3] >= best[:3]:
             return best
-        if len(out) <= 1:
+        if len(out) + len(self._others) <= 1:
             return bound
+        if not out:
+            full = self._put_back(self._others, profile, own, slot, starts)
+            return full if full is not None and (best is None or full[:3] < best[:3]) else best
         tried: set[tuple[int, int, int, int, float]] = set()
         for index, one in enumerate(out):
             # Of jobs that are the same in all that counts, the first is put back first.
             same = (one.nodes, one.length, one.start, one.latest, one.weight)
-            if same in tried:
+            if same in tried or (self._weights.t == 1 and any(_goes_before(other, one) for other in out)):
                 continue
             tried.add(same)
             then = profile.copy()
             start = then.book(one.nodes, one.length, one.latest)
             best = self._best_order([*out[:index], *out[index + 1 :]], then, own, slot, [*starts, (one, start)], best)
         return best
+
+
+def _goes_before(first: Reservation, second: Reservation) -> bool:
+    """Tell whether of two jobs of one shape the first may be put back first without loss, where alpha_t = 1.
+
+    Whichever is put back first takes the earlier of two places; it should be the one whose delay costs more.
+    """
+    return (
+        first.weight > second.weight
+        and first.nodes == second.nodes
+        and first.length == second.length
+        and first.latest <= second.latest
+    )

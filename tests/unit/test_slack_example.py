@@ -1,7 +1,8 @@
 """The worked example of 001 (001_f8fdeaee59e3a36f.txt), section 4.4, figures 6 and 7, by the policy's own code.
 
-Four processors.  J1 (2 processors, 2 s) and J2 (1 processor, 5 s) are to start now; J3 (2 processors, 2 s) arrives.  S1: J3 starts at 2 s.
-S2: J3 starts now and J2 at 2 s.  S3: J3 starts now and J1 at 2 s.
+Four processors.  J1 (2 processors, 2 s) and J2 (1 processor, 5 s) are to start now; J3 (2 processors, 2 s) arrives.
+
+S1: J3 starts at 2 s.  S2: J3 starts now and J2 at 2 s.  S3: J3 starts now and J1 at 2 s.
 """
 
 from __future__ import annotations
