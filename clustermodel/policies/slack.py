@@ -103,7 +103,7 @@ HEURISTICS: Final[dict[str, Callable[[Waiting], Any] | None]] = {
 """In which order jobs are put back (001, section 4.6); equals in order of arrival.  ``None`` tries every order."""
 
 
-COMPRESSIONS: Final = ("afresh", "shifted")
+REMOVALS: Final = ("afresh", "in-place")
 
 
 class Slack:
@@ -113,9 +113,8 @@ class Slack:
         slack_factor: SF; a job of priority 0 may be delayed by SF times the average wait time, after its first start was set.
         heuristic: in which order jobs are put back: ``"ast"``, ``"aat"``, ``"du"``, ``"dc"``, ``"dp"``, or ``"optimal"``, which
             tries every order and is for a few waiting jobs only.
-        compression: how delayed jobs are put back: ``"afresh"``, each at its earliest time beside those put back before it; or
-            ``"shifted"``, the letter of 000, section 2.4: all are delayed by the new job's estimate, then each is moved up as
-            far as the others allow (docs/slack).
+        remove: how jobs are put back after an early end: ``"afresh"``, as for a new job, or ``"in-place"``, one after the other
+            while the rest stay where they are, so that nobody is delayed (docs/slack shows what becomes of the heuristics).
         awt: AWT, the average wait time: ``"conservative"`` (the mean wait under conservative backfilling, measured before
             the run), ``"conservative-by-size"`` (the same for each class of sizes 1, 2, 3-4, 5-8, ...), seconds, or a
             mapping from the largest number of nodes of a class to seconds.
@@ -140,7 +139,7 @@ class Slack:
         *,
         slack_factor: float = 3.0,
         heuristic: str = "ast",
-        compression: str = "afresh",
+        remove: str = REMOVALS[0],
         awt: str | float | Mapping[int, float] = MEASURED,
         alpha_u: float = 1.0,
         alpha_t: float = 1.0,
@@ -158,14 +157,14 @@ class Slack:
                 f"slack: heuristic: {heuristic!r} is not allowed{hint}; it must be one of {', '.join(HEURISTICS)}"
             )
         self._optimal = heuristic == OPTIMAL
-        allowed = COMPRESSIONS[:1] if self._optimal else COMPRESSIONS
-        if compression not in allowed:
-            hint = did_you_mean(compression, allowed) if isinstance(compression, str) else ""
+        allowed = REMOVALS[:1] if self._optimal else REMOVALS
+        if remove not in allowed:
+            hint = did_you_mean(remove, allowed) if isinstance(remove, str) else ""
             raise SpecificationError(
-                f"slack: compression: {compression!r} is not allowed{hint}; it must be {' or '.join(map(repr, allowed))}"
+                f"slack: remove: {remove!r} is not allowed{hint}; it must be {' or '.join(map(repr, allowed))}"
                 f"{' where heuristic is optimal' if self._optimal else ''}"
             )
-        self._shifted = compression == COMPRESSIONS[1]
+        self._in_place = remove == REMOVALS[1]
         self._rank = HEURISTICS[heuristic] or by_start
         self._awt_asked = awt
         self._awt = _awt_of(awt)
@@ -317,7 +316,7 @@ class Slack:
         return sorted(slots)
 
     def _search(self, now: int, newcomer: Newcomer | None, slots: Sequence[int]) -> Schedule[Waiting] | None:
-        search = Search(self._running, self._plan, self._weights, now, newcomer, shifted=self._shifted)
+        search = Search(self._running, self._plan, self._weights, now, newcomer, in_place=self._in_place and newcomer is None)
         if self._optimal:
             return search.optimal(slots)
         ranked = self._plan if self._rank is by_start else sorted(self._plan, key=self._rank)

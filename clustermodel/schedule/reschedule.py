@@ -70,8 +70,8 @@ class Search(Generic[Placed]):
         weights: alpha_u, alpha_t, alpha_p, alpha_f.
         now: the present.
         newcomer: the job to be inserted; ``None`` stands for the timeless dummy job of *remove*.
-        shifted: put each job back while those behind it are in the plan, later by the newcomer's length: the letter of 000,
-            section 2.4.  Otherwise all are out, and each finds only those before it in the plan.
+        in_place: take out and put back one job after the other, so that none becomes later, and not all at once; only without
+            a newcomer.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Search(Generic[Placed]):
         now: int,
         newcomer: Newcomer | None,
         *,
-        shifted: bool = False,
+        in_place: bool = False,
     ) -> None:
         self._running = running
         self._reservations = reservations
@@ -90,7 +90,7 @@ class Search(Generic[Placed]):
         self._now = now
         self._newcomer = newcomer
         self._favour = newcomer.favour if newcomer is not None else 1.0
-        self._shifted = shifted
+        self._in_place = in_place
         self._others: Sequence[Placed] = ()
 
     def cheapest(self, slots: Iterable[int], ranked: Sequence[Placed]) -> Schedule[Placed] | None:
@@ -103,7 +103,7 @@ class Search(Generic[Placed]):
         best: Schedule[Placed] | None = None
         for slot, profile, own in self._places(slots):
             taken = [one for one in ranked if one.start >= slot]
-            found = (self._compress if self._shifted else self._put_back)(taken, profile, own, slot)
+            found = (self._move_up if self._in_place else self._put_back)(taken, profile, own, slot)
             if found is not None and (best is None or found[:3] < best[:3]):
                 best = found
         return best
@@ -137,18 +137,14 @@ class Search(Generic[Placed]):
             starts.append((one, start))
         return self._priced(own, slot, starts)
 
-    def _compress(self, taken: Sequence[Placed], profile: Profile, own: float, slot: int) -> Schedule[Placed] | None:
-        """Delay jobs by the newcomer's length, then take out each in its order and put it back."""
-        delay = self._newcomer.length if self._newcomer is not None else 0
+    def _move_up(self, taken: Sequence[Placed], profile: Profile, own: float, slot: int) -> Schedule[Placed] | None:
+        """Take out and put back one job after the other while the rest stay where they are."""
         for one in taken:
-            profile.reserve(one.start + delay, one.start + delay + one.length, one.nodes)
+            profile.reserve(one.start, one.start + one.length, one.nodes)
         starts: list[tuple[Placed, int]] = []
         for one in taken:
-            profile.release(one.start + delay, one.start + delay + one.length, one.nodes)
-            start = profile.book(one.nodes, one.length, one.latest)
-            if start < 0:
-                return None
-            starts.append((one, start))
+            profile.release(one.start, one.start + one.length, one.nodes)
+            starts.append((one, profile.book(one.nodes, one.length, one.start)))
         return self._priced(own, slot, starts)
 
     def _priced(self, own: float, slot: int, starts: list[tuple[Placed, int]]) -> Schedule[Placed]:

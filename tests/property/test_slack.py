@@ -27,7 +27,7 @@ from tests.property.strategies import machines_and_rows
 S = TICKS_PER_SECOND
 FAST = [name for name in HEURISTICS if name != "optimal"]
 every_heuristic = pytest.mark.parametrize("heuristic", FAST)
-every_compression = pytest.mark.parametrize("compression", ["afresh", "shifted"])
+every_removal = pytest.mark.parametrize("remove", ["afresh", "in-place"])
 Case = tuple[int, list[JobRow]]
 Insertion = tuple[int, list[tuple[int, int]], list[Waiting], Newcomer, Weights]
 """Nodes, running jobs (end, nodes), plan, newcomer, weights."""
@@ -57,7 +57,7 @@ def starts(records: JobRecords) -> dict[int, int]:
     return dict(zip(records.column("id").tolist(), records.column("start").tolist(), strict=True))
 
 
-@every_compression
+@every_removal
 @every_heuristic
 @given(
     case=machines_and_rows(underestimates=True, priorities=True),
@@ -67,12 +67,12 @@ def starts(records: JobRecords) -> dict[int, int]:
     important=st.integers(1, 5),
 )
 def test_no_job_starts_after_its_bound(
-    heuristic: str, compression: str, case: Case, awt: float, factor: float, alpha: float, important: int
+    heuristic: str, remove: str, case: Case, awt: float, factor: float, alpha: float, important: int
 ) -> None:
     nodes, rows = case
     policy = Noted(
         heuristic=heuristic,
-        compression=compression,
+        remove=remove,
         awt=awt,
         slack_factor=factor,
         alpha_u=alpha,
@@ -255,21 +255,32 @@ def test_the_chosen_schedule_can_be_carried_out(
     case: Insertion,
 ) -> None:
     nodes, running, plan, newcomer, weights = case
-    for shifted in (False, True):
+    for new in (newcomer, None):
         profile = Profile.of_running(nodes, 0, running)
         _, slots = search_of(*case)
-        search = Search(profile, plan, weights, 0, newcomer, shifted=shifted)
+        search = Search(profile, plan, weights, 0, new, in_place=new is None)
         before = profile.steps()
         found: Schedule[Waiting] | None = search.cheapest(slots, plan)
         assert profile.steps() == before
         assert found is not None
-        profile.reserve(found.slot, found.slot + newcomer.length, newcomer.nodes)
+        if new is not None:
+            profile.reserve(found.slot, found.slot + new.length, new.nodes)
         moved = {one.job.id: start for one, start in found.starts}
         for one in plan:
             start = moved.get(one.job.id, one.start)
-            assert start <= one.latest
+            assert start <= (one.start if new is None else one.latest)
             profile.reserve(start, start + one.length, one.nodes)
         assert found.moved == sum(start != one.start for one, start in found.starts)
+
+
+@given(case=plans(largest=7))
+def test_in_the_order_of_starts_it_is_all_the_same_whether_all_are_taken_out_or_one_by_one(case: Insertion) -> None:
+    nodes, running, plan, _, weights = case
+    schedules = []
+    for in_place in (False, True):
+        search = Search(Profile.of_running(nodes, 0, running[:-1]), plan, weights, 0, None, in_place=in_place)
+        schedules.append(search.cheapest(sorted({one.start for one in plan}), plan))
+    assert schedules[0] == schedules[1]
 
 
 @every_heuristic
