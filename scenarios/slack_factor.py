@@ -1,7 +1,7 @@
 """How much slack is enough, and what does priority for some cost all?
 
 Table 2 of 000 (000_abeb21d5b8b877d3.txt, section 3.2), which is figure 9 of 001: mean wait by slack factor SF, with what more
-slack costs, the longest wait.  Table 4 (figure 10 of 001): mean wait by the gap in UP + PP between every fifth job and the rest.
+slack costs, the longest wait.  Table 4 (001, figure 10): mean wait by the gap in UP + PP between every fifth job and the rest.
 
     python scenarios/slack_factor.py                                              a small study of synthetic jobs
     python scenarios/slack_factor.py --full --trace ../shared/traces/KTH-SP2-1996-2.2.swf.gz

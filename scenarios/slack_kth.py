@@ -49,7 +49,7 @@ PAPER_MONTHS: Final = {
 }
 """Mean waits in seconds, tables 1 and 3: conservative, priority; unequal priorities: all jobs, high, low.
 
-The low-priority mean of November, 1882.3, cannot be right: the mean of all jobs would not lie between the two.
+The low-priority mean of November, 1882.3, is misprinted: with 4882.3 the mean of all jobs follows.
 """
 PAPER_FACTORS: Final = {1.0: 2156, 3.0: 2004, 5.0: 2027, 7.0: 1986, 9.0: 1939, 11.0: 1956}
 """Table 2."""

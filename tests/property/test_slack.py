@@ -291,3 +291,22 @@ def test_streams_and_their_order_mean_nothing(heuristic: str, case: Case, split:
     policy = Slack(heuristic=heuristic, awt=20.0)
     records = simulate(Machine(nodes=nodes), parts, policy, np.random.default_rng(1)).records
     assert starts(records) == starts(run(nodes, rows, policy))
+
+
+@given(case=plans(), size=st.integers(1, 6), length=st.integers(1, 20), latest=st.integers(0, 60))
+def test_booking_is_reserving_at_the_earliest_time_unless_that_is_too_late(
+    case: Insertion, size: int, length: int, latest: int
+) -> None:
+    nodes, running, plan, _, _ = case
+    profile = Profile.of_running(nodes, 0, running)
+    for one in plan:
+        profile.reserve(one.start, one.start + one.length, one.nodes)
+    size, twin = min(size, nodes), profile.copy()
+    start = profile.earliest(size, length * S)
+    booked = twin.book(size, length * S, latest * S)
+    if start <= latest * S:
+        assert booked == start
+        profile.reserve(start, start + length * S, size)
+    else:
+        assert booked == -1
+    assert twin.steps() == profile.steps()
