@@ -24,17 +24,19 @@ from matplotlib.figure import Figure
 from replications import (
     NODES,
     QUANTUM_S,
-    Grid,
     Point,
-    Runs,
     draw_curve,
-    label_axes,
     options_of,
-    report,
     runs_of,
-    share,
     size_of,
     usual_measures,
+)
+from reporting import (
+    Grid,
+    Runs,
+    label_axes,
+    report,
+    share,
 )
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, TimeSlicing

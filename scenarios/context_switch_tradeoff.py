@@ -28,21 +28,23 @@ from replications import (
     NODES,
     QUANTUM_S,
     SMALL_FACTORS,
-    FloatArray,
-    Grid,
     Point,
-    Runs,
     draw_curve,
     highest_below,
-    label_axes,
     options_of,
-    report,
     runs_of,
-    share,
     size_of,
+    usual_measures,
+)
+from reporting import (
+    FloatArray,
+    Grid,
+    Runs,
+    label_axes,
+    report,
+    share,
     three_digits,
     use_log_scale,
-    usual_measures,
 )
 
 from clustermodel import ContextSwitch, Machine, TimeSlicing

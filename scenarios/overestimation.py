@@ -27,21 +27,23 @@ from replications import (
     NODES,
     QUANTUM_S,
     SMALL_FACTORS,
-    Grid,
     Point,
-    Runs,
-    better,
     draw_curve,
-    label_axes,
     options_of,
-    percent,
-    report,
     runs_of,
     size_of,
-    three_digits,
-    use_log_scale,
     usual_measures,
     workload_number,
+)
+from reporting import (
+    Grid,
+    Runs,
+    better,
+    label_axes,
+    percent,
+    report,
+    three_digits,
+    use_log_scale,
 )
 
 from clustermodel import Machine, TimeSlicing

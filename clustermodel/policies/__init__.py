@@ -18,6 +18,7 @@ from clustermodel.policies.conservative import BF, Conservative
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.gang import BGS, GS, MBGS, MGS
+from clustermodel.policies.slack import Slack
 
 PolicyFactory = Callable[..., Policy]
 
@@ -31,6 +32,7 @@ _FACTORIES: Final[dict[str, PolicyFactory]] = {
     "mbgs": MBGS,
     "bf": BF,
     "adaptive": Adaptive,
+    "slack": Slack,
     "backfilling": Backfilling,
     **NAMED,
 }

@@ -32,6 +32,13 @@ class Profile:
         self._times = [0]
         self._free = [nodes]
 
+    def copy(self) -> Profile:
+        """Return a profile of its own with the same steps, to try something on."""
+        twin = Profile.__new__(Profile)
+        twin.nodes = self.nodes
+        twin._times, twin._free = self._times[:], self._free[:]
+        return twin
+
     def steps(self) -> list[tuple[int, int]]:
         """Return the profile as (time, free nodes from then on)."""
         return list(zip(self._times, self._free, strict=True))
@@ -165,6 +172,38 @@ class Profile:
             ValueError: ``start`` lies in the past.
         """
         self._add(start, end, -nodes)
+
+    def book(self, nodes: int, duration: int, latest: int) -> int:
+        """Subtract ``nodes`` for ``duration`` from the earliest time on that has room, and return it.
+
+        Nothing is subtracted, and -1 returned, if that time is after ``latest``.
+        """
+        times, free = self._times, self._free
+        first = -1
+        begin = end = 0
+        for k, available in enumerate(free):
+            if available < nodes:
+                if first >= 0:
+                    if times[k] >= end:
+                        break
+                    first = -1
+            elif first < 0:
+                begin = times[k]
+                if begin > latest:
+                    return -1
+                end = begin + duration
+                first = k
+        beyond = bisect_left(times, end, first)
+        if beyond == len(times) or times[beyond] != end:
+            times.insert(beyond, end)
+            free.insert(beyond, free[beyond - 1])
+        for k in range(first, beyond):
+            free[k] -= nodes
+        if free[beyond] == free[beyond - 1]:
+            del times[beyond], free[beyond]
+        if first and free[first] == free[first - 1]:
+            del times[first], free[first]
+        return begin
 
     def overbook(self, start: int, end: int, nodes: int) -> None:
         """Subtract ``nodes`` during [``start``, ``end``), more than are free if need be.

@@ -64,8 +64,18 @@ class RunningProfile(Profile):
     def extend(self, late: list[int], now: int) -> None:
         """Subtract the ``late`` jobs for a while longer; nothing else may be reserved on their nodes."""
         for job_id in late:
-            _, expected_end, nodes = self._assumed_end[job_id]
-            end = now + max(SHORTEST_EXTENSION, now - expected_end)
-            self.reserve(now, end, nodes)
-            self._assumed_end[job_id] = (end, expected_end, nodes)
-            heappush(self._ends, (end, job_id))
+            expected_end = self._assumed_end[job_id][1]
+            self.prolong(job_id, now, now + max(SHORTEST_EXTENSION, now - expected_end))
+
+    def prolong(self, job_id: int, now: int, end: int) -> None:
+        """Subtract one job that has outlived its assumed end until ``end``; nothing else may be reserved on its nodes."""
+        _, expected_end, nodes = self._assumed_end[job_id]
+        self.reserve(now, end, nodes)
+        self._assumed_end[job_id] = (end, expected_end, nodes)
+        heappush(self._ends, (end, job_id))
+
+    def next_end(self) -> int | None:
+        """Return the first assumed end of the jobs that can outlive it, ``None`` if there are none."""
+        while self._ends and self._assumed_end.get(self._ends[0][1], (None,))[0] != self._ends[0][0]:
+            heappop(self._ends)
+        return self._ends[0][0] if self._ends else None

@@ -19,6 +19,7 @@ from clustermodel.measure.records import UNKNOWN, JobRecords, Status
 from clustermodel.policies import make_policy
 from clustermodel.policies.base import Batch, Decision, Policy, Setup, Start, View
 from clustermodel.sim.simulation import Outcome, simulate
+from clustermodel.study.scenario import calibrate
 from clustermodel.ticks import TICKS_PER_SECOND
 
 _RANDOM_CASES = 60
@@ -190,6 +191,7 @@ def _try(policy: Policy, case: Case, streams: Sequence[Sequence[JobRow]], seed: 
     """Run one case; return its outcome, or the rule that stopped it."""
     watched = _Watched(policy, _CALLS_PER_JOB * (len(case.jobs) + 1))
     try:
+        calibrate(policy, case.machine, lambda: streams, seed)
         outcome = simulate(case.machine, streams, watched, np.random.default_rng(seed))
     except DecisionError as problem:
         return BrokenRule("never asks for the impossible, leaves no job behind", case.name, str(problem))

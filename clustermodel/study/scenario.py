@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from clustermodel.errors import SpecificationError
+from clustermodel.job import JobRow
 from clustermodel.machine import Machine, require_whole
 from clustermodel.measure.decisions import Explanation, explanation
 from clustermodel.measure.events import EventLog, SliceLog, event_log, sliced_event_log
@@ -24,6 +25,7 @@ from clustermodel.measure.metrics import Summary, by_class, summarize
 from clustermodel.measure.records import UNKNOWN, JobRecords
 from clustermodel.policies import make_policy, policy_label
 from clustermodel.policies.base import Policy
+from clustermodel.policies.calibration import Calibrated, Waits
 from clustermodel.sim.simulation import FIDELITIES, Fidelity, Outcome, simulate
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.study.files import write_jobs, write_schedule
@@ -39,6 +41,29 @@ if TYPE_CHECKING:
 def random_stream(seed: int, purpose: str) -> np.random.Generator:
     """Return the generator of one named purpose under one root seed; streams of different names are independent."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(crc32(purpose.encode()),)))
+
+
+def calibrate(policy: Policy, machine: Machine, streams: Callable[[], Sequence[Iterable[JobRow]]], seed: int) -> None:
+    """Let ``policy``, if it wants to, measure another policy on the same machine and jobs.
+
+    Args:
+        policy: what is going to run.
+        machine: the machine.
+        streams: returns the job streams; called for each measurement.
+        seed: root of the other policy's random stream.
+
+    Raises:
+        DecisionError: the other policy asked for something impossible.
+    """
+
+    def measure(other: str) -> Waits:
+        records = simulate(machine, streams(), make_policy(other), random_stream(seed, "policy")).records
+        ran = records.column("start") != UNKNOWN
+        wait = records.column("start") - records.column("submit")
+        return Waits(tuple(records.column("nodes")[ran].tolist()), tuple(wait[ran].tolist()))
+
+    if isinstance(policy, Calibrated):
+        policy.calibrate(measure)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,11 +154,12 @@ class Scenario:
             DecisionError: the policy asked for something impossible, or left jobs waiting for ever.
             TraceError: a trace that is read as a stream is malformed.
         """
-        machine = self.used_machine
+        machine, policy = self.used_machine, make_policy(self.policy)
+        calibrate(policy, machine, lambda: [source.rows() for source in self.sources], self.seed)
         outcome = simulate(
             machine,
             [source.rows() for source in self.sources],
-            make_policy(self.policy),
+            policy,
             random_stream(self.seed, "policy"),
             explain=self.explain,
             fidelity=self.fidelity,

@@ -1,0 +1,101 @@
+"""Quotas: how many node-seconds users and groups may use, and the accounts of what they have used.
+
+The papers (000, section 2.2; 001, section 2.3) assume an accounting system that knows who is over quota.  This is a small one.
+What a policy does with such jobs is its own business.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Integral
+from typing import Final
+
+from clustermodel.errors import SpecificationError
+from clustermodel.machine import require_number
+from clustermodel.policies.base import QueuedJob
+from clustermodel.ticks import to_ticks
+
+Limits = Mapping[int, float] | float | None
+
+_UNKNOWN: Final = -1
+"""The number of an unknown user or group."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quotas:
+    """How much users and groups may use in a run, node-seconds.
+
+    Raises:
+        SpecificationError: a quota is not a finite number >= 0, or a key not a whole number.
+    """
+
+    user: Limits = None
+    """User number -> quota, or one quota for each user; ``None`` is no limit.  Users who are not listed have no limit; unknown
+    ones (-1) have one only if they are listed."""
+    group: Limits = None
+    """The same for groups."""
+
+    def __post_init__(self) -> None:
+        for name in ("user", "group"):
+            limits = getattr(self, name)
+            if limits is None:
+                continue
+            if not isinstance(limits, Mapping):
+                _require_quota(f"Quotas.{name}", limits)
+                continue
+            for number, quota in limits.items():
+                if isinstance(number, bool) or not isinstance(number, Integral):
+                    raise SpecificationError(f"Quotas.{name}: key {number!r} is not allowed; it must be a whole number")
+                _require_quota(f"Quotas.{name}[{number}]", quota)
+
+
+def _require_quota(name: str, value: object) -> None:
+    require_number(name, value, "a finite number of node-seconds >= 0", lambda quota: isfinite(quota) and quota >= 0)
+
+
+class Accounts:
+    """What has been charged to users and groups in one run.
+
+    Args:
+        quotas: what they may use.
+    """
+
+    def __init__(self, quotas: Quotas) -> None:
+        self._quotas = quotas
+        self._used: Counter[tuple[str, int]] = Counter()  # ("user" or "group", number) -> node-ticks
+
+    def charge(self, job: QueuedJob) -> bool:
+        """Charge nodes x estimate for a job just submitted; tell whether its user or group is now over its quota."""
+        self._add(job, job.nodes * job.estimate)
+        return self.over(job)
+
+    def settle(self, job: QueuedJob, ran: int) -> None:
+        """Charge what a job that has ended really used, ``ran`` ticks on each node, instead of its estimate."""
+        self._add(job, job.nodes * (ran - job.estimate))
+
+    def over(self, job: QueuedJob) -> bool:
+        """Tell whether more than the quota of the job's user, or of its group, has been charged."""
+        return any(self._used[key] > limit for key in _keys(job) if (limit := self._limit(*key)) is not None)
+
+    def used(self, kind: str, number: int) -> int:
+        """Return what has been charged to the ``"user"`` or ``"group"`` of this number, node-ticks."""
+        return self._used[kind, number]
+
+    def _add(self, job: QueuedJob, amount: int) -> None:
+        for key in _keys(job):
+            self._used[key] += amount
+
+    def _limit(self, kind: str, number: int) -> int | None:
+        limits: Limits = getattr(self._quotas, kind)
+        if isinstance(limits, Mapping):
+            limits = limits.get(number)
+        elif number == _UNKNOWN:
+            return None
+        return None if limits is None else to_ticks(limits)
+
+
+def _keys(job: QueuedJob) -> tuple[tuple[str, int], tuple[str, int]]:
+    return ("user", job.user), ("group", job.group)

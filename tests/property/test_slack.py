@@ -1,0 +1,312 @@
+"""Slack-based backfilling: bounds, jobs over quota, and the optimum against a brute force that shares no code with it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import permutations
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clustermodel import Machine, Setup
+from clustermodel.job import JobRow
+from clustermodel.measure.records import UNKNOWN, JobRecords
+from clustermodel.policies.base import Decision, QueuedJob, View
+from clustermodel.policies.quotas import Quotas
+from clustermodel.policies.slack import HEURISTICS, Slack, Waiting, by_start
+from clustermodel.schedule.pricing import Weights, favour
+from clustermodel.schedule.profile import Profile
+from clustermodel.schedule.reschedule import Newcomer, Schedule, Search
+from clustermodel.sim.simulation import simulate
+from clustermodel.ticks import TICKS_PER_SECOND
+from tests.property.strategies import machines_and_rows
+
+S = TICKS_PER_SECOND
+FAST = [name for name in HEURISTICS if name != "optimal"]
+every_heuristic = pytest.mark.parametrize("heuristic", FAST)
+every_removal = pytest.mark.parametrize("remove", ["afresh", "in-place"])
+Case = tuple[int, list[JobRow]]
+Insertion = tuple[int, list[tuple[int, int]], list[Waiting], Newcomer, Weights]
+"""Nodes, running jobs (end, nodes), plan, newcomer, weights."""
+
+
+class Noted(Slack):
+    """Slack with the bound of each job and the start it was first assigned written down."""
+
+    def begin(self, setup: Setup) -> None:
+        super().begin(setup)
+        self.bounds: dict[int, int] = {}
+        self.assigned: dict[int, int] = {}
+
+    def insert(self, job: QueuedJob, now: int) -> Waiting:
+        others = {id(one): one.latest for one in self._plan}
+        one = super().insert(job, now)
+        assert all(other.start <= others[id(other)] == other.latest for other in self._plan if other is not one)
+        self.bounds[job.id], self.assigned[job.id] = one.latest, one.start
+        return one
+
+
+def run(nodes: int, rows: list[JobRow], policy: Slack, *, kill: bool = True) -> JobRecords:
+    return simulate(Machine(nodes=nodes, kill_at_estimate=kill), [rows], policy, np.random.default_rng(1)).records
+
+
+def starts(records: JobRecords) -> dict[int, int]:
+    return dict(zip(records.column("id").tolist(), records.column("start").tolist(), strict=True))
+
+
+@every_removal
+@every_heuristic
+@given(
+    case=machines_and_rows(underestimates=True, priorities=True),
+    awt=st.sampled_from([0.0, 3.0, 30.0, 300.0]),
+    factor=st.sampled_from([0.0, 1.0, 3.0]),
+    alpha=st.sampled_from([0.0, 0.3, 1.0]),
+    important=st.integers(1, 5),
+)
+def test_no_job_starts_after_its_bound(
+    heuristic: str, remove: str, case: Case, awt: float, factor: float, alpha: float, important: int
+) -> None:
+    nodes, rows = case
+    policy = Noted(
+        heuristic=heuristic,
+        remove=remove,
+        awt=awt,
+        slack_factor=factor,
+        alpha_u=alpha,
+        alpha_t=1 - alpha,
+        alpha_p=alpha,
+        user_priority=lambda job: float(job.id % important == 0),
+    )
+    records = run(nodes, rows, policy)
+    assert len(policy.bounds) == len(rows)
+    for job, start in starts(records).items():
+        assert start <= policy.bounds[job]
+        if factor == 0:
+            assert start <= policy.assigned[job]
+    ids, promised = records.column("id"), records.column("reserved")
+    for job, told in zip(ids[promised != UNKNOWN].tolist(), promised[promised != UNKNOWN].tolist(), strict=True):
+        assert told == policy.bounds[job]
+    waited = records.column("start") > records.column("submit")
+    assert ((promised != UNKNOWN) >= waited).all()
+
+
+@settings(max_examples=40)
+@given(case=machines_and_rows(largest=8), awt=st.sampled_from([3.0, 30.0]))
+def test_no_job_starts_after_its_bound_where_every_order_is_tried(case: Case, awt: float) -> None:
+    policy = Noted(heuristic="optimal", awt=awt)
+    found = starts(run(*case, policy))
+    assert all(found[job] <= bound for job, bound in policy.bounds.items())
+
+
+@every_heuristic
+@given(case=machines_and_rows(), user=st.integers(0, 2))
+def test_a_job_over_quota_delays_nobody(heuristic: str, case: Case, user: int) -> None:
+    """Others keep their bounds, and where it is planned no other start changes."""
+
+    class Watched(Noted):
+        def _place_over_quota(self, view: View) -> list[Decision]:
+            before = [(one.job.id, one.start, one.latest) for one in self._plan]
+            decisions = super()._place_over_quota(view)
+            assert [(one.job.id, one.start, one.latest) for one in self._plan] == before
+            return decisions
+
+    nodes, rows = case
+    policy = Watched(heuristic=heuristic, awt=20.0, quotas=Quotas(user={user: 0.0}))
+    records = run(nodes, rows, policy)
+    found, promised = (
+        starts(records),
+        dict(zip(records.column("id").tolist(), records.column("reserved").tolist(), strict=True)),
+    )
+    for row in rows:
+        if row.user == user:
+            assert promised[row.id] == UNKNOWN
+        else:
+            assert found[row.id] <= policy.bounds[row.id]
+
+
+@every_heuristic
+@given(case=machines_and_rows(underestimates=True), factor=st.sampled_from([0.0, 3.0]))
+def test_extensions_keep_bounds_and_end_with_the_job_or_a_kill(heuristic: str, case: Case, factor: float) -> None:
+    nodes, rows = case
+    policy = Noted(heuristic=heuristic, awt=20.0, slack_factor=factor, extend_unfinished=True)
+    records = run(nodes, rows, policy, kill=False)
+    assert all(start <= policy.bounds[job] for job, start in starts(records).items())
+    ran = dict(zip(records.column("id").tolist(), (records.column("end") - records.column("start")).tolist(), strict=True))
+    for row in rows:
+        tenth = max(1, round(0.1 * row.estimate))
+        assert ran[row.id] == row.run or (ran[row.id] - row.estimate) % tenth == 0
+        assert min(row.run, row.estimate) <= ran[row.id] <= row.run
+
+
+# One insertion.
+
+
+@st.composite
+def plans(draw: st.DrawFn, largest: int = 5) -> Insertion:
+    """Return a machine's size, running jobs (end, nodes), a plan without overlaps, a newcomer and weights; now is 0."""
+    nodes = draw(st.integers(2, 6))
+    weights = Weights(*(draw(st.sampled_from([0.0, 0.5, 1.0])) for _ in range(4)))
+    profile = Profile(nodes)
+    running = []
+    left = nodes
+    for _ in range(draw(st.integers(0, 3))):
+        size, end = draw(st.integers(1, nodes)), draw(st.integers(1, 12)) * S
+        if size <= left:
+            left -= size
+            running.append((end, size))
+            profile.reserve(0, end, size)
+    plan = []
+    for number in range(draw(st.integers(0, largest))):
+        size, length = draw(st.integers(1, nodes)), draw(st.integers(1, 6)) * S
+        start = profile.earliest(size, length)
+        profile.reserve(start, start + length, size)
+        s0 = draw(st.sampled_from([0, 4, 10, 40])) * S
+        one = Waiting(QueuedJob(number, size, 0, length, 0, 0, 0), start, draw(st.sampled_from([0.1, 0.3, 0.9])), s0, weights)
+        one.latest -= draw(st.integers(0, 1)) * s0 // 2
+        one.put(start, weights)
+        plan.append(one)
+    newcomer = Newcomer(
+        draw(st.integers(1, nodes)), draw(st.integers(1, 6)) * S, favour(draw(st.sampled_from([0.2, 0.6])), weights)
+    )
+    return nodes, running, sorted(plan, key=by_start), newcomer, weights
+
+
+def brute_force(nodes: int, running: list[tuple[int, int]], plan: list[Waiting], newcomer: Newcomer, weights: Weights) -> float:
+    """Return the lowest price over all slots and all orders, second by second on a grid of free nodes."""
+    horizon = 200
+
+    def used(taken: list[tuple[int, int, int]]) -> list[int]:
+        grid = [0] * horizon
+        for begin, length, size in taken:
+            for second in range(begin, min(horizon, begin + length)):
+                grid[second] += size
+        return grid
+
+    base = [(0, end // S, size) for end, size in running]
+    slots = {0} | {end // S for end, _ in running}
+    slots |= {one.start // S for one in plan} | {(one.start + one.length) // S for one in plan}
+    best = inf
+    for slot in slots:
+        kept = [(one.start // S, one.length // S, one.nodes) for one in plan if one.start < slot * S]
+        out = [one for one in plan if one.start >= slot * S]
+        placed = [*base, *kept, (slot, newcomer.length // S, newcomer.nodes)]
+        if max(used(placed)) > nodes:
+            continue
+        for order in permutations(out):
+            grid = used(placed)
+            price = float(slot) ** weights.t * float(newcomer.nodes) ** weights.u
+            for one in order:
+                length = one.length // S
+                at = next(t for t in range(horizon) if all(grid[u] + one.nodes <= nodes for u in range(t, t + length)))
+                for second in range(at, at + length):
+                    grid[second] += one.nodes
+                moved = at - one.start // S
+                slack, s0 = (one.latest - one.start) // S, one.initial_slack // S
+                if moved > slack:
+                    price = inf
+                    break
+                if moved:
+                    fairness = float(Fraction(s0, max(slack, min(1, s0)))) if s0 else 1.0
+                    sign = 1 if moved > 0 else -1
+                    price += (
+                        sign * abs(moved) ** weights.t * one.nodes**weights.u * one.p**weights.p * fairness**weights.f
+                    ) / newcomer.favour
+            best = min(best, price)
+    return best
+
+
+def search_of(
+    nodes: int, running: list[tuple[int, int]], plan: list[Waiting], newcomer: Newcomer | None, weights: Weights
+) -> tuple[Search[Waiting], list[int]]:
+    profile = Profile.of_running(nodes, 0, running)
+    slots = {0, *(end for end, _ in running)}
+    slots |= {one.start for one in plan} | {one.start + one.length for one in plan}
+    return Search(profile, plan, weights, 0, newcomer), sorted(slots)
+
+
+@settings(max_examples=150, deadline=None)
+@given(case=plans())
+def test_the_optimum_is_that_of_a_brute_force(
+    case: Insertion,
+) -> None:
+    search, slots = search_of(*case)
+    found = search.optimal(slots)
+    assert found is not None
+    assert found.price == pytest.approx(brute_force(*case), rel=1e-9, abs=1e-9)
+
+
+@settings(max_examples=150, deadline=None)
+@given(case=plans(largest=7), insert=st.booleans())
+def test_no_heuristic_is_cheaper_than_the_optimum(case: Insertion, insert: bool) -> None:
+    nodes, running, plan, newcomer, weights = case
+    search, slots = search_of(nodes, running, plan, newcomer if insert else None, weights)
+    best = search.optimal(slots)
+    assert best is not None
+    for name, key in HEURISTICS.items():
+        found = search.cheapest(slots, sorted(plan, key=key or by_start))
+        assert found is None or best.price <= found.price + 1e-9 * abs(found.price), name
+
+
+@given(case=plans(largest=7))
+def test_the_chosen_schedule_can_be_carried_out(
+    case: Insertion,
+) -> None:
+    nodes, running, plan, newcomer, weights = case
+    for new in (newcomer, None):
+        profile = Profile.of_running(nodes, 0, running)
+        _, slots = search_of(*case)
+        search = Search(profile, plan, weights, 0, new, in_place=new is None)
+        before = profile.steps()
+        found: Schedule[Waiting] | None = search.cheapest(slots, plan)
+        assert profile.steps() == before
+        assert found is not None
+        if new is not None:
+            profile.reserve(found.slot, found.slot + new.length, new.nodes)
+        moved = {one.job.id: start for one, start in found.starts}
+        for one in plan:
+            start = moved.get(one.job.id, one.start)
+            assert start <= (one.start if new is None else one.latest)
+            profile.reserve(start, start + one.length, one.nodes)
+        assert found.moved == sum(start != one.start for one, start in found.starts)
+
+
+@given(case=plans(largest=7))
+def test_in_the_order_of_starts_it_is_all_the_same_whether_all_are_taken_out_or_one_by_one(case: Insertion) -> None:
+    nodes, running, plan, _, weights = case
+    schedules = []
+    for in_place in (False, True):
+        search = Search(Profile.of_running(nodes, 0, running[:-1]), plan, weights, 0, None, in_place=in_place)
+        schedules.append(search.cheapest(sorted({one.start for one in plan}), plan))
+    assert schedules[0] == schedules[1]
+
+
+@every_heuristic
+@given(case=machines_and_rows(priorities=True), split=st.integers(1, 3))
+def test_streams_and_their_order_mean_nothing(heuristic: str, case: Case, split: int) -> None:
+    nodes, rows = case
+    parts = [sorted(rows[part::split], key=lambda row: (row.submit, -row.id)) for part in range(split)]
+    policy = Slack(heuristic=heuristic, awt=20.0)
+    records = simulate(Machine(nodes=nodes), parts, policy, np.random.default_rng(1)).records
+    assert starts(records) == starts(run(nodes, rows, policy))
+
+
+@given(case=plans(), size=st.integers(1, 6), length=st.integers(1, 20), latest=st.integers(0, 60))
+def test_booking_is_reserving_at_the_earliest_time_unless_that_is_too_late(
+    case: Insertion, size: int, length: int, latest: int
+) -> None:
+    nodes, running, plan, _, _ = case
+    profile = Profile.of_running(nodes, 0, running)
+    for one in plan:
+        profile.reserve(one.start, one.start + one.length, one.nodes)
+    size, twin = min(size, nodes), profile.copy()
+    start = profile.earliest(size, length * S)
+    booked = twin.book(size, length * S, latest * S)
+    if start <= latest * S:
+        assert booked == start
+        profile.reserve(start, start + length * S, size)
+    else:
+        assert booked == -1
+    assert twin.steps() == profile.steps()

@@ -1,0 +1,421 @@
+"""Slack-based backfilling: formulas, arguments, bounds, quotas, calibration, unfinished jobs, a year of KTH."""
+
+from __future__ import annotations
+
+from math import inf, nan
+
+import numpy as np
+import pytest
+
+from clustermodel import (
+    Job,
+    Machine,
+    Result,
+    Scenario,
+    Setup,
+    SpecificationError,
+    Workload,
+    check_policy,
+    make_policy,
+    read_swf,
+    synthetic_workload,
+)
+from clustermodel.policies.base import Batch, Kill, QueuedJob, Reserve, RunningJob, Start, View, WakeAt
+from clustermodel.policies.calibration import Calibrated, Waits
+from clustermodel.policies.quotas import Accounts, Quotas
+from clustermodel.policies.slack import HEURISTICS, Slack, Waiting
+from clustermodel.schedule.nodeset import NodeSet
+from clustermodel.schedule.pricing import (
+    Weights,
+    cost,
+    initial_slack,
+    move,
+    price_of_killing,
+    price_of_start,
+    priority,
+    scheduler_priority,
+    weight,
+)
+from clustermodel.ticks import TICKS_PER_SECOND
+from tests.shared_data import trace_path
+
+S = TICKS_PER_SECOND
+ONE = Weights()
+FAST_HEURISTICS = [name for name in HEURISTICS if name != "optimal"]
+
+
+def run(policy: str | Slack, *jobs: tuple[float, ...], nodes: int = 4, explain: bool = False, **machine: bool) -> Result:
+    """Jobs are (id, submit_s, nodes, run_s, estimate_s[, user])."""
+    names = ("id", "submit_s", "nodes", "run_s", "estimate_s", "user")
+    workload = Workload.from_jobs(Job(**dict(zip(names, job, strict=False))) for job in jobs)
+    return Scenario(machine=Machine(nodes=nodes, **machine), workload=workload, policy=policy, explain=explain).run()
+
+
+def starts(result: Result) -> dict[int, float]:
+    return dict(zip(result.jobs["job"].tolist(), result.jobs["start_s"].tolist(), strict=True))
+
+
+def setup(nodes: int = 4, *, kill: bool = True) -> Setup:
+    return Setup(nodes, kill, np.random.default_rng(1), False, Machine(nodes=nodes, kill_at_estimate=kill))
+
+
+# Formulas.
+
+
+def test_priority_is_the_mean_of_three_and_minus_infinity_over_quota() -> None:
+    assert priority(1, 1, 0.5) == pytest.approx(2.5 / 3)
+    assert priority(0, -inf, 1) == -inf
+
+
+def test_scheduler_priority_is_half_at_the_average_wait_and_one_from_twice_of_it_on() -> None:
+    assert [scheduler_priority(wait, 100) for wait in (0, 50, 100, 200, 900)] == [0, 0.25, 0.5, 1, 1]
+    assert [scheduler_priority(wait, 0) for wait in (0, 1e-6, 5)] == [0, 1, 1]
+
+
+def test_initial_slack() -> None:
+    assert initial_slack(0.25, 3, 2401) == pytest.approx(0.75 * 3 * 2401)
+    assert initial_slack(1, 3, 2401) == initial_slack(0.2, 0, 2401) == initial_slack(0.2, 3, 0) == 0
+    assert initial_slack(-inf, 3, 2401) == inf
+
+
+def test_a_move_up_gains_what_the_same_delay_costs() -> None:
+    root = Weights(t=0.5)
+    assert [move(seconds, root) for seconds in (9, 0, -9)] == [3, 0, -3]
+    assert [move(seconds, ONE) for seconds in (9.0, -9.0)] == [9, -9]
+    assert move(0, Weights(t=0)) == 0
+    for weights in (ONE, root, Weights(t=0)):
+        there = cost(3, 5, 0.4, 10, 8, newcomer_p=0.2, weights=weights)
+        assert cost(3, -5, 0.4, 10, 8, newcomer_p=0.2, weights=weights) == -there
+
+
+def test_each_weight_governs_its_own_factor() -> None:
+    def of(**weights: float) -> float:
+        return cost(16, 9, 0.4, 10, 2.5 * 4, newcomer_p=0.1, weights=Weights(**{"u": 0, "t": 0, "p": 0, "f": 0, **weights}))
+
+    assert (of(), of(u=0.5), of(t=0.5), of(p=0.5)) == pytest.approx((1, 4, 3, 2))
+    half_used = {"u": 0, "t": 0, "p": 0}
+    assert cost(16, 1, 0.4, 16, 4, newcomer_p=0.1, weights=Weights(**half_used, f=0.5)) == pytest.approx(2)
+
+
+def test_a_delay_beyond_the_slack_costs_infinity_and_by_the_whole_of_it_does_not() -> None:
+    assert cost(1, 4.000001, 0.5, 10, 4, newcomer_p=0.5, weights=ONE) == inf
+    assert cost(1, 4, 0.5, 10, 4, newcomer_p=0.5, weights=ONE) == pytest.approx(10)
+
+
+def test_without_slack_left_the_fairness_factor_is_that_of_a_second_and_without_any_it_is_one() -> None:
+    assert weight(1, 1, 100, 0, ONE) == weight(1, 1, 100, 0.5, ONE) == weight(1, 1, 100, 1, ONE) == 100
+    assert weight(1, 1, 0, 0, ONE) == 1
+    assert weight(1, 1, 0.25, 0, ONE) == 1
+    assert weight(2, 1, 100, 400, ONE) == 0.5  # moved up, it has more slack than it began with
+
+
+def test_price_of_killing() -> None:
+    assert price_of_killing(64, 86_400, ONE) == 64 * 86_400 == price_of_start(64, 86_400, ONE)
+    assert price_of_killing(64, 81, Weights(u=0.5, t=0.25)) == pytest.approx(8 * 3)
+
+
+# Arguments.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"slack_factor": -1}, r"slack: slack_factor: -1 is not allowed; it must be a finite number >= 0"),
+        ({"slack_factor": inf}, "slack: slack_factor: inf is not allowed"),
+        ({"heuristic": "asd"}, r"slack: heuristic: 'asd' is not allowed \(did you mean 'ast'\?\); it must be one of ast, aat"),
+        ({"heuristic": 3}, "slack: heuristic: 3 is not allowed; it must be one of"),
+        ({"remove": "inplace"}, r"slack: remove: 'inplace' is not allowed \(did you mean 'in-place'\?\)"),
+        ({"remove": "in-place", "heuristic": "optimal"}, "it must be 'afresh' where heuristic is optimal"),
+        ({"alpha_u": 1.5}, "slack: alpha_u: 1.5 is not allowed; it must be a number >= 0 and <= 1"),
+        ({"alpha_t": -0.1}, "slack: alpha_t: -0.1 is not allowed"),
+        ({"alpha_p": nan}, "slack: alpha_p: nan is not allowed"),
+        ({"alpha_f": "1"}, "slack: alpha_f: '1' is not allowed"),
+        ({"user_priority": 2}, "slack: user_priority: 2 is not allowed; it must be a number >= 0 and <= 1"),
+        (
+            {"political_priority": "high"},
+            "slack: political_priority: 'high' is not allowed; it must be a number >= 0 and <= 1, or a callable",
+        ),
+        ({"awt": -1}, "slack: awt: -1 is not allowed"),
+        ({"awt": "conservativ"}, r"slack: awt: 'conservativ' is not allowed \(did you mean 'conservative'\?\)"),
+        ({"awt": {}}, "slack: awt: an empty mapping is not allowed"),
+        ({"awt": {0: 5.0}}, "slack: awt: largest size: 0 is not allowed"),
+        ({"awt": {4: -5.0}}, r"slack: awt\[4\]: -5.0 is not allowed"),
+        ({"awt": None}, "slack: awt: None is not a number"),
+        ({"quotas": 5}, r"slack: quotas: 5 is not allowed; it must be a Quotas\(...\) or None"),
+        ({"extend_unfinished": 1}, "slack: extend_unfinished: 1 is not allowed; it must be True or False"),
+    ],
+)
+def test_an_argument_that_is_not_allowed_is_refused_by_name(arguments: dict[str, object], problem: str) -> None:
+    with pytest.raises(SpecificationError, match=problem):
+        Slack(**arguments)  # type: ignore[arg-type]
+
+
+def test_a_priority_that_a_callable_gives_is_checked_too() -> None:
+    with pytest.raises(SpecificationError, match=r"slack: user_priority of job 7: 1\.2 is not allowed"):
+        run(Slack(awt=1.0, user_priority=lambda _: 1.2), (7, 0, 1, 5, 5))
+
+
+def test_what_begin_refuses() -> None:
+    with pytest.raises(
+        SpecificationError, match=r"slack: awt: 'conservative' has not been measured; run the policy in a Scenario"
+    ):
+        Slack().begin(setup())
+    with pytest.raises(SpecificationError, match=r"slack: awt: 3 as the largest size is not allowed; it must be >= 4"):
+        Slack(awt={1: 5.0, 3: 9.0}).begin(setup())
+    with pytest.raises(SpecificationError, match="slack: extend_unfinished: True is not allowed on a machine with kill_at_est"):
+        Slack(awt=1.0, extend_unfinished=True).begin(setup())
+
+
+@pytest.mark.parametrize(
+    ("limits", "problem"),
+    [
+        ({"user": -1}, "Quotas.user: -1 is not allowed; it must be a finite number of node-seconds >= 0"),
+        ({"group": {3: -2.0}}, r"Quotas.group\[3\]: -2.0 is not allowed"),
+        ({"group": {3: inf}}, r"Quotas.group\[3\]: inf is not allowed"),
+        ({"user": {"me": 2.0}}, "Quotas.user: key 'me' is not allowed; it must be a whole number"),
+        ({"user": "much"}, "Quotas.user: 'much' is not allowed"),
+    ],
+)
+def test_a_quota_that_is_not_allowed_is_refused_by_name(limits: dict[str, object], problem: str) -> None:
+    with pytest.raises(SpecificationError, match=problem):
+        Quotas(**limits)  # type: ignore[arg-type]
+
+
+def test_it_is_a_policy_by_name_with_parameters() -> None:
+    assert isinstance(make_policy("slack:heuristic=dc,slack_factor=0.5,awt=100,alpha_u=0"), Slack)
+    assert isinstance(make_policy("slack"), Calibrated)
+
+
+# The rules of a policy.
+
+
+@pytest.mark.parametrize("heuristic", FAST_HEURISTICS)
+@pytest.mark.parametrize("more", ["", ",slack_factor=0", ",awt=30,slack_factor=9", ",remove=in-place,awt=30"])
+def test_check_policy_finds_nothing(heuristic: str, more: str) -> None:
+    assert check_policy(f"slack:heuristic={heuristic}{more}") == []
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        Slack(awt="conservative-by-size"),
+        Slack(awt={1: 10.0, 8: 100.0}, alpha_u=0, alpha_t=0.5, alpha_p=0, alpha_f=0),
+        Slack(awt=0.0),
+        Slack(awt=20.0, alpha_t=0.0, user_priority=lambda job: job.id % 2),
+        Slack(awt=50.0, user_priority=1.0, political_priority=1.0),
+        Slack(awt=50.0, quotas=Quotas(user={1: 100.0})),
+        Slack(awt=50.0, quotas=Quotas(user=0.0)),
+    ],
+    ids=["by size", "mapping", "no wait", "time does not count", "priority 1", "quota", "all over quota"],
+)
+def test_check_policy_finds_nothing_with_other_arguments(policy: Slack) -> None:
+    assert [str(one) for one in check_policy(policy)] == []
+
+
+# Average wait time.
+
+
+def test_the_average_wait_is_measured_under_conservative_backfilling_on_the_same_jobs() -> None:
+    workload = synthetic_workload(jobs=2_000, nodes=32, load=0.8)
+    machine = Machine(nodes=32)
+    conservative = Scenario(machine=machine, workload=workload, policy="conservative").run()
+    policy = Slack()
+    measured = Scenario(machine=machine, workload=workload, policy=policy).run()
+    assert policy._awt == [(inf, pytest.approx(conservative.summary().mean_wait_s, rel=1e-12))]
+    given = Scenario(machine=machine, workload=workload, policy=Slack(awt=policy._awt[0][1])).run()
+    assert starts(given) == starts(measured)
+    again = Scenario(machine=machine, workload=workload, policy=policy).run()
+    assert starts(again) == starts(measured)
+
+
+def test_the_average_wait_by_size_has_classes_by_powers_of_two() -> None:
+    policy = Slack(awt="conservative-by-size")
+    policy.calibrate(lambda _: Waits((1, 1, 2, 3, 4, 9), (10 * S, 20 * S, 5 * S, 8 * S, 10 * S, 100 * S)))
+    overall = pytest.approx(153 / 6)
+    assert policy._awt == [(1, 15), (2, 5), (4, 9), (8, overall), (16, 100), (inf, overall)]
+    policy.calibrate(lambda _: Waits((), ()))
+    assert {seconds for _, seconds in policy._awt} == {0.0}
+
+
+def test_nobody_waits_under_conservative_so_nobody_has_slack() -> None:
+    result = run("slack", (1, 0, 2, 10, 10), (2, 0, 2, 10, 10))
+    assert starts(result) == {1: 0, 2: 0}
+
+
+# Bounds.
+
+
+def test_the_bound_is_the_first_start_and_the_slack_of_the_priority_that_follows_from_it() -> None:
+    # Job 2 waits for 10 s: SP = 10 / (2 x 20) = 1/4, p = 1/12, s0 = 11/12 x 3 x 20 s = 55 s.
+    result = run("slack:awt=20", (1, 0, 4, 10, 10), (2, 0, 4, 10, 10))
+    assert starts(result) == {1: 0, 2: 10}
+    assert result.jobs["reserved_s"].tolist()[1] == pytest.approx(65)
+
+
+def test_a_job_is_delayed_within_its_slack_and_not_beyond() -> None:
+    # Job 3 would wait for 19 s, 2 x 19 = 38; or start now and delay job 2 by 10 s, 4 x 10 x (1/12) / (1/6) = 20, if it may.
+    jobs = (1, 0, 2, 10, 10), (2, 0, 4, 10, 10), (3, 1, 2, 19, 19)
+    assert starts(run("slack:awt=20", *jobs)) == {1: 0, 2: 20, 3: 1}
+    assert starts(run("slack:awt=20,slack_factor=0", *jobs)) == {1: 0, 2: 10, 3: 20}
+
+
+def test_what_explain_says() -> None:
+    result = run("slack:awt=20,slack_factor=0", (1, 0, 3, 10, 10), (2, 0, 4, 10, 10), (3, 1, 1, 5, 5), explain=True)
+    assert starts(result) == {1: 0, 2: 10, 3: 1}
+    assert "backfilled: its reserved time has come" in str(result.explain(3))
+    assert "nobody within quota has waited longer" in str(result.explain(2))
+    policy = Slack(awt=20.0, quotas=Quotas(user={7: 0.0}))
+    over = run(policy, (1, 0, 3, 10, 10), (2, 0, 4, 10, 10), (3, 1, 1, 5, 5, 7), explain=True)
+    assert "over quota: there is room that no reservation needs" in str(over.explain(3))
+
+
+# Heuristics.
+
+
+def test_the_orders_of_the_heuristics() -> None:
+    def waiting(number: int, nodes: int, length: int, start: int, p: float, slack: int = 50) -> Waiting:
+        return Waiting(QueuedJob(number, nodes, number * S, length * S, 0, 0, 0), start * S, p, slack * S, ONE)
+
+    jobs = [
+        waiting(1, 2, 10, 90, 0.5),  # weight 1.0
+        waiting(2, 1, 40, 30, 0.5),  # weight 0.5
+        waiting(3, 4, 9, 30, 0.1),  # weight 0.4
+        waiting(4, 1, 10, 10, 0.6),  # weight 0.6
+        waiting(5, 1, 1, 20, 0.2, 0),  # a delay by a second costs infinity
+    ]
+    orders = {name: [one.job.id for one in sorted(jobs, key=key)] for name, key in HEURISTICS.items() if key is not None}
+    assert orders == {
+        "ast": [4, 5, 2, 3, 1],
+        "aat": [1, 2, 3, 4, 5],
+        "du": [2, 3, 1, 4, 5],
+        "dc": [5, 1, 4, 2, 3],
+        "dp": [4, 1, 2, 5, 3],
+    }
+
+
+# Quotas.
+
+
+def queued(number: int, nodes: int, estimate: int, user: int = 1, group: int = -1) -> QueuedJob:
+    return QueuedJob(number, nodes, 0, estimate * S, user, group, 0)
+
+
+def test_accounts_charge_estimates_and_settle_what_was_used() -> None:
+    accounts = Accounts(Quotas(user={1: 100.0}))
+    first, second = queued(1, 5, 20), queued(2, 1, 1)
+    assert not accounts.charge(first)
+    assert accounts.used("user", 1) == 100 * S
+    assert accounts.charge(second)
+    accounts.settle(first, 3 * S)
+    assert accounts.used("user", 1) == 16 * S
+    assert not accounts.over(second)
+
+
+def test_who_is_not_listed_or_not_known_has_no_quota() -> None:
+    assert not Accounts(Quotas(user={1: 0.0})).charge(queued(1, 1, 1, user=2))
+    assert not Accounts(Quotas(user=0.0)).charge(queued(1, 1, 1, user=-1))
+    assert Accounts(Quotas(user={-1: 0.0})).charge(queued(1, 1, 1, user=-1))
+    assert Accounts(Quotas(user=0.0)).charge(queued(1, 1, 1, user=2))
+
+
+def test_a_quota_of_the_group_counts_as_well() -> None:
+    accounts = Accounts(Quotas(user=50.0, group={4: 15.0}))
+    assert not accounts.charge(queued(1, 1, 10, user=1, group=4))
+    assert accounts.charge(queued(2, 1, 10, user=2, group=4))
+    assert not accounts.charge(queued(3, 1, 10, user=2, group=5))
+
+
+def test_a_job_over_quota_runs_only_where_it_disturbs_nobody() -> None:
+    policy = Slack(awt=1000.0, quotas=Quotas(user={7: 0.0}))
+    # Job 3 would fit at once, but not end before job 2 is to start; job 5, submitted later, takes the room.
+    jobs = (1, 0, 2, 10, 10), (2, 0, 4, 10, 10), (3, 1, 2, 20, 20, 7), (5, 3, 2, 6, 6)
+    result = run(policy, *jobs)
+    assert starts(result) == {1: 0, 2: 10, 3: 20, 5: 3}
+    assert starts(run("slack:awt=1000", *(job for job in jobs if job[-1] != 7))) == {1: 0, 2: 10, 5: 3}
+    assert result.jobs["reserved_s"].isna().tolist() == [True, False, True, True]
+
+
+def test_a_job_over_quota_starts_where_there_is_room_that_nobody_needs() -> None:
+    policy = Slack(awt=1000.0, quotas=Quotas(user={7: 0.0}))
+    assert starts(run(policy, (1, 0, 2, 10, 10), (2, 0, 4, 10, 10), (4, 2, 1, 8, 8, 7)))[4] == 2
+
+
+# Unfinished jobs: 001, section 4.7.
+
+
+def test_an_unfinished_job_goes_on_for_a_tenth_at_a_time_where_that_is_cheaper_than_killing_it() -> None:
+    policy = Slack(awt=1000.0, extend_unfinished=True)
+    result = run(policy, (1, 0, 4, 115, 100), (2, 5, 4, 10, 10), kill_at_estimate=False)
+    # Delays of job 2 cost 4 x 10 s x p/p1 x s0/s each time; killing costs 4 x 100 s.
+    assert starts(result) == {1: 0, 2: 115}
+    assert result.jobs["end_s"].tolist() == [115, 125]
+
+
+def test_an_unfinished_job_is_killed_where_somebody_cannot_be_delayed_any_longer() -> None:
+    policy = Slack(awt=1000.0, slack_factor=0, extend_unfinished=True)
+    result = run(policy, (1, 0, 4, 115, 100), (2, 5, 4, 10, 10), (3, 200, 4, 150, 100), kill_at_estimate=False)
+    assert starts(result) == {1: 0, 2: 100, 3: 200}
+    assert result.jobs["end_s"].tolist() == [100, 110, 350]  # job 3 stands in nobody's way
+
+
+def test_an_unfinished_job_is_killed_where_that_is_cheaper() -> None:
+    # Killing job 1 costs 1 x 10 s.  Its extension would delay job 2 by 1 s: 4 x p / (1/6) = 8 for p = SP / 3 = 1/3,
+    # and 16 for p = 2/3.
+    jobs = (1, 0, 1, 11, 10), (2, 5, 4, 10, 10)
+    for priority_of_2, start in ((0.0, 11), (1.0, 10)):
+        policy = Slack(
+            awt=1.0, slack_factor=100, extend_unfinished=True, user_priority=lambda job, up=priority_of_2: up * (job.id == 2)
+        )
+        assert starts(run(policy, *jobs, kill_at_estimate=False))[2] == start
+
+
+def test_a_job_over_quota_is_extended_only_if_nobody_is_delayed() -> None:
+    def ends(*jobs: tuple[float, ...]) -> list[float]:
+        policy = Slack(awt=1000.0, extend_unfinished=True, quotas=Quotas(user={7: 0.0}))
+        return run(policy, *jobs, kill_at_estimate=False).jobs["end_s"].tolist()
+
+    assert ends((1, 0, 4, 115, 100, 7), (2, 5, 4, 10, 10)) == [100, 110]
+    assert ends((1, 0, 4, 115, 100, 7)) == [115]
+
+
+def test_a_kill_comes_first_and_the_start_on_its_nodes_in_a_second_call() -> None:
+    policy = Slack(awt=10.0, slack_factor=0, extend_unfinished=True)
+    policy.begin(setup(4, kill=False))
+    one, two = queued(1, 4, 100), queued(2, 4, 10)
+    view = View()
+    view.now, view.idle, view.waiting, view.running = 0, 4, {1: one, 2: two}, {}
+    everything: NodeSet = (0, 4)
+    assert policy.decide(Batch([], [one, two], False), view) == [Start(one), Reserve(two, 100 * S), WakeAt(100 * S)]
+    gang = RunningJob(one, 0, everything)
+    view.now, view.idle, view.waiting, view.running = 100 * S, 0, {2: two}, {1: gang}
+    assert policy.decide(Batch([], [], True), view) == [Kill(one)]
+    view.idle, view.running = 4, {}
+    assert policy.decide(Batch([gang], [], False), view) == [Start(two), WakeAt(110 * S)]
+
+
+def test_where_nothing_kills_jobs_and_none_is_extended_everybody_gives_way() -> None:
+    result = run("slack:awt=10", (1, 0, 4, 150, 100), (2, 5, 4, 10, 10), kill_at_estimate=False)
+    assert starts(result)[2] >= 150
+
+
+# A year of KTH (papers 000 and 001), 128 processors.
+
+
+@pytest.mark.parametrize(("heuristic", "remove"), [("ast", "afresh"), ("aat", "in-place")])
+def test_kth_waits_less_than_under_conservative(heuristic: str, remove: str) -> None:
+    workload = read_swf(trace_path("KTH-SP2-1996-2.2"))
+    machine = Machine(nodes=128)
+    conservative = Scenario(machine=machine, workload=workload, policy="conservative").run().summary().mean_wait_s
+    slack = Scenario(machine=machine, workload=workload, policy=f"slack:heuristic={heuristic},remove={remove}").run()
+    assert 0.10 < 1 - slack.summary().mean_wait_s / conservative < 0.20
+    late = slack.jobs["start_s"] > slack.jobs["reserved_s"]
+    assert not late.any()
+
+
+def test_kth_without_slack_waits_about_as_long_as_under_conservative() -> None:
+    workload = read_swf(trace_path("KTH-SP2-1996-2.2"))
+    machine = Machine(nodes=128)
+    conservative = Scenario(machine=machine, workload=workload, policy="conservative").run().summary().mean_wait_s
+    slack = Scenario(machine=machine, workload=workload, policy="slack:slack_factor=0").run()
+    assert slack.summary().mean_wait_s == pytest.approx(conservative, rel=0.15)
+    assert not (slack.jobs["start_s"] > slack.jobs["reserved_s"]).any()
