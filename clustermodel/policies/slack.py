@@ -33,7 +33,7 @@ from clustermodel.policies.calibration import Measure, Waits
 from clustermodel.policies.quotas import Accounts, Quotas
 from clustermodel.schedule import pricing
 from clustermodel.schedule.pricing import FIRST_SP, Weights
-from clustermodel.schedule.reschedule import Newcomer, Reservation, Schedule, Search
+from clustermodel.schedule.reschedule import MovableReservation, Newcomer, Schedule, Search
 from clustermodel.schedule.running import RunningProfile
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
 
@@ -51,7 +51,7 @@ _NEVER: Final = 2**62
 """Later than any start, ticks."""
 
 
-class Waiting(Reservation):
+class Waiting(MovableReservation):
     """A waiting job with its place in the plan, priority and slack."""
 
     __slots__ = ("initial_slack", "job", "p")

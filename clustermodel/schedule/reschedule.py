@@ -19,8 +19,8 @@ MOST_PERMUTED: Final = 7
 """Jobs that :meth:`Search.optimal` puts back in every order: 5,040 of them."""
 
 
-class Reservation:
-    """The place of a waiting job in the plan."""
+class MovableReservation:
+    """A reservation that may be moved to a later start, up to a bound."""
 
     __slots__ = ("latest", "length", "nodes", "start", "weight")
 
@@ -46,7 +46,7 @@ class Newcomer(NamedTuple):
     """p^alpha_p, by which the costs of moving others are divided."""
 
 
-Placed = TypeVar("Placed", bound=Reservation)
+Placed = TypeVar("Placed", bound=MovableReservation)
 
 
 class Schedule(NamedTuple, Generic[Placed]):
@@ -205,7 +205,7 @@ class Search(Generic[Placed]):
         return best
 
 
-def _goes_before(first: Reservation, second: Reservation) -> bool:
+def _goes_before(first: MovableReservation, second: MovableReservation) -> bool:
     """Tell whether of two jobs of one shape the first may be put back first without loss, where alpha_t = 1.
 
     Whichever is put back first takes the earlier of two places; it should be the one whose delay costs more.

@@ -386,7 +386,7 @@ def test_a_kill_comes_first_and_the_start_on_its_nodes_in_a_second_call() -> Non
     view.now, view.idle, view.waiting, view.running = 0, 4, {1: one, 2: two}, {}
     everything: NodeSet = (0, 4)
     assert policy.decide(Batch([], [one, two], False), view) == [Start(one), Reserve(two, 100 * S), WakeAt(100 * S)]
-    gang = RunningJob(one, 0, everything)
+    gang = RunningJob(one, 0, everything, one.nodes, one.estimate)
     view.now, view.idle, view.waiting, view.running = 100 * S, 0, {2: two}, {1: gang}
     assert policy.decide(Batch([], [], True), view) == [Kill(one)]
     view.idle, view.running = 4, {}
