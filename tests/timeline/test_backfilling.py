@@ -173,8 +173,8 @@ def test_in_arrival_order_both_place_the_waiting_jobs_one_after_the_other() -> N
 
 
 def test_an_early_end_moves_all_waiting_jobs_up_in_order() -> None:
-    # 1 says 20 and ends at 5.  2 (three nodes, 10 s) is placed at 20, 3 (four nodes) at 30, 4 (two nodes, 40 s) at 40; at 5 they
-    # all move up: 2 to 5, 3 to 15, 4 to 25.
+    # 1 says 20 and ends at 5.  2 (three nodes, 10 s) is placed at 20, 3 (four nodes) at 30, 4 (two nodes, 40 s) at 40; at 5
+    # they all move up: 2 to 5, 3 to 15, 4 to 25.
     jobs = "1 0 2 5 20\n2 1 3 10\n3 2 4 10\n4 3 2 40"
     assert spans(play(4, jobs, "D")) == spans(play(4, jobs, "D-NG")) == {1: (0, 5), 2: (5, 15), 3: (15, 25), 4: (25, 65)}
     # 5 (one node, 3 s) and 6 (one node, 20 s) come at 6.  Beside 2 one node is idle until 15: enough for 5 alone.
@@ -386,8 +386,8 @@ def test_half_and_quarter_size_jobs_run_longer_on_fewer_nodes_and_sequential_one
 
 
 def test_greedy_takes_the_shape_that_ends_first_and_of_equals_what_was_asked() -> None:
-    # Eight nodes.  1 takes all eight instead of four: 5 s instead of 10.  2 asks for two: from 5 on, four nodes end at 10, two at
-    # 15, one at 25.  3 asks for four: four beside 2 at 5 end at 15; so do eight at 10.
+    # Eight nodes.  1 takes all eight instead of four: 5 s instead of 10.  2 asks for two: from 5 on, four nodes end at 10,
+    # two at 15, one at 25.  3 asks for four: four beside 2 at 5 end at 15; so do eight at 10.
     result = play(8, "1 0 4 10\n2 1 2 10\n3 2 4 10", "backfilling:width=greedy")
     assert (spans(result), widths(result)) == ({1: (0, 5), 2: (5, 10), 3: (5, 15)}, {1: 8, 2: 4, 3: 4})
 
@@ -447,8 +447,8 @@ def in_order(*jobs: int) -> Callable[[QueuedJob, int], int]:
 
 @pytest.mark.parametrize("guarantees", ["all", "none"])
 def test_widening_goes_as_far_as_nodes_stay_free_until_the_new_end(guarantees: str) -> None:
-    # Eight nodes.  1 holds four until 12; then 3 gets five, until 22.  2 asks for eight, 10 s, and starts on two, until 40.  Four
-    # would be idle for it now, but not from 12 to 20; three are, until 26.67.
+    # Eight nodes.  1 holds four until 12; then 3 gets five, until 22.  2 asks for eight, 10 s, and starts on two, until
+    # 40.  Four would be idle for it now, but not from 12 to 20; three are, until 26.67.
     policy = Backfilling(order=in_order(1, 3, 2), guarantees=guarantees, width=Given({8: 2}), widening=True)
     result = play(8, "1 0 4 12\n2 0 8 10\n3 0 5 10", policy)
     assert spans(result) == {1: (0, 12), 2: (0, 26.666667), 3: (12, 22)}
@@ -457,8 +457,9 @@ def test_widening_goes_as_far_as_nodes_stay_free_until_the_new_end(guarantees: s
 
 @pytest.mark.parametrize("guarantees", ["all", "none"])
 def test_widening_delays_no_waiting_job_though_without_guarantees_nothing_is_promised(guarantees: str) -> None:
-    # Six nodes.  1 holds two until 3.  2 asks for four, 10 s: it gets two until 20, and two are idle.  3 asks for six, 10 s, and
-    # gets four for 15 s: it is placed at 3, when 1 ends, on the nodes that 2 leaves.  Widened, 2 would hold four until 10.
+    # Six nodes.  1 holds two until 3.  2 asks for four, 10 s: it gets two until 20, and two are idle.  3 asks for six, 10 s,
+    # and gets four for 15 s: it is placed at 3, when 1 ends, on the nodes that 2 leaves.  Widened, 2 would hold four until
+    # 10.
     jobs = "1 0 2 3\n2 0 4 10\n3 0 6 10"
     width = Given({4: 2, 6: 4})
     policy = Backfilling(order=in_order(1, 2, 3), guarantees=guarantees, width=width, widening=True)
@@ -497,8 +498,9 @@ def test_r_is_drawn_anew_at_each_pass_and_p_once() -> None:
 
 
 def test_the_starvation_weight_lets_a_long_wait_win() -> None:
-    # One node.  2 (20 s) waits from 1 on; from 10 on there is always a shorter one (10 s).  1/L: 0.05 against 0.1; with a weight
-    # of 0.002 for each second 2 is ahead of a job that comes more than 25 s after it: of 5, which comes at 30, not of 3 and 4.
+    # One node.  2 (20 s) waits from 1 on; from 10 on there is always a shorter one (10 s).  1/L: 0.05 against 0.1; with a
+    # weight of 0.002 for each second 2 is ahead of a job that comes more than 25 s after it: of 5, which comes at 30, not
+    # of 3 and 4.
     jobs = "1 0 1 10\n2 1 1 20\n" + "\n".join(f"{number} {10 * number - 20} 1 10" for number in range(3, 9))
     assert spans(play(1, jobs, "1/L-NG"))[2] == (70, 90)
     assert spans(play(1, jobs, "1/L-NG:starvation_weight=0.002"))[2] == (30, 50)

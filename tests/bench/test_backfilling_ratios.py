@@ -1,0 +1,32 @@
+"""Backfilling from parts against the bare-SimPy floor.
+
+Issue 4 asks for R/L-NG on KTH in at most 20 s and conservative backfilling on the saturated lublin_256 in at most 12 s.  The
+floor is about 5.5 us/job: on KTH's 28,481 jobs 20 s are 128 times the floor, on lublin_256's 10,000 jobs 12 s are 218 times.
+What they take is far less; the bounds here are twice what was measured, so that a change that matters is seen.
+"""
+
+from __future__ import annotations
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from clustermodel import read_swf
+from tests.bench.test_ratios import ratio_to_floor
+from tests.shared_data import trace_path
+
+pytestmark = pytest.mark.bench
+
+
+@pytest.mark.parametrize(
+    ("policy", "trace", "nodes", "at_most"),
+    [
+        ("R/L-NG", "KTH-SP2-1996-2.2", 100, 27.0),  # 13.2
+        ("R/L-NG:speculation=0.5,test_runs=true", "KTH-SP2-1996-2.2", 100, 45.0),  # 22.2
+        ("R/L-NG:width=half,widening=true", "KTH-SP2-1996-2.2", 100, 26.0),  # 13.0
+        ("conservative", "lublin_256", 256, 16.0),  # 7.8
+    ],
+)
+def test_backfilling_from_parts_costs_a_small_multiple_of_the_floor(
+    benchmark: BenchmarkFixture, policy: str, trace: str, nodes: int, at_most: float
+) -> None:
+    assert ratio_to_floor(benchmark, read_swf(trace_path(trace)), nodes, policy) <= at_most
