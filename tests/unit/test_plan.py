@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import NamedTuple
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from clustermodel.schedule.plan import Plan
-from clustermodel.schedule.reservation import Reservation
+from clustermodel.schedule.reservation import Reservation, Shape
 
 
 class Waiting(NamedTuple):
@@ -31,3 +35,120 @@ def test_a_plan_moves_reservations_one_at_a_time_and_never_back() -> None:
     plan.drop(jobs[1])
     assert plan.reserved == {3: Reservation(7, 4, 1)}
     assert plan.steps() == [(2, 0), (7, 1), (11, 2)]
+
+
+# Several shapes, against a tick-by-tick search.
+
+NODES = 6
+HORIZON = 400
+
+shape_lists = st.lists(st.tuples(st.integers(1, NODES), st.integers(1, 15)), min_size=1, max_size=3)
+
+
+class Ticks:
+    """Free nodes at each tick."""
+
+    def __init__(self) -> None:
+        self.free = [NODES] * HORIZON
+
+    def add(self, start: int, end: int, nodes: int) -> None:
+        for tick in range(start, end):
+            self.free[tick] += nodes
+
+    def rooms(self, shapes: list[Shape], latest: int) -> list[Reservation]:
+        """Return, for each shape, the first room that begins by ``latest``, if there is one."""
+        found = []
+        for nodes, length in shapes:
+            starts = (
+                start for start in range(latest + 1) if all(self.free[tick] >= nodes for tick in range(start, start + length))
+            )
+            if (start := next(starts, None)) is not None:
+                found.append(Reservation(start, length, nodes))
+        return found
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> tuple[Plan, Ticks, list[Waiting], dict[int, list[Shape]]]:
+    """Return a plan with running jobs and reservations, of which some running jobs have ended, and the same in ticks."""
+    plan, ticks = Plan(NODES, may_overrun=False), Ticks()
+    running = []
+    for number in range(draw(st.integers(0, 3))):
+        nodes, end = draw(st.integers(1, 2)), draw(st.integers(1, 25))
+        plan.start(100 + number, nodes, 0, end)
+        ticks.add(0, end, -nodes)
+        running.append((100 + number, nodes, end))
+    shapes: dict[int, list[Shape]] = {}
+    jobs = []
+    for number in range(draw(st.integers(0, 5))):
+        shapes[number] = draw(shape_lists)
+        nodes, length = shapes[number][0]
+        jobs.append(Waiting(number, nodes, length))
+        room = min(ticks.rooms(shapes[number], HORIZON // 2), key=lambda room: room.end)
+        assert plan.earliest_room(shapes[number]) == room
+        plan.keep(jobs[-1], room)
+        ticks.add(room.start, room.end, -room.nodes)
+    for number, nodes, end in running:
+        if draw(st.booleans()):
+            assert plan.end(number, nodes, 0, end)
+            ticks.add(0, end, nodes)
+    return plan, ticks, jobs, shapes
+
+
+@given(plans(), shape_lists)
+def test_the_earliest_room_is_the_one_that_ends_first_and_of_equals_that_of_the_first_shape(
+    case: tuple[Plan, Ticks, list[Waiting], dict[int, list[Shape]]], shapes: list[Shape]
+) -> None:
+    plan, ticks, _, _ = case
+    rooms = ticks.rooms(shapes, HORIZON // 2)
+    assert plan.earliest_room(shapes) == min(rooms, key=lambda room: room.end)
+
+
+@given(plans(), st.randoms(use_true_random=False))
+def test_reshaping_gives_each_job_in_turn_the_room_that_ends_first_and_begins_no_later_than_its_own(
+    case: tuple[Plan, Ticks, list[Waiting], dict[int, list[Shape]]], random: Random
+) -> None:
+    plan, ticks, jobs, shapes = case
+    random.shuffle(jobs)
+    expected = dict(plan.reserved)
+    for job in jobs:
+        held = expected[job.id]
+        ticks.add(held.start, held.end, held.nodes)
+        rooms = [room for room in ticks.rooms(shapes[job.id], held.start) if (room.end, room.start) < (held.end, held.start)]
+        expected[job.id] = min(rooms, key=lambda room: (room.end, room.start), default=held)
+        ticks.add(expected[job.id].start, expected[job.id].end, -expected[job.id].nodes)
+    before = dict(plan.reserved)
+    plan.reshape(jobs, shapes)
+    assert plan.reserved == expected
+    assert all(room.start <= before[job].start and room.end <= before[job].end for job, room in plan.reserved.items())
+    assert [plan.free_at(tick) for tick in range(HORIZON)] == ticks.free
+
+
+@given(plans())
+def test_compressing_jobs_of_one_shape_is_reshaping_them(
+    case: tuple[Plan, Ticks, list[Waiting], dict[int, list[Shape]]],
+) -> None:
+    plan, _, jobs, _ = case
+    twin = Plan(NODES, may_overrun=False)
+    twin.rewind(plan.mark())
+    twin.reserved = dict(plan.reserved)
+    plan.compress(jobs, 0)
+    twin.reshape(jobs, {number: [(room.nodes, room.length)] for number, room in twin.reserved.items()})
+    assert plan.reserved == twin.reserved
+    assert plan.steps() == twin.steps()
+
+
+def test_reshaping_by_hand() -> None:
+    # Four nodes, a job on all of them until 20.  1 can have two nodes for 30 or four for 15: it is promised 20-35 on four.  2
+    # can have two for 10 only: 35-45.  Two nodes are free from now on: 1 moves to 0-30 on two, which ends earlier than 20 +
+    # 15.
+    plan = Plan(4, may_overrun=False)
+    plan.start(8, 2, 0, 20)
+    plan.start(9, 2, 0, 20)
+    shapes = {1: [(2, 30), (4, 15)], 2: [(2, 10)]}
+    jobs = [Waiting(1, 2, 30), Waiting(2, 2, 10)]
+    for job in jobs:
+        plan.keep(job, plan.earliest_room(shapes[job.id]))
+    assert plan.reserved == {1: Reservation(20, 15, 4), 2: Reservation(35, 10, 2)}
+    assert plan.end(9, 2, 0, 20)
+    plan.reshape(jobs, shapes)
+    assert plan.reserved == {1: Reservation(0, 30, 2), 2: Reservation(20, 10, 2)}

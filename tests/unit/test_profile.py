@@ -99,6 +99,28 @@ class ProfileBesideATwin(RuleBasedStateMachine):
         assert self.profile.fits(nodes, duration) is self.twin.fits_at(now, nodes, duration)
         assert self.profile.earliest(nodes, duration) == self.twin.earliest(nodes, duration, now)
 
+    @rule(nodes=sizes, duration=durations)
+    def ask_what_stays_free(self, nodes: int, duration: int) -> None:
+        free = self.twin.free[self.twin.now :]
+        until = next((self.twin.now + tick for tick, available in enumerate(free) if available < nodes), None)
+        assert self.profile.free_until(nodes) == until
+        assert self.profile.least_free(duration) == min(free[:duration])
+
+    @rule(nodes=sizes, duration=durations, limit=st.integers(-1, END))
+    def ask_for_room_before_a_limit(self, nodes: int, duration: int, limit: int) -> None:
+        earliest = self.twin.earliest(nodes, duration, self.twin.now)
+        assert self.profile.earliest_before(nodes, duration, limit) == min(earliest, limit)
+
+    @rule(shapes=st.lists(st.tuples(st.integers(0, 20), durations, sizes), max_size=4))
+    def reserve_for_a_while_and_go_back(self, shapes: list[tuple[int, int, int]]) -> None:
+        before, mark = self.profile.steps(), self.profile.mark()
+        for after, duration, nodes in shapes:
+            start = self.twin.now + after
+            if self.profile.fits_at(start, nodes, duration):
+                self.profile.reserve(start, start + duration, nodes)
+        self.profile.rewind(mark)
+        assert self.profile.steps() == before
+
     @invariant()
     def the_two_agree_at_every_tick(self) -> None:
         now = self.twin.now
