@@ -121,7 +121,11 @@ class Backfilling:
         if self._widening is not None and current.dispatched:
             self._widening.schedule(current)
         decisions = current.decisions()
-        if (alarm := plan.new_alarm()) is not None:
+        alarm = plan.new_alarm()
+        if alarm is None and not self._setup.kill_at_estimate:
+            # A running job that should make the room may outlive its estimate: what to do then is decided as soon as it does.
+            alarm = current.held_next
+        if alarm is not None:
             decisions.append(WakeAt(alarm))
         return decisions
 

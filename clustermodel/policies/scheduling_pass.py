@@ -140,6 +140,11 @@ class Pass:
         self.plan.reserve(room.start, room.end, room.nodes)
         self._held[job.id] = room.start
 
+    @property
+    def held_next(self) -> int | None:
+        """When the first room begins that is held in this pass only, ``None`` if there is none."""
+        return min(self._held.values(), default=None)
+
     def held_from(self, job: QueuedJob) -> int | None:
         """Return when the room begins that is held or reserved for a job, ``None`` if it has none."""
         reserved = self.plan.reserved.get(job.id)

@@ -37,3 +37,82 @@ def test_the_parts_put_together_give_the_reference_schedules_job_for_job(policy:
     jobs = Scenario(machine=Machine(nodes=100), workload=read_swf(trace_path(KTH[0])), policy=policy).run().jobs
     assert len(expected) == 28_481
     assert dict(zip(jobs["job"].tolist(), jobs["start_s"].tolist(), strict=True)) == expected
+
+
+# CTC-SP2: figure 3.
+
+
+def test_on_ctc_random_beats_priority_and_arrival_order_and_priority_does_slightly_worse_than_shortest_first() -> None:
+    # "Randomized backfilling performs better than priority backfilling with or without guarantees."  "Priority backfilling
+    # performs slightly worse than shortest-first backfilling, while randomized performs better."
+    assert slowdown(CTC, "R") < slowdown(CTC, "1/L") < slowdown(CTC, "P") < slowdown(CTC, "D")
+    assert slowdown(CTC, "R-NG") < slowdown(CTC, "P-NG")
+    assert delay(CTC, "R") < min(delay(CTC, "P"), delay(CTC, "1/L"), delay(CTC, "D"))
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_on_ctc_no_guarantees_are_better_with_every_criterion_but_arrival_order(criterion: str) -> None:
+    with_guarantees, without = (criterion, f"{criterion}-NG")[:: -1 if criterion == "D" else 1]
+    assert slowdown(CTC, without) < slowdown(CTC, with_guarantees)
+    assert delay(CTC, without) < delay(CTC, with_guarantees)
+
+
+def test_on_ctc_random_over_length_without_guarantees_is_the_best_of_the_twelve() -> None:
+    others = [f"{criterion}{suffix}" for criterion in CRITERIA for suffix in ("", "-NG")]
+    others.remove("R/L-NG")
+    assert slowdown(CTC, "R/L-NG") < min(slowdown(CTC, other) for other in others)
+    assert delay(CTC, "R/L-NG") < min(delay(CTC, other) for other in others)
+
+
+@pytest.mark.parametrize(
+    ("policy", "mean_wait", "mean_bounded_slowdown"),
+    [("D", "4105.970", "13.2757"), ("1/L", "3641.0", "10.2427"), ("D-NG", "4759.0", "15.4080"), ("1/L-NG", "3382.1", "9.2691")],
+)
+def test_on_ctc_the_means_of_those_that_draw_nothing_stay_what_they_are(
+    policy: str, mean_wait: str, mean_bounded_slowdown: str
+) -> None:
+    # What 003 says of the others below conservative backfilling: bounded slowdown by 57 % (P/L-NG) and 77 % (R/L-NG), delay by
+    # 38 % and 65 %; below shortest-first by 35 % and 65 %, 28 % and 59 %.  Ours, with seed 1: 48 % and 68 %, 42 % and 64 %;
+    # 32 % and 58 %, 35 % and 59 %.
+    decimals = len(mean_wait.partition(".")[2])
+    assert f"{delay(CTC, policy):.{decimals}f}" == mean_wait
+    assert f"{slowdown(CTC, policy):.4f}" == mean_bounded_slowdown
+
+
+# CTC-SP2: figures 5 and 6.
+
+
+@pytest.mark.long
+def test_on_ctc_test_runs_help_most_at_large_speculation_percentages() -> None:
+    # "In all algorithms, the bounded slowdown slightly decreases with the higher speculation percentages" with test runs.  What
+    # does not hold with R/L-NG is figure 5, speculation without test runs: 4.62 at 0.1, 5.04 at 0.5, 4.46 at 0.9, 4.30 without.
+    percentages = 0.1, 0.5, 0.9
+    alone = [slowdown(CTC, f"R/L-NG:speculation={one}") for one in percentages]
+    tested = [slowdown(CTC, f"R/L-NG:speculation={one},test_runs=true") for one in percentages]
+    assert all(with_tests < without for with_tests, without in zip(tested, alone, strict=True))
+    assert tested == sorted(tested, reverse=True)
+    assert tested[-1] < slowdown(CTC, "R/L-NG")
+
+
+# KTH-SP2, 100 nodes.
+
+
+def test_on_kth_random_beats_arrival_order_and_guarantees_hurt_all_but_arrival_order() -> None:
+    # What does not hold on KTH: R is not better than P (slowdown 74.1 against 74.0; without guarantees 72.4 against 67.6)
+    # nor than 1/L (70.3); 1/L-NG is the best of the twelve (45.2, R/L-NG 51.3); P-NG waits longer than P (6868 s against
+    # 6726 s).
+    assert slowdown(KTH, "R") < slowdown(KTH, "D")
+    assert delay(KTH, "R") < min(delay(KTH, "D"), delay(KTH, "P"))
+    assert slowdown(KTH, "D-NG") > slowdown(KTH, "D")
+    assert delay(KTH, "D-NG") > delay(KTH, "D")
+    for criterion in ("P", "R", "1/L", "P/L", "R/L"):
+        assert slowdown(KTH, f"{criterion}-NG") < slowdown(KTH, criterion)
+    for criterion in ("R", "1/L", "P/L", "R/L"):
+        assert delay(KTH, f"{criterion}-NG") < delay(KTH, criterion)
+    assert slowdown(KTH, "1/L") < slowdown(KTH, "P")
+
+
+def test_on_kth_test_runs_help_at_a_large_speculation_percentage() -> None:
+    # At 0.5 they help less (46.6 instead of 51.2), and the mean wait is far longer than without (12,873 s instead of 7,514 s).
+    assert slowdown(KTH, "R/L-NG:speculation=0.9,test_runs=true") < slowdown(KTH, "R/L-NG:speculation=0.9")
+    assert slowdown(KTH, "R/L-NG:speculation=0.9,test_runs=true") < slowdown(KTH, "R/L-NG")
