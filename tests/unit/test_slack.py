@@ -119,7 +119,7 @@ def test_rounding_decides_no_tie() -> None:
     assert 0.1 + 0.2 != 0.3
     assert total(0.0, [0.1, 0.2, -0.3]) == 0
     assert total(0.3, []) == total(0.0, [0.1, 0.2]) == total(0.2, [0.1])
-    assert total(3e9, [1e-3]) > total(3e9, [])
+    assert total(3e9, [1e-2]) > total(3e9, [])
     assert total(0.0, [-1e-9, 1.0, -1.0]) == -1e-9
 
 
