@@ -89,7 +89,7 @@ def by_start(one: Waiting) -> tuple[int, int, int]:
 
 def _by_cost(one: Waiting) -> tuple[float, int, int]:
     # The cost of a delay by one second is the weight, up to a common factor, and infinite without a second of slack.
-    return -inf if one.slack < TICKS_PER_SECOND else -one.weight, *one.arrival
+    return -inf if one.slack < TICKS_PER_SECOND else -pricing.to_digits(one.weight), *one.arrival
 
 
 HEURISTICS: Final[dict[str, Callable[[Waiting], Any] | None]] = {
@@ -97,7 +97,7 @@ HEURISTICS: Final[dict[str, Callable[[Waiting], Any] | None]] = {
     "aat": lambda one: one.arrival,
     "du": lambda one: (-one.nodes * one.length, *one.arrival),
     "dc": _by_cost,
-    "dp": lambda one: (-one.p, *one.arrival),
+    "dp": lambda one: (-pricing.to_digits(one.p), *one.arrival),
     OPTIMAL: None,
 }
 """In which order jobs are put back (001, section 4.6); equals in order of arrival.  ``None`` tries every order."""

@@ -7,13 +7,19 @@ schedules are tried, and the choice, are :mod:`clustermodel.policies.slack`'s.
 
 from __future__ import annotations
 
-from math import inf
+from collections.abc import Sequence
+from math import fsum, inf
 from typing import Final, NamedTuple
 
 FIRST_SP: Final = 0.5
 """SP of a job that has no start yet: as if it were going to wait for the average wait time (001, section 4.3)."""
 LEAST_SLACK_S: Final = 1.0
 """Slack, seconds, below which the fairness factor grows no further: the unit of time of the papers' traces."""
+
+
+DIGITS: Final = 12
+"""Significant digits of a price: what differs only by the rounding of floating point numbers is equal, and ties are ties."""
+_NOTHING: Final = 10.0**-DIGITS
 
 
 class Weights(NamedTuple):
@@ -95,3 +101,16 @@ def cost(
     if move_s > slack_s:
         return inf
     return weight(nodes, p, initial_slack_s, slack_s, weights) * move(move_s, weights) / favour(newcomer_p, weights)
+
+
+def total(own: float, costs: Sequence[float]) -> float:
+    """Return the price of a schedule (001, section 4.2): the newcomer's own and the costs of all moves, in any order."""
+    price = fsum((own, *costs))
+    if abs(price) <= _NOTHING * fsum((own, *map(abs, costs))):
+        return 0.0  # gains and losses cancel out
+    return to_digits(price)
+
+
+def to_digits(value: float) -> float:
+    """Return ``value`` with as many digits as a price has."""
+    return float(f"{value:.{DIGITS - 1}e}")

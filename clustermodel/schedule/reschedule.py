@@ -8,10 +8,9 @@ order the jobs are put back in the policy's.  Times in ticks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from math import fsum
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from clustermodel.schedule.pricing import Weights, move, price_of_start
+from clustermodel.schedule.pricing import Weights, move, price_of_start, total
 from clustermodel.schedule.profile import Profile
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 
@@ -149,7 +148,7 @@ class Search(Generic[Placed]):
 
     def _priced(self, own: float, slot: int, starts: list[tuple[Placed, int]]) -> Schedule[Placed]:
         costs = [self._cost(one, start) for one, start in starts if start != one.start]
-        return Schedule(fsum([own, *costs]), len(costs), slot, starts)
+        return Schedule(total(own, costs), len(costs), slot, starts)
 
     def _cost(self, one: Placed, start: int) -> float:
         return one.weight * move((start - one.start) / TICKS_PER_SECOND, self._weights) / self._favour

@@ -30,6 +30,8 @@ POLICIES = [
     "easy:reserve_depth=3",
     "easy:reserve_depth=2,backfill_order=shortest",
     "conservative",
+    "slack:awt=20",
+    "slack:awt=20,heuristic=dc",
 ]
 every_policy = pytest.mark.parametrize("policy", POLICIES)
 

@@ -34,6 +34,7 @@ from clustermodel.schedule.pricing import (
     price_of_start,
     priority,
     scheduler_priority,
+    total,
     weight,
 )
 from clustermodel.ticks import TICKS_PER_SECOND
@@ -112,6 +113,14 @@ def test_without_slack_left_the_fairness_factor_is_that_of_a_second_and_without_
 def test_price_of_killing() -> None:
     assert price_of_killing(64, 86_400, ONE) == 64 * 86_400 == price_of_start(64, 86_400, ONE)
     assert price_of_killing(64, 81, Weights(u=0.5, t=0.25)) == pytest.approx(8 * 3)
+
+
+def test_rounding_decides_no_tie() -> None:
+    assert 0.1 + 0.2 != 0.3
+    assert total(0.0, [0.1, 0.2, -0.3]) == 0
+    assert total(0.3, []) == total(0.0, [0.1, 0.2]) == total(0.2, [0.1])
+    assert total(3e9, [1e-2]) > total(3e9, [])
+    assert total(0.0, [-1e-9, 1.0, -1.0]) == -1e-9
 
 
 # Arguments.
