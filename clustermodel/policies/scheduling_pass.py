@@ -142,8 +142,8 @@ class Pass:
 
     @property
     def held_next(self) -> int | None:
-        """When the first room begins that is held in this pass only, ``None`` if there is none."""
-        return min(self._held.values(), default=None)
+        """When the first room begins that is held in this pass only and not yet there, ``None`` if there is none."""
+        return min((start for start in self._held.values() if start > self.now), default=None)
 
     def held_from(self, job: QueuedJob) -> int | None:
         """Return when the room begins that is held or reserved for a job, ``None`` if it has none."""
