@@ -120,8 +120,8 @@ class Relaxed:
     """The first blocked job may be delayed, by at most a share of the wait it can expect; nobody else is protected.
 
     If it could start at s in the plan of running jobs, it must be able to start by s + ``relaxation`` x (s - submit).  The
-    first such bound is a promise, and never grows, not even where a job of higher priority comes.  With a relaxation of 0 this is
-    EASY, as long as all priorities are equal.
+    first such bound is a promise, and never grows, not even where a job of higher priority comes.  With a relaxation of 0
+    this is EASY, as long as all priorities are equal.
 
     Args:
         relaxation: the share.

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from clustermodel import Machine, Scenario, read_swf
+from clustermodel import Machine, Scenario, Workload, read_swf
 from clustermodel.measure.metrics import Summary
 from clustermodel.policies.queue_order import CRITERIA
 from tests.shared_data import reference_starts, trace_path
@@ -16,9 +16,14 @@ KTH = "KTH-SP2-1996-2.2", 100
 
 
 @cache
+def workload(name: str) -> Workload:
+    return read_swf(trace_path(name))
+
+
+@cache
 def summary(trace: tuple[str, int], policy: str) -> Summary:
     name, nodes = trace
-    return Scenario(machine=Machine(nodes=nodes), workload=read_swf(trace_path(name)), policy=policy).run().summary()
+    return Scenario(machine=Machine(nodes=nodes), workload=workload(name), policy=policy).run().summary()
 
 
 def slowdown(trace: tuple[str, int], policy: str) -> float:
