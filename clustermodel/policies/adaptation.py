@@ -67,8 +67,10 @@ class Greedy:
     """
 
     def __init__(self, factors: Sequence[float] = (1.0, 0.5, 2.0)) -> None:
-        if not factors:
-            raise SpecificationError("backfilling: width: no alternative is given; at least one is needed")
+        if not isinstance(factors, Sequence) or isinstance(factors, str) or not factors:
+            raise SpecificationError(
+                f"backfilling: width: {factors!r} is not allowed; Greedy needs a sequence of alternatives, as (1, 0.5, 2)"
+            )
         self._factors = [require_width("backfilling: width", factor) for factor in factors]
 
     def widths(self, nodes: int, most: int) -> Sequence[int]:

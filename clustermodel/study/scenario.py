@@ -264,6 +264,7 @@ class Result:
             "workload": [source.provenance.source for source in self.scenario.sources],
             "machine": repr(self.machine),
             "policy": self.scenario.label,
+            "speedup": repr(self.scenario.speedup),
             "seed": self.scenario.seed,
         }
 

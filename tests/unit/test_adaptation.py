@@ -76,9 +76,12 @@ def test_a_width_is_a_name_a_number_or_a_part(width: Any) -> None:
     assert ("(did you mean 'half'?)" in message) == (width == "haf")
 
 
-def test_greedy_needs_an_alternative() -> None:
-    with pytest.raises(SpecificationError, match=r"^backfilling: width: no alternative is given; at least one is needed$"):
-        Greedy(())
+@pytest.mark.parametrize("factors", [(), 0.5, "half", None])
+def test_greedy_needs_alternatives(factors: object) -> None:
+    with pytest.raises(
+        SpecificationError, match=r"^backfilling: width: .* is not allowed; Greedy needs a sequence of alternatives"
+    ):
+        Greedy(factors)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("widening", [*NO_WIDTHS[:-1], "x", None])
