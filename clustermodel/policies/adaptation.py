@@ -67,7 +67,7 @@ class Greedy:
     """
 
     def __init__(self, factors: Sequence[float] = (1.0, 0.5, 2.0)) -> None:
-        if not isinstance(factors, Sequence) or isinstance(factors, str) or not factors:
+        if not isinstance(factors, tuple | list) or not factors:
             raise SpecificationError(
                 f"backfilling: width: {factors!r} is not allowed; Greedy needs a sequence of alternatives, as (1, 0.5, 2)"
             )
