@@ -107,7 +107,7 @@ REMOVALS: Final = ("afresh", "in-place")
 
 
 class Slack:
-    """Slack-based backfilling: the cheapest schedule that delays nobody beyond the slack he has been given.
+    """Slack-based backfilling: the cheapest schedule that delays nobody beyond the slack it was given.
 
     Args:
         slack_factor: SF; a job of priority 0 may be delayed by SF times the average wait time, after its first start was set.
