@@ -121,7 +121,7 @@ def add_usual_options(parser: argparse.ArgumentParser, *, study: str) -> None:
     add("--json", type=Path, metavar="PATH", help="store the table of runs")
     add("--stored", type=Path, metavar="PATH", help="show a stored table of runs instead of running")
     add("--markdown", action="store_true", help="print tables as Markdown")
-    add("--into", type=Path, metavar="PATH", help="write tables into a Markdown page, between <!-- STUDY --> and <!-- end -->")
+    add("--into", type=Path, metavar="PATH", help="write tables into a Markdown page, between their mark and <!-- end -->")
     parser.set_defaults(study=study)
 
 
@@ -179,8 +179,19 @@ class Grid(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def report(options: argparse.Namespace, runs: Runs, grids: Sequence[Grid], figure: Callable[[Runs], Figure]) -> None:
-    """Print the tables, save the figure, store the runs, as the options say."""
+def report(
+    options: argparse.Namespace, runs: Runs, grids: Sequence[Grid], figure: Callable[[Runs], Figure], *, mark: str = ""
+) -> None:
+    """Print the tables, save the figure, store the runs, as the options say.
+
+    Args:
+        options: of the study.
+        runs: its table of runs.
+        grids: the tables to show.
+        figure: draws the runs.
+        mark: after which the tables stand in a page; by default the study's name.
+    """
+    mark = mark or options.study
     if options.markdown:
         print(markdown(grids), end="")
     else:
@@ -195,10 +206,10 @@ def report(options: argparse.Namespace, runs: Runs, grids: Sequence[Grid], figur
     if options.json:
         write(runs, options.json)
     if options.into:
-        before, begin, rest = options.into.read_text().partition(f"<!-- {options.study} -->\n")
+        before, begin, rest = options.into.read_text().partition(f"<!-- {mark} -->\n")
         _, end, after = rest.partition("<!-- end -->")
         if not end:
-            raise SystemExit(f"{options.into}: there is no place for {options.study}")
+            raise SystemExit(f"{options.into}: there is no place for {mark}")
         options.into.write_text(f"{before}{begin}\n{markdown(grids)}\n{end}{after}")
     if options.figure:
         figure(runs).savefig(options.figure, dpi=DOTS_PER_INCH)
@@ -234,6 +245,32 @@ def label_axes(axes: Axes, x: str, y: str) -> None:
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.grid(alpha=0.25, which="both", linewidth=0.5)
+
+
+def draw_bars(
+    axes: Axes, places: FloatArray, found: Sequence[Interval], width: float, *, across: bool = False, **style: Any
+) -> None:
+    """Draw means as bars, with lines for their 95 % intervals where there are any.
+
+    Args:
+        axes: where.
+        places: of the bars' middles.
+        found: the means.
+        width: of a bar.
+        across: draw the bars from left to right.
+        style: of the bars, as matplotlib has it.
+    """
+    mean, half = np.array(found).T
+    known = ~np.isnan(half)
+    spread = np.minimum(half, mean)[known], half[known]  # nothing that is drawn as a bar is negative
+    lines: dict[str, Any] = {"fmt": "none", "ecolor": "0.25", "elinewidth": 1, "capsize": 2}
+    if across:
+        axes.barh(places, mean, width, **style)
+        axes.errorbar(mean[known], places[known], xerr=spread, **lines)
+    else:
+        axes.bar(places, mean, width, **style)
+        axes.errorbar(places[known], mean[known], yerr=spread, **lines)
+    axes.set_axisbelow(True)
 
 
 def use_log_scale(*panels: Axes) -> None:

@@ -13,7 +13,9 @@ from types import ModuleType
 
 import pytest
 
-from tests.scenarios.conftest import FIGURES, PAGE
+from tests.scenarios.conftest import FIGURES, ROOT
+
+PAGE = ROOT / "docs" / "gang_scheduling.md"
 
 STUDIES = ("table1_migration", "context_switch_tradeoff", "migration_tradeoff", "overestimation", "capacity_loss")
 
