@@ -21,6 +21,7 @@ STUDIES = {
     "queue_order_kth": ("queue_order", "KTH-SP2-1996-2.2"),
     "flurry_ctc": ("flurry", "CTC-SP2-1996-3.1-cln"),
     "randomization_kth": ("randomization", "KTH-SP2-1996-2.2"),
+    "randomization_ctc": ("randomization", "CTC-SP2-1996-3.1-cln"),
     "speculation_ctc": ("speculation", "CTC-SP2-1996-3.1-cln"),
     "adaptation_ctc": ("adaptation", "CTC-SP2-1996-3.1-cln"),
 }
