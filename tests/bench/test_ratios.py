@@ -32,10 +32,10 @@ def best_of(*programs: Callable[[], object], rounds: int = ROUNDS) -> list[float
     return best
 
 
-def ratio_to_floor(benchmark: BenchmarkFixture, workload: Workload, nodes: int, policy: str) -> float:
+def ratio_to_floor(benchmark: BenchmarkFixture, workload: Workload, nodes: int, policy: str, *, rounds: int = ROUNDS) -> float:
     jobs = [(row.submit, min(row.run, row.estimate)) for row in workload.rows()]
     scenario = Scenario(machine=Machine(nodes=nodes), workload=workload, policy=policy)
-    floor, ours = best_of(lambda: bare_simpy(jobs), scenario.run)
+    floor, ours = best_of(lambda: bare_simpy(jobs), scenario.run, rounds=rounds)
     benchmark.extra_info["ratio_to_floor"] = ours / floor
     benchmark.pedantic(scenario.run, rounds=1)
     print(f"\n{policy} on {workload.name}: {ours / floor:.2f}x the bare-SimPy floor of {floor / len(jobs) * 1e6:.2f} us/job")
