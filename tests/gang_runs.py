@@ -305,5 +305,4 @@ class Meddler:
     def _kill(self, number: int) -> None:
         if self._kills:
             self._kills -= 1
-            self._decisions.append(Kill(self._jobs.pop(number)))
-            self._moving.discard(number)
+            self._decisions.append(Kill(self._jobs.pop(number)))  # its tasks are in their rows until the instant is over
