@@ -241,18 +241,12 @@ def test_ctrl_c_reports_what_was_finished_and_keeps_its_files(
 
 
 def test_a_real_ctrl_c_in_the_middle_of_a_simulation_leaves_no_traceback() -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "clustermodel",
-        "run",
-        "--scale-run-time",
-        "1.4",
-        "--policy",
-        "fcfs",
-        "--policy",
-        "conservative",
-    ]
+    # A shell starts what runs in the background without Ctrl-C, and its children inherit that.
+    program = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from clustermodel.cli import main; main()"
+    )
+    arguments = ["run", "--scale-run-time", "1.4", "--policy", "fcfs", "--policy", "conservative"]
+    command = [sys.executable, "-c", program, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert "fcfs: 30,000 jobs" in process.stderr.readline()
