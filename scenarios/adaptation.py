@@ -22,7 +22,7 @@ import numpy as np
 from algorithms import CONSERVATIVE, add_algorithms, chosen, colour_of, draws
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from reporting import Grid, Interval, Runs, draw_bars, label_axes, percent, report, three_digits
+from reporting import Grid, Interval, Runs, draw_bars, label_axes, percent, refusing_in_one_line, report, three_digits
 from traces import Point, mark_of, options_of, relative, runs_of, size_of, usual_measures
 
 from clustermodel import Workload
@@ -137,6 +137,7 @@ def draw(axes: Axes, runs: Runs, name: str, column: str) -> None:
     axes.set_xticks(places, labels, fontsize="small")
 
 
+@refusing_in_one_line
 def main(argv: Sequence[str] | None = None) -> None:
     parser = options_of(__doc__, study="adaptation", replications=3)
     add_algorithms(parser)

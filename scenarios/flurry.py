@@ -23,7 +23,7 @@ import numpy as np
 from algorithms import CONSERVATIVE, colour_of, draws
 from matplotlib.figure import Figure
 from queue_order import PAPER_SAVED, of_003
-from reporting import Grid, Interval, Runs, draw_bars, label_axes, percent, report, three_digits
+from reporting import Grid, Interval, Runs, draw_bars, label_axes, percent, refusing_in_one_line, report, three_digits
 from traces import Point, mark_of, options_of, relative, runs_of, size_of, usual_measures
 
 from clustermodel import Workload
@@ -132,6 +132,7 @@ def figure(runs: Runs) -> Figure:
     return picture
 
 
+@refusing_in_one_line
 def main(argv: Sequence[str] | None = None) -> None:
     options = options_of(__doc__, study="flurry", replications=3).parse_args(argv)
     runs = runs_of(options, points(), measure)

@@ -22,7 +22,18 @@ import numpy as np
 from algorithms import ALGORITHMS, COLOURS, CONSERVATIVE, draws
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from reporting import FloatArray, Grid, Interval, Runs, draw_bars, label_axes, percent, report, three_digits
+from reporting import (
+    FloatArray,
+    Grid,
+    Interval,
+    Runs,
+    draw_bars,
+    label_axes,
+    percent,
+    refusing_in_one_line,
+    report,
+    three_digits,
+)
 from shapes import SHAPES, add_narrow, measure_by_shape, shape_of
 from traces import Point, mark_of, options_of, relative, runs_of, size_of
 
@@ -231,6 +242,7 @@ def draw_pairs(axes: Axes, runs: Runs, measure: str, *, upright: bool = True) ->
     axes.set_xticks(places, CRITERIA, rotation=0 if upright else 45)
 
 
+@refusing_in_one_line
 def main(argv: Sequence[str] | None = None) -> None:
     parser = options_of(__doc__, study="queue_order", replications=5)
     add_narrow(parser)

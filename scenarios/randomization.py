@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 from algorithms import CONSERVATIVE, colour_of, draws
 from matplotlib.figure import Figure
-from reporting import Grid, Runs, draw_bars, label_axes, percent, report, three_digits
+from reporting import Grid, Runs, draw_bars, label_axes, percent, refusing_in_one_line, report, three_digits, whole
 from shapes import SHAPES, add_narrow, measure_by_shape, shape_of
 from traces import Change, Point, jobs_of, mark_of, options_of, relative, runs_of, size_of
 
@@ -122,11 +122,12 @@ def figure(runs: Runs) -> Figure:
     return picture
 
 
+@refusing_in_one_line
 def main(argv: Sequence[str] | None = None) -> None:
     parser = options_of(__doc__, study="randomization", replications=5)
     add_narrow(parser)
     other = "the machine's other size (default %(default)s)"
-    parser.add_argument("--other-nodes", type=int, default=256, metavar="N", help=other)
+    parser.add_argument("--other-nodes", type=whole, default=256, metavar="N", help=other)
     options = parser.parse_args(argv)
     narrow = options.narrow
     chosen = [] if options.stored else points(narrow, jobs_of(options).nodes, options.other_nodes)

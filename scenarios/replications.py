@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
-from reporting import FloatArray, Runs, add_usual_options, in_parallel, read
+from reporting import FloatArray, Runs, add_usual_options, in_parallel, read, whole
 
 from clustermodel import Machine, Scenario, load_model
 from clustermodel.study.scenario import Result
@@ -83,8 +83,8 @@ def options_of(doc: str | None, *, study: str, replications: int) -> argparse.Ar
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--full", action="store_true", help=f"the paper's size: {FULL_JOBS:,} jobs and nine workloads")
-    add("--jobs", type=int, help=f"jobs in a workload (default {SMALL_JOBS:,}; {FULL_JOBS:,} with --full)")
-    add("--replications", type=int, help=f"independent seeds (default {SMALL_REPLICATIONS}; {replications} with --full)")
+    add("--jobs", type=whole, help=f"jobs in a workload (default {SMALL_JOBS:,}; {FULL_JOBS:,} with --full)")
+    add("--replications", type=whole, help=f"independent seeds (default {SMALL_REPLICATIONS}; {replications} with --full)")
     add_usual_options(parser, study=study)
     parser.set_defaults(full_replications=replications)
     return parser

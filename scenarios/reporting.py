@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from math import inf, isnan, nan, sqrt
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -26,6 +27,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from scipy import stats
+
+from clustermodel import ClusterModelError
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -108,6 +111,27 @@ def better(before: Runs, after: Runs, measure: str) -> Interval:
 # Running.
 
 
+def whole(text: str) -> int:
+    """Return a number of things, at least one, from the command line."""
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; it must be a whole number >= 1")
+    return number
+
+
+def refusing_in_one_line(main: Callable[[Sequence[str] | None], None]) -> Callable[[Sequence[str] | None], None]:
+    """Return a script's ``main`` that ends with one line where a trace or an option is refused."""
+
+    @wraps(main)
+    def program(argv: Sequence[str] | None = None) -> None:
+        try:
+            main(argv)
+        except ClusterModelError as problem:
+            raise SystemExit(f"error: {problem}") from None
+
+    return program
+
+
 def add_usual_options(parser: argparse.ArgumentParser, *, study: str) -> None:
     """Add the options that every study has.
 
@@ -116,7 +140,7 @@ def add_usual_options(parser: argparse.ArgumentParser, *, study: str) -> None:
         study: name of the script.
     """
     add = parser.add_argument
-    add("--workers", type=int, default=os.cpu_count() or 1, help="processes (default: one for each processor)")
+    add("--workers", type=whole, default=os.cpu_count() or 1, help="processes (default: one for each processor)")
     add("--figure", type=Path, metavar="PATH", help="save the figure")
     add("--json", type=Path, metavar="PATH", help="store the table of runs")
     add("--stored", type=Path, metavar="PATH", help="show a stored table of runs instead of running")

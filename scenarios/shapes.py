@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from reporting import whole
 from traces import usual_measures
 
 from clustermodel import Workload
@@ -17,7 +18,7 @@ SHAPES: Final = ("short-narrow", "short-wide", "long-narrow", "long-wide")
 
 def add_narrow(parser: argparse.ArgumentParser) -> None:
     """Add the option that says which jobs are narrow."""
-    parser.add_argument("--narrow", type=int, metavar="N", help="jobs of at most N nodes are narrow (default: the median)")
+    parser.add_argument("--narrow", type=whole, metavar="N", help="jobs of at most N nodes are narrow (default: the median)")
 
 
 def shape_of(workload: Workload, narrow: int | None, nodes: int) -> tuple[npt.NDArray[np.bool_], list[npt.NDArray[np.bool_]]]:

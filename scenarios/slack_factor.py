@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from matplotlib.figure import Figure
-from reporting import Grid, Runs, label_axes, report, three_digits
+from reporting import Grid, Runs, label_axes, refusing_in_one_line, report, three_digits
 from slack_kth import CONSERVATIVE, PAPER_FACTORS, PAPER_GAPS, PAPER_MONTHS, beside
 from slack_runs import KTH, WHOLE, Variant, fifth_wait, gain, log_of, mean_wait, of, options_of, other_wait, runs_of, seconds
 
@@ -101,6 +101,7 @@ def figure(runs: Runs) -> Figure:
     return picture
 
 
+@refusing_in_one_line
 def main(argv: Sequence[str] | None = None) -> None:
     options = options_of(__doc__, study="slack_factor").parse_args(argv)
     runs = runs_of(options, variants(full=options.full))

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 from matplotlib.figure import Figure
-from reporting import Grid, Runs, label_axes, report
+from reporting import Grid, Runs, label_axes, refusing_in_one_line, report
 from slack_runs import KTH, WHOLE, Variant, fifth_wait, gain, log_of, mean_wait, of, options_of, other_wait, runs_of, seconds
 
 from clustermodel.report.plots import policy_colour
@@ -233,6 +233,7 @@ def figure(runs: Runs) -> Figure:
     return picture
 
 
+@refusing_in_one_line
 def main(argv: Sequence[str] | None = None) -> None:
     options: argparse.Namespace = options_of(__doc__, study="slack_kth").parse_args(argv)
     runs = runs_of(options, variants(full=options.full), (CONSERVATIVE, AST, UNEQUAL))

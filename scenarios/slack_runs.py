@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
-from reporting import Runs, add_usual_options, in_parallel, read
+from reporting import Runs, add_usual_options, in_parallel, read, whole
 
 from clustermodel import Machine, Scenario, Workload, make_policy, read_swf, synthetic_workload
 from clustermodel.job import JobRow
@@ -74,7 +74,7 @@ def options_of(doc: str | None, *, study: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--trace", type=Path, metavar="PATH", help="a trace in SWF whose header has UnixStartTime, such as KTH-SP2-1996-2.2")
-    add("--jobs", type=int, default=SMALL_JOBS, help=f"jobs of the synthetic log (default {SMALL_JOBS:,})")
+    add("--jobs", type=whole, default=SMALL_JOBS, help=f"jobs of the synthetic log (default {SMALL_JOBS:,})")
     add("--full", action="store_true", help="the whole study; by default the most telling part of it")
     add_usual_options(parser, study=study)
     return parser

@@ -20,7 +20,7 @@ import numpy as np
 from algorithms import CONSERVATIVE, add_algorithms, chosen, colour_of, draws
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from reporting import Grid, Interval, Runs, label_axes, percent, report, three_digits
+from reporting import Grid, Interval, Runs, label_axes, percent, refusing_in_one_line, report, three_digits
 from traces import Point, mark_of, options_of, relative, runs_of, size_of, usual_measures
 
 from clustermodel import Workload
@@ -156,6 +156,7 @@ def draw(axes: Axes, runs: Runs, quantity: Quantity, tests: bool, scale: float) 
             axes.fill_between(x, mean - half, mean + half, color=colour, alpha=0.12, linewidth=0)
 
 
+@refusing_in_one_line
 def main(argv: Sequence[str] | None = None) -> None:
     parser = options_of(__doc__, study="speculation", replications=3)
     add_algorithms(parser)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from reporting import Interval, Runs, add_usual_options, in_parallel, interval, read
+from reporting import Interval, Runs, add_usual_options, in_parallel, interval, read, whole
 
 from clustermodel import Machine, Scenario, Workload, read_swf, synthetic_workload
 from clustermodel.policies.base import Policy
@@ -92,10 +92,10 @@ def options_of(doc: str | None, *, study: str, replications: int) -> argparse.Ar
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--trace", type=Path, metavar="FILE", help="jobs of an SWF trace instead of the embedded workload")
-    add("--nodes", type=int, help=f"size of the machine (default {NODES}; with --trace, as its header says)")
+    add("--nodes", type=whole, help=f"size of the machine (default {NODES}; with --trace, as its header says)")
     add("--full", action="store_true", help="all points of the study")
-    add("--jobs", type=int, help=f"jobs (default {SMALL_JOBS:,}, {FULL_JOBS:,} with --full; all of a trace)")
-    add("--replications", type=int, help=f"independent seeds (default {SMALL_REPLICATIONS}; {replications} with --full)")
+    add("--jobs", type=whole, help=f"jobs (default {SMALL_JOBS:,}, {FULL_JOBS:,} with --full; all of a trace)")
+    add("--replications", type=whole, help=f"independent seeds (default {SMALL_REPLICATIONS}; {replications} with --full)")
     add_usual_options(parser, study=study)
     parser.set_defaults(full_replications=replications)
     return parser
