@@ -28,7 +28,6 @@ from clustermodel.policies.speculation import Speculation, TestRuns
 from clustermodel.schedule.plan import Plan
 from clustermodel.schedule.reservation import Shapes
 
-GUARANTEES: Final = ("all", "none", "selective", "relaxed")
 PRIORITY_LEVELS: Final = 3
 """003, section 5: "with 3 priorities only"."""
 
@@ -185,8 +184,8 @@ def _guarantees(guarantees: str | Guarantees, threshold: float, relaxation: floa
     if isinstance(guarantees, Guarantees) and not isinstance(guarantees, type):
         return guarantees
     raise SpecificationError(
-        f"backfilling: guarantees: {guarantees!r} is not allowed{did_you_mean(str(guarantees), GUARANTEES)}; "
-        f"it must be one of {', '.join(GUARANTEES)}, or an object with begin and schedule"
+        f"backfilling: guarantees: {guarantees!r} is not allowed{did_you_mean(str(guarantees), parts)}; "
+        f"it must be one of {', '.join(parts)}, or an object with begin and schedule"
     )
 
 

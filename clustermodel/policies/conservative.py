@@ -26,9 +26,10 @@ class Conservative(Backfilling):
     """
 
     def __init__(self, *, queue_order: str | QueueOrder = "arrival") -> None:
-        queue_order_of(type(self).__name__.lower(), queue_order)
+        name = type(self).__name__.lower()
+        queue_order_of(name, queue_order)  # fewer orders than backfilling has
         super().__init__(order=queue_order, guarantees="all")
-        self.name = type(self).__name__.lower()
+        self.name = name
 
 
 class BF(Conservative):
