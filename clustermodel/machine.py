@@ -153,7 +153,8 @@ class Checkpointing:
     restart_s: float = 0.0
     """Time to restart a gang from its checkpoint, seconds."""
     max_tasks_per_slice: int | None = None
-    """Q: the most tasks that migrate in a time slice; ``None`` is no limit, 0 no migration."""
+    """Q: the most tasks that migrate in a time slice, and the most that the store takes at a time where gangs are preempted;
+    ``None`` is no limit, 0 no migration and no checkpoints."""
 
     def __post_init__(self) -> None:
         require_seconds("Checkpointing.checkpoint_s", self.checkpoint_s)
@@ -192,6 +193,8 @@ class Machine:
     """Cost of a context switch between time slices."""
     checkpointing: Checkpointing = field(default_factory=Checkpointing)
     """Cost of a checkpoint and a restart, of which a migration consists."""
+    suspended_per_node: int | None = None
+    """How many suspended tasks a node's memory can hold besides the running one; ``None`` is no limit, 0 no suspension."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", require_whole("Machine.nodes", self.nodes, at_least=1))
@@ -199,6 +202,9 @@ class Machine:
             raise SpecificationError(
                 f"Machine.kill_at_estimate: {self.kill_at_estimate!r} is not allowed; it must be True or False"
             )
+        if self.suspended_per_node is not None:
+            limit = require_whole("Machine.suspended_per_node", self.suspended_per_node, at_least=0)
+            object.__setattr__(self, "suspended_per_node", limit)
         for name, kind in (
             ("time_slicing", TimeSlicing),
             ("context_switch", ContextSwitch),

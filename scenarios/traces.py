@@ -174,7 +174,7 @@ def usual_measures(result: Result) -> dict[str, float]:
         "slowdown": summary.mean_bounded_slowdown_003,
         "wait_s": summary.mean_wait_s,
         "response_s": summary.mean_response_s,
-        "waste": summary.waste,
+        "waste": summary.wasted_load,
         "retried": summary.retried,
     }
 

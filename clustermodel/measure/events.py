@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from clustermodel.measure.records import UNKNOWN, JobRecords, Status
+from clustermodel.measure.records import UNKNOWN, IntArray, JobRecords, Status
 from clustermodel.ticks import TICKS_PER_SECOND
 
 
@@ -25,6 +25,9 @@ class EventLog(NamedTuple):
     """e: nodes that run nothing from then on; the mean of the slices where nodes are shared in time."""
     waiting: npt.NDArray[np.int64]
     """Number of jobs waiting from then on; 002's delta is whether there are any."""
+    held_up: npt.NDArray[np.int64]
+    """Nodes of gangs that do not work from then on: they are checkpointed, restarted or suspended, where space is shared; 0
+    where nodes are shared in time, whose slices have a log of their own."""
 
     @property
     def time_s(self) -> npt.NDArray[np.float64]:
@@ -34,23 +37,32 @@ class EventLog(NamedTuple):
 
 
 def event_log(records: JobRecords, nodes: int) -> EventLog:
-    """Return the event log of a run on a machine of ``nodes``; rejected jobs do not appear."""
+    """Return the event log of a run on a machine of ``nodes``; rejected jobs do not appear.
+
+    The beginnings and ends of checkpoints, restarts and context switches of preempted gangs are events too.
+    """
     accepted = records.column("ended_as") != Status.REJECTED
     submit, start, end = (records.column(name)[accepted] for name in ("submit", "start", "end"))
-    size, lost = records.allocated[accepted], records.lost_tries
+    size, tries = records.allocated[accepted], records.earlier_tries
     started, ended = start != UNKNOWN, end != UNKNOWN
-    times = np.concatenate([submit, start[started], end[ended], lost.start, lost.end])
-    busy = np.concatenate([np.zeros_like(submit), size[started], -size[ended], lost.nodes, -lost.nodes])
-    left = [np.full(started.sum(), -1), np.zeros_like(end[ended])]
-    queue = np.concatenate([np.ones_like(submit), *left, np.full_like(lost.start, -1), np.ones_like(lost.end)])
-    if not len(times):
-        return EventLog(times, times, times)
-    instants, position = np.unique(times, return_inverse=True)
-    busy_change = np.zeros(len(instants), dtype=np.int64)
-    queue_change = np.zeros(len(instants), dtype=np.int64)
-    np.add.at(busy_change, position, busy)
-    np.add.at(queue_change, position, queue)
-    return EventLog(instants, nodes - np.cumsum(busy_change), np.cumsum(queue_change))
+    held = records.overheads
+    happenings: list[tuple[IntArray, IntArray | int, int, IntArray | int]] = [  # when; change of busy, waiting, held up
+        (submit, 0, 1, 0),
+        (start[started], size[started], -1, 0),
+        (end[ended], -size[ended], 0, 0),
+        (tries.start, tries.nodes, -1, 0),
+        (tries.end, -tries.nodes, 1, 0),
+        (held.start, 0, 0, held.nodes),
+        (held.end, 0, 0, -held.nodes),
+    ]
+    instants = np.unique(np.concatenate([times for times, *_ in happenings]))
+    busy, waiting, held_up = np.zeros((3, len(instants)), dtype=np.int64)
+    for times, *changes in happenings:
+        position = np.searchsorted(instants, times)
+        for state, change in zip((busy, waiting, held_up), changes, strict=True):
+            if isinstance(change, np.ndarray) or change:
+                np.add.at(state, position, change)
+    return EventLog(instants, nodes - np.cumsum(busy), np.cumsum(waiting), np.cumsum(held_up))
 
 
 class Stretch(NamedTuple):
@@ -134,6 +146,7 @@ def sliced_event_log(records: JobRecords, slices: SliceLog, nodes: int, quantum:
         np.concatenate([before, ticks]),
         np.concatenate([np.full(len(before), float(nodes)), empty]),
         np.concatenate([log.waiting[: len(before)], waiting]),
+        np.zeros(len(before) + len(ticks), dtype=np.int64),
     )
 
 

@@ -1,4 +1,4 @@
-"""Fairness that is counted job by job: who was delayed by jobs behind it in the queue.
+"""Fairness that is counted job by job: who was delayed by jobs behind it in the queue, and whose promised start was missed.
 
 Strict fairness (004_55d19449f9d7d838.txt, section 3.1): a schedule is fair if no job is delayed by one of lower priority.
 A blocked job is *delayed by later jobs* when it starts after the first instant at which there were nodes to hand out and
@@ -7,27 +7,33 @@ the idle nodes plus the nodes held by jobs behind it in the queue order would ha
 "Nodes to hand out" means idle nodes after the jobs ahead of it had started and before anything was backfilled.  Without
 that condition - the bare words of the definition - instants count at which the machine was full and nothing could have
 been decided otherwise; docs/design shows both counts.
+
+Reservation violation (section 3.2): a job starts later than it was first promised.  It is *benign* if the jobs ahead of it
+in the queue are to blame, because they ran longer than predicted: from the promised start on there was no such instant.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from clustermodel.measure.events import event_log
-from clustermodel.measure.records import UNKNOWN, JobRecords
+from clustermodel.measure.records import UNKNOWN, IntArray, JobRecords
 from clustermodel.ticks import TICKS_PER_SECOND
 
 FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 _NEVER = np.iinfo(np.int64).max
 
 
 def delays_by_later_jobs(records: JobRecords, nodes: int, *, only_with_idle_nodes: bool = True) -> FloatArray:
     """Return for each job the seconds by which later jobs delayed its start; 0 for a job that was never blocked.
+
+    A job that has been preempted or stopped and waits again can be delayed again; the delays add up.
 
     Args:
         records: of a run.
@@ -37,30 +43,107 @@ def delays_by_later_jobs(records: JobRecords, nodes: int, *, only_with_idle_node
     Returns:
         Shape ``(jobs,)``, in the records' order.
     """
-    order = np.lexsort((records.column("id"), records.column("submit"), -records.column("priority")))
-    start, end, needed, head_since = (records.column(name)[order] for name in ("start", "end", "nodes", "head_since"))
-    delays = np.zeros(len(order), dtype=np.int64)
-    instants = _instants(records, nodes, only_with_idle_nodes=only_with_idle_nodes)
-    runs = _runs(records, order)
-    # Jobs before this position have all ended by a given time: nothing earlier needs to be looked at.
-    latest_end = np.maximum.accumulate(end) if len(end) else end
-    for at in np.flatnonzero((head_since != UNKNOWN) & (start != UNKNOWN)):
-        since, began = head_since[at], start[at]
-        first = int(np.searchsorted(latest_end[:at], since, side="right"))
-        begin, stop = np.searchsorted(runs.position, np.array([first, at]))
-        rivals = np.flatnonzero((runs.start[begin:stop] < began) & (runs.end[begin:stop] > since)) + begin
-        sufficient = _first_sufficient(
-            since, np.maximum(runs.start[rivals], since), runs.end[rivals], runs.nodes[rivals], nodes - needed[at], instants
-        )
-        if sufficient < began:
-            delays[at] = began - sufficient
-    seconds = np.empty(len(order))
-    seconds[order] = delays / TICKS_PER_SECOND
+    schedule = _Schedule(records, nodes, only_with_idle_nodes=only_with_idle_nodes)
+    delays = np.zeros(len(records), dtype=np.int64)
+    waits = _Waits.of(records)
+    for job, _, start, head_since in waits.each(waits.head_since != UNKNOWN):
+        delays[job] += max(start - schedule.first_sufficient(job, head_since, start), 0)
+    seconds: FloatArray = delays / TICKS_PER_SECOND
     return seconds
 
 
+class Violations(NamedTuple):
+    """Promises that were not kept; shapes ``(jobs,)``."""
+
+    late_s: FloatArray
+    """By how many seconds each job started after the start it was first promised; 0 if it did not."""
+    by_later: BoolArray
+    """Whether it did, and jobs behind it in the queue are to blame: the others' violations are benign."""
+
+
+def reservation_violations(records: JobRecords, nodes: int) -> Violations:
+    """Return by how much each job's reservation was violated, and by whom (see above).
+
+    Args:
+        records: of a run.
+        nodes: size of the machine.
+    """
+    last_start, promised = records.column("start"), records.column("reserved")
+    late = np.where((last_start != UNKNOWN) & (promised != UNKNOWN), np.maximum(last_start - promised, 0), 0)
+    by_later = np.zeros(len(records), dtype=bool)
+    if late.any():
+        schedule = _Schedule(records, nodes, only_with_idle_nodes=True)
+        waits = _Waits.of(records)
+        for job, since, start, _ in waits.each((late[waits.job] > 0) & (waits.start > promised[waits.job])):
+            by_later[job] |= schedule.first_sufficient(job, max(since, int(promised[job])), start) < start
+    return Violations(late / TICKS_PER_SECOND, by_later)
+
+
+class _Waits(NamedTuple):
+    """The stretches of time in which jobs waited and at the end of which they started; shapes ``(waits,)``, ticks."""
+
+    job: IntArray
+    """Index of the record."""
+    since: IntArray
+    start: IntArray
+    head_since: IntArray
+    """From when on the job was left waiting at the head of the queue, :data:`UNKNOWN` if it was not."""
+
+    @classmethod
+    def of(cls, records: JobRecords) -> _Waits:
+        """Return all waits."""
+        since, tries = records.column("submit"), records.earlier_tries
+        since_try = np.empty_like(tries.start)
+        for number, (job, end) in enumerate(zip(tries.job, tries.end, strict=True)):
+            since_try[number], since[job] = since[job], end
+        last = np.flatnonzero(records.column("start") != UNKNOWN)
+        return cls(
+            np.concatenate([tries.job, last]),
+            np.concatenate([since_try, since[last]]),
+            np.concatenate([tries.start, records.column("start")[last]]),
+            np.concatenate([tries.head_since, records.column("head_since")[last]]),
+        )
+
+    def each(self, which: BoolArray) -> Iterator[tuple[int, int, int, int]]:
+        """Yield job, since, start and head_since of some of them."""
+        yield from zip(*(column[which].tolist() for column in self), strict=True)
+
+
+class _Schedule:
+    """Who ran when, in queue order of the jobs.
+
+    Args:
+        records: of a run.
+        nodes: size of the machine.
+        only_with_idle_nodes: look only at instants that had nodes to hand out.
+    """
+
+    def __init__(self, records: JobRecords, nodes: int, *, only_with_idle_nodes: bool) -> None:
+        order = np.lexsort((records.column("id"), records.column("submit"), -records.column("priority")))
+        self._position = np.empty(len(order), dtype=np.int64)
+        self._position[order] = np.arange(len(order))
+        self._spare = nodes - records.column("nodes")
+        # Jobs before this position have all ended by a given time: nothing earlier needs to be looked at.
+        end = records.column("end")[order]
+        self._latest_end = np.maximum.accumulate(end) if len(end) else end
+        self._runs = _runs(records, self._position)
+        self._instants = _instants(records, nodes, only_with_idle_nodes=only_with_idle_nodes)
+
+    def first_sufficient(self, job: int, since: int, start: int) -> int:
+        """Return the first instant in [``since``, ``start``) that had enough nodes which jobs ahead of ``job`` did not hold.
+
+        A time after ``start``, if there is none.
+        """
+        at, runs = self._position[job], self._runs
+        first = int(np.searchsorted(self._latest_end[:at], since, side="right"))
+        begin, stop = np.searchsorted(runs.position, np.array([first, at]))
+        rivals = np.flatnonzero((runs.start[begin:stop] < start) & (runs.end[begin:stop] > since)) + begin
+        held = np.maximum(runs.start[rivals], since), runs.end[rivals], runs.nodes[rivals]
+        return _first_sufficient(since, *held, self._spare[job], self._instants)
+
+
 class _Runs(NamedTuple):
-    """All runs, lost tries among them, in queue order of their jobs; each array has shape ``(runs,)``."""
+    """All runs, those that did not end their jobs among them, in queue order; each array has shape ``(runs,)``."""
 
     position: IntArray
     """Of the job in the queue order."""
@@ -69,14 +152,12 @@ class _Runs(NamedTuple):
     nodes: IntArray
 
 
-def _runs(records: JobRecords, order: IntArray) -> _Runs:
-    lost, started = records.lost_tries, np.flatnonzero(records.column("start") != UNKNOWN)
-    position = np.empty(len(order), dtype=np.int64)
-    position[order] = np.arange(len(order))
-    owner = position[np.concatenate([started, lost.job])]
+def _runs(records: JobRecords, position: IntArray) -> _Runs:
+    tries, started = records.earlier_tries, np.flatnonzero(records.column("start") != UNKNOWN)
+    owner = position[np.concatenate([started, tries.job])]
     sequence = np.argsort(owner, kind="stable")
     last = (records.column("start"), records.column("end"), records.allocated)
-    pairs = zip(last, (lost.start, lost.end, lost.nodes), strict=True)
+    pairs = zip(last, (tries.start, tries.end, tries.nodes), strict=True)
     columns = [np.concatenate([column[started], of_tries])[sequence] for column, of_tries in pairs]
     return _Runs(owner[sequence], *columns)
 
@@ -99,9 +180,9 @@ def _instants(records: JobRecords, nodes: int, *, only_with_idle_nodes: bool) ->
     log = event_log(records, nodes)
     ticks = log.ticks
     if only_with_idle_nodes:
-        idle, lost, last = log.empty.copy(), records.lost_tries, records.column("backfilled") == 1
-        start = np.concatenate([records.column("start")[last], lost.start[lost.backfilled == 1]])
-        taken = np.concatenate([records.allocated[last], lost.nodes[lost.backfilled == 1]])
+        idle, tries, last = log.empty.copy(), records.earlier_tries, records.column("backfilled") == 1
+        start = np.concatenate([records.column("start")[last], tries.start[tries.backfilled == 1]])
+        taken = np.concatenate([records.allocated[last], tries.nodes[tries.backfilled == 1]])
         np.add.at(idle, np.searchsorted(ticks, start), taken)
         ticks = ticks[idle > 0]
     return np.append(ticks, _NEVER)

@@ -21,12 +21,12 @@ class Account(StrEnum):
     USEFUL = "useful"
     """Work that counts, that of jobs killed at their estimate included, as in the archive's convention."""
     LOST = "lost"
-    """Work of jobs that a policy killed, and of runs that were stopped at a time limit."""
+    """Work of jobs that a policy killed, to run again or not, and of runs that were stopped at a time limit."""
     CONTEXT_SWITCH = "context switch"
     CHECKPOINT = "checkpoint"
     RESTART = "restart"
     BLOCKED = "blocked"
-    """Held by a gang that waits for another one's checkpoint."""
+    """Held by a gang that waits for another one's checkpoint, or for room in the checkpoint store."""
     IDLE = "idle"
 
 
@@ -48,7 +48,7 @@ class Ledger:
         nodes: size of the machine.
     """
 
-    __slots__ = ("_amounts", "_idle", "_idle_ticks", "_since", "_waiting", "end", "nodes", "start")
+    __slots__ = ("_amounts", "_held", "_idle", "_idle_ticks", "_since", "_waiting", "end", "nodes", "start")
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
@@ -58,6 +58,7 @@ class Ledger:
         """Last end, ticks."""
         self._amounts = {account: [0, 0] for account in Account}
         self._idle_ticks = self._amounts[Account.IDLE]  # touched at every instant
+        self._held: dict[Account, int] = {}  # overhead -> nodes that it holds at present
         self._since = -1
         self._idle = nodes
         self._waiting = False
@@ -65,12 +66,25 @@ class Ledger:
     def settle(self, now: int, idle: int, waiting: bool) -> None:
         """Charge the time since the last instant to *idle*, then note the state that holds from ``now`` on."""
         if self._since >= 0:
-            self._idle_ticks[self._waiting] += self._idle * (now - self._since)
+            self._charge_time(now)
         else:
             self.start = now
         self._since = now
         self._idle = idle
         self._waiting = waiting
+
+    def hold(self, now: int, account: Account, nodes: int) -> None:
+        """Charge ``nodes`` more, or fewer, to an overhead from ``now`` on, for as long as they are held for it."""
+        self._charge_time(now)
+        self._since = now
+        self._held[account] = self._held.get(account, 0) + nodes
+
+    def _charge_time(self, now: int) -> None:
+        passed = now - self._since
+        self._idle_ticks[self._waiting] += self._idle * passed
+        if self._held:
+            for account, nodes in self._held.items():
+                self._amounts[account][self._waiting] += nodes * passed
 
     def charge(self, account: Account, node_ticks: int, *, waiting: bool = False) -> None:
         """Charge ``node_ticks`` to ``account``; *useful* and *lost* are not split by ``waiting``."""

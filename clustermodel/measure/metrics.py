@@ -1,7 +1,7 @@
 """The papers' metrics, computed from job records: response, wait, slowdown, utilization, load, counts.
 
 Formulas: 002 (002_8335dd3215a2768d.txt) section 2.3; 003 (003_96c4631de6a07f8a.txt) section 2; 004
-(004_55d19449f9d7d838.txt) section 5.1.2 and tables 3 and 5.
+(004_55d19449f9d7d838.txt) sections 5.1.2 and 5.2.4, and tables 1 to 6.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from math import isnan
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from clustermodel.measure.fairness import delays_by_later_jobs
+from clustermodel.measure.fairness import delays_by_later_jobs, reservation_violations
 from clustermodel.measure.ledger import Ledger
 from clustermodel.measure.records import UNKNOWN, JobRecords, Status
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
@@ -81,14 +81,16 @@ class Summary:
     """004's MWBS: bounded slowdown weighted by nodes."""
     utilization: float
     """rho, 002 eq. (1)."""
-    waste: float
-    """Work that was lost, of tries stopped at a time limit and of jobs killed by the policy, per capacity."""
+    total_load: float
+    """004 table 5: all work, that which was lost included, per capacity until the last end."""
+    wasted_load: float
+    """004 table 5: work that was lost, of jobs killed by the policy and of runs stopped at a time limit, per capacity."""
     kappa: float
     """Loss of capacity, 002 eq. (2), or eq. (3) where nodes are shared in time."""
     load: float
     """004 table 3: work / (nodes x (last - first submission))."""
     load_until_end: float
-    """004 table 5: work / (nodes x (last end - first submission))."""
+    """Work / (nodes x (last end - first submission)); work as in :attr:`load`."""
     backfilled: int
     """Jobs that started while a job before them in the queue went on waiting."""
     blocked: int
@@ -98,6 +100,17 @@ class Summary:
     mean_delay_by_later_s: float
     """Mean delay of those; 0 when there are none, ``nan`` where nodes are shared in time."""
     longest_delay_by_later_s: float
+    reservation_violations: int | None
+    """Jobs that started after their first promised start because of jobs behind them in the queue (004, section 3.2);
+    ``None`` where nodes are shared in time."""
+    benign_violations: int | None
+    """Jobs that started after it because of jobs ahead of them."""
+    preempted: int
+    """Jobs that were preempted at least once (004 table 6)."""
+    mean_killed_times: float
+    """How often those were preempted, on average: 004's MKT; 0 when there are none."""
+    runtime_waste: float
+    """Mean of (time for which it worked - run time) / run time of those: 004's RTW, eq. (3); 0 when there are none."""
     horizon_s: float
     """First submission to last end."""
 
@@ -130,6 +143,9 @@ def summarize(
     accepted = submit[ended_as != Status.REJECTED]
     delays = None if shared_in_time else delays_by_later_jobs(records, ledger.nodes)
     delayed = np.empty(0) if delays is None else delays[delays > 0]
+    violations = None if shared_in_time else reservation_violations(records, ledger.nodes)
+    preempted = _preempted(records)
+    tries = records.earlier_tries
     no_delay = float("nan") if shared_in_time else 0.0
     return Summary(
         policy=policy,
@@ -140,7 +156,7 @@ def summarize(
         rejected=int((ended_as == Status.REJECTED).sum()),
         killed=int((ended_as == Status.KILLED).sum()),
         aborted=int((ended_as == Status.ABORTED).sum()),
-        retried=len(np.unique(records.lost_tries.job)),
+        retried=len(np.unique(tries.job[tries.ended_as == Status.REQUEUED])),
         mean_wait_s=_statistic(np.mean, wait),
         median_wait_s=_statistic(np.median, wait),
         p95_wait_s=_percentile(wait, 95),
@@ -150,15 +166,21 @@ def summarize(
         mean_bounded_slowdown_003=_statistic(np.mean, bounded_slowdown_003(response, run)),
         mean_weighted_bounded_slowdown=weighted_mean(slowdown, nodes),
         utilization=ledger.utilization,
-        waste=ledger.waste,
+        total_load=ledger.utilization + ledger.waste,
+        wasted_load=ledger.waste,
         kappa=ledger.capacity_loss,
         load=_per(work, ledger.nodes * float(np.ptp(accepted)) if len(accepted) else 0.0),
         load_until_end=_per(work, ledger.nodes * to_seconds(ledger.end - ledger.start)),
         backfilled=int(records.column("backfilled").sum()),
-        blocked=int((records.column("head_since") != UNKNOWN).sum()),
+        blocked=int((records.blocked_since != UNKNOWN).sum()),
         delayed=None if shared_in_time else len(delayed),
         mean_delay_by_later_s=float(delayed.mean()) if len(delayed) else no_delay,
         longest_delay_by_later_s=float(delayed.max()) if len(delayed) else no_delay,
+        reservation_violations=None if violations is None else int(violations.by_later.sum()),
+        benign_violations=None if violations is None else int(((violations.late_s > 0) & ~violations.by_later).sum()),
+        preempted=int(preempted.jobs.sum()),
+        mean_killed_times=_per(float(preempted.times.sum()), int(preempted.jobs.sum()), otherwise=0.0),
+        runtime_waste=_per(float(preempted.waste[preempted.jobs].sum()), int(preempted.jobs.sum()), otherwise=0.0),
         horizon_s=to_seconds(ledger.end - ledger.start),
     )
 
@@ -201,6 +223,81 @@ def by_class(records: JobRecords, *, large_above: int = LARGE_ABOVE_NODES) -> pd
     return frame
 
 
+class _Preempted(NamedTuple):
+    """Which jobs were preempted, how often, and what it cost them; shapes ``(jobs,)``."""
+
+    jobs: npt.NDArray[np.bool_]
+    times: FloatArray
+    waste: FloatArray
+    """004, eq. (3): (time for which it worked - run time) / run time."""
+
+
+def _preempted(records: JobRecords) -> _Preempted:
+    times, worked = records.preemptions, records.column("worked")
+    return _Preempted(times > 0, times.astype(float), records.lost / np.maximum(worked, 1))
+
+
+def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
+    """Return who was blocked, delayed, disappointed and preempted: all jobs, wide ones and narrow ones.
+
+    A job is wide if it asks for more than a quarter of the machine.
+
+    This is what 004 (004_55d19449f9d7d838.txt) shows in tables 1, 2 and 4 to 6 and, for blocked jobs, in figures 2 and 3.
+
+    Args:
+        records: of a run in which nodes were not shared in time.
+        ledger: of the run.
+
+    Returns:
+        A row each for ``all``, ``wide`` and ``narrow``.  docs/outputs lists the columns.
+    """
+    nodes, ran = records.column("nodes"), records.finished
+    submit, end = records.seconds("submit"), records.seconds("end")
+    run = records.dedicated / TICKS_PER_SECOND
+    slowdown = bounded_slowdown(end - submit, run)
+    delays = delays_by_later_jobs(records, ledger.nodes)
+    violations = reservation_violations(records, ledger.nodes)
+    # What the slowdown would have been if the job had started, and so ended, as much earlier as it was late.
+    increment = slowdown - bounded_slowdown(end - submit - violations.late_s, run)
+    preempted = _preempted(records)
+    useful = np.where(records.column("ended_as") == Status.ABORTED, 0, records.allocated * records.column("worked"))
+    blocked = records.blocked_since != UNKNOWN
+    wide = 4 * nodes > ledger.nodes
+    rows = {}
+    for name, members in {"all": ran, "wide": ran & wide, "narrow": ran & ~wide}.items():
+        stuck, late = members & blocked, members & (delays > 0)
+        violated, benign = (members & (violations.late_s > 0) & blame for blame in (violations.by_later, ~violations.by_later))
+        stopped = members & preempted.jobs
+        lost, done = (int(work[members].sum()) for work in (records.wasted, useful))
+        rows[name] = {
+            "jobs": int(members.sum()),
+            "mean_bounded_slowdown": _statistic(np.mean, slowdown[members]),
+            "mean_weighted_bounded_slowdown": weighted_mean(slowdown[members], nodes[members]),
+            "backfilled": int(records.column("backfilled")[members].sum()),
+            "blocked": int(stuck.sum()),
+            "blocked_bounded_slowdown": _statistic(np.mean, slowdown[stuck]),
+            "blocked_weighted_bounded_slowdown": weighted_mean(slowdown[stuck], nodes[stuck]),
+            "delayed": int(late.sum()),
+            "mean_delay_by_later_s": _statistic(np.mean, delays[late]),
+            "longest_delay_by_later_s": _statistic(np.max, delays[late]),
+            "reservation_violations": int(violated.sum()),
+            "mean_violation_nodes": _statistic(np.mean, nodes[violated].astype(float)),
+            "mean_violation_s": _statistic(np.mean, violations.late_s[violated]),
+            "longest_violation_s": _statistic(np.max, violations.late_s[violated]),
+            "mean_slowdown_increment": _statistic(np.mean, increment[violated]),
+            "largest_slowdown_increment": _statistic(np.max, increment[violated]),
+            "benign_violations": int(benign.sum()),
+            "mean_benign_violation_s": _statistic(np.mean, violations.late_s[benign]),
+            "preempted": int(stopped.sum()),
+            "preempted_rate": _per(float(stopped.sum()), float(members.sum())),
+            "mean_killed_times": _statistic(np.mean, preempted.times[stopped]),
+            "runtime_waste": _statistic(np.mean, preempted.waste[stopped]),
+            "total_load": _per(lost + done, ledger.capacity),
+            "wasted_load": _per(lost, ledger.capacity),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
 def _statistic(statistic: Callable[[FloatArray], np.floating[Any]], values: FloatArray) -> float:
     return float(statistic(values)) if len(values) else float("nan")
 
@@ -209,5 +306,5 @@ def _percentile(values: FloatArray, percent: float) -> float:
     return float(np.percentile(values, percent)) if len(values) else float("nan")
 
 
-def _per(work: float, capacity: float) -> float:
-    return work / capacity if capacity else float("nan")
+def _per(work: float, capacity: float, *, otherwise: float = float("nan")) -> float:
+    return work / capacity if capacity else otherwise

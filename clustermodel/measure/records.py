@@ -1,7 +1,7 @@
 """What happened to each job: written by the mechanism while it runs, read as columns afterwards.
 
-A record is 18 integers in two flat arrays, 144 bytes, and 16 bytes for each run of neighbouring nodes; no Python object
-of a finished job stays behind.
+A record is 18 integers in two flat arrays, 144 bytes, and 16 bytes for each run of neighbouring nodes; a run that did not
+end its job takes 80 more.  No Python object of a finished job stays behind.
 """
 
 from __future__ import annotations
@@ -38,7 +38,13 @@ class Status(IntEnum):
     REJECTED = 4
     """Asked for more nodes than the machine has, or for none."""
     REQUEUED = 5
-    """Stopped at a time limit: how a try ends, never a job."""
+    """Stopped at a time limit to run again: how a try ends, never a job."""
+    PREEMPTED = 6
+    """Killed by the policy to run again: how a try ends, never a job."""
+    CHECKPOINTED = 7
+    """Preempted, its work written to the checkpoint store: how a try ends, never a job."""
+    SUSPENDED = 8
+    """Preempted, its work kept in the memory of its nodes: how a try ends, never a job."""
 
     @property
     def label(self) -> str:
@@ -49,12 +55,17 @@ class Status(IntEnum):
 _GIVEN: Final = JobRow._fields
 _OBSERVED: Final = ("start", "end", "ended_as", "head_since", "reserved", "backfilled", "worked", "ranges_from", "ranges")
 _START, _END, _ENDED_AS, _HEAD_SINCE, _RESERVED, _BACKFILLED, _WORKED, _RANGES_FROM, _RANGES = range(len(_OBSERVED))
-_TRY: Final = ("job", "start", "end", "ranges_from", "ranges", "backfilled")
+_TRY: Final = ("job", "start", "end", "ranges_from", "ranges", "backfilled", "head_since", "worked", "lost", "ended_as")
+_OVERHEAD: Final = ("start", "end", "nodes")
 _NOTHING_YET: Final = (UNKNOWN, UNKNOWN, Status.UNFINISHED, UNKNOWN, UNKNOWN, 0, UNKNOWN, 0, 0)
 
 
-class LostTry(NamedTuple):
-    """A run of a job that was stopped at its time limit, so that the job had to run again."""
+PREEMPTIONS: Final = (Status.PREEMPTED, Status.CHECKPOINTED, Status.SUSPENDED)
+"""How a try ends that the policy has stopped so that others can run."""
+
+
+class Try(NamedTuple):
+    """A run of a job that was stopped before the job had ended, so that it had to run again."""
 
     job: int
     """Index of the job's record."""
@@ -66,10 +77,16 @@ class LostTry(NamedTuple):
     """The nodes it held."""
     backfilled: bool
     """Whether it started while a job before it in the queue went on waiting."""
+    ended_as: Status
+    """Why it was stopped, and what became of its work."""
+    worked: int
+    """For how long it worked, ticks."""
+    lost: int
+    """How much work of the job was lost by its end, ticks; that of earlier tries may be among it."""
 
 
-class LostTries(NamedTuple):
-    """All lost tries as columns, in order of their ends; each array has shape ``(tries,)``."""
+class Tries(NamedTuple):
+    """All runs that were stopped before their jobs had ended, as columns, in order of their ends; shapes ``(tries,)``."""
 
     job: IntArray
     """Index of the job's record."""
@@ -81,26 +98,44 @@ class LostTries(NamedTuple):
     """How many nodes the try held."""
     backfilled: IntArray
     """1 if the try started while a job before it in the queue went on waiting."""
+    head_since: IntArray
+    """When the job was left waiting at the head of the queue before this try, :data:`UNKNOWN` if it was not."""
+    worked: IntArray
+    """For how long it worked, ticks."""
+    lost: IntArray
+    """How much work of the job was lost by its end, ticks."""
+    ended_as: IntArray
+    """A :class:`Status`."""
+
+
+class Overheads(NamedTuple):
+    """When gangs held nodes for checkpoints, restarts and context switches of their own, as columns; shapes ``(times,)``."""
+
+    start: IntArray
+    """Ticks."""
+    end: IntArray
+    """Ticks."""
+    nodes: IntArray
 
 
 class JobRecords:
     """The records of one run, in order of submission.
 
     Columns in ticks, besides those of :class:`~clustermodel.job.JobRow`: ``start``, ``end``; ``ended_as`` (a
-    :class:`Status`); ``worked``, for how long it really ran, without the slices of others, overheads and lost tries;
-    ``head_since``,
-    when the job was first left waiting at the head of the queue (*blocked*);
+    :class:`Status`); ``worked``, for how long it really ran, without the slices of others, overheads and lost work;
+    ``head_since``, when the job was left waiting at the head of the queue (*blocked*) before its last start;
     ``reserved``, the first start it was promised; ``backfilled``, 1 if it started while a job before it in the queue
     waited.  :data:`UNKNOWN` where something never happened.
     """
 
-    __slots__ = ("_columns", "_given", "_observed", "_tries")
+    __slots__ = ("_columns", "_given", "_observed", "_overheads", "_tries")
 
     def __init__(self) -> None:
         self._given = array("q")
         self._observed = array("q")
         self._columns = array("q")  # bounds of the node ranges of all gangs, in order of start
-        self._tries = array("q")  # lost tries, 48 bytes each
+        self._tries = array("q")
+        self._overheads = array("q")
 
     def __len__(self) -> int:
         return len(self._observed) // len(_OBSERVED)
@@ -134,17 +169,30 @@ class JobRecords:
         self._observed[at + _END] = now
         self._observed[at + _ENDED_AS] = status
 
-    def lost(self, index: int, now: int) -> None:
-        """Note that the run that began at the last start was stopped and does not count; the job waits again."""
+    def stopped(self, index: int, now: int, status: Status, worked: int, lost: int) -> None:
+        """Note that the run that began at the last start did not end the job, which waits again.
+
+        Args:
+            index: of the record.
+            now: ticks.
+            status: why it was stopped.
+            worked: for how long it worked, ticks.
+            lost: how much of the job's work is lost, ticks.
+        """
         at = index * len(_OBSERVED)
         observed = self._observed
         nodes = observed[at + _RANGES_FROM], observed[at + _RANGES]
-        self._tries.extend((index, observed[at + _START], now, *nodes, observed[at + _BACKFILLED]))
-        observed[at + _START] = UNKNOWN
+        flags = observed[at + _BACKFILLED], observed[at + _HEAD_SINCE]
+        self._tries.extend((index, observed[at + _START], now, *nodes, *flags, worked, lost, status))
+        observed[at + _START] = observed[at + _HEAD_SINCE] = UNKNOWN
         observed[at + _RANGES] = observed[at + _BACKFILLED] = 0
 
+    def overhead(self, start: int, end: int, nodes: int) -> None:
+        """Note that a gang held ``nodes`` without working, for a checkpoint, a restart or a context switch of its own."""
+        self._overheads.extend((start, end, nodes))
+
     def blocked(self, index: int, now: int) -> None:
-        """Note that the job is left waiting at the head of the queue; the first time counts."""
+        """Note that the job is left waiting at the head of the queue; the first time before each start counts."""
         at = index * len(_OBSERVED) + _HEAD_SINCE
         if self._observed[at] == UNKNOWN:
             self._observed[at] = now
@@ -168,11 +216,19 @@ class JobRecords:
         column: IntArray = table.reshape(-1, len(names))[:, names.index(name)].copy()
         return column
 
+    @property
+    def blocked_since(self) -> IntArray:
+        """When each job was first left waiting at the head of the queue, ticks, :data:`UNKNOWN` if never; shape ``(jobs,)``."""
+        never = np.iinfo(np.int64).max
+        last, tries = self.column("head_since"), self.earlier_tries
+        first = np.where(last == UNKNOWN, never, last)
+        blocked = tries.head_since != UNKNOWN
+        np.minimum.at(first, tries.job[blocked], tries.head_since[blocked])
+        return np.where(first == never, UNKNOWN, first)
+
     def seconds(self, name: str) -> FloatArray:
         """Return a tick column in seconds, ``nan`` where it never happened; shape ``(jobs,)``."""
-        ticks = self.column(name)
-        seconds: FloatArray = np.where(ticks == UNKNOWN, np.nan, ticks / TICKS_PER_SECOND)
-        return seconds
+        return _in_seconds(self.column(name))
 
     def columns_of(self, index: int) -> NodeSet:
         """Return the nodes that the job held, empty if it never ran."""
@@ -206,30 +262,52 @@ class JobRecords:
         return np.where(reshaped, asked, worked)
 
     @property
-    def lost_tries(self) -> LostTries:
-        """The runs that were stopped at time limits."""
+    def earlier_tries(self) -> Tries:
+        """The runs that were stopped before their jobs had ended."""
         table = np.frombuffer(self._tries, dtype=np.int64) if len(self._tries) else np.empty(0, dtype=np.int64)
-        index, start, end, first, count, backfilled = table.reshape(-1, len(_TRY)).T.copy()
-        return LostTries(index, start, end, self._held(first, count), backfilled)
+        index, start, end, first, count, *rest = table.reshape(-1, len(_TRY)).T.copy()
+        return Tries(index, start, end, self._held(first, count), *rest)
 
-    def each_lost_try(self) -> Iterator[LostTry]:
-        """Yield the runs that were stopped at time limits, with the nodes they held."""
+    def each_earlier_try(self) -> Iterator[Try]:
+        """Yield the runs that were stopped before their jobs had ended, with the nodes they held."""
         for at in range(0, len(self._tries), len(_TRY)):
-            index, start, end, first, count, backfilled = self._tries[at : at + len(_TRY)]
-            yield LostTry(index, start, end, self._ranges(first, count), bool(backfilled))
+            index, start, end, first, count, backfilled, _, worked, lost, status = self._tries[at : at + len(_TRY)]
+            yield Try(index, start, end, self._ranges(first, count), bool(backfilled), Status(status), worked, lost)
+
+    @property
+    def overheads(self) -> Overheads:
+        """When gangs held nodes for checkpoints, restarts and context switches of their own."""
+        table = np.frombuffer(self._overheads, dtype=np.int64) if len(self._overheads) else np.empty(0, dtype=np.int64)
+        return Overheads(*table.reshape(-1, len(_OVERHEAD)).T.copy())
 
     @property
     def tries(self) -> IntArray:
         """How often each job was started, shape ``(jobs,)``."""
-        tries: IntArray = np.bincount(self.lost_tries.job, minlength=len(self)) + (self.column("start") != UNKNOWN)
+        tries: IntArray = np.bincount(self.earlier_tries.job, minlength=len(self)) + (self.column("start") != UNKNOWN)
         return tries
 
     @property
+    def preemptions(self) -> IntArray:
+        """How often each job was preempted, shape ``(jobs,)``."""
+        tries = self.earlier_tries
+        counts: IntArray = np.bincount(tries.job[np.isin(tries.ended_as, PREEMPTIONS)], minlength=len(self))
+        return counts
+
+    @property
+    def lost(self) -> IntArray:
+        """Ticks for which each job worked in vain, shape ``(jobs,)``: in tries that were stopped, or until it was aborted."""
+        lost: IntArray = np.where(self.column("ended_as") == Status.ABORTED, self.column("worked"), 0)
+        tries = self.earlier_tries
+        np.add.at(lost, tries.job, tries.lost)
+        return lost
+
+    @property
     def wasted(self) -> IntArray:
-        """Node-ticks of each job's lost tries, shape ``(jobs,)``."""
-        wasted = np.zeros(len(self), dtype=np.int64)
-        lost = self.lost_tries
-        np.add.at(wasted, lost.job, lost.nodes * (lost.end - lost.start))
+        """Node-ticks for which each job worked in vain, shape ``(jobs,)``; all of them are the ledger's account *lost*."""
+        aborted = self.column("ended_as") == Status.ABORTED
+        wasted: IntArray = np.where(aborted, self.allocated * self.column("worked"), 0)
+        tries = self.earlier_tries
+        np.add.at(wasted, tries.job, tries.nodes * tries.lost)
         return wasted
 
     @property
@@ -260,10 +338,15 @@ class JobRecords:
                 "wait_s": start - submit,
                 "response_s": end - submit,
                 "reserved_s": self.seconds("reserved"),
-                "head_since_s": self.seconds("head_since"),
-                "blocked": self.column("head_since") != UNKNOWN,
+                "head_since_s": _in_seconds(self.blocked_since),
+                "blocked": self.blocked_since != UNKNOWN,
                 "backfilled": self.column("backfilled") == 1,
                 "tries": self.tries,
                 "wasted_node_s": self.wasted / TICKS_PER_SECOND,
             }
         )
+
+
+def _in_seconds(ticks: IntArray) -> FloatArray:
+    seconds: FloatArray = np.where(ticks == UNKNOWN, np.nan, ticks / TICKS_PER_SECOND)
+    return seconds

@@ -18,6 +18,7 @@ from clustermodel.policies.conservative import BF, Conservative
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.gang import BGS, GS, MBGS, MGS
+from clustermodel.policies.pv_easy import PVEasy
 from clustermodel.policies.slack import Slack
 
 PolicyFactory = Callable[..., Policy]
@@ -33,6 +34,7 @@ _FACTORIES: Final[dict[str, PolicyFactory]] = {
     "bf": BF,
     "adaptive": Adaptive,
     "slack": Slack,
+    "pv-easy": PVEasy,
     "backfilling": Backfilling,
     **NAMED,
 }

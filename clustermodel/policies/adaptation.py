@@ -122,24 +122,27 @@ def widths_of(width: str | float | Widths) -> Widths:
     )
 
 
-def shapes_of(job: QueuedJob, widths: Widths, setup: Setup) -> Shapes:
-    """Return the shapes of ``job``: each width with the estimate on so many nodes.
+def shapes_of(job: QueuedJob, length: int, widths: Widths, setup: Setup) -> Shapes:
+    """Return the shapes of ``job``: each width with the time it is expected to run on so many nodes.
+
+    Args:
+        job: the job.
+        length: how long it is expected to run on the nodes it asked for, ticks.
+        widths: the part that chooses alternatives.
+        setup: of the run.
 
     Raises:
         SpecificationError: ``widths``, a part of one's own, gives no alternative, or one that the machine does not have.
     """
     if widths is ASKED:
-        return ((job.nodes, job.estimate),)
+        return ((job.nodes, length),)
     speedup, alternatives = setup.speedup, widths.widths(job.nodes, setup.nodes)
     if not alternatives or not all(0 < require_whole("backfilling: width", nodes) <= setup.nodes for nodes in alternatives):
         raise SpecificationError(
             f"backfilling: width: {type(widths).__name__} gives a job of {job.nodes} nodes the alternatives "
             f"{list(alternatives)}; there must be at least one, and each must be from 1 to {setup.nodes}"
         )
-    return [
-        (nodes, job.estimate if nodes == job.nodes else speedup.time_on(job.estimate, job.nodes, nodes))
-        for nodes in alternatives
-    ]
+    return [(nodes, length if nodes == job.nodes else speedup.time_on(length, job.nodes, nodes)) for nodes in alternatives]
 
 
 class StartTimeWidening:
@@ -180,7 +183,7 @@ class StartTimeWidening:
     def _widened(self, current: Pass, job: QueuedJob, nodes: int, length: int) -> Shape:
         most = int(round(min(job.nodes * self._widest, self._nodes, nodes + current.idle), _DECIMALS))
         while most > nodes:
-            shorter = self._speedup.time_on(job.estimate, job.nodes, most)
+            shorter = self._speedup.time_on(current.length_of(job), job.nodes, most)
             if shorter >= length:
                 break
             # The job's own room is free for it.  With fewer nodes it takes longer, so nothing between the two can fit either.

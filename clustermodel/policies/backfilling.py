@@ -20,11 +20,12 @@ from typing import Final
 
 from clustermodel.errors import SpecificationError, did_you_mean
 from clustermodel.policies.adaptation import StartTimeWidening, Widths, shapes_of, widths_of
-from clustermodel.policies.base import Batch, Decision, Setup, View, WakeAt
+from clustermodel.policies.base import Batch, Decision, QueuedJob, Setup, View, WakeAt
 from clustermodel.policies.guarantees import EveryJob, Guarantees, NoJob, Relaxed, Selective
 from clustermodel.policies.queue_order import CRITERIA, QueueOrder, make_sorter
 from clustermodel.policies.scheduling_pass import Pass
 from clustermodel.policies.speculation import Speculation, TestRuns
+from clustermodel.predict import Predictor, UserEstimate, learn, predictor_of
 from clustermodel.schedule.plan import Plan
 from clustermodel.schedule.reservation import Shapes
 
@@ -48,6 +49,8 @@ class Backfilling:
         width: the shapes a job can have: ``"asked"``, ``"half"``, ``"quarter"``, ``"greedy"``, a share of the nodes it asked
             for, or a part of your own.
         widening: whether starting jobs are widened up to the nodes they asked for, or up to which multiple of them.
+        predictor: of run times (:mod:`clustermodel.predict`), which take the place of estimates in the plan; asked once for
+            each job, when it is submitted.
 
     Raises:
         SpecificationError: an argument has a value that is not allowed.
@@ -66,6 +69,7 @@ class Backfilling:
         test_runs: bool | TestRuns = False,
         width: str | float | Widths = "asked",
         widening: bool | float = False,
+        predictor: str | Predictor = "estimate",
     ) -> None:
         self.name = _name(order, guarantees)
         self._sorter = make_sorter("backfilling", order, levels=levels, starvation_weight=starvation_weight)
@@ -78,13 +82,18 @@ class Backfilling:
         self._speculation = None
         if speculation is not None or tests is not None:
             self._speculation = Speculation(1.0 if speculation is None else speculation, tests)
+        self._predictor = predictor_of("backfilling", predictor)
         self._widths = widths_of(width)
         self._widening = None if widening is False else StartTimeWidening(1.0 if widening is True else widening)
 
     def begin(self, setup: Setup) -> None:
         """Get ready for a run."""
         self._setup = setup
-        self._plan = Plan(setup.nodes, may_overrun=not setup.kill_at_estimate)
+        self._believes_users = isinstance(self._predictor, UserEstimate)
+        self._may_overrun = not (setup.kill_at_estimate and self._believes_users)
+        self._plan = Plan(setup.nodes, may_overrun=self._may_overrun)
+        self._predictor.begin(setup)
+        self._predicted: dict[int, int] = {}  # job id -> how long it was expected to run when it was submitted
         self._shapes: dict[int, Shapes] = {}  # of the jobs in the system
         self._reshapes = False  # whether one of them can have several
         self._sorter.begin(setup.rng)
@@ -97,6 +106,8 @@ class Backfilling:
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Run the phases."""
         plan, now = self._plan, view.now
+        if not self._believes_users:
+            learn(self._predictor, batch, view)
         room_made = self._forget(batch, view)
         if batch.submitted:
             self._note(batch)
@@ -110,6 +121,8 @@ class Backfilling:
             reshapes=self._reshapes,
             sorter=self._sorter,
             shapes=self._shapes,
+            length_of=self._length_of,
+            guaranteed=not self._may_overrun,
             explain=self._setup.explain,
         )
         if late := plan.overrunning(now):
@@ -121,8 +134,8 @@ class Backfilling:
             self._widening.schedule(current)
         decisions = current.decisions()
         alarm = plan.new_alarm()
-        if alarm is None and not self._setup.kill_at_estimate:
-            # A running job that should make the room may outlive its estimate: what to do then is decided as soon as it does.
+        if alarm is None and self._may_overrun:
+            # A running job that should make the room may outlive its expected end: what to do then is decided when it does.
             alarm = current.held_next
         if alarm is not None:
             decisions.append(WakeAt(alarm))
@@ -131,8 +144,13 @@ class Backfilling:
     def _note(self, batch: Batch) -> None:
         self._sorter.submitted(batch.submitted)
         for job in batch.submitted:
-            self._shapes[job.id] = shapes = shapes_of(job, self._widths, self._setup)
+            if not self._believes_users:
+                self._predicted[job.id] = self._predictor.predict(job)
+            self._shapes[job.id] = shapes = shapes_of(job, self._length_of(job), self._widths, self._setup)
             self._reshapes = self._reshapes or len(shapes) > 1
+
+    def _length_of(self, job: QueuedJob) -> int:
+        return job.estimate if self._believes_users else self._predicted[job.id]
 
     def _forget(self, batch: Batch, view: View) -> bool:
         """Take out what has ended; tell whether room was made."""
@@ -143,6 +161,7 @@ class Backfilling:
             if job.id in view.waiting:
                 continue  # stopped at its speculated time
             del self._shapes[job.id]
+            self._predicted.pop(job.id, None)
             self._sorter.left(job)
             if self._speculation is not None:
                 self._speculation.left(job)

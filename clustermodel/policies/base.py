@@ -43,7 +43,7 @@ class QueuedJob:
 class RunningJob:
     """A dispatched gang as the scheduler knows it."""
 
-    __slots__ = ("columns", "expected_end", "job", "migrating", "nodes", "rows", "start")
+    __slots__ = ("columns", "expected_end", "job", "migrating", "nodes", "ran", "rows", "start", "stopping")
 
     def __init__(self, job: QueuedJob, start: int, columns: NodeSet, nodes: int, length: int) -> None:
         self.job = job
@@ -51,7 +51,7 @@ class RunningJob:
         """Start time, ticks."""
         self.expected_end = start + length
         """Start plus estimate, or plus the time limit it was started with, ticks.  A job may end earlier; later only where
-        nothing kills it at the estimate, or where it shares its nodes in time."""
+        nothing kills it at the estimate, where it shares its nodes in time, or where it waits for the checkpoint store."""
         self.columns = columns
         """The nodes it holds."""
         self.nodes = nodes
@@ -60,6 +60,10 @@ class RunningJob:
         """The rows of the Ousterhout matrix in which it runs, a bitmask; 0 where nodes are not shared in time."""
         self.migrating = False
         """Whether it has been moved at this instant, or has still to spend a checkpoint or a restart."""
+        self.ran = 0
+        """For how long the job has run, ticks, that of earlier runs included which was saved; known when the gang has ended."""
+        self.stopping = False
+        """Whether it has been preempted and does not work any more, although it still holds its nodes."""
 
     def __repr__(self) -> str:
         return f"<running {self.job!r} since {self.start}>"
@@ -73,13 +77,14 @@ class Batch(NamedTuple):
     alarm: bool
     """Whether the policy's alarm clock rang."""
     requeued: Sequence[QueuedJob] = ()
-    """Jobs that were stopped at their time limits and wait again, in queue order; their gangs are among ``ended``."""
+    """Jobs that were stopped at their time limits, or preempted, and wait again, in queue order; their gangs are among
+    ``ended``."""
 
 
 class View:
     """The machine as a policy sees it, valid during one call of ``decide``; nothing in it can be changed."""
 
-    __slots__ = ("idle", "now", "overhead_left", "progress", "running", "waiting")
+    __slots__ = ("can_suspend", "idle", "now", "overhead_left", "progress", "running", "saved", "waiting")
 
     now: int
     """The present, ticks."""
@@ -90,9 +95,14 @@ class View:
     running: Mapping[int, RunningJob]
     """Running gangs by job id."""
     progress: Callable[[RunningJob], int]
-    """How long a gang has really run, ticks: without the slices of others, context switches and migrations."""
+    """How long a gang has really run, ticks: without the slices of others, context switches and migrations, and with the work
+    that was saved when it was preempted."""
     overhead_left: Callable[[RunningJob], int]
     """How long a gang is still held up by migrations that have been decided, ticks of its own slices."""
+    saved: Callable[[QueuedJob], int]
+    """How much of its run time a waiting job has behind it, ticks: what was saved when it was preempted."""
+    can_suspend: Callable[[RunningJob], bool]
+    """Whether the memory of a gang's nodes has room for one more suspended task each."""
 
 
 class Reason(NamedTuple):
@@ -127,9 +137,32 @@ class Start(NamedTuple):
 
 
 class Kill(NamedTuple):
-    """End a running job now; it does not run again and its work is lost.
+    """End a running job now; its work is lost.
 
     One that has had its estimate is *killed* as by a batch system, and its work counts (the archive's convention).
+    """
+
+    job: QueuedJob
+    requeue: bool = False
+    """Whether it waits again, at its place in the queue: preemption by kill and restart (004, section 4.2).  It begins again
+    from its last checkpoint, or from the beginning if it has none."""
+
+
+class Checkpoint(NamedTuple):
+    """Preempt a running job: write it to the checkpoint store and let it wait again, at its place in the queue.
+
+    It stops working at once, and holds its nodes until it is written.  When it starts again, on any nodes, they are first held
+    for a restart.
+    """
+
+    job: QueuedJob
+
+
+class Suspend(NamedTuple):
+    """Preempt a running job: leave it in the memory of its nodes and let it wait again, at its place in the queue.
+
+    It stops working at once, and holds its nodes for a context switch.  When it starts again they are held for another one; on
+    other nodes than its own, for a checkpoint and a restart instead.
     """
 
     job: QueuedJob
@@ -141,6 +174,8 @@ class Reserve(NamedTuple):
     job: QueuedJob
     start: int
     """Promised start, ticks."""
+    guaranteed: bool = True
+    """Whether that is certain as long as jobs are killed at their estimates; not where it rests on predictions."""
 
 
 class WakeAt(NamedTuple):
@@ -187,7 +222,11 @@ class Migrate(NamedTuple):
     """Gangs that have to wait until the checkpoints are written."""
 
 
-Decision = Start | Kill | Reserve | WakeAt | Replicate | Withdraw | Rehome | Migrate
+Decision = Start | Kill | Checkpoint | Suspend | Reserve | WakeAt | Replicate | Withdraw | Rehome | Migrate
+
+
+def _unknown_run_time(job: QueuedJob) -> int:
+    raise LookupError(f"job {job.id}: nobody knows its run time")
 
 
 class Setup(NamedTuple):
@@ -205,6 +244,9 @@ class Setup(NamedTuple):
     """The whole specification: time slices, context switches and checkpointing."""
     speedup: Speedup = LINEAR
     """How estimates and run times change where a job is started with another width than it asked for."""
+    run_time: Callable[[QueuedJob], int] = _unknown_run_time
+    """How long a job in the system would run if nothing killed it, ticks: what no real scheduler knows.  It is there for the
+    predictors of :mod:`clustermodel.predict` that stand for better ones than there are."""
 
 
 @runtime_checkable

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from clustermodel.policies.backfilling import Backfilling
 from clustermodel.policies.queue_order import QueueOrder, queue_order_of
+from clustermodel.predict import Predictor, predictor_of
 
 
 class Conservative(Backfilling):
@@ -20,15 +21,18 @@ class Conservative(Backfilling):
     Args:
         queue_order: ``"arrival"``, ``"shortest"``, ``"narrowest"``, ``"widest"`` or a callable: the order in which jobs are
             placed, and moved up when room is made.
+        predictor: of run times, which take the place of estimates: ``"estimate"``, ``"last"``, ``"last-two"``, ``"perfect"``,
+            ``"virtual:X"`` or an object (:mod:`clustermodel.predict`).  A job is placed by the prediction of when it was
+            submitted; when a running job outlives its own, all reservations are made anew, and may be later.
 
     Raises:
-        SpecificationError: ``queue_order`` is neither a name nor a callable.
+        SpecificationError: ``queue_order`` is neither a name nor a callable, or ``predictor`` no predictor.
     """
 
-    def __init__(self, *, queue_order: str | QueueOrder = "arrival") -> None:
+    def __init__(self, *, queue_order: str | QueueOrder = "arrival", predictor: str | Predictor = "estimate") -> None:
         name = type(self).__name__.lower()
         queue_order_of(name, queue_order)  # fewer orders than backfilling has
-        super().__init__(order=queue_order, guarantees="all")
+        super().__init__(order=queue_order, guarantees="all", predictor=predictor_of(name, predictor))
         self.name = name
 
 

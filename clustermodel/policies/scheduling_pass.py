@@ -6,7 +6,7 @@ have left over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from clustermodel.policies.base import Batch, Decision, QueuedJob, Reason, Reserve, Start, View
 from clustermodel.policies.queue_order import QueueSorter
@@ -45,11 +45,14 @@ class Pass:
         reshapes: whether jobs can have more than one shape.
         sorter: the queue's order.
         shapes: waiting job's id -> the shapes it can have, the preferred one first.
+        length_of: returns how long a job is expected to run on the nodes it asked for, ticks.
+        guaranteed: whether jobs end by their expected ends at the latest, so that promises are certain.
         explain: whether to give reasons.
     """
 
     __slots__ = (
-        "_explain", "_held", "_mark", "_promises", "_queue", "_sorter", "batch", "dispatched", "idle", "now", "plan",
+        "_explain", "_guaranteed", "_held", "_mark", "_promises", "_queue", "_sorter", "batch", "dispatched", "idle",
+        "length_of", "now", "plan",
         "reshapes", "room_made", "shapes", "speculates", "view", "widens",
     )  # fmt: skip
 
@@ -65,6 +68,8 @@ class Pass:
         reshapes: bool,
         sorter: QueueSorter,
         shapes: Mapping[int, Shapes],
+        length_of: Callable[[QueuedJob], int],
+        guaranteed: bool,
         explain: bool,
     ) -> None:
         self.batch = batch
@@ -76,11 +81,13 @@ class Pass:
         self.widens = widens
         self.reshapes = reshapes
         self.shapes = shapes
+        self.length_of = length_of
         self.idle = view.idle
         """Nodes that are still idle."""
         self.dispatched: dict[int, Dispatch] = {}
         """Job id -> how it starts."""
         self._sorter = sorter
+        self._guaranteed = guaranteed
         self._explain = explain
         self._queue: Sequence[QueuedJob] | None = None
         self._held: dict[int, int] = {}  # job id -> start of the room that is held for it in this pass only
@@ -104,7 +111,7 @@ class Pass:
 
     def promise(self, job: QueuedJob, start: int) -> None:
         """Tell a job when it will start at the latest."""
-        self._promises.append(Reserve(job, start))
+        self._promises.append(Reserve(job, start, self._guaranteed))
 
     def start_due(self) -> None:
         """Start the jobs whose reserved time has come."""

@@ -284,7 +284,7 @@ class ResultPlots:
         bars = [(index, to_seconds(start[index]), to_seconds(end[index]), records.columns_of(index), False) for index in shown]
         bars += [
             (one.job, to_seconds(one.start), to_seconds(one.end), one.columns, True)
-            for one in records.each_lost_try()
+            for one in records.each_earlier_try()
             if begin <= one.job < stop
         ]
         earliest, latest = min(bar[1] for bar in bars), max(bar[2] for bar in bars)

@@ -14,13 +14,13 @@ from clustermodel.workload.table import Workload
 
 def comparison_table(summaries: Sequence[Summary], title: str) -> Table:
     """Return one row per run."""
-    tries_are_lost = any(run.retried for run in summaries)
+    stops = [name for name in ("retried", "preempted") if any(getattr(run, name) for run in summaries)]
     table = Table(title=escape(title), title_justify="left")
     table.add_column("policy", no_wrap=True)
     for heading in (
         "jobs", "mean wait\n(s)", "median wait\n(s)", "bounded\nslowdown", "weighted\nslowdown", "utilization\nρ",
         "capacity\nloss κ", "backfilled", "blocked", "delayed\nby later", "killed", "rejected",
-        *(("retried", "waste") if tries_are_lost else ()),
+        *((*stops, "wasted\nload") if stops else ()),
     ):  # fmt: skip
         table.add_column(heading, justify="right")
     for run in summaries:
@@ -38,7 +38,7 @@ def comparison_table(summaries: Sequence[Summary], title: str) -> Table:
             "-" if run.delayed is None else f"{run.delayed:,}",
             f"{run.killed:,}",
             f"{run.rejected:,}",
-            *((f"{run.retried:,}", f"{run.waste:.4f}") if tries_are_lost else ()),
+            *((*(f"{getattr(run, name):,}" for name in stops), f"{run.wasted_load:.4f}") if stops else ()),
         )
     return table
 

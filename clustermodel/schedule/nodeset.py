@@ -116,15 +116,21 @@ class IdleNodes:
             bounds[0] += nodes
         return tuple(taken)
 
-    def take(self, nodes: NodeSet) -> bool:
-        """Remove exactly ``nodes``; return ``False``, with nothing changed, unless all of them are idle."""
+    def has(self, nodes: NodeSet) -> bool:
+        """Tell whether all of ``nodes`` are idle."""
         bounds = self._bounds
-        ranges = list(zip(nodes[::2], nodes[1::2], strict=True))
-        for low, high in ranges:
+        for low, high in zip(nodes[::2], nodes[1::2], strict=True):
             at = bisect_right(bounds, low) - 1
             if at < 0 or at % 2 or not low < high <= bounds[at + 1]:
                 return False
-        for low, high in ranges:
+        return True
+
+    def take(self, nodes: NodeSet) -> bool:
+        """Remove exactly ``nodes``; return ``False``, with nothing changed, unless all of them are idle."""
+        if not self.has(nodes):
+            return False
+        bounds = self._bounds
+        for low, high in zip(nodes[::2], nodes[1::2], strict=True):
             at = bisect_right(bounds, low) - 1
             left = (bounds[at], low) if bounds[at] < low else ()
             right = (high, bounds[at + 1]) if high < bounds[at + 1] else ()

@@ -79,9 +79,10 @@ class Plan(RunningProfile):
         return room
 
     def drop(self, job: Reservable) -> None:
-        """Give up the reservation of ``job``, which has not begun."""
+        """Give up the reservation of ``job``, which has not started."""
         room = self.reserved.pop(job.id)
-        self.release(room.start, room.end, room.nodes)
+        if (start := max(room.start, self.beginning)) < room.end:
+            self.release(start, room.end, room.nodes)
 
     def take_up(self, job: Reservable) -> Reservation:
         """Return the room that has begun, for ``job`` to start in it."""

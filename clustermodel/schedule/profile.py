@@ -60,6 +60,11 @@ class Profile:
         profile._times, profile._free = times, free
         return profile
 
+    @property
+    def beginning(self) -> int:
+        """Where the profile begins, ticks: everything before has been forgotten."""
+        return self._times[0]
+
     def advance(self, now: int) -> None:
         """Forget the past: the profile begins at ``now``."""
         times = self._times

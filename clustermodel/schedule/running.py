@@ -15,9 +15,9 @@ SHORTEST_EXTENSION: Final = TICKS_PER_SECOND
 class RunningProfile(Profile):
     """A profile from which each running job is subtracted until its expected end.
 
-    Where nothing kills a job at its estimate, a job may run on past it.  It is then assumed to go on for as long as it
-    has been late already, at least one second: the bound of one second alone would wake a planning policy once a second
-    for hours.
+    Where nothing kills a job at its estimate, or where it was expected to end before, a job may run on past its expected
+    end.  It is then assumed to go on for as long as it has been late already, at least one second: the bound of one second
+    alone would wake a planning policy once a second for hours.  A policy that sets no alarms can do with one second.
 
     Args:
         nodes: size of the machine.
@@ -61,11 +61,17 @@ class RunningProfile(Profile):
                 late.append(job_id)
         return late
 
-    def extend(self, late: list[int], now: int) -> None:
-        """Subtract the ``late`` jobs for a while longer; nothing else may be reserved on their nodes."""
+    def extend(self, late: list[int], now: int, ticks: int | None = None) -> None:
+        """Subtract the ``late`` jobs for a while longer; nothing else may be reserved on their nodes.
+
+        Args:
+            late: their ids.
+            now: the present, ticks.
+            ticks: for how long; ``None`` is as long as each has been late already, one second at least.
+        """
         for job_id in late:
             expected_end = self._assumed_end[job_id][1]
-            self.prolong(job_id, now, now + max(SHORTEST_EXTENSION, now - expected_end))
+            self.prolong(job_id, now, now + (ticks or max(SHORTEST_EXTENSION, now - expected_end)))
 
     def prolong(self, job_id: int, now: int, end: int) -> None:
         """Subtract one job that has outlived its assumed end until ``end``; nothing else may be reserved on its nodes."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from simpy import Event, Process
 
@@ -18,9 +18,10 @@ from clustermodel.machine import Machine
 from clustermodel.measure.events import SliceLog
 from clustermodel.measure.history import Cell, History, Moment
 from clustermodel.measure.ledger import Account, Ledger
-from clustermodel.measure.records import JobRecords, Status
+from clustermodel.measure.records import PREEMPTIONS, JobRecords, Status
 from clustermodel.policies.base import (
     Batch,
+    Checkpoint,
     Kill,
     Migrate,
     Policy,
@@ -31,6 +32,7 @@ from clustermodel.policies.base import (
     Reserve,
     RunningJob,
     Start,
+    Suspend,
     View,
     WakeAt,
     Withdraw,
@@ -39,9 +41,13 @@ from clustermodel.schedule.nodeset import as_mask, is_node_set
 from clustermodel.sim.gang import Stop, run_gang, run_sliced_gang
 from clustermodel.sim.kernel import AlarmClock, Clock, InstantSettled
 from clustermodel.sim.nodes import NodePool
+from clustermodel.sim.preemption import Image, Preemption
 from clustermodel.sim.rows import MatrixRows, SlicedGang
 from clustermodel.sim.timeslice import Rotation, TimeSliceProcess
 from clustermodel.speedup import LINEAR, Speedup
+
+_TO_BE_CONTINUED: Final = (Status.REQUEUED, *PREEMPTIONS)
+"""How a run ends that does not end its job."""
 
 
 class Coordinator:
@@ -81,6 +87,7 @@ class Coordinator:
         self._policy = policy
         self._speedup = speedup
         self._pool = NodePool(env, machine.nodes)
+        self._preemption = Preemption(env, machine, self.ledger, self.records)
         self._make_time_slices = time_slices
         self._slices: TimeSliceProcess | None = None  # holds the whole machine, once a job has been started in a row
         self.slice_log: SliceLog | None = None
@@ -98,6 +105,8 @@ class Coordinator:
         self._batch_requeued: list[QueuedJob] = []
         self._batch_alarm = False
         self._started: list[QueuedJob] = []
+        self._told_to_stop: set[int] = set()  # ids of jobs, while decisions are carried out
+        self._goes_on = False  # whether one of them frees its nodes at this very instant
         self._left = 0  # jobs that have left the queue since its dictionary was last laid anew
         self._head: QueuedJob | None = None  # the job that was last left at the head of the queue
         self._settled = InstantSettled(env)
@@ -105,6 +114,8 @@ class Coordinator:
         self._carry_out: dict[type, Callable[[Any], None]] = {
             Start: self._start,
             Kill: self._kill,
+            Checkpoint: self._checkpoint,
+            Suspend: self._suspend,
             Reserve: self._reserve,
             WakeAt: self._wake_at,
             Replicate: self._replicate,
@@ -117,6 +128,8 @@ class Coordinator:
         self._view.running = MappingProxyType(self._running)
         self._view.progress = self._progress
         self._view.overhead_left = _overhead_left
+        self._view.saved = self._preemption.saved
+        self._view.can_suspend = self._preemption.can_suspend
 
     # What the other processes tell the coordinator.
 
@@ -143,22 +156,28 @@ class Coordinator:
         """A gang's process reports its end, or that it has reached its time limit; its nodes are idle again."""
         job, now = gang.job, self._env.now
         del self._running[job.id]
-        self._gangs.pop(job.id, None)  # already gone when the coordinator stopped it
+        del self._gangs[job.id]
         if self._slices is not None and isinstance(gang, SlicedGang):
             worked = self._slices.progress(gang) if status is Status.ABORTED else gang.duration
+            lost = worked if status is Status.ABORTED else 0
+            before = 0
             self._slices.dismiss(gang)
         else:
-            worked = now - gang.start
+            before = self._preemption.saved(job)
+            worked, lost = self._preemption.ended(gang, status)
+        gang.ran = before + worked
         self._batch_ended.append(gang)
-        if status is Status.REQUEUED:
-            self.records.lost(self._index[job.id], now)
+        if status in _TO_BE_CONTINUED:
+            self.records.stopped(self._index[job.id], now, status, worked, lost)
             self._batch_requeued.append(job)
+            if job is self._head:
+                self._head = None
         else:
-            self.records.ended(self._index.pop(job.id), now, status, worked)
+            self.records.ended(self._index.pop(job.id), now, status, gang.ran)
             del self._run_time[job.id]
-        lost = status is Status.REQUEUED or status is Status.ABORTED
-        account = Account.LOST if lost else Account.USEFUL
-        self.ledger.charge(account, gang.nodes * worked)
+        self.ledger.charge(Account.USEFUL, gang.nodes * (worked - lost))
+        if lost:
+            self.ledger.charge(Account.LOST, gang.nodes * lost)
         self._settled.arm()
 
     # The process.
@@ -211,20 +230,29 @@ class Coordinator:
         except DecisionError as problem:
             raise DecisionError(f"policy {self._policy.name}: {problem}") from None
 
-        if waiting:
-            self._note_queue(waiting, now)
         if state_changes or self._started:
             self.ledger.settle(now, 0 if self._slices is not None else self._pool.idle, bool(waiting))
-        self._started.clear()
+        if not self._instant_goes_on():
+            self._note_queue(waiting, now)
+
+    def _instant_goes_on(self) -> bool:
+        """Tell whether gangs have been stopped whose nodes come free at this very instant, which will be settled once more."""
+        goes_on, self._goes_on = self._goes_on, False
+        self._told_to_stop.clear()
+        return goes_on
 
     def _note_queue(self, waiting: dict[int, QueuedJob], now: int) -> None:
         """Record who is blocked at the head of the queue, and who has overtaken it."""
+        started, self._started = self._started, []
+        if not waiting:
+            return
         head = next(iter(waiting.values()))
         if head is not self._head:
             self._head = head
             self.records.blocked(self._index[head.id], now)
-        if self._started:
-            self._note_backfilled(head.queue_order)
+        for job in started:
+            if job.queue_order > head.queue_order and job.id in self._running:
+                self.records.backfilled(self._index[job.id])
         if self._left > len(waiting) // 8 + 64:
             self._lay_queue_anew(waiting.values())
 
@@ -235,11 +263,6 @@ class Coordinator:
         )
         amounts = {account: self.ledger.amount(account) for account in Account}
         history.moments.append(Moment(self._env.now, contents, tuple(rows.rotation()), amounts))
-
-    def _note_backfilled(self, head: tuple[int, int, int]) -> None:
-        for job in self._started:
-            if job.queue_order > head:
-                self.records.backfilled(self._index[job.id])
 
     def _enqueue(self, jobs: list[QueuedJob]) -> None:
         """Append to the queue, which stays in queue order: submissions come last unless their priority is higher, jobs that
@@ -284,15 +307,23 @@ class Coordinator:
         if self._waiting.get(job.id) is not job:
             state = "it is running already" if job.id in self._running else "it is not in the queue"
             raise DecisionError(f"job {job.id} cannot start: {state}")
-        nodes, duration, length, status = self._terms(decision)
+        image = self._preemption.image_of(job)
+        nodes, duration, length, status = self._terms(decision, image)
         dispatch = self._dispatches + 1
         if decision.row is None:
             request = self._pool.request(job.id, nodes)
-            columns = self._pool.grant(request, decision.columns)
+            wanted = decision.columns
+            if wanted is None and image is not None and image.columns is not None and self._pool.has_idle(image.columns):
+                wanted = image.columns  # where it is in memory
+            columns = self._pool.grant(request, wanted)
             gang = RunningJob(job, now, columns, nodes, length)
-            life = run_gang(self._env, self._pool, request, gang, duration, status, dispatch, self.gang_ended)
-        elif decision.limit is not None or nodes != job.nodes:
-            raise DecisionError(f"job {job.id} cannot start in row {decision.row} with a time limit or another width")
+            if image is not None:
+                gang.expected_end += self._preemption.cost_of_fetching(image, columns)
+            life = run_gang(self._env, self._pool, request, gang, duration, status, dispatch, self._preemption, self.gang_ended)
+        elif decision.limit is not None or nodes != job.nodes or image is not None:
+            raise DecisionError(
+                f"job {job.id} cannot start in row {decision.row} with a time limit, another width, or work that was saved"
+            )
         else:
             gang = self._admit_to_row(decision, now, duration, dispatch)
             life = run_sliced_gang(gang, status, dispatch, self.gang_ended)
@@ -306,8 +337,8 @@ class Coordinator:
         if self.reasons is not None:
             self.reasons[job.id] = decision.reason or Reason(f"started by {self._policy.name}")
 
-    def _terms(self, decision: Start) -> tuple[int, int, int, Status]:
-        """Return on how many nodes a job starts, for how long it will run and can be expected to, and how that ends."""
+    def _terms(self, decision: Start, image: Image | None) -> tuple[int, int, int, Status]:
+        """Return on how many nodes a job starts, for how long it will work and can be expected to, and how that ends."""
         job, nodes, limit = decision.job, decision.nodes, decision.limit
         duration, length, status = self._run_time[job.id], job.estimate, Status.COMPLETED
         if nodes is None or nodes == job.nodes:
@@ -318,6 +349,10 @@ class Coordinator:
             raise DecisionError(f"job {job.id} cannot start on {nodes} nodes: the machine has {self._machine.nodes}")
         if self._machine.kill_at_estimate and duration > length:
             duration, status = length, Status.KILLED
+        if image is not None:
+            if nodes != image.nodes:
+                raise DecisionError(f"job {job.id} cannot start on {nodes} nodes: it has been saved with {image.nodes} tasks")
+            duration, length = duration - image.work, max(length - image.work, 1)
         if limit is not None:
             if limit <= 0:
                 raise DecisionError(f"job {job.id} cannot start with a time limit of {limit} ticks")
@@ -351,11 +386,37 @@ class Coordinator:
         return gang
 
     def _kill(self, decision: Kill) -> None:
-        if decision.job.id not in self._gangs:
-            raise DecisionError(f"job {decision.job.id} cannot be killed: it is not running")
-        gang, (process, dispatch) = self._running[decision.job.id], self._gangs.pop(decision.job.id)
+        gang = self._gang_to_stop(decision.job, "killed")
+        if decision.requeue:
+            self._preempt(gang, Status.PREEMPTED)
+            return
         in_time = self._env.now < gang.expected_end or isinstance(gang, SlicedGang)
-        process.interrupt(Stop(dispatch, Status.ABORTED if in_time else Status.KILLED))
+        self._stop(gang, Status.ABORTED if in_time or gang.stopping else Status.KILLED)
+        self._goes_on = True
+
+    def _checkpoint(self, decision: Checkpoint) -> None:
+        self._preempt(self._gang_to_stop(decision.job, "checkpointed"), Status.CHECKPOINTED)
+
+    def _suspend(self, decision: Suspend) -> None:
+        self._preempt(self._gang_to_stop(decision.job, "suspended"), Status.SUSPENDED)
+
+    def _gang_to_stop(self, job: QueuedJob, how: str) -> RunningJob:
+        if job.id not in self._gangs:
+            raise DecisionError(f"job {job.id} cannot be {how}: it is not running")
+        if job.id in self._told_to_stop:
+            raise DecisionError(f"job {job.id} cannot be {how}: it has been told to stop at this instant already")
+        return self._running[job.id]
+
+    def _preempt(self, gang: RunningJob, status: Status) -> None:
+        if isinstance(gang, SlicedGang):
+            raise DecisionError(f"job {gang.job.id} cannot be preempted: it shares its nodes in time slices")
+        self._goes_on |= self._preemption.stop(gang, status)
+        self._stop(gang, status)
+
+    def _stop(self, gang: RunningJob, status: Status) -> None:
+        self._told_to_stop.add(gang.job.id)
+        process, dispatch = self._gangs[gang.job.id]
+        process.interrupt(Stop(dispatch, status))
 
     def _reserve(self, decision: Reserve) -> None:
         job = decision.job
@@ -404,7 +465,11 @@ class Coordinator:
     def _progress(self, gang: RunningJob) -> int:
         if self._slices is not None and isinstance(gang, SlicedGang):
             return self._slices.progress(gang)
-        return self._env.now - gang.start
+        return self._preemption.saved(gang.job) + self._preemption.worked(gang)
+
+    def run_time(self, job: QueuedJob) -> int:
+        """Return how long a job in the system would run if nothing killed it, ticks."""
+        return self._run_time[job.id]
 
 
 def _overhead_left(gang: RunningJob) -> int:

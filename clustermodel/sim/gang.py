@@ -11,13 +11,14 @@ from clustermodel.measure.records import Status
 from clustermodel.policies.base import RunningJob
 from clustermodel.sim.kernel import Clock
 from clustermodel.sim.nodes import GangRequest, NodePool
+from clustermodel.sim.preemption import Preemption
 from clustermodel.sim.rows import SlicedGang
 
 
 class Stop(NamedTuple):
     """The cause of an interrupt: which dispatch it is meant for, and how the gang ends.
 
-    Interrupts come from the coordinator alone, at most one for a dispatch.
+    Interrupts come from the coordinator alone, at most one at an instant for a dispatch.
     """
 
     dispatch: int
@@ -32,25 +33,38 @@ def run_gang(
     duration: int,
     status: Status,
     dispatch: int,
+    preemption: Preemption,
     ended: Callable[[RunningJob, Status], None],
 ) -> Generator[Event, object, None]:
     """Hold the gang's nodes for ``duration`` ticks, or until the coordinator stops it, and report the end.
+
+    The nodes are held for longer by a job that was preempted before, until what has been saved of it is there, and by one
+    that is preempted, until its work is saved.
 
     Args:
         env: the simulation.
         pool: where the nodes are held.
         request: the gang's request, granted by the coordinator.
         gang: the job and where it runs.
-        duration: how long it will run, ticks: the run time, or the estimate where that comes first and kills.
+        duration: how long it will run, ticks: the run time, or the estimate where that comes first and kills, less what has
+            been saved.
         status: how it ends if nothing stops it.
         dispatch: number of this dispatch, to recognise interrupts meant for it.
+        preemption: what has been saved of jobs, and what saving costs.
         ended: called once, at the end, after the nodes are idle again.
     """
     try:
         yield request
+        if preemption.image_of(gang.job) is not None:
+            yield from preemption.fetch(gang)
         yield env.timeout(duration)
     except Interrupt as interrupt:
         status = _stopped(interrupt, dispatch)
+    if gang.stopping:
+        try:
+            yield from preemption.save(gang, status)
+        except Interrupt as interrupt:  # there is no time to save it
+            status = _stopped(interrupt, dispatch)
     pool.release(gang.columns)
     ended(gang, status)
 

@@ -46,6 +46,10 @@ class NodePool(base.BaseResource[base.Put["NodePool"], GangRequest]):
         """Number of nodes that no gang holds."""
         return self._idle.count
 
+    def has_idle(self, columns: NodeSet) -> bool:
+        """Tell whether all of ``columns`` are idle."""
+        return self._idle.has(columns)
+
     def request(self, job_id: int, nodes: int) -> GangRequest:
         """Return a request for ``nodes`` at once, to be granted by the coordinator."""
         return GangRequest(self, job_id, nodes)

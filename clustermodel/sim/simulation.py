@@ -87,7 +87,7 @@ def simulate(
         speedup=speedup,
         time_slices=FIDELITIES[fidelity],
     )
-    policy.begin(Setup(machine.nodes, machine.kill_at_estimate, rng, explain, machine, speedup))
+    policy.begin(Setup(machine.nodes, machine.kill_at_estimate, rng, explain, machine, speedup, coordinator.run_time))
     finished = env.process(coordinator.run())
     for rows in streams:
         source = iter(rows) if progress is None else _reported(rows, progress)

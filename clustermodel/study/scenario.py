@@ -21,7 +21,7 @@ from clustermodel.measure.decisions import Explanation, explanation
 from clustermodel.measure.events import EventLog, SliceLog, event_log, sliced_event_log
 from clustermodel.measure.history import History
 from clustermodel.measure.ledger import Ledger
-from clustermodel.measure.metrics import Summary, by_class, summarize
+from clustermodel.measure.metrics import Summary, by_class, fairness_by_width, summarize
 from clustermodel.measure.records import UNKNOWN, JobRecords
 from clustermodel.policies import make_policy, policy_label
 from clustermodel.policies.base import Policy
@@ -215,6 +215,18 @@ class Result:
         """Return mean, deviation, median and percentiles of wait, response and slowdown for all, small, large jobs."""
         return by_class(self.records)
 
+    def fairness(self) -> pd.DataFrame:
+        """Return who was blocked, delayed by later jobs, started after a promise and preempted: all, wide and narrow jobs.
+
+        Raises:
+            SpecificationError: nodes are shared in time, where nobody can say which nodes a job could have had.
+        """
+        if self.slices is not None:
+            raise SpecificationError(
+                f"fairness: {self.scenario.label} shares nodes in time; delays by later jobs are defined for whole nodes"
+            )
+        return fairness_by_width(self.records, self.ledger)
+
     @cached_property
     def events(self) -> EventLog:
         """Idle nodes and queue length after each event, rebuilt from the job records; where nodes are shared in time, the mean
@@ -231,7 +243,7 @@ class Result:
         if self.slices is not None:
             return gang_capacity_loss(self.slices, machine.time_slicing.quantum, machine.switch_ticks, machine.nodes)
         log = self.events
-        return capacity_loss(log.time_s, log.empty, log.waiting, machine.nodes)
+        return capacity_loss(log.time_s, log.empty + log.held_up, log.waiting, machine.nodes)
 
     @property
     def history(self) -> History:
@@ -279,7 +291,8 @@ class Result:
         if job not in self._reasons:
             raise SpecificationError(f"explain: job {job} is not in this run, or was never started")
         index = int(np.flatnonzero(self.records.column("id") == job)[0])
-        value = {name: int(self.records.column(name)[index]) for name in ("nodes", "submit", "start", "reserved", "head_since")}
+        value = {name: int(self.records.column(name)[index]) for name in ("nodes", "submit", "start", "reserved")}
+        head_since = int(self.records.blocked_since[index])
         return explanation(
             job,
             nodes=value["nodes"],
@@ -287,7 +300,7 @@ class Result:
             start=value["start"],
             reason=self._reasons[job],
             reserved=None if value["reserved"] == UNKNOWN else value["reserved"],
-            head_since=None if value["head_since"] == UNKNOWN else value["head_since"],
+            head_since=None if head_since == UNKNOWN else head_since,
         )
 
     def to_csv(self, path: str | PathLike[str], *, layout: str = "evalys") -> None:

@@ -73,7 +73,7 @@ def all_runs(records: JobRecords) -> list[Run]:
         Run(job, start, end, records.columns_of(index), False, bool(flag)) for index, (job, start, end, flag) in enumerate(last)
     ]
     return runs + [
-        Run(last[one.job][0], one.start, one.end, one.columns, True, one.backfilled) for one in records.each_lost_try()
+        Run(last[one.job][0], one.start, one.end, one.columns, True, one.backfilled) for one in records.each_earlier_try()
     ]
 
 
@@ -254,10 +254,10 @@ def test_the_books_balance_waste_is_what_tries_lost_and_the_formula_of_kappa_agr
     start, end, width = records.column("start"), records.column("end"), records.allocated
     assert sum(sum(ledger.amount(account)) for account in Account) == nodes * int(end.max() - rows[0].submit)
     assert sum(ledger.amount(Account.USEFUL)) == int(np.dot(width, end - start))
-    lost = sum((one.end - one.start) * count(one.columns) for one in records.each_lost_try())
+    lost = sum((one.end - one.start) * count(one.columns) for one in records.each_earlier_try())
     assert sum(ledger.amount(Account.LOST)) == lost == int(records.wasted.sum())
     assert records.frame["wasted_node_s"].sum() == pytest.approx(lost / SECOND)
-    assert records.frame["tries"].sum() == len(rows) + len(records.lost_tries.job)
+    assert records.frame["tries"].sum() == len(rows) + len(records.earlier_tries.job)
     log = event_log(records, nodes)
     assert log.empty.min() >= 0
     assert log.waiting.min() >= 0
@@ -384,14 +384,13 @@ def test_so_do_test_runs_of_short_jobs(guarantees: str) -> None:
     assert check_policy(policy) == []
 
 
-def naive_delay(records: JobRecords, nodes: int, index: int, *, only_with_idle_nodes: bool) -> int:
+def naive_delay(records: JobRecords, nodes: int, index: int, since: int, began: int, *, only_with_idle_nodes: bool) -> int:
     """Fairness of 004, section 3.1, at every event, from the runs alone."""
     order = {
         job: (-priority, submit, job)
         for job, priority, submit in zip(*(records.column(name).tolist() for name in ("id", "priority", "submit")), strict=True)
     }
-    ids, since, needed = (records.column(name).tolist()[index] for name in ("id", "head_since", "nodes"))
-    began = records.column("start").tolist()[index]
+    ids, needed = (records.column(name).tolist()[index] for name in ("id", "nodes"))
     runs = all_runs(records)
     instants = {*records.column("submit").tolist(), *(one.start for one in runs), *(one.end for one in runs)}
     for now in sorted(instants):
@@ -412,11 +411,13 @@ def test_delays_by_later_jobs_count_lost_tries_and_widths(case: Case, policy: Ba
     nodes, rows = case
     records = run(case, policy).records
     found = delays_by_later_jobs(records, nodes, only_with_idle_nodes=not bare)
-    head_since = records.column("head_since").tolist()
-    expected = [
-        0 if head_since[index] == UNKNOWN else naive_delay(records, nodes, index, only_with_idle_nodes=not bare)
-        for index in range(len(rows))
-    ]
+    tries = records.earlier_tries
+    waits = [*zip(tries.job.tolist(), tries.head_since.tolist(), tries.start.tolist(), strict=True)]
+    waits += zip(range(len(rows)), records.column("head_since").tolist(), records.column("start").tolist(), strict=True)
+    expected = [0] * len(rows)
+    for index, since, began in waits:
+        if since != UNKNOWN:
+            expected[index] += naive_delay(records, nodes, index, since, began, only_with_idle_nodes=not bare)
     assert found.tolist() == [delay / SECOND for delay in expected]
 
 
@@ -425,7 +426,7 @@ def test_the_summary_counts_waste_and_retried_jobs(case: Case, policy: Backfilli
     outcome = run(case, policy)
     summary = summarize(outcome.records, outcome.ledger, policy="any", workload="any", seed=1)
     assert summary.retried == int((outcome.records.tries > 1).sum())
-    assert summary.waste * outcome.ledger.capacity == pytest.approx(outcome.records.wasted.sum())
+    assert summary.wasted_load * outcome.ledger.capacity == pytest.approx(outcome.records.wasted.sum())
     assert summary.jobs == len(case[1])
     assert summary.mean_bounded_slowdown_003 >= 0
 

@@ -24,7 +24,7 @@ SECOND = 1_000_000
 
 def tries(result: Result) -> list[tuple[int, float, float, int]]:
     """Return (job, start, end, nodes) of the runs that were stopped, in seconds."""
-    lost, ids = result.records.lost_tries, result.records.column("id").tolist()
+    lost, ids = result.records.earlier_tries, result.records.column("id").tolist()
     columns = (lost.job.tolist(), lost.start.tolist(), lost.end.tolist(), lost.nodes.tolist())
     return [(ids[job], start / SECOND, end / SECOND, nodes) for job, start, end, nodes in zip(*columns, strict=True)]
 
@@ -93,7 +93,7 @@ def test_a_job_stopped_at_its_limit_waits_again_at_its_old_place_and_its_work_is
     assert sum(ledger.amount(Account.IDLE)) == 5 * SECOND
     summary = result.summary()
     assert (summary.retried, summary.jobs, summary.killed) == (1, 2, 0)
-    assert summary.waste == pytest.approx(8 / 38)
+    assert summary.wasted_load == pytest.approx(8 / 38)
 
 
 def test_requeued_jobs_stand_in_queue_order_before_and_behind_others() -> None:

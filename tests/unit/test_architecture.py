@@ -13,7 +13,7 @@ ROOT = Path(clustermodel.__file__).parent
 
 FOUNDATION = {"errors", "ticks"}
 SPECIFICATION = FOUNDATION | {"machine", "job", "speedup", "workload"}
-DECISION = SPECIFICATION | {"schedule", "policies"}
+DECISION = SPECIFICATION | {"schedule", "policies", "predict"}
 MEASUREMENT = DECISION | {"measure"}
 MECHANISM = MEASUREMENT | {"sim"}
 EVERYTHING = MECHANISM | {"theory", "study", "report"}
@@ -26,7 +26,8 @@ MAY_IMPORT = {
     "speedup": SPECIFICATION,
     "workload": SPECIFICATION,
     "schedule": FOUNDATION | {"schedule"},
-    "policies": FOUNDATION | {"machine", "speedup", "schedule", "policies"},
+    "policies": FOUNDATION | {"machine", "speedup", "schedule", "policies", "predict"},
+    "predict": FOUNDATION | {"machine", "policies"},
     "measure": FOUNDATION | {"job", "schedule", "policies", "measure"},
     "sim": MECHANISM,
     "theory": FOUNDATION | {"theory"},

@@ -160,7 +160,8 @@ def test_a_run_in_which_no_job_ran_has_counts_and_otherwise_nothing() -> None:
     found = play(2, "1 0 3 10\n2 5 -1 10", "easy").summary()
     numbers = {key: value for key, value in found.as_dict().items() if key not in ("policy", "workload", "nodes", "seed")}
     zero = {"jobs", "killed", "aborted", "retried", "backfilled", "blocked", "delayed", "horizon_s"}
-    zero |= {"mean_delay_by_later_s", "longest_delay_by_later_s"}
+    zero |= {"mean_delay_by_later_s", "longest_delay_by_later_s", "reservation_violations", "benign_violations"}
+    zero |= {"preempted", "mean_killed_times", "runtime_waste"}
     assert numbers == {key: 2 if key == "rejected" else 0 if key in zero else None for key in numbers}
 
 
@@ -312,7 +313,7 @@ def test_rejected_jobs_are_no_events_and_a_log_may_be_empty() -> None:
     records = JobRecords()
     records.rejected(records.submitted(JobRow(0, 1, 9, 1, 1, -1, -1, 0, -1)))
     log = event_log(records, 4)
-    assert [len(column) for column in log] == [0, 0, 0]
+    assert [len(column) for column in log] == [0, 0, 0, 0]
     assert len(log.time_s) == 0
 
 

@@ -75,6 +75,7 @@ def test_names_have_summaries_parameters_and_labels() -> None:
     assert {key: one.default for key, one in policy_parameters("easy").items()} == {
         "backfill_order": "arrival",
         "reserve_depth": 1,
+        "predictor": "estimate",
     }
     assert policy_parameters("fcfs") == {}
     assert policy_label("easy:reserve_depth=2") == "easy:reserve_depth=2"
@@ -245,6 +246,22 @@ def test_a_policy_is_told_the_machine_and_given_the_scenarios_own_random_stream(
         "easy:reserve_depth=2",
         "easy:reserve_depth=1000",
         "easy:backfill_order=shortest,reserve_depth=3",
+        "easy:predictor=last",
+        "easy:predictor=last-two,reserve_depth=3",
+        "easy:predictor=virtual:0.5,backfill_order=shortest",
+        "conservative:predictor=last",
+        "conservative:predictor=perfect",
+        "backfilling:predictor=last,guarantees=none,order=R/L,speculation=0.3,width=greedy,widening=2",
+        "pv-easy",
+        "pv-easy:predictor=estimate",
+        "pv-easy:predictor=perfect",
+        "pv-easy:predictor=virtual:0.4",
+        "pv-easy:vb=false",
+        "pv-easy:slp=false",
+        "pv-easy:slp=false,vb=false",
+        "pv-easy:mode=checkpoint",
+        "pv-easy:mode=suspend",
+        "pv-easy:mode=checkpoint,vb=false,predictor=estimate",
     ],
 )
 def test_every_shipped_policy_keeps_every_rule(policy: str, seed: int) -> None:
@@ -340,14 +357,14 @@ def returns_nothing(batch: Batch, view: View) -> None:
         (starts_a_part, IMPOSSIBLE, "cannot start on 1 columns (0): its gang needs"),
         (kills_the_dead, IMPOSSIBLE, "cannot be killed: it is not running"),
         (kills_the_waiting, IMPOSSIBLE, "cannot be killed: it is not running"),
-        (kills_twice, IMPOSSIBLE, "cannot be killed: it is not running"),
+        (kills_twice, IMPOSSIBLE, "cannot be killed: it has been told to stop at this instant already"),
         (promises_the_running, IMPOSSIBLE, "cannot hold a reservation: it does not wait"),
         (sets_the_alarm_to_now, IMPOSSIBLE, "the alarm clock cannot be set"),
         (sets_the_alarm_to_the_past, IMPOSSIBLE, "the alarm clock cannot be set"),
         (
             answers_in_words,
             IMPOSSIBLE,
-            "'start' is not a decision; it must be one of Start, Kill, Reserve, WakeAt",
+            "'start' is not a decision; it must be one of Start, Kill, Checkpoint, Suspend, Reserve, WakeAt",
         ),
         (answers_with_jobs, IMPOSSIBLE, "is not a decision"),
         (sets_alarms_for_ever, "comes to an end", "called more than 200 times per job without an end in sight"),

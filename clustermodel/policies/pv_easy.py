@@ -1,0 +1,231 @@
+"""PV-EASY: preemptive venture EASY backfilling (004_55d19449f9d7d838.txt, section 4).
+
+Jobs start in queue order until the first one is *blocked*: the idle nodes are not enough for it.  Then
+
+* *shadow load preemption* (section 4.2): the running jobs of lower priority, the *shadow load*, make way if, and only if, that
+  lets the blocked job start at once; so no job is ever delayed by one behind it in the queue;
+* *venture backfilling* (section 4.3): if it cannot start, jobs that are predicted to end by its reservation are backfilled,
+  the shortest first, and then whatever fits, in queue order, for the shadow load can be preempted.
+
+The rest of the running load, jobs of higher priority than all that wait, is the *sunny load*.  Nobody preempts it, and it alone
+counts when the reservation is made.  A job passes from the shadow to the sunny load when the last job before it starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, NamedTuple, get_args
+
+from clustermodel.errors import SpecificationError, did_you_mean
+from clustermodel.policies.base import (
+    Batch,
+    Checkpoint,
+    Decision,
+    Kill,
+    QueuedJob,
+    Reason,
+    Reserve,
+    RunningJob,
+    Setup,
+    Start,
+    Suspend,
+    View,
+)
+from clustermodel.predict import Predictor, UserEstimate, learn, predictor_of
+from clustermodel.schedule.running import SHORTEST_EXTENSION
+
+Mode = Literal["kill", "checkpoint", "suspend"]
+MODES: Final[tuple[str, ...]] = get_args(Mode)
+
+
+class _Running(NamedTuple):
+    job: QueuedJob
+    end: int
+    """As predicted when it started, ticks."""
+
+
+class PVEasy:
+    """Preemptive venture EASY backfilling (004, section 4).
+
+    Args:
+        slp: shadow load preemption.  Without it nothing is preempted.
+        vb: venture backfilling.  Without it EASY backfilling decides which jobs are backfilled: those that are predicted to end
+            by the time at which the whole running load is predicted to make room, and those that take no more than the extra
+            nodes.
+        predictor: of run times: ``"last"`` (the paper's), ``"estimate"``, ``"perfect"``, ``"last-two"``, ``"virtual:X"`` or an
+            object (:mod:`clustermodel.predict`).
+        mode: what preemption does to a job: ``"kill"`` (the paper's), ``"checkpoint"`` or ``"suspend"``.  Where memory has no
+            room for a suspended job it is killed.
+
+    Raises:
+        SpecificationError: an argument has a value that is not allowed, or (``begin``) the machine takes no checkpoints.
+    """
+
+    name = "pv-easy"
+
+    def __init__(
+        self, *, slp: bool = True, vb: bool = True, predictor: str | Predictor = "last", mode: str | Mode = "kill"
+    ) -> None:
+        for parameter, value in (("slp", slp), ("vb", vb)):
+            if not isinstance(value, bool):
+                raise SpecificationError(f"pv-easy: {parameter}: {value!r} is not allowed; it must be true or false")
+        if mode not in MODES:
+            raise SpecificationError(
+                f"pv-easy: mode: {mode!r} is not allowed{did_you_mean(str(mode), MODES)}; it must be one of {', '.join(MODES)}"
+            )
+        self._slp = slp
+        self._vb = vb
+        self._predictor = predictor_of("pv-easy", predictor)
+        self._mode = mode
+
+    def begin(self, setup: Setup) -> None:
+        """Get ready for a run."""
+        machine = setup.machine
+        costs = machine.checkpointing
+        if self._mode == "checkpoint" and costs.max_tasks_per_slice == 0:
+            raise SpecificationError("pv-easy: mode=checkpoint: the machine takes no checkpoints (max_tasks_per_slice=0)")
+        self._to_save, self._to_fetch = {
+            "kill": (0, 0),
+            "checkpoint": (costs.checkpoint, costs.restart),
+            "suspend": (machine.switch_ticks, machine.switch_ticks),
+        }[self._mode]
+        self._keeps_promises = self._slp and isinstance(self._predictor, UserEstimate) and not self._to_save
+        self._nodes = setup.nodes
+        self._explain = setup.explain
+        self._predictor.begin(setup)
+        self._load: dict[int, _Running] = {}  # the running load, by job id: without jobs that have been preempted
+        self._blocked: QueuedJob | None = None  # the first job of the queue, when all was last done that could be
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        """Start jobs in queue order; preempt for the first one that is blocked; backfill."""
+        learn(self._predictor, batch, view)
+        for gang in batch.ended:
+            self._load.pop(gang.job.id, None)
+        decisions: list[Decision] = []
+        idle = view.idle
+        waiting = iter(view.waiting.values())
+        for head in waiting:
+            if head.nodes > idle:
+                break
+            decisions.append(self._start(head, view, "head of the queue, and it fits"))
+            idle -= head.nodes
+        else:
+            self._blocked = None
+            return decisions
+
+        coming = sum(gang.nodes for gang in view.running.values() if gang.stopping)
+        if self._slp and idle + coming < head.nodes:
+            preempted = self._shadow_load_preemption(head, idle + coming)
+            for job in preempted:
+                del self._load[job.id]
+                decisions.append(self._preempt(view.running[job.id], view))
+            if preempted and not self._to_save:
+                self._blocked = None
+                return decisions  # their nodes come free at this very instant, and all is looked at again
+            coming += sum(job.nodes for job in preempted)
+        if coming:
+            idle = max(min(idle, idle + coming - head.nodes), 0)  # the others are kept for the head of the queue
+
+        # Venture backfilling leaves no job waiting that fits: if nothing has been freed since, only new ones can.
+        nothing_freed = self._vb and head is self._blocked and not (batch.ended or coming)
+        candidates: Iterable[QueuedJob] = batch.submitted if nothing_freed else waiting
+        fitting = [job for job in candidates if job.nodes <= idle and job is not head]
+        if fitting or head is not self._blocked:
+            shadow_time, extra = self._reservation(head, view.now)
+            if head is not self._blocked and not coming:
+                decisions.append(Reserve(head, shadow_time, self._keeps_promises))
+            backfill = self._venture_backfilling if self._vb else self._easy_backfilling
+            decisions += backfill(fitting, idle, head, shadow_time, extra, view)
+        self._blocked = None if coming else head
+        return decisions
+
+    # Section 4.2.
+
+    def _shadow_load_preemption(self, head: QueuedJob, free: int) -> Sequence[QueuedJob]:
+        """Return the jobs that make way for ``head``: of the shadow load, from low priority to high, as many as it takes."""
+        shadow_load = [job for job, _ in self._load.values() if job.queue_order > head.queue_order]
+        if free + sum(job.nodes for job in shadow_load) < head.nodes:
+            return ()  # preemption would not enable it to start right away
+        shadow_load.sort(key=lambda job: job.queue_order, reverse=True)
+        for count, job in enumerate(shadow_load, 1):
+            free += job.nodes
+            if free >= head.nodes:
+                return shadow_load[:count]
+        raise AssertionError("the whole shadow load was enough")
+
+    def _preempt(self, gang: RunningJob, view: View) -> Decision:
+        if self._mode == "checkpoint":
+            return Checkpoint(gang.job)
+        if self._mode == "suspend" and view.can_suspend(gang):
+            return Suspend(gang.job)
+        return Kill(gang.job, requeue=True)
+
+    # Section 4.3.
+
+    def _reservation(self, head: QueuedJob, now: int) -> tuple[int, int]:
+        """Step 1: return when the first blocked job can start, as predicted, and how many nodes are left over then.
+
+        Only the sunny load counts.  Without venture backfilling the whole load does, as in EASY.
+        """
+        soonest = now + SHORTEST_EXTENSION  # for jobs that have outlived their predictions
+        ends = []
+        free = self._nodes
+        for job, end in self._load.values():
+            if not self._vb or job.queue_order < head.queue_order:
+                ends.append((end if end > now else soonest, job.nodes))
+                free -= job.nodes
+        ends.sort()
+        shadow_time = now
+        for end, nodes in ends:
+            if end > shadow_time and free >= head.nodes:
+                break
+            shadow_time = end
+            free += nodes
+        return shadow_time, free - head.nodes
+
+    def _venture_backfilling(
+        self, fitting: Sequence[QueuedJob], idle: int, head: QueuedJob, reservation: int, _: int, view: View
+    ) -> list[Decision]:
+        """Steps 2 to 4."""
+        decisions: list[Decision] = []
+        ventured = {job.id: job for job in fitting}
+        by_end = sorted((self._length(job, view), job.queue_order, job) for job in fitting)
+        for length, _order, job in by_end:
+            if view.now + length > reservation:
+                break
+            if job.nodes <= idle:
+                idle -= job.nodes
+                del ventured[job.id]
+                decisions.append(self._start(job, view, "backfilled: predicted to end by the reservation", head, reservation))
+        for job in ventured.values():
+            if job.nodes <= idle:
+                idle -= job.nodes
+                decisions.append(self._start(job, view, "ventured: it may be preempted", head, reservation))
+        return decisions
+
+    def _easy_backfilling(
+        self, fitting: Sequence[QueuedJob], idle: int, head: QueuedJob, shadow_time: int, extra: int, view: View
+    ) -> list[Decision]:
+        """EASY (001, section 3.1), with predictions."""
+        decisions: list[Decision] = []
+        for job in fitting:
+            in_time = view.now + self._length(job, view) <= shadow_time
+            if job.nodes <= idle and (in_time or job.nodes <= extra):
+                idle -= job.nodes
+                extra -= 0 if in_time else job.nodes
+                rule = "predicted to end by the shadow time" if in_time else "it takes no more than the extra nodes"
+                decisions.append(self._start(job, view, f"backfilled: {rule}", head, shadow_time))
+        return decisions
+
+    def _length(self, job: QueuedJob, view: View) -> int:
+        """Return for how long a job would hold its nodes from now on, as predicted."""
+        length, saved = self._predictor.predict(job), view.saved(job)
+        return self._to_fetch + max(length - saved, SHORTEST_EXTENSION) if saved else length
+
+    def _start(
+        self, job: QueuedJob, view: View, rule: str, head: QueuedJob | None = None, shadow_time: int | None = None
+    ) -> Start:
+        self._load[job.id] = _Running(job, view.now + self._length(job, view))
+        if not self._explain:
+            return Start(job)
+        return Start(job, None, Reason(rule, holder=head.id if head is not None else None, shadow=shadow_time))
