@@ -25,6 +25,15 @@ class PreemptedRun(NamedTuple):
     """Node-ticks of work that have to be done again."""
 
 
+class Overhead(NamedTuple):
+    """A time for which a gang held nodes without working."""
+
+    what: str
+    start: int
+    end: int
+    nodes: int
+
+
 @dataclass(eq=False)
 class Gang:
     """A job on its nodes."""
@@ -62,6 +71,7 @@ class PvEasyTwin:
     """Job -> the start that it was told when it was first left blocked."""
     starts: list[tuple[int, int]] = field(default_factory=list)
     """Instant and job of every start, in order."""
+    overheads: list[Overhead] = field(default_factory=list)
 
     def run(self, jobs: Iterable[TwinJob]) -> PvEasyTwin:
         self.now = -1
@@ -85,17 +95,22 @@ class PvEasyTwin:
     def let_go(self) -> None:
         """Handle everything that ends now: jobs that have done their work, and the nodes of preempted gangs."""
         done = []
-        for gang in list(self.gangs):
-            if gang.leaves == self.now:
-                self.gangs.remove(gang)
+        ended = [gang for gang in self.gangs if self.now == (gang.end if gang.leaves is None else gang.leaves)]
+        for gang in ended:
+            self.gangs.remove(gang)
+            self.spend("restart", gang.start, min(gang.works_from, self.now), gang.job.nodes)
+            if gang.leaves is not None:
                 lost = gang.job.nodes * (self.now - gang.start) if self.mode == "kill" else 0
                 self.preempted.append(PreemptedRun(gang.job.id, gang.start, self.now, lost))
                 self.waiting.append(gang.job)
-            elif gang.leaves is None and gang.end == self.now:
-                self.gangs.remove(gang)
+            else:
                 self.runs[gang.job.id] = gang.start, gang.end
                 done.append(gang.job)
         self.finished += sorted(done, key=lambda job: job.order)
+
+    def spend(self, what: str, start: int, end: int, nodes: int) -> None:
+        if end > start:
+            self.overheads.append(Overhead(what, start, end, nodes))
 
     # What is known of a job.
 
@@ -163,6 +178,7 @@ class PvEasyTwin:
                 gang.leaves = self.now
             else:
                 gang.leaves = self.now + self.checkpoint
+            self.spend("checkpoint", self.now, gang.leaves, gang.job.nodes)
             if self.mode != "kill":
                 self.saved[gang.job.id] = gang.saved + max(self.now - gang.works_from, 0)
         return any(gang.leaves == self.now for gang in chosen)
