@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, check_policy, make_policy
 from clustermodel.job import JobRow
+from clustermodel.measure.events import event_log
 from clustermodel.measure.ledger import Account, Ledger
 from clustermodel.measure.metrics import Summary, summarize
 from clustermodel.measure.records import PREEMPTIONS, UNKNOWN, JobRecords
+from clustermodel.schedule.nodeset import NodeSet
 from clustermodel.sim.simulation import Outcome, simulate
+from clustermodel.theory.capacity import capacity_loss
 from tests.property.strategies import machines_and_rows
 from tests.pv_easy_twin import PvEasyTwin
 from tests.twins import TwinJob
@@ -40,9 +43,10 @@ class Setting(NamedTuple):
         return Machine(nodes=nodes, kill_at_estimate=self.kill, checkpointing=costs, context_switch=ContextSwitch(seconds=0.0))
 
 
-def modes(*, costs: bool) -> st.SearchStrategy[Setting]:
-    free = st.builds(Setting, st.sampled_from(["kill", "checkpoint", "suspend"]), kill=st.booleans())
-    paid = st.builds(Setting, st.just("checkpoint"), st.integers(0, 6), st.integers(0, 6), st.booleans())
+def settings_of_preemption(*, costs: bool) -> st.SearchStrategy[Setting]:
+    modes, none, cost, kill = st.sampled_from(["kill", "checkpoint", "suspend"]), st.just(0), st.integers(0, 6), st.booleans()
+    free = st.builds(Setting, modes, none, none, kill)
+    paid = st.builds(Setting, st.just("checkpoint"), cost, cost, kill)
     return free | paid if costs else free
 
 
@@ -97,13 +101,13 @@ def total(ledger: Ledger, account: Account) -> int:
 # The twin.
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(
     case=workloads,
     slp=st.booleans(),
     vb=st.booleans(),
     predictor=st.sampled_from(PREDICTORS),
-    setting=modes(costs=True),
+    setting=settings_of_preemption(costs=True),
 )
 def test_runs_preempted_runs_promises_and_overheads_are_those_of_the_slow_twin(
     case: Case, slp: bool, vb: bool, predictor: str, setting: Setting
@@ -113,25 +117,94 @@ def test_runs_preempted_runs_promises_and_overheads_are_those_of_the_slow_twin(
     expected = twin(case, slp, vb, predictor, setting)
     assert last_runs(records) == expected.runs
     assert preempted_runs(records) == sorted(expected.preempted)
-    assert promises(records) == expected.promises
+    if not setting.checkpoint_s:  # a job for which others are being checkpointed is not promised anything
+        assert promises(records) == expected.promises
     for account in (Account.CHECKPOINT, Account.RESTART):
         spent = sum(one.nodes * (one.end - one.start) for one in expected.overheads if one.what == account.value)
         assert total(ledger, account) == spent
 
 
-@settings(max_examples=150, deadline=None)
-@given(case=workloads, kill=st.booleans(), mode=st.sampled_from(["kill", "checkpoint", "suspend"]))
-def test_without_preemption_and_ventures_and_with_estimates_it_is_easy(case: Case, kill: bool, mode: str) -> None:
-    setting = Setting(mode, kill=kill)
+class Awkward(NamedTuple):
+    """A case that was wrong once."""
+
+    what: str
+    nodes: int
+    jobs: list[tuple[int, int, int, int, int, int]]
+    """Submit, id, nodes, run time, estimate, priority, in seconds."""
+    predictor: str
+    setting: Setting
+
+
+AWKWARD = [
+    Awkward(
+        "a job of higher priority that comes and starts while the head is blocked is no candidate any more",
+        3,
+        [(0, 1, 1, 10, 10, 0), (1, 2, 3, 5, 5, 0), (2, 3, 1, 5, 5, 1)],
+        "estimate",
+        Setting("kill"),
+    ),
+    Awkward(
+        "nodes that are coming, but not enough for the head, keep nobody from being backfilled",
+        8,
+        [
+            (0, 2, 1, 1, 1, 0),
+            (0, 6, 5, 2, 2, 0),
+            (0, 8, 3, 1, 1, 0),
+            (0, 10, 1, 2, 2, 0),
+            (1, 15, 6, 1, 1, 0),
+            (2, 16, 1, 1, 1, 0),
+        ],
+        "estimate",
+        Setting("checkpoint", 6, 3),
+    ),
+    Awkward(
+        "where one of two preempted gangs leaves at once, all is looked at again before anything is backfilled",
+        5,
+        [(0, 9, 1, 9, 1, 0), (0, 11, 1, 2, 1, 0), (1, 14, 4, 2, 1, 1), (2, 7, 2, 2, 1, 1), (8, 6, 2, 1, 1, 2)],
+        "perfect",
+        Setting("checkpoint", 6, 6, kill=False),
+    ),
+]
+
+
+@pytest.mark.parametrize("awkward", AWKWARD, ids=lambda awkward: awkward.what)
+def test_awkward_cases_are_as_in_the_twin(awkward: Awkward) -> None:
+    rows = [
+        JobRow(submit * SECOND, job, nodes, run_s * SECOND, estimate * SECOND, -1, -1, priority, -1)
+        for submit, job, nodes, run_s, estimate, priority in awkward.jobs
+    ]
+    case = awkward.nodes, rows
+    records = run(case, name(True, True, awkward.predictor, awkward.setting.mode), awkward.setting).records
+    expected = twin(case, True, True, awkward.predictor, awkward.setting)
+    assert last_runs(records) == expected.runs
+    assert preempted_runs(records) == sorted(expected.preempted)
+
+
+@settings(max_examples=150)
+@given(case=workloads, mode=st.sampled_from(["kill", "checkpoint", "suspend"]))
+def test_without_preemption_and_ventures_and_with_estimates_it_is_easy(case: Case, mode: str) -> None:
+    setting = Setting(mode)
     ours, easy = run(case, name(False, False, "estimate", mode), setting), run(case, "easy", setting)
+    assert last_runs(ours.records) == last_runs(easy.records)
+    assert promises(ours.records) == promises(easy.records)
+
+
+@settings(max_examples=150)
+@given(case=machines_and_rows() | machines_and_rows(priorities=True))
+def test_so_it_is_where_nothing_kills_jobs_as_long_as_none_outlives_its_estimate(case: Case) -> None:
+    # EASY has an alarm clock for those that do.
+    setting = Setting("kill", kill=False)
+    ours, easy = run(case, name(False, False, "estimate", "kill"), setting), run(case, "easy", setting)
     assert last_runs(ours.records) == last_runs(easy.records)
 
 
 # Strict fairness.
 
 
-@settings(max_examples=300, deadline=None)
-@given(case=one_priority, vb=st.booleans(), predictor=st.sampled_from(ALL_PREDICTORS), setting=modes(costs=False))
+@settings(max_examples=300)
+@given(
+    case=one_priority, vb=st.booleans(), predictor=st.sampled_from(ALL_PREDICTORS), setting=settings_of_preemption(costs=False)
+)
 def test_preemption_leaves_nobody_delayed_by_later_jobs_whatever_is_predicted(
     case: Case, vb: bool, predictor: str, setting: Setting
 ) -> None:
@@ -140,7 +213,42 @@ def test_preemption_leaves_nobody_delayed_by_later_jobs_whatever_is_predicted(
     assert found.reservation_violations == 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300)
+@given(case=workloads, vb=st.booleans(), predictor=st.sampled_from(ALL_PREDICTORS), setting=settings_of_preemption(costs=False))
+def test_while_a_job_waits_at_the_head_those_ahead_of_it_hold_so_many_nodes_that_it_does_not_fit(
+    case: Case, vb: bool, predictor: str, setting: Setting
+) -> None:
+    nodes, rows = case
+    records = run(case, name(True, vb, predictor, setting.mode), setting).records
+    by_id = {row.id: row for row in rows}
+    order = {row.id: (-row.priority, row.submit, row.id) for row in rows}
+    runs = [(job, *span) for job, span in last_runs(records).items()] + [one[:3] for one in preempted_runs(records)]
+    for now in {row.submit for row in rows} | {time for _, *span in runs for time in span}:
+        running = {job for job, start, end in runs if start <= now < end}
+        over = {job for job, (_, end) in last_runs(records).items() if end <= now}
+        waiting = [row.id for row in rows if row.submit <= now and row.id not in running | over]
+        if waiting:
+            head = min(waiting, key=lambda job: order[job])
+            ahead = sum(by_id[job].nodes for job in running if order[job] < order[head])
+            assert nodes - ahead < by_id[head].nodes
+
+
+@settings(max_examples=200)
+@given(
+    case=one_priority,
+    vb=st.booleans(),
+    predictor=st.sampled_from(["estimate", "perfect"]),
+    mode=st.sampled_from(["kill", "checkpoint", "suspend"]),
+)
+def test_with_predictions_that_are_never_too_short_no_job_starts_after_its_promise(
+    case: Case, vb: bool, predictor: str, mode: str
+) -> None:
+    records = run(case, name(True, vb, predictor, mode), Setting(mode)).records
+    begun = last_runs(records)
+    assert all(begun[job][0] <= promised for job, promised in promises(records).items())
+
+
+@settings(max_examples=150)
 @given(case=one_priority, vb=st.booleans(), predictor=st.sampled_from(ALL_PREDICTORS), kill=st.booleans())
 def test_no_job_ends_later_than_in_fcfs(case: Case, vb: bool, predictor: str, kill: bool) -> None:
     # Of the jobs ahead each ends no later than in FCFS, and those behind are out of the way when it is first: by induction.
@@ -151,16 +259,44 @@ def test_no_job_ends_later_than_in_fcfs(case: Case, vb: bool, predictor: str, ki
         assert all(ours[job][1] <= fcfs[job][1] for job in ours)
 
 
+# The nodes.
+
+
+@settings(max_examples=150)
+@given(case=workloads, vb=st.booleans(), predictor=st.sampled_from(ALL_PREDICTORS), setting=settings_of_preemption(costs=True))
+def test_a_node_holds_one_gang_at_a_time_and_a_job_runs_once_at_a_time(
+    case: Case, vb: bool, predictor: str, setting: Setting
+) -> None:
+    nodes, rows = case
+    records = run(case, name(True, vb, predictor, setting.mode), setting).records
+    spans: list[tuple[int, int, int, NodeSet]] = [
+        (index, start, end, records.columns_of(index))
+        for index, (start, end) in enumerate(zip(*(records.column(edge).tolist() for edge in ("start", "end")), strict=True))
+    ]
+    spans += [(one.job, one.start, one.end, one.columns) for one in records.each_earlier_try()]
+    held: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for job, start, end, columns in spans:
+        of_nodes = [node for low, high in zip(columns[::2], columns[1::2], strict=True) for node in range(low, high)]
+        assert len(of_nodes) == rows[job].nodes
+        assert set(of_nodes) <= set(range(nodes))
+        assert end > start >= rows[job].submit
+        for holder in [("job", job), *(("node", node) for node in of_nodes)]:
+            held.setdefault(holder, []).append((start, end))
+    for intervals in held.values():
+        intervals.sort()
+        assert all(first[1] <= second[0] for first, second in pairwise(intervals))
+
+
 # The books.
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     case=workloads,
     slp=st.booleans(),
     vb=st.booleans(),
     predictor=st.sampled_from(ALL_PREDICTORS),
-    setting=modes(costs=True),
+    setting=settings_of_preemption(costs=True),
 )
 def test_the_books_have_the_work_of_all_jobs_and_the_waste_of_all_records(
     case: Case, slp: bool, vb: bool, predictor: str, setting: Setting
@@ -174,7 +310,7 @@ def test_the_books_have_the_work_of_all_jobs_and_the_waste_of_all_records(
     assert sum(total(ledger, account) for account in Account) == ledger.capacity
 
 
-def capacity_loss(case: Case, expected: PvEasyTwin) -> float:
+def capacity_loss_of(case: Case, expected: PvEasyTwin) -> float:
     """002, eq. (2), from the runs of the twin: nodes that do not work while a job waits."""
     nodes, rows = case
     size = {row.id: row.nodes for row in rows}
@@ -195,25 +331,31 @@ def capacity_loss(case: Case, expected: PvEasyTwin) -> float:
     return lost / (nodes * (last - first))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     case=workloads,
     slp=st.booleans(),
     vb=st.booleans(),
     predictor=st.sampled_from(PREDICTORS),
-    setting=modes(costs=True),
+    setting=settings_of_preemption(costs=True),
 )
 def test_kappa_of_the_books_is_that_of_the_twins_runs(
     case: Case, slp: bool, vb: bool, predictor: str, setting: Setting
 ) -> None:
     outcome = run(case, name(slp, vb, predictor, setting.mode), setting)
-    expected = capacity_loss(case, twin(case, slp, vb, predictor, setting))
+    expected = capacity_loss_of(case, twin(case, slp, vb, predictor, setting))
     assert outcome.ledger.capacity_loss == pytest.approx(expected, abs=1e-9)
+    log = event_log(outcome.records, case[0])
+    assert capacity_loss(log.time_s, log.empty + log.held_up, log.waiting, case[0]) == pytest.approx(expected, abs=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
-    case=workloads, slp=st.booleans(), vb=st.booleans(), predictor=st.sampled_from(ALL_PREDICTORS), setting=modes(costs=True)
+    case=workloads,
+    slp=st.booleans(),
+    vb=st.booleans(),
+    predictor=st.sampled_from(ALL_PREDICTORS),
+    setting=settings_of_preemption(costs=True),
 )
 def test_the_same_seed_gives_the_same_records(case: Case, slp: bool, vb: bool, predictor: str, setting: Setting) -> None:
     first, second = (run(case, name(slp, vb, predictor, setting.mode), setting, seed=3).records for _ in range(2))
@@ -222,10 +364,13 @@ def test_the_same_seed_gives_the_same_records(case: Case, slp: bool, vb: bool, p
 
 
 @pytest.mark.parametrize("mode", ["kill", "checkpoint", "suspend"])
-@pytest.mark.parametrize("predictor", ALL_PREDICTORS)
-def test_every_rule_is_kept(predictor: str, mode: str) -> None:
+@pytest.mark.parametrize("predictor", ["estimate", "last", "virtual:0.4"])
+def test_every_rule_is_kept_but_that_predictions_can_be_too_short_to_promise_anything(predictor: str, mode: str) -> None:
     for slp, vb in ((True, True), (True, False), (False, True)):
-        assert check_policy(name(slp, vb, predictor, mode)) == []
+        broken = {one.rule for one in check_policy(name(slp, vb, predictor, mode))}
+        assert broken <= {"keeps its promises"}
+        if slp and predictor == "estimate" and mode != "checkpoint":  # which takes its time where it costs something
+            assert not broken
 
 
 def test_the_twin_is_not_vacuous() -> None:
