@@ -133,6 +133,7 @@ class Awkward(NamedTuple):
     """Submit, id, nodes, run time, estimate, priority, in seconds."""
     predictor: str
     setting: Setting
+    vb: bool = True
 
 
 AWKWARD = [
@@ -164,6 +165,14 @@ AWKWARD = [
         "perfect",
         Setting("checkpoint", 6, 6, kill=False),
     ),
+    Awkward(
+        "without ventures nothing is backfilled past the shadow time because nodes are coming later than that",
+        4,
+        [(0, 2, 2, 4, 4, 0), (0, 10, 1, 2, 2, 0), (0, 12, 1, 2, 2, 0), (1, 1, 1, 3, 3, 1), (3, 14, 2, 2, 2, 1)],
+        "estimate",
+        Setting("checkpoint", 3, 1),
+        vb=False,
+    ),
 ]
 
 
@@ -174,8 +183,8 @@ def test_awkward_cases_are_as_in_the_twin(awkward: Awkward) -> None:
         for submit, job, nodes, run_s, estimate, priority in awkward.jobs
     ]
     case = awkward.nodes, rows
-    records = run(case, name(True, True, awkward.predictor, awkward.setting.mode), awkward.setting).records
-    expected = twin(case, True, True, awkward.predictor, awkward.setting)
+    records = run(case, name(True, awkward.vb, awkward.predictor, awkward.setting.mode), awkward.setting).records
+    expected = twin(case, True, awkward.vb, awkward.predictor, awkward.setting)
     assert last_runs(records) == expected.runs
     assert preempted_runs(records) == sorted(expected.preempted)
 
