@@ -41,7 +41,8 @@ MODES: Final[tuple[str, ...]] = get_args(Mode)
 class _Running(NamedTuple):
     job: QueuedJob
     end: int
-    """As predicted when it started, ticks."""
+    """As predicted when it started, ticks; when its nodes are predicted to come free, if it is being preempted."""
+    stopping: bool = False
 
 
 class PVEasy:
@@ -89,11 +90,11 @@ class PVEasy:
             "checkpoint": (costs.checkpoint, costs.restart),
             "suspend": (machine.switch_ticks, machine.switch_ticks),
         }[self._mode]
-        self._keeps_promises = self._slp and isinstance(self._predictor, UserEstimate) and not self._to_save
+        self._keeps_promises = self._slp and type(self._predictor) is UserEstimate and not self._to_save
         self._nodes = setup.nodes
         self._explain = setup.explain
         self._predictor.begin(setup)
-        self._load: dict[int, _Running] = {}  # the running load, by job id: without jobs that have been preempted
+        self._load: dict[int, _Running] = {}  # the running load, by job id
         self._blocked: QueuedJob | None = None  # the first job of the queue, when all was last done that could be
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
@@ -113,37 +114,37 @@ class PVEasy:
             self._blocked = None
             return decisions
 
-        coming = sum(gang.nodes for gang in view.running.values() if gang.stopping)
+        coming = sum(job.nodes for job, _, stopping in self._load.values() if stopping)
         if self._slp and idle + coming < head.nodes:
             preempted = self._shadow_load_preemption(head, idle + coming)
-            for job in preempted:
-                del self._load[job.id]
-                decisions.append(self._preempt(view.running[job.id], view))
-            if preempted and not self._to_save:
+            orders = [self._preempt(view.running[job.id], view) for job in preempted]
+            decisions += orders
+            if any(self._frees_at_once(order, view) for order in orders):
                 self._blocked = None
-                return decisions  # their nodes come free at this very instant, and all is looked at again
+                return decisions  # nodes come free at this very instant, and all is looked at again
             coming += sum(job.nodes for job in preempted)
-        if coming:
-            idle = max(min(idle, idle + coming - head.nodes), 0)  # the others are kept for the head of the queue
+        claimed = coming > 0 and idle + coming >= head.nodes
+        if claimed:
+            idle = min(idle, idle + coming - head.nodes)  # the others are kept for the head of the queue
 
         # Venture backfilling leaves no job waiting that fits: if nothing has been freed since, only new ones can.
-        nothing_freed = self._vb and head is self._blocked and not (batch.ended or coming)
+        nothing_freed = self._vb and head is self._blocked and not batch.ended
         candidates: Iterable[QueuedJob] = batch.submitted if nothing_freed else waiting
-        fitting = [job for job in candidates if job.nodes <= idle and job is not head]
+        fitting = [job for job in candidates if job.nodes <= idle and job.queue_order > head.queue_order]
         if fitting or head is not self._blocked:
             shadow_time, extra = self._reservation(head, view.now)
-            if head is not self._blocked and not coming:
+            if head is not self._blocked and not claimed:
                 decisions.append(Reserve(head, shadow_time, self._keeps_promises))
             backfill = self._venture_backfilling if self._vb else self._easy_backfilling
             decisions += backfill(fitting, idle, head, shadow_time, extra, view)
-        self._blocked = None if coming else head
+        self._blocked = None if claimed else head
         return decisions
 
     # Section 4.2.
 
     def _shadow_load_preemption(self, head: QueuedJob, free: int) -> Sequence[QueuedJob]:
         """Return the jobs that make way for ``head``: of the shadow load, from low priority to high, as many as it takes."""
-        shadow_load = [job for job, _ in self._load.values() if job.queue_order > head.queue_order]
+        shadow_load = [job for job, _, stopping in self._load.values() if job.queue_order > head.queue_order and not stopping]
         if free + sum(job.nodes for job in shadow_load) < head.nodes:
             return ()  # preemption would not enable it to start right away
         shadow_load.sort(key=lambda job: job.queue_order, reverse=True)
@@ -153,12 +154,16 @@ class PVEasy:
                 return shadow_load[:count]
         raise AssertionError("the whole shadow load was enough")
 
-    def _preempt(self, gang: RunningJob, view: View) -> Decision:
+    def _preempt(self, gang: RunningJob, view: View) -> Kill | Checkpoint | Suspend:
+        self._load[gang.job.id] = _Running(gang.job, view.now + self._to_save, stopping=True)
         if self._mode == "checkpoint":
             return Checkpoint(gang.job)
         if self._mode == "suspend" and view.can_suspend(gang):
             return Suspend(gang.job)
         return Kill(gang.job, requeue=True)
+
+    def _frees_at_once(self, order: Kill | Checkpoint | Suspend, view: View) -> bool:
+        return not self._to_save or isinstance(order, Kill) or view.running[order.job.id].fetching
 
     # Section 4.3.
 
@@ -170,7 +175,7 @@ class PVEasy:
         soonest = now + SHORTEST_EXTENSION  # for jobs that have outlived their predictions
         ends = []
         free = self._nodes
-        for job, end in self._load.values():
+        for job, end, _ in self._load.values():
             if not self._vb or job.queue_order < head.queue_order:
                 ends.append((end if end > now else soonest, job.nodes))
                 free -= job.nodes
