@@ -38,6 +38,15 @@ Mode = Literal["kill", "checkpoint", "suspend"]
 MODES: Final[tuple[str, ...]] = get_args(Mode)
 
 
+class _Room(NamedTuple):
+    """What the first blocked job is predicted to find."""
+
+    start: int
+    """When it can start: its reservation, or shadow time, ticks."""
+    extra: int
+    """Nodes that are left over then."""
+
+
 class _Running(NamedTuple):
     job: QueuedJob
     end: int
@@ -132,11 +141,11 @@ class PVEasy:
         candidates: Iterable[QueuedJob] = batch.submitted if nothing_freed else waiting
         fitting = [job for job in candidates if job.nodes <= idle and job.queue_order > head.queue_order]
         if fitting or head is not self._blocked:
-            shadow_time, extra = self._reservation(head, view.now)
+            room = self._reservation(head, view.now)
             if head is not self._blocked and not claimed:
-                decisions.append(Reserve(head, shadow_time, self._keeps_promises))
+                decisions.append(Reserve(head, room.start, self._keeps_promises))
             backfill = self._venture_backfilling if self._vb else self._easy_backfilling
-            decisions += backfill(fitting, idle, head, shadow_time, extra, view)
+            decisions += backfill(fitting, idle, head, room, view)
         self._blocked = None if claimed else head
         return decisions
 
@@ -167,8 +176,8 @@ class PVEasy:
 
     # Section 4.3.
 
-    def _reservation(self, head: QueuedJob, now: int) -> tuple[int, int]:
-        """Step 1: return when the first blocked job can start, as predicted, and how many nodes are left over then.
+    def _reservation(self, head: QueuedJob, now: int) -> _Room:
+        """Step 1: return when the first blocked job can start, as predicted.
 
         Only the sunny load counts.  Without venture backfilling the whole load does, as in EASY.
         """
@@ -180,46 +189,47 @@ class PVEasy:
                 ends.append((end if end > now else soonest, job.nodes))
                 free -= job.nodes
         ends.sort()
-        shadow_time = now
+        start = now
         for end, nodes in ends:
-            if end > shadow_time and free >= head.nodes:
+            if end > start and free >= head.nodes:
                 break
-            shadow_time = end
+            start = end
             free += nodes
-        return shadow_time, free - head.nodes
+        return _Room(start, free - head.nodes)
 
     def _venture_backfilling(
-        self, fitting: Sequence[QueuedJob], idle: int, head: QueuedJob, reservation: int, _: int, view: View
+        self, fitting: Sequence[QueuedJob], idle: int, head: QueuedJob, room: _Room, view: View
     ) -> list[Decision]:
         """Steps 2 to 4."""
         decisions: list[Decision] = []
         ventured = {job.id: job for job in fitting}
         by_end = sorted((self._length(job, view), job.queue_order, job) for job in fitting)
         for length, _order, job in by_end:
-            if view.now + length > reservation:
+            if view.now + length > room.start:
                 break
             if job.nodes <= idle:
                 idle -= job.nodes
                 del ventured[job.id]
-                decisions.append(self._start(job, view, "backfilled: predicted to end by the reservation", head, reservation))
+                decisions.append(self._start(job, view, "backfilled: predicted to end by the reservation", head, room))
         for job in ventured.values():
             if job.nodes <= idle:
                 idle -= job.nodes
-                decisions.append(self._start(job, view, "ventured: it may be preempted", head, reservation))
+                decisions.append(self._start(job, view, "ventured: it may be preempted", head, room))
         return decisions
 
     def _easy_backfilling(
-        self, fitting: Sequence[QueuedJob], idle: int, head: QueuedJob, shadow_time: int, extra: int, view: View
+        self, fitting: Sequence[QueuedJob], idle: int, head: QueuedJob, room: _Room, view: View
     ) -> list[Decision]:
         """EASY (001, section 3.1), with predictions."""
         decisions: list[Decision] = []
+        extra = room.extra
         for job in fitting:
-            in_time = view.now + self._length(job, view) <= shadow_time
+            in_time = view.now + self._length(job, view) <= room.start
             if job.nodes <= idle and (in_time or job.nodes <= extra):
                 idle -= job.nodes
                 extra -= 0 if in_time else job.nodes
                 rule = "predicted to end by the shadow time" if in_time else "it takes no more than the extra nodes"
-                decisions.append(self._start(job, view, f"backfilled: {rule}", head, shadow_time))
+                decisions.append(self._start(job, view, f"backfilled: {rule}", head, room))
         return decisions
 
     def _length(self, job: QueuedJob, view: View) -> int:
@@ -227,10 +237,10 @@ class PVEasy:
         length, saved = self._predictor.predict(job), view.saved(job)
         return self._to_fetch + max(length - saved, SHORTEST_EXTENSION) if saved else length
 
-    def _start(
-        self, job: QueuedJob, view: View, rule: str, head: QueuedJob | None = None, shadow_time: int | None = None
-    ) -> Start:
+    def _start(self, job: QueuedJob, view: View, rule: str, head: QueuedJob | None = None, room: _Room | None = None) -> Start:
         self._load[job.id] = _Running(job, view.now + self._length(job, view))
         if not self._explain:
             return Start(job)
-        return Start(job, None, Reason(rule, holder=head.id if head is not None else None, shadow=shadow_time))
+        if head is None or room is None:
+            return Start(job, None, Reason(rule))
+        return Start(job, None, Reason(rule, holder=head.id, shadow=room.start))
