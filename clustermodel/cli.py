@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,13 +22,15 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from clustermodel import cli_studies
 from clustermodel.errors import ClusterModelError, OutputError, SpecificationError
 from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
 from clustermodel.policies import make_policy, policy_names, policy_parameters, policy_summary
-from clustermodel.report.tables import comparison_table, percentile_table, trace_facts
+from clustermodel.report.tables import comparison_table, percentile_table, standard_output, trace_facts
 from clustermodel.sim.simulation import FIDELITIES, Fidelity
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup
 from clustermodel.study.scenario import Result, Scenario
+from clustermodel.study.script import read_script, run_script
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel, fit_model, load_model, shipped_models
 from clustermodel.workload.swf import read_swf
 from clustermodel.workload.synthetic import synthetic_workload
@@ -402,18 +402,7 @@ def _scenarios(
 
 def _load_script(path: Path) -> list[Scenario]:
     """Return the scenarios that a script defines, in ``scenario`` or ``scenarios``."""
-    if not path.is_file():
-        raise SpecificationError(f"{path}: no such scenario script")
-    try:
-        defined = runpy.run_path(str(path), run_name="clustermodel_scenario")
-    except ClusterModelError:
-        raise
-    except SyntaxError as problem:
-        raise SpecificationError(f"{problem.filename}:{problem.lineno}: {problem.msg}") from None
-    except Exception as problem:
-        here = [frame.lineno for frame in traceback.extract_tb(problem.__traceback__) if frame.filename == str(path)]
-        line = here[-1] if here else "?"
-        raise SpecificationError(f"{path}:{line}: {type(problem).__name__}: {problem}") from problem
+    defined = run_script(path, read_script(path))
     found = defined.get("scenarios", defined.get("scenario"))
     scenarios = [found] if isinstance(found, Scenario) else list(found) if isinstance(found, Sequence) else []
     if not scenarios or not all(isinstance(one, Scenario) for one in scenarios):
@@ -469,12 +458,7 @@ def _show(results: Sequence[Result], *, as_json: bool) -> None:
     elif results:
         first = results[0]
         title = f"{first.scenario.workload_name} on {first.machine.nodes:,} nodes"
-        _output().print(comparison_table([result.summary() for result in results], title))
-
-
-def _output() -> Console:
-    """Return standard output; wide enough for a whole table where there is no terminal to fit."""
-    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=200)
+        standard_output().print(comparison_table([result.summary() for result in results], title))
 
 
 @cli.group()
@@ -500,7 +484,7 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
     if as_json:
         click.echo(json.dumps(facts, indent=2))
         return
-    out = _output()
+    out = standard_output()
     for key in ("Computer", "Installation", "Acknowledge", "MaxProcs", "MaxNodes", "StartTime", "EndTime"):
         if key in workload.provenance.header:
             out.print(f"{key}: {escape(workload.provenance.header[key])}")
@@ -576,7 +560,7 @@ def _model_table(model: WorkloadModel) -> Table:
 @cli.command()
 def policies() -> None:
     """List the policies with their parameters and defaults."""
-    out = _output()
+    out = standard_output()
     for name in policy_names():
         parameters = ",".join(
             f"{key}={'...' if value.default is value.empty else value.default}"
@@ -584,6 +568,10 @@ def policies() -> None:
         )
         out.print(f"[bold]{escape(name)}[/]{escape(':' + parameters) if parameters else ''}")
         out.print(f"    {escape(policy_summary(name))}")
+
+
+cli.add_command(cli_studies.sweep)
+cli.add_command(cli_studies.results)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import numpy as np
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from clustermodel.measure.metrics import Summary
 from clustermodel.workload.table import Workload
+
+
+def standard_output() -> Console:
+    """Return standard output; wide enough for a whole table where there is no terminal to fit."""
+    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=200)
 
 
 def comparison_table(summaries: Sequence[Summary], title: str) -> Table:

@@ -1,0 +1,187 @@
+"""The commands for studies: ``clustermodel sweep`` and ``clustermodel results``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from clustermodel.errors import OutputError, SpecificationError, counted
+from clustermodel.report.tables import standard_output
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from clustermodel.study.engine import Progress as SweepProgress
+
+SOME_FAILED = 1
+"""Exit code of a sweep of which runs have failed."""
+INTERRUPTED = 130
+SHOWN = ("jobs", "mean_wait_s", "mean_bounded_slowdown", "mean_weighted_bounded_slowdown", "utilization", "kappa")
+"""Columns of the summary that ``clustermodel results`` prints; the exports have all."""
+
+
+@click.command()
+@click.argument("study", type=click.Path(path_type=Path))
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Directory of the results; made if need be.")
+@click.option("--workers", type=click.IntRange(1), help="Processes of this machine; default: one for each processor.")
+@click.option("--dask", metavar="ADDRESS", help="Run on the Dask cluster with this scheduler, e.g. tcp://host:8786.")
+@click.option("--tls-ca", type=click.Path(), help="Dask with TLS: file of the certificate authority.")
+@click.option("--tls-cert", type=click.Path(), help="Dask with TLS: file of this client's certificate.")
+@click.option("--tls-key", type=click.Path(), help="Dask with TLS: file of this client's key.")
+def sweep(
+    study: Path,
+    out: Path,
+    workers: int | None,
+    dask: str | None,
+    tls_ca: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+) -> int:
+    r"""Run all scenarios of STUDY and keep their results in a directory.
+
+    STUDY is a Python script that defines `study` (a Study: machines x workloads x policies x replications), or `scenarios`.
+    The same command again runs only what is missing or has failed.  A run that fails keeps its error and stops nothing.
+
+    \b
+    Examples:
+      clustermodel sweep study.py --out results
+      clustermodel sweep study.py --out results --dask tls://host:8786 --tls-ca ca.pem --tls-cert me.pem --tls-key me.key
+      clustermodel results results --csv results.csv
+    """
+    if dask is not None and workers is not None:
+        raise SpecificationError("--workers: a Dask cluster has its own workers; give one of --workers and --dask")
+    _require_packages()
+    from clustermodel.study.engine import sweep as run_sweep  # noqa: PLC0415  needs packages of an extra
+    from clustermodel.study.store import Store  # noqa: PLC0415
+
+    notes = Console(stderr=True, highlight=False, soft_wrap=True)
+    last: list[SweepProgress] = []
+    try:
+        with _bar(notes) as advance:
+
+            def report(progress: SweepProgress) -> None:
+                last[:] = [progress]
+                advance(progress)
+
+            states = run_sweep(
+                study,
+                out,
+                workers=workers or os.cpu_count() or 1,
+                dask=dask,
+                dask_options=_security(tls_ca, tls_cert, tls_key),
+                progress=report,
+            )
+    except KeyboardInterrupt:
+        done = f"{last[0].done} of {counted(last[0].total, 'run')} are done" if last else "nothing has run"
+        notes.print(f"clustermodel: interrupted; {done}, and the same command goes on from there", markup=False)
+        return INTERRUPTED
+    total = last[0].total if last else sum(states.values())
+    notes.print(f"{out}: {last[0].done if last else states['done']} of {counted(total, 'run')} done", markup=False)
+    if last and last[0].failed:
+        with Store.read(out) as store:
+            _print_failures(store.failures(), notes)
+        return SOME_FAILED
+    return 0
+
+
+def _security(ca: str | None, cert: str | None, key: str | None) -> dict[str, Any]:
+    if not (ca or cert or key):
+        return {}
+    if not (ca and cert and key):
+        raise SpecificationError("--tls-ca, --tls-cert, --tls-key: TLS needs all three")
+    try:
+        from distributed import Security  # noqa: PLC0415  an extra
+    except ImportError:
+        raise SpecificationError("--dask: the package distributed is missing; pip install 'clustermodel[dask]'") from None
+    files = {"tls_ca_file": ca, "tls_client_cert": cert, "tls_client_key": key}
+    return {"security": Security(require_encryption=True, **files)}  # type: ignore[no-untyped-call]
+
+
+def _require_packages() -> None:
+    """Refuse in one line where the packages of the extra are missing."""
+    for package in ("filelock", "pyarrow"):
+        if find_spec(package) is None:
+            raise SpecificationError(f"the package {package} is missing, which studies need; pip install 'clustermodel[study]'")
+
+
+@contextmanager
+def _bar(console: Console) -> Iterator[Callable[[SweepProgress], None]]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed} of {task.total} done, {task.fields[running]} running, {task.fields[failed]} failed"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("runs", total=None, running=0, failed=0)
+
+        def advance(state: SweepProgress) -> None:
+            progress.update(task, total=state.total, completed=state.done, running=state.running, failed=state.failed)
+
+        yield advance
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--csv", type=click.Path(path_type=Path), help="Write the tidy table, a row per run, as CSV.")
+@click.option("--parquet", type=click.Path(path_type=Path), help="Write it as Parquet.")
+def results(directory: Path, csv: Path | None, parquet: Path | None) -> int:
+    """Print the results of the study in DIRECTORY, a row for each run, and export them.
+
+    The exports have the factors of each run and all fields of its summary (docs/outputs).
+    """
+    _require_packages()
+    from clustermodel.study.store import Store  # noqa: PLC0415  needs packages of an extra
+
+    out, notes = standard_output(), Console(stderr=True, highlight=False, soft_wrap=True)
+    with Store.read(directory) as store:
+        table, states, failures = store.results(), store.states(), store.failures()
+    if len(table):
+        out.print(_printed(table, str(directory)))
+    notes.print(", ".join(f"{number:,} {state}" for state, number in states.items()), markup=False)
+    _print_failures(failures, notes)
+    for path, write in ((csv, _write_csv), (parquet, _write_parquet)):
+        if path is not None:
+            try:
+                write(table, path)
+            except OSError as problem:
+                raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
+    return 0
+
+
+def _write_csv(table: pd.DataFrame, path: Path) -> None:
+    table.to_csv(path, index=False, lineterminator="\n")
+
+
+def _write_parquet(table: pd.DataFrame, path: Path) -> None:
+    table.to_parquet(path, index=False)
+
+
+def _printed(results: pd.DataFrame, title: str) -> Table:
+    table = Table(title=escape(title), title_justify="left")
+    factors = [name for name in ("scenario", "machine", "workload", "policy", "replication") if name in results]
+    for name in factors:
+        table.add_column(name, justify="right" if name == "replication" else "left")
+    for name in SHOWN:
+        table.add_column(name.replace("_", "\n", 1).replace("_", " "), justify="right")
+    for row in results.to_dict("records"):
+        shown = ["-" if row[name] is None or row[name] != row[name] else f"{row[name]:,.4g}" for name in SHOWN]
+        table.add_row(*(escape(str(row[name])) for name in factors), *shown)
+    return table
+
+
+def _print_failures(failures: list[tuple[str, str]], notes: Console) -> None:
+    for factors, error in failures:
+        last_line = error.rstrip().rpartition("\n")[2]
+        notes.print(f"failed: {factors}: {last_line}", markup=False)

@@ -1,0 +1,335 @@
+"""Running a study: one after the other, on processes of this machine, or on a Dask cluster.
+
+The engines are :mod:`concurrent.futures` and the executor that :mod:`dask.distributed` offers with the same interface; here
+is only what a worker does, and in which order runs are given out.  A worker makes the study once, from its script or as it
+was sent, and keeps the workloads it has made.  Only the process that was started writes results.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import multiprocessing
+import platform
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from clustermodel.errors import ClusterModelError, SpecificationError
+from clustermodel.study.scenario import Scenario
+from clustermodel.study.script import read_script, run_script
+from clustermodel.study.store import Finished, Store
+from clustermodel.study.sweep import Run, Study
+from clustermodel.workload.table import JobSource
+
+AHEAD: Final = 2
+"""Runs that each worker is given before it has finished the first: it does not wait for the next one."""
+_SLOW: Final = {"gs": 8.0, "bgs": 8.0, "mgs": 10.0, "mbgs": 15.0, "adaptive": 8.0, "slack": 6.0, "conservative": 2.0, "bf": 2.0}
+"""How long policies take per job, roughly, relative to EASY; until the store knows better."""
+
+
+class Origin(NamedTuple):
+    """From what a worker makes the study: a script, or the study itself."""
+
+    script: str | None
+    text: str | None
+    study: Study | None
+
+    @classmethod
+    def of(cls, source: Study | Path) -> Origin:
+        """Return the origin of a study.
+
+        Raises:
+            SpecificationError: the script cannot be read.
+        """
+        return cls(None, None, source) if isinstance(source, Study) else cls(str(source), read_script(source), None)
+
+    def open(self) -> Study:
+        """Return the study.
+
+        Raises:
+            SpecificationError: the script fails, or defines no study.
+        """
+        if self.study is not None:
+            return self.study
+        assert self.script is not None
+        assert self.text is not None
+        path = Path(self.script)
+        defined = run_script(path, self.text)
+        found = defined.get("study")
+        if found is None and (scenarios := defined.get("scenarios", defined.get("scenario"))) is not None:
+            listed = [scenarios] if isinstance(scenarios, Scenario) else list(scenarios() if callable(scenarios) else scenarios)
+            found = Study(name=path.stem, scenarios=listed)
+        if not isinstance(found, Study):
+            raise SpecificationError(
+                f"{path}: defines neither `study` (a Study) nor `scenarios` (an iterable of Scenario, or a function of none)"
+            )
+        return found
+
+
+@dataclass
+class _Opened:
+    """A study in the process that runs it."""
+
+    study: Study
+    made: dict[tuple[str, int], JobSource] = field(default_factory=dict)
+
+
+_opened: dict[tuple[str | None, str | None], _Opened] = {}
+
+
+def _open(origin: Origin) -> _Opened:
+    """Return the study of ``origin``; one that came from a script is made once in each process."""
+    if origin.study is not None:
+        return _Opened(origin.study)
+    where = origin.script, origin.text
+    if where not in _opened:
+        _opened[where] = _Opened(origin.open())
+    return _opened[where]
+
+
+class Failed(NamedTuple):
+    """Why a run has failed, in the words of its error."""
+
+    error: str
+
+
+def execute(origin: Origin, position: int) -> Finished | Failed:
+    """Run one scenario of a study, in whatever process this is."""
+    try:
+        opened = _open(origin)
+        began = time.perf_counter()
+        result = opened.study.scenario(position, opened.made).run()
+        seconds = time.perf_counter() - began
+        buffer = io.BytesIO()
+        result.jobs.to_parquet(buffer, index=False)
+        summary = json.dumps(result.summary().as_dict(), allow_nan=False)
+        return Finished(summary, buffer.getvalue(), seconds, versions())
+    except ClusterModelError as problem:
+        return Failed(str(problem))
+    except Exception:
+        return Failed(traceback.format_exc().strip())
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of everything that makes the numbers."""
+    packages = ("clustermodel", "simpy", "numpy", "scipy", "pandas")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+class _Serial(Executor):
+    """Runs everything at once, in this process."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+class Progress(NamedTuple):
+    """How far a sweep is."""
+
+    total: int
+    done: int
+    running: int
+    failed: int
+
+
+def sweep(
+    source: Study | Path,
+    directory: Path,
+    *,
+    workers: int = 1,
+    dask: str | None = None,
+    dask_options: Mapping[str, Any] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> dict[str, int]:
+    """Run what is missing of a study, and keep it in ``directory``.
+
+    Args:
+        source: the study, or the script that defines it.
+        directory: where the results are; it is made if need be.  Runs that are there are not repeated; those that failed are.
+        workers: processes; 1 is this one.
+        dask: address of a Dask scheduler, instead of processes.
+        dask_options: passed on to ``dask.distributed.Client``, for example ``security``.
+        progress: called whenever a run has begun or ended.
+
+    Returns:
+        How many runs are in each state.
+
+    Raises:
+        SpecificationError: the study is none, has two equal runs, or the directory holds another one.
+        OutputError: results cannot be written.
+    """
+    origin = Origin.of(source)
+    study = origin.open()
+    runs = study.runs()
+    positions = {run.key: at for at, run in enumerate(runs)}
+    with Store.create(directory, study, runs) as store:
+        missing = store.missing() & positions.keys()
+        order = longest_first([run for run in runs if run.key in missing], store.seconds_per_job())
+        state = _State(store, len(runs), len(runs) - len(missing), progress)
+        with _executor(origin, min(workers, max(len(order), 1)), dask, dask_options or {}) as (submit, width):
+            _give_out([(run.key, positions[run.key]) for run in order], submit, width, state)
+        return store.states()
+
+
+def longest_first(runs: Sequence[Run], seconds_per_job: Mapping[str, float]) -> list[Run]:
+    """Return runs in the order in which they are given out: the one that will probably take longest comes first.
+
+    Args:
+        runs: of a study.
+        seconds_per_job: of policies that have run before.
+    """
+    known = sum(seconds_per_job.values()) / len(seconds_per_job) if seconds_per_job else 1.0
+
+    def effort(run: Run) -> float:
+        policy = str(run.factors["policy"])
+        return run.jobs * seconds_per_job.get(policy, known * _SLOW.get(policy.partition(":")[0], 1.0))
+
+    return sorted(runs, key=effort, reverse=True)
+
+
+class _State:
+    """What has come back so far."""
+
+    def __init__(self, store: Store, total: int, done: int, progress: Callable[[Progress], None] | None) -> None:
+        self._store = store
+        self._total = total
+        self._done = done
+        self._failed = 0
+        self._progress = progress
+
+    def take(self, key: str, outcome: Finished | Failed) -> None:
+        if isinstance(outcome, Finished):
+            self._store.keep(key, outcome)
+            self._done += 1
+        else:
+            self._store.fail(key, outcome.error)
+            self._failed += 1
+
+    def report(self, running: int) -> None:
+        if self._progress is not None:
+            self._progress(Progress(self._total, self._done, running, self._failed))
+
+
+Submit = Callable[[int], "Future[Finished | Failed]"]
+
+
+def _give_out(order: Sequence[tuple[str, int]], submit: Submit, width: int, state: _State) -> None:
+    """Give out runs, a few ahead of the workers, and take what comes back."""
+    waiting = list(reversed(order))
+    suspects: list[tuple[str, int]] = []  # one of them has taken the worker processes with it: each is tried alone
+    running: dict[Future[Finished | Failed], tuple[str, int]] = {}
+    try:
+        while waiting or suspects or running:
+            if suspects and not running:
+                task = suspects.pop()
+                running[submit(task[1])] = task
+            while waiting and not suspects and len(running) < width * AHEAD:
+                task = waiting.pop()
+                running[submit(task[1])] = task
+            alone = len(running) == 1
+            state.report(min(len(running), width))
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                task = running.pop(future)
+                try:
+                    state.take(task[0], future.result())
+                except BrokenProcessPool as problem:
+                    if alone:
+                        state.take(task[0], Failed(f"its worker process died: {problem}"))
+                    else:
+                        suspects.append(task)
+                except Exception as problem:  # of the engine, which has done what it could
+                    state.take(task[0], Failed(f"{type(problem).__name__}: {problem}"))
+        state.report(0)
+    except BaseException:
+        for future in running:
+            future.cancel()
+        raise
+
+
+@contextmanager
+def _executor(origin: Origin, workers: int, dask: str | None, dask_options: Mapping[str, Any]) -> Iterator[tuple[Submit, int]]:
+    """Return a function that submits the run at a position, and how many can run side by side."""
+    if dask is not None:
+        with _dask_client(dask, dask_options) as client:
+            sent = client.scatter(origin, broadcast=True)
+            cores = sum(client.ncores().values())
+            with client.get_executor(pure=False) as executor:
+                yield lambda position: executor.submit(execute, sent, position), max(cores, 1)
+    elif workers == 1:
+        yield lambda position: _Serial().submit(execute, origin, position), 1
+    else:
+        pool = _Pool(origin, workers)
+        try:
+            yield pool.submit, workers
+        except BaseException:
+            pool.shutdown(now=True)
+            raise
+        pool.shutdown(now=False)
+
+
+class _Pool:
+    """Processes of this machine; when one dies, all are replaced."""
+
+    def __init__(self, origin: Origin, workers: int) -> None:
+        self._origin = origin
+        self._workers = workers
+        self._pool = self._start()
+
+    def _start(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(
+            self._workers, multiprocessing.get_context("spawn"), initializer=_receive, initargs=(self._origin,)
+        )
+
+    def submit(self, position: int) -> Future[Finished | Failed]:
+        try:
+            return self._pool.submit(_execute_received, position)
+        except BrokenProcessPool:
+            self._pool.shutdown(wait=False)
+            self._pool = self._start()
+            return self._pool.submit(_execute_received, position)
+
+    def shutdown(self, *, now: bool) -> None:
+        if now:
+            for process in list((self._pool._processes or {}).values()):
+                process.terminate()
+        self._pool.shutdown(wait=not now, cancel_futures=True)
+
+
+_received: Origin | None = None
+
+
+def _receive(origin: Origin) -> None:
+    global _received  # noqa: PLW0603  what a worker process is started with
+    _received = origin
+
+
+def _execute_received(position: int) -> Finished | Failed:
+    assert _received is not None
+    return execute(_received, position)
+
+
+@contextmanager
+def _dask_client(address: str, options: Mapping[str, Any]) -> Iterator[Any]:
+    try:
+        from distributed import Client  # noqa: PLC0415  an extra
+    except ImportError:
+        raise SpecificationError("--dask: the package distributed is missing; pip install 'clustermodel[dask]'") from None
+    try:
+        client: Any = Client(address, **options)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as problem:
+        raise SpecificationError(f"--dask: {address}: {problem}") from None
+    try:
+        yield client
+    finally:
+        client.close()

@@ -1,0 +1,63 @@
+"""Python scripts of users: loading them, and saying in one line what is wrong with them."""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from clustermodel.errors import ClusterModelError, SpecificationError
+
+
+def read_script(path: Path) -> str:
+    """Return the text of a script.
+
+    Raises:
+        SpecificationError: there is none, or it is no text.
+    """
+    if not path.is_file():
+        raise SpecificationError(f"{path}: no such scenario script")
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise SpecificationError(f"{path}: cannot be read: {problem}") from None
+
+
+def run_script(path: Path, text: str) -> Mapping[str, Any]:
+    """Run a script, as a module of its own, and return what it defines.
+
+    Its folder is on the path while it runs, as for any script, so that it can import what lies beside it.
+
+    Args:
+        path: where it is, or was.
+        text: what is in it.
+
+    Raises:
+        SpecificationError: it fails; the message starts with ``path:line:``.
+        ClusterModelError: as raised by the package from within it.
+    """
+    # A module that can be found, so that classes of the script can say what their source is.
+    module = ModuleType("clustermodel_script_" + hashlib.sha256(text.encode()).hexdigest()[:16])
+    module.__file__ = str(path)
+    linecache.cache[str(path)] = len(text), None, text.splitlines(keepends=True), str(path)
+    sys.modules[module.__name__] = module
+    folder = str(path.parent.resolve())
+    sys.path.insert(0, folder)
+    try:
+        exec(compile(text, str(path), "exec"), module.__dict__)
+    except ClusterModelError:
+        raise
+    except SyntaxError as problem:
+        raise SpecificationError(f"{problem.filename}:{problem.lineno}: {problem.msg}") from None
+    except Exception as problem:
+        here = [frame.lineno for frame in traceback.extract_tb(problem.__traceback__) if frame.filename == str(path)]
+        line = here[-1] if here else "?"
+        raise SpecificationError(f"{path}:{line}: {type(problem).__name__}: {problem}") from problem
+    finally:
+        sys.path.remove(folder)
+    return module.__dict__

@@ -1,0 +1,32 @@
+"""A study of forty runs: two processes against one, and a Dask cluster of two workers against two processes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+from distributed import LocalCluster
+
+from clustermodel.study.engine import sweep
+
+pytestmark = pytest.mark.bench
+
+SCRIPT = Path(__file__).with_name("study_of_forty.py")
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two processes need two processors")
+def test_two_processes_are_nearly_twice_as_fast_and_dask_as_fast_as_they(tmp_path: Path) -> None:
+    def seconds(name: str, **options: object) -> float:
+        began = perf_counter()
+        states = sweep(SCRIPT, tmp_path / name, **options)  # type: ignore[arg-type]
+        assert states == {"pending": 0, "done": 40, "failed": 0}
+        return perf_counter() - began
+
+    one, two = seconds("one"), seconds("two", workers=2)
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        dask = seconds("dask", dask=cluster.scheduler_address)
+    print(f"\n40 runs: one process {one:.1f} s, two processes {one / two:.2f} times as fast, Dask {dask / two:.2f}x their time")
+    assert one >= 1.8 * two
+    assert dask <= 1.1 * two

@@ -1,0 +1,43 @@
+"""A small study that the tests run in several ways: two workloads, a policy that fails on one of them, a policy of its own."""
+
+from clustermodel import Batch, Machine, Start, View, synthetic_workload
+from clustermodel.policies.base import Decision
+from clustermodel.study.sweep import Study
+
+
+class Greedy:
+    """Starts whatever fits."""
+
+    name = "greedy"
+
+    def __init__(self, jobs_at_most: int) -> None:
+        self._left = self._limit = jobs_at_most
+
+    def begin(self, setup: object) -> None:
+        """Count from the beginning."""
+        self._left = self._limit
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        """Start whatever fits, and give up after so many jobs."""
+        idle, starts = view.idle, []
+        for job in view.waiting.values():
+            if job.nodes <= idle:
+                starts.append(Start(job))
+                idle -= job.nodes
+        self._left -= len(starts)
+        if self._left < 0:
+            raise RuntimeError("too many jobs for me")
+        return starts
+
+
+study = Study(
+    name="example",
+    machines={"small": Machine(nodes=128), "large": Machine(nodes=192)},
+    workloads={
+        "made": lambda seed: synthetic_workload(jobs=300, seed=seed),
+        "fixed": synthetic_workload(jobs=120, seed=7),
+    },
+    policies=["easy", "R/L-NG", Greedy(250)],
+    replications=2,
+    seed=5,
+)

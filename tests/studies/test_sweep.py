@@ -1,0 +1,408 @@
+"""Studies: the same results however they are run, whatever stops them, and errors in one line."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from clustermodel import Job, Machine, Scenario, SpecificationError, Workload, synthetic_workload
+from clustermodel.cli import main
+from clustermodel.errors import OutputError
+from clustermodel.study.engine import Progress, longest_first, sweep
+from clustermodel.study.store import LEDGER, Finished, Store
+from clustermodel.study.sweep import Study, canonical
+
+SCRIPT = Path(__file__).with_name("example.py")
+RUNS = 24
+FAILING = 4
+"""Greedy gives up on the 300 made jobs: two machines, two replications."""
+MOMENTS = 20
+
+
+def held(directory: Path) -> dict[str, tuple[str, str | None, str | None, str | None]]:
+    """Return all that is in the ledger but how long runs took: state, factors, summary, error; and the records' digest."""
+    connection = sqlite3.connect(directory / LEDGER)
+    rows = connection.execute("SELECT key, state, factors, summary, error FROM runs ORDER BY position").fetchall()
+    connection.close()
+    assert len({key for key, *_ in rows}) == len(rows)
+    return {key: (state, factors, summary, error) for key, state, factors, summary, error in rows}
+
+
+def all_records(directory: Path) -> pd.DataFrame:
+    with Store.read(directory) as store:
+        keys = [key for key, (state, *_) in held(directory).items() if state == "done"]
+        return pd.concat([store.records(key).assign(run=key) for key in keys])
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of the study, run one after the other."""
+    directory = tmp_path_factory.mktemp("whole") / "results"
+    assert sweep(SCRIPT, directory) == {"pending": 0, "done": RUNS - FAILING, "failed": FAILING}
+    return directory
+
+
+def assert_same(directory: Path, whole: Path) -> None:
+    assert held(directory) == held(whole)
+    pd.testing.assert_frame_equal(all_records(directory), all_records(whole))
+
+
+def test_a_run_that_fails_keeps_its_error_and_stops_nothing(whole: Path) -> None:
+    with Store.read(whole) as store:
+        failures = store.failures()
+    assert len(failures) == FAILING
+    for factors, error in failures:
+        assert "workload made, policy greedy" in factors
+        assert error.endswith("RuntimeError: too many jobs for me")
+
+
+def test_the_tidy_table_has_factors_and_summaries_and_is_what_scenarios_give(whole: Path) -> None:
+    with Store.read(whole) as store:
+        table = store.results()
+    assert len(table) == RUNS - FAILING
+    assert table.columns[:5].tolist() == ["run", "machine", "workload", "policy", "replication"]
+    row = table[(table.machine == "large") & (table.workload == "made") & (table.policy == "R/L-NG") & (table.replication == 2)]
+    jobs = synthetic_workload(jobs=300, seed=6)
+    alone = Scenario(machine=Machine(nodes=192), workload=jobs, policy="R/L-NG", seed=6).run()
+    assert row["mean_wait_s"].item() == alone.summary().mean_wait_s
+    with Store.read(whole) as store:
+        pd.testing.assert_frame_equal(store.records(row["run"].item()), alone.jobs)
+
+
+def test_common_random_numbers(whole: Path) -> None:
+    with Store.read(whole) as store:
+        table = store.results()
+        made = table[(table.workload == "made") & (table.replication == 1)]
+        submitted = [store.records(key)["submit_s"].tolist() for key in made["run"]]
+    assert all(one == submitted[0] for one in submitted)
+
+
+def test_two_processes_give_the_same_results(whole: Path, tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    sweep(SCRIPT, tmp_path / "out", workers=2, progress=seen.append)
+    assert_same(tmp_path / "out", whole)
+    assert seen[-1] == Progress(RUNS, RUNS - FAILING, 0, FAILING)
+    assert max(progress.running for progress in seen) == 2
+
+
+def test_a_study_that_is_sent_instead_of_its_script_gives_the_same_results(tmp_path: Path) -> None:
+    study = Study(name="sent", workloads={"fixed": synthetic_workload(jobs=60)}, policies=["fcfs", "easy"])
+    for name, workers in (("one", 1), ("two", 2)):
+        sweep(study, tmp_path / name, workers=workers)
+    assert_same(tmp_path / "two", tmp_path / "one")
+
+
+def test_again_runs_only_what_is_missing_or_has_failed(whole: Path, tmp_path: Path) -> None:
+    sweep(SCRIPT, tmp_path)
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "records").iterdir()}
+    gone = sorted(before)[3]
+    (tmp_path / "records" / gone).unlink()
+    seen: list[Progress] = []
+    sweep(SCRIPT, tmp_path, progress=seen.append)
+    assert_same(tmp_path, whole)
+    assert seen[0].done == RUNS - FAILING - 1
+    after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "records").iterdir()}
+    assert {name for name in after if after[name] != before[name]} == {gone}
+
+
+def test_a_study_that_grows_keeps_what_it_has(tmp_path: Path) -> None:
+    jobs = synthetic_workload(jobs=50)
+    sweep(Study(name="grows", workloads={"jobs": jobs}, policies=["fcfs"]), tmp_path)
+    seen: list[Progress] = []
+    sweep(Study(name="grows", workloads={"jobs": jobs}, policies=["easy", "fcfs"]), tmp_path, progress=seen.append)
+    assert (seen[0].done, seen[-1].done) == (1, 2)
+    with Store.read(tmp_path) as store:
+        assert store.results()["policy"].tolist() == ["easy", "fcfs"]
+
+
+@pytest.mark.parametrize("moment", range(MOMENTS))
+def test_kill_9_at_a_random_moment_loses_nothing_and_repeats_nothing(moment: int, whole: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    workers = 1 + moment % 2
+    command = [sys.executable, "-m", "clustermodel", "sweep", str(SCRIPT), "--out", str(out), "--workers", str(workers)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        # Importing takes a second, in which nothing can be lost: the moment is counted from the first sign of the directory.
+        while not out.exists() and process.poll() is None:
+            time.sleep(0.005)
+        time.sleep(random.Random(moment).uniform(0, 1.5))
+        process.send_signal(signal.SIGKILL)
+    if (out / LEDGER).exists():
+        connection = sqlite3.connect(out / LEDGER)
+        tables = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'runs'").fetchone()[0]
+        done = connection.execute("SELECT key, summary FROM runs WHERE state = 'done'").fetchall() if tables else []
+        connection.close()
+        expected = held(whole)
+        for key, summary in done:  # what is said to be done is whole
+            assert summary == expected[key][2]
+            pd.read_parquet(out / "records" / f"{key}.parquet")
+    sweep(SCRIPT, out)
+    assert_same(out, whole)
+    assert not list((out / "records").glob("*.part"))
+
+
+def test_a_worker_process_that_dies_fails_its_run_and_no_other(tmp_path: Path) -> None:
+    script = tmp_path / "deadly.py"
+    script.write_text(
+        "import os\n"
+        "from clustermodel import synthetic_workload\n"
+        "from clustermodel.policies.fcfs import Fcfs\n"
+        "from clustermodel.study.sweep import Study\n"
+        "class Deadly(Fcfs):\n"
+        "    name = 'deadly'\n"
+        "    def decide(self, batch, view):\n"
+        "        os._exit(9)\n"
+        "jobs = {str(n): synthetic_workload(jobs=40, seed=n) for n in range(4)}\n"
+        "study = Study(name='deadly', workloads=jobs, policies=['easy', Deadly(), 'fcfs'])\n"
+    )
+    assert sweep(script, tmp_path / "out", workers=2) == {"pending": 0, "done": 8, "failed": 4}
+    with Store.read(tmp_path / "out") as store:
+        assert all("its worker process died" in error for _, error in store.failures())
+
+
+# Order, keys.
+
+
+def test_the_longest_runs_come_first() -> None:
+    jobs = {"few": synthetic_workload(jobs=20), "many": synthetic_workload(jobs=60, seed=2)}
+    runs = Study(name="order", workloads=jobs, policies=["easy", "mbgs"]).runs()
+    order = [(run.factors["workload"], run.factors["policy"]) for run in longest_first(runs, {})]
+    assert order == [("many", "mbgs"), ("few", "mbgs"), ("many", "easy"), ("few", "easy")]
+    learned = [(run.factors["workload"], run.factors["policy"]) for run in longest_first(runs, {"easy": 1.0, "mbgs": 0.5})]
+    assert learned == [("many", "easy"), ("many", "mbgs"), ("few", "easy"), ("few", "mbgs")]
+
+
+def test_a_key_depends_on_everything_that_changes_numbers_and_on_nothing_else() -> None:
+    jobs = synthetic_workload(jobs=20)
+
+    def key(**changes: object) -> str:
+        given = {"machine": Machine(nodes=128), "workload": jobs, "policy": "easy", "seed": 1, **changes}
+        return Study(name="any", scenarios=[Scenario(**given)]).runs()[0].key  # type: ignore[arg-type]
+
+    renamed = Workload.from_jobs(jobs.jobs(), name="another name")
+    assert key() == key() == key(name="label") == key(workload=renamed) == key(workload=[jobs])
+    longer = [*jobs.jobs(), Job(id=99, nodes=1, submit_s=1e7, run_s=5)]
+    others = [
+        key(machine=Machine(nodes=129)),
+        key(machine=Machine(nodes=128, kill_at_estimate=False)),
+        key(policy="easy:reserve_depth=2"),
+        key(seed=2),
+        key(workload=Workload.from_jobs(longer)),
+        key(workload=jobs.with_perfect_estimates()),
+        key(fidelity="node"),
+    ]
+    assert len({key(), *others}) == 1 + len(others)
+
+
+# Errors.
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"name": ""}, "Study.name: '' is not allowed"),
+        ({"workloads": {}}, "Study.workloads: none is given"),
+        ({"policies": []}, "Study.policies: none is given"),
+        ({"policies": ["easy", "easy"]}, "Study.policies: 'easy' is given twice"),
+        ({"policies": ["esay"]}, r"policy: 'esay' is unknown \(did you mean 'easy'\?\)"),
+        ({"replications": 0}, "Study.replications: 0 is not allowed"),
+        ({"seed": -1}, "Study.seed: -1 is not allowed"),
+        ({"workloads": {"a": 5}}, "Study.workloads: a: 5 is not allowed"),
+        ({"machines": {"m": 5}}, "Study.machines: m: 5 is not allowed"),
+        ({"scenarios": [Scenario(workload=synthetic_workload(jobs=5))]}, "Study.scenarios: scenarios bring their own"),
+    ],
+)
+def test_a_study_names_the_field_and_what_is_allowed(given: dict[str, object], message: str) -> None:
+    fields = {"name": "s", "workloads": {"jobs": synthetic_workload(jobs=5)}, "policies": ["easy"], **given}
+    with pytest.raises(SpecificationError, match=message):
+        Study(**fields)  # type: ignore[arg-type]
+
+
+def test_two_equal_runs_are_refused() -> None:
+    jobs = synthetic_workload(jobs=5)
+    with pytest.raises(
+        SpecificationError, match=r"two runs are the same: machine 128 nodes, workload a, .* and machine 128 nodes"
+    ):
+        Study(name="s", workloads={"a": jobs, "b": jobs}, policies=["easy"]).runs()
+    with pytest.raises(SpecificationError, match="the function returned 1; it must return a Workload or an SwfStream"):
+        Study(name="s", workloads={"a": int}, policies=["easy"]).runs()  # type: ignore[arg-type,return-value]
+
+
+def test_another_studys_directory_is_refused(whole: Path) -> None:
+    jobs = {"jobs": synthetic_workload(jobs=5)}
+    with pytest.raises(SpecificationError, match="it holds the study 'example', not 'other'; give another --out"):
+        sweep(Study(name="other", workloads=jobs, policies=["easy"]), whole)
+    with pytest.raises(SpecificationError, match="it holds the seed '5', not '6'"):
+        sweep(Study(name="example", workloads=jobs, policies=["easy"], seed=6), whole)
+
+
+def test_a_directory_that_is_no_study_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpecificationError, match="there is no study here"), Store.read(tmp_path):
+        pass
+    (tmp_path / LEDGER).write_text("this is no database, and long enough to be seen as none" * 50)
+    with pytest.raises(SpecificationError, match="this is no ledger of a study"), Store.read(tmp_path):
+        pass
+    file = tmp_path / "file"
+    file.touch()
+    study = Study(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
+    with pytest.raises(OutputError, match="cannot be written"):
+        sweep(study, file / "below")
+
+
+def test_one_sweep_at_a_time(tmp_path: Path) -> None:
+    study = Study(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
+    with (
+        Store.create(tmp_path, study, study.runs()),
+        pytest.raises(OutputError, match="another sweep is writing there"),
+        Store.create(tmp_path, study, study.runs()),
+    ):
+        pass
+
+
+def test_a_ledger_of_another_format_is_refused(tmp_path: Path) -> None:
+    study = Study(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
+    sweep(study, tmp_path)
+    connection = sqlite3.connect(tmp_path / LEDGER)
+    with connection:
+        connection.execute("UPDATE study SET value = '9' WHERE name = 'format'")
+    connection.close()
+    with pytest.raises(SpecificationError, match="its format is '9'; this version of clustermodel reads '1'"):
+        sweep(study, tmp_path)
+
+
+def test_records_that_cannot_be_written_are_an_output_error_and_leave_nothing(tmp_path: Path) -> None:
+    study = Study(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
+    runs = study.runs()
+    with Store.create(tmp_path, study, runs) as store:
+        (tmp_path / "records").rmdir()
+        with pytest.raises(OutputError, match="cannot be written"):
+            store.keep(runs[0].key, Finished("{}", b"", 1.0, {}))
+        assert store.missing() == {runs[0].key}
+
+
+# Commands.
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    def run(*arguments: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stopped:
+            main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return int(stopped.value.code or 0), printed.out, printed.err
+
+    return run
+
+
+def test_the_commands(command: Callable[..., tuple[int, str, str]], whole: Path, tmp_path: Path) -> None:
+    code, _, err = command("sweep", SCRIPT, "--out", tmp_path / "out", "--workers", "1")
+    assert code == 1
+    assert f"20 of {RUNS} runs done" in err.replace("\n", " ")
+    assert err.count("RuntimeError: too many jobs for me") == FAILING
+    assert_same(tmp_path / "out", whole)
+    exports = tmp_path / "table.csv", tmp_path / "table.parquet"
+    code, out, err = command("results", tmp_path / "out", "--csv", exports[0], "--parquet", exports[1])
+    assert code == 0
+    assert "0 pending, 20 done, 4 failed" in err
+    assert "R/L-NG" in out
+    with Store.read(whole) as store:
+        table = store.results()
+    pd.testing.assert_frame_equal(pd.read_parquet(exports[1]), table)
+    assert pd.read_csv(exports[0])["run"].tolist() == table["run"].tolist()
+
+
+def test_scenarios_of_a_script_are_a_study_too(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    script = tmp_path / "two.py"
+    script.write_text(
+        "from clustermodel import Scenario, synthetic_workload\n"
+        "def scenarios():\n"
+        "    for depth in (1, 2):\n"
+        "        policy = f'easy:reserve_depth={depth}'\n"
+        "        yield Scenario(workload=synthetic_workload(jobs=30), policy=policy, name=f'depth {depth}')\n"
+    )
+    code, _, err = command("sweep", script, "--out", tmp_path / "out", "--workers", "1")
+    assert (code, "2 of 2 runs done" in err) == (0, True)
+    with Store.read(tmp_path / "out") as store:
+        assert store.results()["scenario"].tolist() == ["depth 1", "depth 2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("x = 1 / 0\n", "study.py:1: ZeroDivisionError: division by zero"),
+        ("x = (\n", "study.py:1: '(' was never closed"),
+        ("x = 1\n", "defines neither `study` (a Study) nor `scenarios`"),
+        ("study = 3\n", "defines neither `study` (a Study) nor `scenarios`"),
+    ],
+)
+def test_a_script_that_fails_is_one_line(
+    command: Callable[..., tuple[int, str, str]], tmp_path: Path, text: str, complaint: str
+) -> None:
+    script = tmp_path / "study.py"
+    script.write_text(text)
+    code, _, err = command("sweep", script, "--out", tmp_path / "out")
+    assert code == 2
+    assert complaint in err
+    assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["sweep", "none.py", "--out", "x"], "none.py: no such scenario script"),
+        (["sweep", str(SCRIPT)], "Missing option '--out'"),
+        (["sweep", str(SCRIPT), "--out", "x", "--workers", "0"], "Invalid value for '--workers'"),
+        (
+            ["sweep", str(SCRIPT), "--out", "x", "--workers", "2", "--dask", "tcp://here:1"],
+            "--workers: a Dask cluster has its own",
+        ),
+        (["sweep", str(SCRIPT), "--out", "x", "--dask", "tcp://here:1", "--tls-ca", "ca"], "TLS needs all three"),
+        (["results", "nowhere"], "nowhere: there is no study here"),
+    ],
+)
+def test_bad_arguments(command: Callable[..., tuple[int, str, str]], arguments: list[str], complaint: str) -> None:
+    code, _, err = command(*arguments)
+    assert (code, complaint in err) == (2, True)
+
+
+def test_ctrl_c_keeps_what_is_done(
+    monkeypatch: pytest.MonkeyPatch, command: Callable[..., tuple[int, str, str]], whole: Path, tmp_path: Path
+) -> None:
+    real, calls = Scenario.run, iter(range(99))
+
+    def interrupted(self: Scenario) -> object:
+        if next(calls) == 3:
+            raise KeyboardInterrupt
+        return real(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Scenario, "run", interrupted)
+        code, _, err = command("sweep", SCRIPT, "--out", tmp_path / "out", "--workers", "1")
+    assert code == 130
+    assert f"of {RUNS} runs are done, and the same command goes on from there" in err.replace("\n", " ")
+    sweep(SCRIPT, tmp_path / "out")
+    assert_same(tmp_path / "out", whole)
+
+
+def test_nothing_is_pickled_on_disk(whole: Path) -> None:
+    suffixes = {path.suffix for path in whole.rglob("*") if path.is_file()}
+    assert suffixes <= {".sqlite", ".parquet", ".lock"}
+    with Store.read(whole) as store:
+        specification = json.loads(store.provenance()["specification"][0])
+    assert canonical(specification) == store_text(whole)
+
+
+def store_text(directory: Path) -> str:
+    connection = sqlite3.connect(directory / LEDGER)
+    text: str = connection.execute("SELECT specification FROM runs ORDER BY position").fetchone()[0]
+    connection.close()
+    return text
