@@ -20,6 +20,7 @@ from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlic
 from clustermodel.policies import make_policy, policy_names, register_policy
 from clustermodel.policies.base import (
     Batch,
+    Checkpoint,
     Kill,
     Migrate,
     QueuedJob,
@@ -30,10 +31,12 @@ from clustermodel.policies.base import (
     RunningJob,
     Setup,
     Start,
+    Suspend,
     View,
     WakeAt,
     Withdraw,
 )
+from clustermodel.predict import Predictor
 from clustermodel.speedup import DowneySpeedup, LinearSpeedup
 from clustermodel.study.check import BrokenRule, check_policy
 from clustermodel.study.scenario import Result, Scenario
@@ -47,6 +50,7 @@ from clustermodel.workload.transforms import JobFilter, LoadScale
 __all__ = [
     "Batch",
     "BrokenRule",
+    "Checkpoint",
     "Checkpointing",
     "ClusterModelError",
     "ContextSwitch",
@@ -62,6 +66,7 @@ __all__ = [
     "Machine",
     "Migrate",
     "OutputError",
+    "Predictor",
     "QueuedJob",
     "Reason",
     "Rehome",
@@ -74,6 +79,7 @@ __all__ = [
     "SpecificationError",
     "Start",
     "StrandedJobsError",
+    "Suspend",
     "SwfStream",
     "TimeSlicing",
     "TraceError",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from clustermodel import Job, Machine, Scenario, Workload
 from clustermodel.policies.base import Policy
 from clustermodel.study.scenario import Result
 
 
-def play(nodes: int, jobs: str, policy: str | Policy, *, kill_at_estimate: bool = True, explain: bool = False) -> Result:
-    """Run jobs given as lines ``id submit nodes run [estimate [priority]]``."""
+def play(nodes: int, jobs: str, policy: str | Policy, *, explain: bool = False, **machine: Any) -> Result:
+    """Run jobs given as lines ``id submit nodes run [estimate [priority]]``; ``machine`` has further fields of the machine."""
     specifications = []
     for line in jobs.strip().splitlines():
         number, submit, size, run, *rest = line.split()
@@ -22,8 +24,9 @@ def play(nodes: int, jobs: str, policy: str | Policy, *, kill_at_estimate: bool 
                 priority=int(rest[1]) if len(rest) > 1 else 0,
             )
         )
-    machine = Machine(nodes=nodes, kill_at_estimate=kill_at_estimate)
-    return Scenario(machine=machine, workload=Workload.from_jobs(specifications), policy=policy, explain=explain).run()
+    return Scenario(
+        machine=Machine(nodes=nodes, **machine), workload=Workload.from_jobs(specifications), policy=policy, explain=explain
+    ).run()
 
 
 def spans(result: Result) -> dict[int, tuple[float, float]]:
