@@ -178,7 +178,12 @@ def machine_options(command: Command) -> Command:
                 "--restart", type=float, default=store.restart_s, show_default=True, help="Time to restart a gang, seconds."
             ),
             click.option(
-                "--max-migrating-tasks", type=int, help="Most tasks that migrate in a time slice (Q); no limit by default."
+                "--max-migrating-tasks",
+                type=int,
+                help="Most tasks that migrate in a time slice, or are checkpointed at a time (Q); no limit by default.",
+            ),
+            click.option(
+                "--suspended-per-node", type=int, help="Most suspended tasks in a node's memory; no limit by default."
             ),
         )
     ):
@@ -197,6 +202,7 @@ def _machine(options: dict[str, Any], nodes: int) -> Machine:
             restart_s=options["restart"],
             max_tasks_per_slice=options["max_migrating_tasks"],
         ),
+        suspended_per_node=options["suspended_per_node"],
     )
 
 

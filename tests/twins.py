@@ -16,6 +16,7 @@ class TwinJob(NamedTuple):
     run: int
     estimate: int
     priority: int = 0
+    user: int = -1
 
     @property
     def order(self) -> tuple[int, int, int]:

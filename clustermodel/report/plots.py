@@ -256,7 +256,7 @@ class ResultPlots:
         return figure
 
     def gantt(self, *, first: int | None = None, last: int | None = None, labels: bool | None = None) -> Figure:
-        """Draw which nodes each job held, and when; runs that were stopped at a time limit are hatched.
+        """Draw which nodes each job held, and when; runs of which work was lost are hatched.
 
         Args:
             first: id of the first job to show, in order of submission; the first of all by default.
@@ -283,7 +283,7 @@ class ResultPlots:
         start, end = records.column("start"), records.column("end")
         bars = [(index, to_seconds(start[index]), to_seconds(end[index]), records.columns_of(index), False) for index in shown]
         bars += [
-            (one.job, to_seconds(one.start), to_seconds(one.end), one.columns, True)
+            (one.job, to_seconds(one.start), to_seconds(one.end), one.columns, one.lost > 0)
             for one in records.each_earlier_try()
             if begin <= one.job < stop
         ]

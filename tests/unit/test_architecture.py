@@ -81,3 +81,9 @@ def test_every_module_says_what_it_is_responsible_for() -> None:
 def test_theory_does_not_know_the_simulator() -> None:
     for path in (ROOT / "theory").glob("*.py"):
         assert not any(name.startswith(("clustermodel.sim", "clustermodel.measure")) for name in imports(path))
+
+
+def test_only_predictors_look_at_run_times() -> None:
+    looking = {path.name for path in (ROOT / "policies").glob("*.py") if ".run_time" in path.read_text(encoding="utf-8")}
+    assert looking == set()
+    assert ".run_time" in (ROOT / "predict.py").read_text(encoding="utf-8")

@@ -1,0 +1,79 @@
+"""PV-EASY on real traces: nobody is delayed by later jobs, and the paper's tables 5 and 6 (004, section 5.2.4)."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from clustermodel import Machine, Scenario, read_swf
+from clustermodel.measure.fairness import delays_by_later_jobs
+from clustermodel.measure.ledger import Account
+from clustermodel.policies.pv_easy import MODES
+from clustermodel.study.scenario import Result
+from tests.shared_data import trace_path
+
+KTH, CTC, BLUE = "KTH-SP2-1996-2.2", "CTC-SP2-1996-3.1-cln", "SDSC-BLUE-2000-4.2-cln"
+NODES = {KTH: 100, CTC: 430, BLUE: 1152}
+PREDICTORS = ("estimate", "last", "last-two", "perfect", "virtual:0.4")
+
+
+@cache
+def run(trace: str, policy: str, *, kill: bool = False) -> Result:
+    machine = Machine(nodes=NODES[trace], kill_at_estimate=kill)
+    return Scenario(machine=machine, workload=read_swf(trace_path(trace)), policy=policy).run()
+
+
+@pytest.mark.parametrize("kill", [False, True])
+@pytest.mark.parametrize("predictor", PREDICTORS)
+def test_on_kth_nobody_is_delayed_whatever_is_predicted(predictor: str, kill: bool) -> None:
+    result = run(KTH, f"pv-easy:predictor={predictor}", kill=kill)
+    summary = result.summary()
+    assert (summary.delayed, summary.reservation_violations) == (0, 0)
+    assert delays_by_later_jobs(result.records, 100, only_with_idle_nodes=False).max() == 0  # by the bare words either
+    assert sum(result.ledger.amount(Account.LOST)) == result.records.wasted.sum() > 0
+    assert abs(result.kappa_by_formula - result.ledger.capacity_loss) < 1e-9
+
+
+@pytest.mark.parametrize("options", ["vb=false", *(f"mode={mode}" for mode in MODES)])
+def test_nor_without_ventures_nor_in_another_mode(options: str) -> None:
+    result = run(KTH, f"pv-easy:{options}")
+    assert (result.summary().delayed, result.summary().reservation_violations) == (0, 0)
+    assert (result.summary().wasted_load > 0) == (options in ("vb=false", "mode=kill"))
+
+
+def test_on_kth_easy_delays_760_jobs_and_easy_last_violates_reservations() -> None:
+    easy, last = (run(KTH, policy, kill=True).summary() for policy in ("easy", "easy:predictor=last"))
+    assert (easy.delayed, easy.reservation_violations, easy.benign_violations) == (760, 0, 0)
+    assert last.delayed > 0
+    assert last.reservation_violations > 0
+    assert last.benign_violations > 0
+
+
+def test_pv_easy_without_its_parts_is_easy() -> None:
+    for kill in (False, True):
+        bare, easy = (
+            run(KTH, policy, kill=kill).jobs["start_s"].tolist()
+            for policy in ("pv-easy:slp=false,vb=false,predictor=estimate", "easy")
+        )
+        assert bare == easy
+
+
+TABLES_5_AND_6 = {  # total and wasted load, rate of preempted jobs, MKT, mean RTW
+    CTC: (0.686166, 0.0248, 0.1317, 1.72, 0.3895),
+    BLUE: (0.817564, 0.0566, 0.0777, 1.46, 0.4827),
+}
+
+
+@pytest.mark.parametrize("trace", [CTC, BLUE])
+def test_the_cost_of_preemption_is_within_ten_percent_of_the_papers(trace: str) -> None:
+    result = run(trace, "pv-easy")
+    found = result.summary()
+    rate = found.preempted / found.jobs
+    measured = (found.total_load, found.wasted_load, rate, found.mean_killed_times, found.runtime_waste)
+    assert measured == pytest.approx(TABLES_5_AND_6[trace], rel=0.1)
+    assert (found.delayed, found.reservation_violations) == (0, 0)
+    easy = run(trace, "easy").summary()
+    assert found.backfilled < easy.backfilled
+    assert found.blocked > easy.blocked
+    assert easy.delayed > 0

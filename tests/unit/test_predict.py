@@ -1,0 +1,182 @@
+"""The predictors: what they say, what they learn from, and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from clustermodel import Machine, QueuedJob, Scenario, Setup, SpecificationError, Workload, make_policy, synthetic_workload
+from clustermodel.policies.easy import Easy
+from clustermodel.policies.pv_easy import PVEasy
+from clustermodel.predict import LastModel, LastTwo, Perfect, Predictor, UserEstimate, Virtual, predictor_of
+
+SECOND = 1_000_000
+
+
+def job(number: int, estimate: int, user: int = 1) -> QueuedJob:
+    return QueuedJob(number, 1, 0, estimate, user, -1, 0)
+
+
+def setup(run_time: Callable[[QueuedJob], int] = lambda _: 70, *, kill: bool = True, seed: int = 1) -> Setup:
+    machine = Machine(nodes=4, kill_at_estimate=kill)
+    return Setup(4, kill, np.random.default_rng(seed), explain=False, machine=machine, run_time=run_time)
+
+
+def begun(predictor: Predictor, made: Setup | None = None) -> Predictor:
+    predictor.begin(made or setup())
+    return predictor
+
+
+def test_the_users_estimate() -> None:
+    assert begun(UserEstimate()).predict(job(1, 100)) == 100
+
+
+def test_last_model_takes_the_accuracy_of_the_last_job_of_the_same_user() -> None:
+    model = begun(LastModel())
+    assert model.predict(job(1, 100)) == 100
+    model.ended(job(2, 80), 20)
+    assert (model.predict(job(3, 100)), model.predict(job(4, 100, user=2))) == (25, 100)
+    model.ended(job(5, 80), 40)
+    assert model.predict(job(3, 100)) == 50
+
+
+def test_last_model_is_never_below_a_tick_nor_above_the_estimate() -> None:
+    model = begun(LastModel())
+    model.ended(job(2, 1000), 1)
+    assert model.predict(job(3, 100)) == 1
+    model.ended(job(2, 50), 200)  # it ran on past its estimate
+    assert model.predict(job(3, 100)) == 100
+
+
+def test_the_mean_of_the_last_two() -> None:
+    model = begun(LastTwo())
+    model.ended(job(2, 80), 20)
+    assert model.predict(job(1, 100)) == 100
+    model.ended(job(3, 80), 31)
+    assert model.predict(job(1, 100)) == 25
+    model.ended(job(4, 80), 80)
+    assert (model.predict(job(1, 100)), model.predict(job(1, 40))) == (55, 40)
+
+
+@pytest.mark.parametrize("model", [LastModel(), LastTwo()])
+def test_begin_forgets(model: Predictor) -> None:
+    model.begin(setup())
+    for number in range(2):
+        model.ended(job(number, 80), 20)
+    assert model.predict(job(9, 100)) < 100
+    model.begin(setup())
+    assert model.predict(job(9, 100)) == 100
+
+
+def test_perfect_knows_when_a_job_will_be_killed() -> None:
+    assert begun(Perfect()).predict(job(1, 50)) == 50
+    assert begun(Perfect()).predict(job(1, 90)) == 70
+    assert begun(Perfect(), setup(kill=False)).predict(job(1, 50)) == 70
+
+
+def test_virtual_errs_by_at_most_x_and_by_half_of_that_on_average() -> None:
+    model = begun(Virtual(0.4), setup(lambda _: 1000 * SECOND))
+    jobs = [job(number, 10_000 * SECOND) for number in range(4000)]
+    for one in jobs:
+        model.submitted(one)
+    error = np.array([model.predict(one) for one in jobs]) / (1000 * SECOND) - 1
+    assert -0.4 <= error.min() < -0.38
+    assert 0.38 < error.max() <= 0.4
+    assert np.abs(error).mean() == pytest.approx(0.2, rel=0.05)
+    assert [model.predict(one) for one in jobs[:9]] == [model.predict(one) for one in jobs[:9]]  # a job has one factor
+
+
+def test_virtual_draws_the_same_errors_whatever_the_policy_draws_and_scales_them() -> None:
+    def predictions(seed: int, error: float, drawn: int) -> list[int]:
+        made = setup(lambda _: 1000, seed=seed)
+        made.rng.random(drawn)
+        model = begun(Virtual(error), made)
+        jobs = [job(number, 5000) for number in range(5)]
+        for one in jobs:
+            model.submitted(one)
+        return [model.predict(one) for one in jobs]
+
+    assert predictions(1, 0.5, 0) == predictions(1, 0.5, 99)
+    assert predictions(1, 0.5, 0) != predictions(2, 0.5, 0)
+    assert [2 * (small - 1000) for small in predictions(1, 0.2, 0)] == pytest.approx(
+        [large - 1000 for large in predictions(1, 0.4, 0)], abs=2
+    )
+
+
+def test_without_error_virtual_is_perfect() -> None:
+    workload = synthetic_workload(jobs=800)
+    for policy in ("easy", "conservative", "pv-easy"):
+        virtual, perfect = (
+            Scenario(workload=workload, policy=f"{policy}:predictor={name}").run().jobs["start_s"].tolist()
+            for name in ("virtual:0", "perfect")
+        )
+        assert virtual == perfect
+
+
+@pytest.mark.parametrize("policy", ["easy", "conservative", "easy:reserve_depth=3", "easy:backfill_order=shortest"])
+def test_perfect_predictions_are_perfect_estimates(policy: str) -> None:
+    workload = synthetic_workload(jobs=800)
+    predicted = Scenario(workload=workload, policy=f"{policy}{',' if ':' in policy else ':'}predictor=perfect").run()
+    estimated = Scenario(workload=workload.with_perfect_estimates(), policy=policy).run()
+    assert predicted.jobs["start_s"].tolist() == estimated.jobs["start_s"].tolist()
+
+
+class Half(UserEstimate):
+    """A predictor of one's own: half of the estimate."""
+
+    def predict(self, job: QueuedJob) -> int:
+        return max(job.estimate // 2, 1)
+
+
+@pytest.mark.parametrize("make", [Easy, PVEasy])
+def test_a_predictor_of_ones_own_does_what_other_estimates_would_where_nothing_is_killed(
+    make: type[Easy] | type[PVEasy],
+) -> None:
+    machine, workload = Machine(nodes=128, kill_at_estimate=False), synthetic_workload(jobs=600)
+    halved = Workload.from_jobs(
+        replace(one, estimate_s=int((one.estimate_s or 0) * SECOND) // 2 / SECOND) for one in workload.jobs()
+    )
+    predicted = Scenario(machine=machine, workload=workload, policy=make(predictor=Half())).run()
+    estimated = Scenario(machine=machine, workload=halved, policy=make(predictor="estimate")).run()
+    assert predicted.jobs["start_s"].tolist() == estimated.jobs["start_s"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("predictor", "message"),
+    [
+        (
+            "lst",
+            r"easy: predictor: 'lst' is not allowed \(did you mean 'last'\?\); it must be one of estimate, last, last-two, ",
+        ),
+        ("virtual", "easy: predictor: 'virtual' is not allowed; write virtual:X, with the maximum error X in"),
+        ("virtual:2", "easy: predictor: 'virtual:2' is not allowed; write virtual:X, with the maximum error X in"),
+        ("virtual:nan", "easy: predictor: 'virtual:nan' is not allowed"),
+        (7, "easy: predictor: 7 is not allowed; it must be one of"),
+        (LastModel, "easy: predictor: <class .* is not allowed"),
+    ],
+)
+def test_what_is_no_predictor_is_refused(predictor: str, message: str) -> None:
+    with pytest.raises(SpecificationError, match=message):
+        predictor_of("easy", predictor)
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("easy:predictor=lsat", "easy: predictor: 'lsat' is not allowed"),
+        ("conservative:predictor=no", "conservative: predictor: 'no' is not allowed"),
+        ("pv-easy:predictor=no", "pv-easy: predictor: 'no' is not allowed"),
+        (
+            "pv-easy:mode=chekpoint",
+            r"pv-easy: mode: 'chekpoint' is not allowed \(did you mean 'checkpoint'\?\); it must be one of",
+        ),
+        ("pv-easy:slp=1", "pv-easy: slp: 1 is not allowed; it must be true or false"),
+        ("pv-easy:vb=no", "pv-easy: vb: 'no' is not allowed; it must be true or false"),
+    ],
+)
+def test_policies_refuse_by_name(policy: str, message: str) -> None:
+    with pytest.raises(SpecificationError, match=message):
+        make_policy(policy)
