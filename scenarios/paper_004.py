@@ -53,5 +53,6 @@ def draw_line(axes: Axes, x: list[float], curve: list[Interval], **style: Any) -
     """Draw means as a line, with a band for their 95 % intervals where there are any."""
     mean, half = np.array(curve).T
     axes.plot(x, mean, markersize=4, linewidth=1.5, **style)
-    if not np.isnan(half).any():
+    if not np.isnan(half).all():
+        half = np.nan_to_num(half)  # what is not random ran once
         axes.fill_between(x, mean - half, mean + half, color=style["color"], alpha=0.15, linewidth=0)

@@ -45,7 +45,7 @@ def points(options: argparse.Namespace) -> list[Point]:
         for name, (policy, _) in POLICIES.items():
             predicted = "" if error is None else f"{',' if ':' in policy else ':'}predictor=virtual:{error}"
             at = {"policy": name, "error": error}
-            made.append(Point(at=at, policy=policy + predicted, random=error is not None, machine=AS_RECORDED))
+            made.append(Point(at=at, policy=policy + predicted, random=bool(error), machine=AS_RECORDED))
     return made
 
 

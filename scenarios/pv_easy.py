@@ -24,6 +24,7 @@ from traces import Point, mark_of, options_of, runs_of, size_of
 
 from clustermodel import Workload
 from clustermodel.measure.fairness import delays_by_later_jobs
+from clustermodel.measure.metrics import bounded_slowdown
 from clustermodel.study.scenario import Result
 
 POLICIES: Final = {
@@ -43,6 +44,8 @@ READINGS: Final[Mapping[str, Mapping[str, bool]]] = {UNCUT: AS_RECORDED, "run ti
 """Of run times that are longer than their estimates, with the machine that follows each."""
 WIDTHS: Final = {"wide": "big", "narrow": "small"}
 """Of jobs, as :meth:`Result.fairness` has them: above a quarter of the machine or not; with 004's names."""
+SHORT_S: Final = 600
+"""Jobs that run for less than this, seconds, are also looked at by themselves."""
 OVER_S: Final = (60, 600)
 """Delays by later jobs are counted a second and a third time above these lengths, seconds."""
 
@@ -118,6 +121,7 @@ KEPT_BY_WIDTH: Final = (
     "blocked_bounded_slowdown",
     "blocked_weighted_bounded_slowdown",
     "delayed",
+    "reservation_violations",
     "preempted",
 )
 """Of wide and of narrow jobs."""
@@ -140,6 +144,15 @@ def measure(result: Result, _: Workload) -> dict[str, float | None]:
     numbers |= {f"delayed_over_{least}_s": int((delays > least).sum()) for least in OVER_S}
     literal = delays_by_later_jobs(result.records, result.machine.nodes, only_with_idle_nodes=False)
     numbers["delayed_literally"] = int((literal > 0).sum())
+    ran = result.jobs[result.jobs["end_s"].notna()]
+    slowdown = bounded_slowdown(ran["response_s"].to_numpy(), ran["run_s"].to_numpy())
+    for name, members in (
+        ("short", ran["run_s"] < SHORT_S),
+        ("long", ran["run_s"] >= SHORT_S),
+        ("preempted", ran["tries"] > 1),
+    ):
+        there = slowdown[members.to_numpy()]
+        numbers[f"{name}_mean_bounded_slowdown"] = float(there.mean()) if len(there) else None
     summary = result.summary()
     numbers |= {"mean_wait_s": summary.mean_wait_s, "horizon_s": summary.horizon_s}
     return numbers
@@ -261,10 +274,12 @@ def tables(runs: Runs, reading: str = UNCUT) -> list[Grid]:
         ("mean_weighted_bounded_slowdown", three_digits),
         ("mean_wait_s", three_digits),
         *((f"{width}_mean_bounded_slowdown", three_digits) for width in WIDTHS),
-        ("wasted_load", percent),
+        *((f"{which}_mean_bounded_slowdown", three_digits) for which in ("short", "long", "preempted")),
         ("preempted", count),
+        ("wasted_load", percent),
     )
-    headings = ["policy", "MBS", "MWBS", "mean wait (s)", *(f"MBS, {name}" for name in WIDTHS.values()), "wasted", "preempted"]
+    headings = ["policy", "MBS", "MWBS", "mean wait (s)", *(f"MBS, {name}" for name in WIDTHS.values())]
+    headings += [f"MBS, < {SHORT_S // 60} min", f"MBS, {SHORT_S // 60} min and more", "MBS, preempted", "preempted", "wasted"]
     rows = [row(name, of(name), *overall) for name in POLICIES]
     grids.append(Grid(f"Figures 5 and 6, all jobs, {where}", headings, rows))
 

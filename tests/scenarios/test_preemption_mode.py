@@ -42,9 +42,6 @@ def test_small(small_study: Callable[[str], Study]) -> None:
     for title in ("PV-EASY by mode and cost", "Cost up to which a mode is better than killing"):
         assert title in study.printed
     claim_what_is_saved(study.runs)
-    # A job behind delays one ahead by no more than it takes to save it.
-    for row in study.runs.rows:
-        assert row["longest_delay_s"] <= row["cost_s"]
 
 
 def test_break_even(load: Callable[[str], ModuleType]) -> None:
