@@ -19,8 +19,9 @@ from itertools import pairwise
 from typing import Any, Final
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 from paper_004 import AS_RECORDED, COLOURS, UNCUT, count, draw_line
-from reporting import Grid, Runs, interval, label_axes, refusing_in_one_line, report, three_digits, whole
+from reporting import Grid, Runs, interval, label_axes, refusing_in_one_line, report, three_digits, use_log_scale, whole
 from traces import Point, mark_of, options_of, runs_of, size_of
 
 from clustermodel import Checkpointing, ContextSwitch, TimeSlicing, Workload
@@ -180,7 +181,13 @@ def figure(runs: Runs) -> Figure:
         axes.set_xscale("symlog", linthresh=10)
         axes.set_xticks(COSTS_S, [f"{cost}" if cost != 1800 else "" for cost in COSTS_S])  # there is no room for that label
         axes.set_xlim(left=0)
-        axes.set_ylim(bottom=0)
+        if name in ("mbs", "mwbs"):
+            use_log_scale(axes)
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_formatter("")
+        else:
+            axes.set_ylim(bottom=0)
     handles, labels = panels[0, 0].get_legend_handles_labels()
     picture.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     bands = "; bands: 95 % intervals" if len(runs.distinct("replication")) > 1 else ""
