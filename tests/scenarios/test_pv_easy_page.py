@@ -34,3 +34,63 @@ def test_tables(load: Callable[[str], ModuleType], capsys: pytest.CaptureFixture
     assert f"<!-- {study} {TRACES[trace]} -->\n\n{capsys.readouterr().out}\n<!-- end -->" in page
     assert f"(figures/{name}.png)" in page
     assert (FIGURES / f"{name}.png").stat().st_size > 10_000
+
+
+def test_what_the_page_says_of_slowdowns(load: Callable[[str], ModuleType]) -> None:
+    script, reporting = load("pv_easy"), load("reporting")
+
+    def value(trace: str, policy: str, name: str = "mean_bounded_slowdown") -> float:
+        return float(script.at(reporting.read(FIGURES / f"pv_easy_{trace}.json"), policy).values(name)[0])
+
+    def relative(trace: str, policy: str, name: str = "mean_bounded_slowdown", to: str = "EASY") -> float:
+        return value(trace, policy, name) / value(trace, to, name)
+
+    for trace, slowdown, weighted in (("ctc", 2.12, 1.25), ("blue", 1.52, 1.37), ("kth", 1.07, 1.09)):
+        assert relative(trace, "PV-EASY") == pytest.approx(slowdown, abs=0.005)
+        assert relative(trace, "PV-EASY", "mean_weighted_bounded_slowdown") == pytest.approx(weighted, abs=0.005)
+        perfect = "PV-EASY, perfect predictions"
+        assert 0.61 < relative(trace, perfect) < 0.80
+        assert relative(trace, perfect, to="EASY, perfect predictions") < 1
+        assert value(trace, "PV-EASY without VB", "wasted_load") < value(trace, "PV-EASY", "wasted_load")
+        for name in ("mean_bounded_slowdown", "mean_weighted_bounded_slowdown"):
+            assert relative(trace, "PV-EASY without VB", name, to="PV-EASY") > 1
+            assert relative(trace, "EASY-Last", name) > 1
+        assert relative(trace, "EASY-Last", "wide_mean_bounded_slowdown") > 1.75
+        assert abs(value(trace, "PV-EASY", "horizon_s") - value(trace, "EASY", "horizon_s")) < 3600
+        assert relative(trace, "PV-EASY without SLP") < 1
+    assert [relative(trace, "PV-EASY, estimates") for trace in ("ctc", "blue", "kth")] == pytest.approx(
+        [1.32, 0.92, 0.81], abs=0.005
+    )
+    assert relative("ctc", "PV-EASY, estimates", "mean_weighted_bounded_slowdown") == pytest.approx(1.03, abs=0.005)
+    assert value("blue_allocated", "PV-EASY") == pytest.approx(53.4, abs=0.05)
+    assert value("blue_allocated", "EASY") == pytest.approx(36.1, abs=0.05)
+    assert value("blue_allocated", "EASY", "delayed") == 4901
+
+
+def test_what_the_page_says_of_004_with_estimates(load: Callable[[str], ModuleType]) -> None:
+    """PV-EASY with estimates is closer to 004's numbers of blocked and preempted jobs and to MKT; not to the wasted load."""
+    script, reporting = load("pv_easy"), load("reporting")
+    for trace in ("ctc", "blue", "blue_allocated"):
+        runs = reporting.read(FIGURES / f"pv_easy_{trace}.json")
+        theirs = script.paper_costs(script.paper_of(runs))
+        for column, closer in (("blocked", True), ("preempted", True), ("mean_killed_times", True), ("wasted_load", False)):
+            last, estimates = (
+                abs(script.differs(script.at(runs, policy), column, theirs[column]))
+                for policy in ("PV-EASY", "PV-EASY, estimates")
+            )
+            assert (estimates < last) == closer, (trace, column)
+
+
+def test_what_the_page_says_of_saving(load: Callable[[str], ModuleType]) -> None:
+    script, reporting = load("preemption_mode"), load("reporting")
+    for trace in ("ctc", "kth"):
+        runs = reporting.read(FIGURES / f"preemption_mode_{trace}.json")
+        for name in script.CRITERIA:
+            kill = script.killed(runs).interval(name).mean
+            checkpoint, suspend, store = (
+                script.break_even(script.COSTS_S, script.curve_of(runs, mode, name), kill) for mode in script.saving_modes(runs)
+            )
+            seconds = [float(text.removesuffix(" s").replace(",", "")) for text in (checkpoint, suspend, store)]
+            assert 1700 < seconds[0] < 3400
+            assert seconds[2] < seconds[1] < seconds[0]
+            assert 0.25 < seconds[2] / seconds[0] < 0.46
