@@ -89,7 +89,7 @@ class Backfilling:
     def begin(self, setup: Setup) -> None:
         """Get ready for a run."""
         self._setup = setup
-        self._believes_users = isinstance(self._predictor, UserEstimate)
+        self._believes_users = type(self._predictor) is UserEstimate
         self._may_overrun = not (setup.kill_at_estimate and self._believes_users)
         self._plan = Plan(setup.nodes, may_overrun=self._may_overrun)
         self._predictor.begin(setup)

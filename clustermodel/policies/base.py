@@ -43,7 +43,7 @@ class QueuedJob:
 class RunningJob:
     """A dispatched gang as the scheduler knows it."""
 
-    __slots__ = ("columns", "expected_end", "job", "migrating", "nodes", "ran", "rows", "start", "stopping")
+    __slots__ = ("columns", "expected_end", "fetching", "job", "migrating", "nodes", "ran", "rows", "start", "stopping")
 
     def __init__(self, job: QueuedJob, start: int, columns: NodeSet, nodes: int, length: int) -> None:
         self.job = job
@@ -62,6 +62,8 @@ class RunningJob:
         """Whether it has been moved at this instant, or has still to spend a checkpoint or a restart."""
         self.ran = 0
         """For how long the job has run, ticks, that of earlier runs included which was saved; known when the gang has ended."""
+        self.fetching = False
+        """Whether it does not work yet, because what was saved when it was preempted has still to be brought to its nodes."""
         self.stopping = False
         """Whether it has been preempted and does not work any more, although it still holds its nodes."""
 

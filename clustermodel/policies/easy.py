@@ -62,7 +62,7 @@ class Easy:
     ) -> None:
         self._predictor = predictor_of("easy", predictor)
         # The usual predictor is asked a million times: its answer is taken where it comes from.
-        self._believes_users = isinstance(self._predictor, UserEstimate)
+        self._believes_users = type(self._predictor) is UserEstimate
         self._length: Callable[[QueuedJob], int] = attrgetter("estimate") if self._believes_users else self._predictor.predict
         self._order: BackfillOrder | None
         if callable(backfill_order):
@@ -129,8 +129,12 @@ class Easy:
         for job_id in due:
             first = view.waiting[job_id]
             protected.remove(first)
-            decisions.append(Start(first, None, self._reason(first, now) if self._explain else None))
-            plan.note_start(first.id, first.nodes, plan.take_up(first).end)
+            if self._depth == 1 and not self._believes_users:
+                plan.drop(first)  # it is predicted anew, like all jobs that start
+                decisions.append(self._start(first, now))
+            else:
+                decisions.append(Start(first, None, self._reason(first, now) if self._explain else None))
+                plan.note_start(first.id, first.nodes, plan.take_up(first).end)
             idle -= first.nodes
 
         rest = iter(candidates)

@@ -38,10 +38,20 @@ Mode = Literal["kill", "checkpoint", "suspend"]
 MODES: Final[tuple[str, ...]] = get_args(Mode)
 
 
+class _Room(NamedTuple):
+    """What the first blocked job is predicted to find."""
+
+    start: int
+    """When it can start: its reservation, or shadow time, ticks."""
+    extra: int
+    """Nodes that are left over then."""
+
+
 class _Running(NamedTuple):
     job: QueuedJob
     end: int
-    """As predicted when it started, ticks."""
+    """As predicted when it started, ticks; when its nodes are predicted to come free, if it is being preempted."""
+    stopping: bool = False
 
 
 class PVEasy:
@@ -89,11 +99,11 @@ class PVEasy:
             "checkpoint": (costs.checkpoint, costs.restart),
             "suspend": (machine.switch_ticks, machine.switch_ticks),
         }[self._mode]
-        self._keeps_promises = self._slp and isinstance(self._predictor, UserEstimate) and not self._to_save
+        self._keeps_promises = self._slp and type(self._predictor) is UserEstimate and not self._to_save
         self._nodes = setup.nodes
         self._explain = setup.explain
         self._predictor.begin(setup)
-        self._load: dict[int, _Running] = {}  # the running load, by job id: without jobs that have been preempted
+        self._load: dict[int, _Running] = {}  # the running load, by job id
         self._blocked: QueuedJob | None = None  # the first job of the queue, when all was last done that could be
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
@@ -113,37 +123,37 @@ class PVEasy:
             self._blocked = None
             return decisions
 
-        coming = sum(gang.nodes for gang in view.running.values() if gang.stopping)
+        coming = sum(job.nodes for job, _, stopping in self._load.values() if stopping)
         if self._slp and idle + coming < head.nodes:
             preempted = self._shadow_load_preemption(head, idle + coming)
-            for job in preempted:
-                del self._load[job.id]
-                decisions.append(self._preempt(view.running[job.id], view))
-            if preempted and not self._to_save:
+            orders = [self._preempt(view.running[job.id], view) for job in preempted]
+            decisions += orders
+            if any(self._frees_at_once(order, view) for order in orders):
                 self._blocked = None
-                return decisions  # their nodes come free at this very instant, and all is looked at again
+                return decisions  # nodes come free at this very instant, and all is looked at again
             coming += sum(job.nodes for job in preempted)
-        if coming:
-            idle = max(min(idle, idle + coming - head.nodes), 0)  # the others are kept for the head of the queue
+        claimed = coming > 0 and idle + coming >= head.nodes
+        if claimed:
+            idle = min(idle, idle + coming - head.nodes)  # the others are kept for the head of the queue
 
         # Venture backfilling leaves no job waiting that fits: if nothing has been freed since, only new ones can.
-        nothing_freed = self._vb and head is self._blocked and not (batch.ended or coming)
+        nothing_freed = self._vb and head is self._blocked and not batch.ended
         candidates: Iterable[QueuedJob] = batch.submitted if nothing_freed else waiting
-        fitting = [job for job in candidates if job.nodes <= idle and job is not head]
+        fitting = [job for job in candidates if job.nodes <= idle and job.queue_order > head.queue_order]
         if fitting or head is not self._blocked:
-            shadow_time, extra = self._reservation(head, view.now)
-            if head is not self._blocked and not coming:
-                decisions.append(Reserve(head, shadow_time, self._keeps_promises))
+            room = self._reservation(head, view.now)
+            if head is not self._blocked and not claimed:
+                decisions.append(Reserve(head, room.start, self._keeps_promises))
             backfill = self._venture_backfilling if self._vb else self._easy_backfilling
-            decisions += backfill(fitting, idle, head, shadow_time, extra, view)
-        self._blocked = None if coming else head
+            decisions += backfill(fitting, idle, head, room, view)
+        self._blocked = None if claimed else head
         return decisions
 
     # Section 4.2.
 
     def _shadow_load_preemption(self, head: QueuedJob, free: int) -> Sequence[QueuedJob]:
         """Return the jobs that make way for ``head``: of the shadow load, from low priority to high, as many as it takes."""
-        shadow_load = [job for job, _ in self._load.values() if job.queue_order > head.queue_order]
+        shadow_load = [job for job, _, stopping in self._load.values() if job.queue_order > head.queue_order and not stopping]
         if free + sum(job.nodes for job in shadow_load) < head.nodes:
             return ()  # preemption would not enable it to start right away
         shadow_load.sort(key=lambda job: job.queue_order, reverse=True)
@@ -153,68 +163,73 @@ class PVEasy:
                 return shadow_load[:count]
         raise AssertionError("the whole shadow load was enough")
 
-    def _preempt(self, gang: RunningJob, view: View) -> Decision:
+    def _preempt(self, gang: RunningJob, view: View) -> Kill | Checkpoint | Suspend:
+        self._load[gang.job.id] = _Running(gang.job, view.now + self._to_save, stopping=True)
         if self._mode == "checkpoint":
             return Checkpoint(gang.job)
         if self._mode == "suspend" and view.can_suspend(gang):
             return Suspend(gang.job)
         return Kill(gang.job, requeue=True)
 
+    def _frees_at_once(self, order: Kill | Checkpoint | Suspend, view: View) -> bool:
+        return not self._to_save or isinstance(order, Kill) or view.running[order.job.id].fetching
+
     # Section 4.3.
 
-    def _reservation(self, head: QueuedJob, now: int) -> tuple[int, int]:
-        """Step 1: return when the first blocked job can start, as predicted, and how many nodes are left over then.
+    def _reservation(self, head: QueuedJob, now: int) -> _Room:
+        """Step 1: return when the first blocked job can start, as predicted.
 
         Only the sunny load counts.  Without venture backfilling the whole load does, as in EASY.
         """
         soonest = now + SHORTEST_EXTENSION  # for jobs that have outlived their predictions
         ends = []
         free = self._nodes
-        for job, end in self._load.values():
+        for job, end, _ in self._load.values():
             if not self._vb or job.queue_order < head.queue_order:
                 ends.append((end if end > now else soonest, job.nodes))
                 free -= job.nodes
         ends.sort()
-        shadow_time = now
+        start = now
         for end, nodes in ends:
-            if end > shadow_time and free >= head.nodes:
+            if end > start and free >= head.nodes:
                 break
-            shadow_time = end
+            start = end
             free += nodes
-        return shadow_time, free - head.nodes
+        return _Room(start, free - head.nodes)
 
     def _venture_backfilling(
-        self, fitting: Sequence[QueuedJob], idle: int, head: QueuedJob, reservation: int, _: int, view: View
+        self, fitting: Sequence[QueuedJob], idle: int, head: QueuedJob, room: _Room, view: View
     ) -> list[Decision]:
         """Steps 2 to 4."""
         decisions: list[Decision] = []
         ventured = {job.id: job for job in fitting}
         by_end = sorted((self._length(job, view), job.queue_order, job) for job in fitting)
         for length, _order, job in by_end:
-            if view.now + length > reservation:
+            if view.now + length > room.start:
                 break
             if job.nodes <= idle:
                 idle -= job.nodes
                 del ventured[job.id]
-                decisions.append(self._start(job, view, "backfilled: predicted to end by the reservation", head, reservation))
+                decisions.append(self._start(job, view, "backfilled: predicted to end by the reservation", head, room))
         for job in ventured.values():
             if job.nodes <= idle:
                 idle -= job.nodes
-                decisions.append(self._start(job, view, "ventured: it may be preempted", head, reservation))
+                decisions.append(self._start(job, view, "ventured: it may be preempted", head, room))
         return decisions
 
     def _easy_backfilling(
-        self, fitting: Sequence[QueuedJob], idle: int, head: QueuedJob, shadow_time: int, extra: int, view: View
+        self, fitting: Sequence[QueuedJob], idle: int, head: QueuedJob, room: _Room, view: View
     ) -> list[Decision]:
         """EASY (001, section 3.1), with predictions."""
         decisions: list[Decision] = []
+        extra = room.extra
         for job in fitting:
-            in_time = view.now + self._length(job, view) <= shadow_time
+            in_time = view.now + self._length(job, view) <= room.start
             if job.nodes <= idle and (in_time or job.nodes <= extra):
                 idle -= job.nodes
                 extra -= 0 if in_time else job.nodes
                 rule = "predicted to end by the shadow time" if in_time else "it takes no more than the extra nodes"
-                decisions.append(self._start(job, view, f"backfilled: {rule}", head, shadow_time))
+                decisions.append(self._start(job, view, f"backfilled: {rule}", head, room))
         return decisions
 
     def _length(self, job: QueuedJob, view: View) -> int:
@@ -222,10 +237,10 @@ class PVEasy:
         length, saved = self._predictor.predict(job), view.saved(job)
         return self._to_fetch + max(length - saved, SHORTEST_EXTENSION) if saved else length
 
-    def _start(
-        self, job: QueuedJob, view: View, rule: str, head: QueuedJob | None = None, shadow_time: int | None = None
-    ) -> Start:
+    def _start(self, job: QueuedJob, view: View, rule: str, head: QueuedJob | None = None, room: _Room | None = None) -> Start:
         self._load[job.id] = _Running(job, view.now + self._length(job, view))
         if not self._explain:
             return Start(job)
-        return Start(job, None, Reason(rule, holder=head.id if head is not None else None, shadow=shadow_time))
+        if head is None or room is None:
+            return Start(job, None, Reason(rule))
+        return Start(job, None, Reason(rule, holder=head.id, shadow=room.start))

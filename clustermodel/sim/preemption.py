@@ -78,7 +78,7 @@ class Preemption:
     def can_suspend(self, gang: RunningJob) -> bool:
         """Tell whether the memory of a gang's nodes has room for it."""
         most = self._most_suspended
-        if most is None or not self._has_its_image(gang):
+        if most is None or gang.fetching:
             return True
         return most > 0 and all(
             int(self._suspended[low:high].max()) < most for low, high in zip(gang.columns[::2], gang.columns[1::2], strict=True)
@@ -122,13 +122,12 @@ class Preemption:
         """
         job_id, worked = gang.job.id, self.worked(gang)
         image = self._images.pop(job_id, None)
-        fetched = image is not None and job_id in self._working_since
         self._working_since.pop(job_id, None)
         self._stopped_at.pop(job_id, None)
         before, stored = (image.work, image.stored) if image is not None else (0, 0)
         if status in _SAVING:
             kept, in_memory = before + worked, status is Status.SUSPENDED
-            if image is not None and not fetched:
+            if image is not None and gang.fetching:
                 self._images[job_id] = image  # it was stopped before it had its image, which is where it was
             else:
                 self._images[job_id] = Image(
@@ -137,7 +136,7 @@ class Preemption:
                 if in_memory:
                     self._remember(gang.columns, 1)
             return worked, 0
-        if image is not None and not fetched and image.columns is not None:
+        if image is not None and gang.fetching and image.columns is not None:
             self._remember(image.columns, -1)
         if status is Status.ABORTED:
             return worked, before + worked
@@ -165,6 +164,7 @@ class Preemption:
                 image = image._replace(stored=image.work)
             self._images[job_id] = image._replace(columns=None)
         self._working_since[job_id] = self._env.now
+        gang.fetching = False
 
     def save(self, gang: RunningJob, how: Status) -> Generator[Event, object, None]:
         """Hold the gang's nodes until its image is where it is to be kept."""
@@ -176,13 +176,9 @@ class Preemption:
             yield from self._switch_context(gang)
 
     def _cost_of_saving(self, gang: RunningJob, how: Status) -> int:
-        if how not in _SAVING or not self._has_its_image(gang):
+        if how not in _SAVING or gang.fetching:  # then its image is still where it was
             return 0
         return self._checkpoint if how is Status.CHECKPOINTED else self._switch
-
-    def _has_its_image(self, gang: RunningJob) -> bool:
-        """Tell whether a gang has gone beyond what was saved of it: before, its image is still where it was."""
-        return gang.job.id not in self._images or gang.job.id in self._working_since
 
     def _transfer(self, gang: RunningJob, account: Account, ticks: int) -> Generator[Event, object, None]:
         if ticks:

@@ -178,12 +178,13 @@ def test_a_reservation_for_everybody_from_the_first_look_on_is_conservative_back
     assert not kill or promises(ours) == promises(conservative)
 
 
-@given(case=machines_and_rows(underestimates=True), kill=st.booleans())
-def test_relaxed_backfilling_without_relaxation_is_easy_among_jobs_of_one_priority(case: Case, kill: bool) -> None:
-    ours = run(case, "backfilling:guarantees=relaxed,relaxation=0", kill=kill).records
-    easy = run(case, "easy", kill=kill).records
+@given(case=machines_and_rows(underestimates=True))
+def test_relaxed_backfilling_without_relaxation_is_easy_among_jobs_of_one_priority(case: Case) -> None:
+    # Where nothing kills them, EASY does not look again at the moment when a job outlives its estimate.
+    ours = run(case, "backfilling:guarantees=relaxed,relaxation=0").records
+    easy = run(case, "easy").records
     assert starts(ours) == starts(easy)
-    assert not kill or promises(ours) == promises(easy)
+    assert promises(ours) == promises(easy)
 
 
 @given(case=machines_and_rows(underestimates=True, priorities=True), order=st.sampled_from(["1/L", "P/L", "R/L"]))

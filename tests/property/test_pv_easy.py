@@ -28,7 +28,6 @@ Case = tuple[int, list[JobRow]]
 
 PREDICTORS = ["estimate", "perfect", "last", "last-two"]
 ALL_PREDICTORS = [*PREDICTORS, "virtual:0.4", "virtual:1"]
-NOTHING_TO_LEARN = ["estimate", "perfect", "virtual:0.4", "virtual:1"]
 """Those that predict the same for a job at all times."""
 
 
@@ -192,7 +191,7 @@ def test_awkward_cases_are_as_in_the_twin(awkward: Awkward) -> None:
 
 
 @settings(max_examples=300)
-@given(case=workloads, kill=st.booleans(), predictor=st.sampled_from(NOTHING_TO_LEARN))
+@given(case=workloads, kill=st.booleans(), predictor=st.sampled_from(ALL_PREDICTORS))
 def test_without_preemption_and_ventures_it_is_easy(case: Case, kill: bool, predictor: str) -> None:
     setting = Setting("kill", kill=kill)
     ours, easy = run(case, name(False, False, predictor, "kill"), setting), run(case, f"easy:predictor={predictor}", setting)
