@@ -125,3 +125,23 @@ def test_what_the_page_says_of_predictions(load: Callable[[str], ModuleType]) ->
             assert (
                 script.at(runs, "PV-EASY", None).interval(metric).mean > script.at(runs, "PV-EASY", 1.0).interval(metric).mean
             )
+
+
+def test_what_the_page_says_of_delays_and_promises(load: Callable[[str], ModuleType]) -> None:
+    script, reporting = load("pv_easy"), load("reporting")
+    for trace, delay_min, times, share_of_longest in (("ctc", 37, 12, 0.88), ("blue", 51, 8, 1 / 3)):
+        runs = reporting.read(FIGURES / f"pv_easy_{trace}.json")
+        paper = script.paper_of(runs)
+        easy, last, fair = ({**script.at(runs, policy).rows[0]} for policy in ("EASY", "EASY-Last", "PV-EASY"))
+        assert 2.7 < easy["delayed"] / paper.delayed < 3
+        assert round(easy["mean_delay_by_later_s"] / 60) == delay_min
+        assert easy["longest_delay_by_later_s"] / 3600 / paper.longest_delay_h == pytest.approx(share_of_longest, abs=0.01)
+        assert round(last["reservation_violations"] / paper.violations) == times
+        assert last["mean_violation_nodes"] < paper.violation_nodes
+        assert easy["blocked"] > paper.blocked_easy
+        assert easy["backfilled"] < paper.backfilled_easy
+        assert 0.099 < fair["blocked"] / paper.blocked_pv - 1 < 0.16
+    wide = "wide_blocked_bounded_slowdown"
+    for trace, better in (("ctc", True), ("blue", False), ("kth", False)):
+        runs = reporting.read(FIGURES / f"pv_easy_{trace}.json")
+        assert (script.at(runs, "PV-EASY").rows[0][wide] < script.at(runs, "EASY").rows[0][wide]) == better
