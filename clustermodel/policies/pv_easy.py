@@ -126,7 +126,7 @@ class PVEasy:
             self._blocked = None
             return decisions
 
-        coming = sum(job.nodes for job, _, stopping in self._load.values() if stopping)
+        coming = self._coming(head)
         if self._slp and idle + coming < head.nodes:
             preempted = self._shadow_load_preemption(head, idle + coming)
             orders = [self._preempt(view.running[job.id], view) for job in preempted]
@@ -151,6 +151,11 @@ class PVEasy:
             decisions += backfill(fitting, idle, head, room, view)
         self._blocked = None if claimed else head
         return decisions
+
+    def _coming(self, head: QueuedJob) -> int:
+        """Return how many nodes ``head`` will get from jobs that are being saved; one ahead of it takes its own back."""
+        order = head.queue_order
+        return sum(job.nodes for job, _, stopping in self._load.values() if stopping and job.queue_order > order)
 
     # Section 4.2.
 

@@ -23,6 +23,8 @@ STUDIES = [
     ("prediction_error", "kth"),
     ("preemption_mode", "ctc"),
     ("preemption_mode", "kth"),
+    ("easy_readings", "ctc"),
+    ("easy_readings", "blue"),
 ]
 
 
