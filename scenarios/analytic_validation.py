@@ -59,8 +59,8 @@ from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 from clustermodel.theory.queueing import mg1_mean_wait, mg1_ps_mean_response, mmc_mean_wait, multiserver_job_utilization
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 
-FULL_JOBS: Final = 10_000
-SMALL_JOBS: Final = 2_000
+FULL_JOBS: Final = 4_000
+SMALL_JOBS: Final = 1_000
 FULL_REPLICATIONS: Final = 20
 SMALL_REPLICATIONS: Final = 5
 EXACT_SHARE: Final = 10
@@ -238,7 +238,7 @@ def shared_machine(case: Case) -> Machine:
 def rigid_jobs(case: Case, jobs: int, seed: int) -> Workload:
     assert case.sizes is not None
     mean_nodes = sum(size * probability for size, probability in case.sizes.items())
-    submit = poisson(case, LOAD * NODES / (mean_nodes * MEAN_S), jobs, seed)
+    submit = poisson(case, LOAD * case.nodes / (mean_nodes * MEAN_S), jobs, seed)
     return workload(submit, run_times(case, jobs, seed), sizes_of(case, jobs, seed))
 
 
@@ -323,7 +323,7 @@ def measure_migration(case: Case, jobs: int, seed: int) -> Row:
     jobs = max(2, jobs // EXACT_SHARE)
     watched = Watched(make_policy(case.policy))
     machine = Machine(
-        nodes=NODES,
+        nodes=case.nodes,
         time_slicing=TimeSlicing(quantum_s=QUANTUM_S, mpl=4),
         checkpointing=Checkpointing(checkpoint_s=CHECKPOINT_S, restart_s=RESTART_S),
     )
@@ -417,8 +417,16 @@ def exact_cases(sizes: Mapping[int, float]) -> list[Case]:
                 for charge in CHARGES
             ]
     return found + [
-        Case(family=MIGRATION, quantity=policy.upper(), measure=measure_migration, policy=policy, sizes=sizes)
+        Case(
+            family=MIGRATION,
+            quantity=f"{policy.upper()}, {nodes} nodes",
+            measure=measure_migration,
+            policy=policy,
+            nodes=nodes,
+            sizes=sizes,
+        )
         for policy in ("mgs", "mbgs")
+        for nodes in (NODES, 4 * NODES)
     ]
 
 
@@ -514,7 +522,7 @@ def tables(runs: Runs) -> list[Grid]:
         else:
             agree, wanted = sum(map(holds, every)), f"{0.95 * len(every):.1f}"
             halves = [difference(here).half / here.interval("formula").mean for here in every]
-            width = f"{percent(min(halves))} to {percent(max(halves))}"
+            width = "-" if isnan(halves[0]) else f"{percent(min(halves))} to {percent(max(halves))}"
         counts.append([family, str(len(every)), str(agree), wanted, width])
     headings = ["", "formula", "simulated ± 95 % interval", "simulated - formula", "formula in the interval, or equal"]
     return [
