@@ -92,8 +92,11 @@ class PVEasy:
         """Get ready for a run."""
         machine = setup.machine
         costs = machine.checkpointing
-        if self._mode == "checkpoint" and costs.max_tasks_per_slice == 0:
-            raise SpecificationError("pv-easy: mode=checkpoint: the machine takes no checkpoints (max_tasks_per_slice=0)")
+        if self._mode != "kill" and costs.max_tasks_per_slice == 0:
+            raise SpecificationError(
+                f"pv-easy: mode={self._mode}: the machine takes no checkpoints (max_tasks_per_slice=0), "
+                "so that no job could go on on other nodes"
+            )
         self._to_save, self._to_fetch = {
             "kill": (0, 0),
             "checkpoint": (costs.checkpoint, costs.restart),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import pytest
 
-from clustermodel import Batch, Checkpointing, ContextSwitch, DecisionError, Kill, Start, View
+from clustermodel import Batch, Checkpointing, ContextSwitch, DecisionError, Kill, SpecificationError, Start, View
 from clustermodel.measure.ledger import Account
 from clustermodel.measure.records import Status
 from clustermodel.policies.base import Checkpoint, Decision, QueuedJob, Suspend, WakeAt
@@ -374,6 +374,14 @@ def test_a_store_that_takes_no_tasks_and_a_memory_that_is_full_refuse() -> None:
     script = {0: [("start", 1)], 5: [("checkpoint", 1)]}
     with pytest.raises(DecisionError, match="the store takes no tasks"):
         play(2, "1 0 2 30", Script(script), checkpointing=Checkpointing(max_tasks_per_slice=0))
+    script = {0: [("start", 1)], 5: [("suspend", 1)], 6: [("start", 1, (2, 4))]}
+    with pytest.raises(
+        DecisionError, match="job 1 cannot start elsewhere: it is in the memory of nodes 0-1, and the store takes"
+    ):
+        play(4, "1 0 2 30", Script(script), checkpointing=Checkpointing(max_tasks_per_slice=0))
+    for mode in ("checkpoint", "suspend"):
+        with pytest.raises(SpecificationError, match=f"pv-easy: mode={mode}: the machine takes no checkpoints"):
+            play(2, "1 0 2 30", f"pv-easy:mode={mode}", checkpointing=Checkpointing(max_tasks_per_slice=0))
     script = {0: [("start", 1)], 5: [("suspend", 1)], 6: [("start", 2)], 7: [("suspend", 2)]}
     with pytest.raises(DecisionError, match="job 2 cannot be suspended: a node of 0-1 holds 1 suspended tasks already"):
         play(2, "1 0 2 30\n2 0 2 30", Script(script), suspended_per_node=1)
