@@ -33,7 +33,8 @@ MAY_IMPORT = {
     "theory": FOUNDATION | {"theory"},
     "report": EVERYTHING,
     "study": EVERYTHING,
-    "cli": EVERYTHING,
+    "cli": EVERYTHING | {"cli_studies"},
+    "cli_studies": EVERYTHING,
     "__init__": EVERYTHING,
     "__main__": EVERYTHING | {"cli"},
 }
