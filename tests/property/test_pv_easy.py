@@ -215,6 +215,16 @@ def test_preemption_leaves_nobody_delayed_by_later_jobs_whatever_is_predicted(
 
 
 @settings(max_examples=300)
+@given(case=one_priority, vb=st.booleans(), predictor=st.sampled_from(ALL_PREDICTORS), cost=st.integers(1, 6))
+def test_where_saving_takes_time_nobody_is_delayed_for_longer_than_that(
+    case: Case, vb: bool, predictor: str, cost: int
+) -> None:
+    setting = Setting("checkpoint", cost, 2)
+    found = summary(run(case, name(True, vb, predictor, setting.mode), setting))
+    assert found.longest_delay_by_later_s <= cost
+
+
+@settings(max_examples=300)
 @given(case=workloads, vb=st.booleans(), predictor=st.sampled_from(ALL_PREDICTORS), setting=settings_of_preemption(costs=False))
 def test_while_a_job_waits_at_the_head_those_ahead_of_it_hold_so_many_nodes_that_it_does_not_fit(
     case: Case, vb: bool, predictor: str, setting: Setting

@@ -87,14 +87,17 @@ def test_what_the_page_says_of_saving(load: Callable[[str], ModuleType]) -> None
     script, reporting = load("preemption_mode"), load("reporting")
     for trace in ("ctc", "kth"):
         runs = reporting.read(FIGURES / f"preemption_mode_{trace}.json")
+        for row in runs.rows:
+            if row["mode"] in ("checkpoint", "suspend"):
+                assert row["longest_delay_s"] == row["cost_s"]
         for name in script.CRITERIA:
             kill = script.killed(runs).interval(name).mean
             checkpoint, suspend, store = (
                 script.break_even(script.COSTS_S, script.curve_of(runs, mode, name), kill) for mode in script.saving_modes(runs)
             )
             seconds = [float(text.removesuffix(" s").replace(",", "")) for text in (checkpoint, suspend, store)]
-            low, high = {"ctc": (27, 40), "kth": (39, 55)}[trace]
-            assert low <= seconds[0] / 60 <= high
+            low, high = {"ctc": (30, 41), "kth": (39, 54)}[trace]
+            assert low - 0.5 <= seconds[0] / 60 <= high + 0.5
             assert seconds[2] < seconds[1] < seconds[0]
             assert 0.24 < seconds[2] / seconds[0] < 0.5
 
