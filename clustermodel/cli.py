@@ -22,7 +22,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from clustermodel import cli_studies
+from clustermodel.cli_studies import results, sweep
 from clustermodel.errors import ClusterModelError, OutputError, SpecificationError
 from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
 from clustermodel.policies import make_policy, policy_names, policy_parameters, policy_summary
@@ -570,8 +570,8 @@ def policies() -> None:
         out.print(f"    {escape(policy_summary(name))}")
 
 
-cli.add_command(cli_studies.sweep)
-cli.add_command(cli_studies.results)
+cli.add_command(sweep)
+cli.add_command(results)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -31,7 +31,7 @@ WorkloadMaker = Callable[[int], JobSource]
 FACTORS: Final = ("machine", "workload", "policy", "replication")
 """What tells the runs of a grid apart."""
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
-KEPT_WORKLOADS: Final = 8
+KEPT_WORKLOADS: Final = 64
 """How many workloads a process keeps in memory for the runs to come."""
 
 

@@ -1,12 +1,12 @@
-"""Forty runs of about a second each, for the bench of sweeps."""
+"""Forty runs of a second or two each, for the bench of sweeps: few workloads, many policies."""
 
-from clustermodel import LoadScale, synthetic_workload
+from clustermodel import Machine, synthetic_workload
 from clustermodel.study.sweep import Study
-
-WORKLOAD = synthetic_workload(jobs=20_000, seed=1)
 
 study = Study(
     name="forty",
-    workloads={str(part): WORKLOAD.scaled(LoadScale(interarrival=1 + part / 100)) for part in range(20)},
-    policies=["easy", "pv-easy"],
+    machines={str(nodes): Machine(nodes=nodes) for nodes in (128, 160)},
+    workloads={"made": lambda seed: synthetic_workload(jobs=30_000, seed=seed)},
+    policies=["pv-easy", *(f"easy:reserve_depth={depth}" for depth in range(1, 10))],
+    replications=2,
 )
