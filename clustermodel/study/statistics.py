@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
+from scipy.special import ndtri, stdtrit  # scipy.stats has the same, and takes a second to import
 
 from clustermodel.errors import SpecificationError, did_you_mean
 from clustermodel.machine import require_number, require_whole
@@ -93,7 +93,7 @@ def interval(values: npt.ArrayLike, level: float = LEVEL) -> Interval:
         SpecificationError: fewer than two values, one that is not finite, or no such level.
     """
     array, level = _checked("values", values, 2), _checked_level(level)
-    half = float(stats.t.ppf((1 + level) / 2, len(array) - 1) * np.std(array, ddof=1) / sqrt(len(array)))
+    half = float(stdtrit(len(array) - 1, (1 + level) / 2) * np.std(array, ddof=1) / sqrt(len(array)))
     return Interval(float(np.mean(array)), half, level, len(array))
 
 
@@ -379,7 +379,7 @@ class BatchMeans(Interval):
 
         If they do not, the interval is too narrow: use fewer, longer batches, or a longer run.
         """
-        return self.lag_1 <= float(stats.norm.ppf(0.95)) / sqrt(self.count)
+        return self.lag_1 <= float(ndtri(0.95)) / sqrt(self.count)
 
 
 def batch_means(values: npt.ArrayLike, batches: int = 20, level: float = LEVEL) -> BatchMeans:
