@@ -334,34 +334,41 @@ class WarmUp(NamedTuple):
     seconds: float
     """From the first submission on; what ``Result.summary(warm_up_s=...)`` takes."""
     jobs: int
-    """How many jobs it leaves out."""
+    """How many jobs of a run MSER-5 would leave out."""
     settled: bool
-    """``False`` if the run is too short to tell."""
+    """``False`` if the runs are too short to tell."""
 
 
-def suggest_warm_up(result: Result, column: str = "wait_s") -> WarmUp:
-    """Return the warm-up that MSER-5 suggests for a run; see :func:`mser5`.
+def suggest_warm_up(*results: Result, column: str = "wait_s") -> WarmUp:
+    """Return the warm-up that MSER-5 suggests; see :func:`mser5`.
 
-    Look at the suggestions for several replications, choose one warm-up for all of them, and measure with
+    The first jobs of all runs are averaged, the second ones and so on: the luck of single runs, which can move a cut by half
+    their length, averages out, and the warm-up stays.  Choose one warm-up for all replications and policies, and measure with
     ``result.summary(warm_up_s=...)``, which keeps the choice in its row.
 
     Args:
-        result: of a run.
+        results: of replications; one run is enough, and says less.
         column: of ``result.jobs``, one number for each job, taken in order of submission.
 
+    Returns:
+        The seconds are until the job after the last that is left out has been submitted in all runs.
+
     Raises:
-        SpecificationError: there is no such column of numbers, or fewer than ten jobs ran to an end.
+        SpecificationError: there is no run or no such column of numbers, or fewer than ten jobs ran to an end in one of them.
     """
-    jobs = result.jobs[result.records.finished]
-    numbers = list(map(str, jobs.select_dtypes("number")))
+    if not results:
+        raise SpecificationError("results: none is given; at least one is needed")
+    runs = [result.jobs[result.records.finished] for result in results]  # in order of submission
+    numbers = list(map(str, runs[0].select_dtypes("number")))
     if column not in numbers:
         near = did_you_mean(column, numbers)
         raise SpecificationError(f"column: {column!r} is not allowed{near}; it must be a column of numbers of result.jobs")
-    drop, settled = mser5(jobs[column])
-    # The records are in order of submission.  Jobs of the same instant stay together.
-    since_start = jobs["submit_s"].to_numpy() - to_seconds(result.ledger.start)
-    seconds = float(since_start[drop]) if drop else 0.0
-    return WarmUp(seconds, int(np.searchsorted(since_start, seconds)), settled)
+    length = min(map(len, runs))
+    drop, settled = mser5(np.mean([run[column].iloc[:length] for run in runs], axis=0))
+    since_start = [
+        float(run["submit_s"].iloc[drop]) - to_seconds(result.ledger.start) for run, result in zip(runs, results, strict=True)
+    ]
+    return WarmUp(max(since_start) if drop else 0.0, drop, settled)
 
 
 @dataclass(frozen=True)

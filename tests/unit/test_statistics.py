@@ -256,16 +256,26 @@ def test_a_suggested_warm_up_is_the_submission_of_the_first_job_that_counts() ->
     assert (found.jobs, found.settled) == expected
     assert found.seconds == 10 * found.jobs > 400
     assert result.summary(warm_up_s=found.seconds).jobs == 200 - found.jobs
-    assert suggest_warm_up(result, "response_s").seconds == 10 * mser5(result.jobs["response_s"]).drop
+    assert suggest_warm_up(result, column="response_s").seconds == 10 * mser5(result.jobs["response_s"]).drop
 
 
 def test_jobs_of_one_instant_stay_on_one_side_of_the_warm_up() -> None:
-    # ten jobs at each instant, long ones at first; MSER-5 would cut through the middle of one
+    # ten jobs at each instant, long ones at first; MSER-5 would cut through the middle of the second ten
     jobs = [f"{n} {100 * (n // 10)} 1 {60 if n < 15 else 1}" for n in range(100)]
     result = play(10, "\n".join(jobs), "fcfs")
-    found = suggest_warm_up(result, "run_s")
-    assert mser5(result.jobs["run_s"]).drop == 15
-    assert (found.seconds, found.jobs) == (100, 10)
+    found = suggest_warm_up(result, column="run_s")
+    assert (found.seconds, found.jobs) == (100, 15)
+    assert result.summary(warm_up_s=found.seconds).jobs == 90
+
+
+def test_the_suggestion_for_several_runs_is_that_for_their_average_and_holds_for_the_last_of_them() -> None:
+    short, long = filling(100), play(1, "\n".join(f"{n} {20 * n} 1 {25 if n < 30 else 5}" for n in range(300)), "fcfs")
+    found = suggest_warm_up(short, long)
+    drop, settled = mser5((short.jobs["wait_s"] + long.jobs["wait_s"][:100]) / 2)
+    assert found == (20 * drop, drop, settled)
+    assert drop > 0
+    with pytest.raises(SpecificationError, match=r"^results: none is given"):
+        suggest_warm_up()
 
 
 def test_jobs_that_never_ran_do_not_count_and_too_few_are_refused() -> None:
@@ -276,7 +286,7 @@ def test_jobs_that_never_ran_do_not_count_and_too_few_are_refused() -> None:
 @pytest.mark.parametrize("column", ["wait", "status"])
 def test_a_warm_up_is_suggested_for_columns_of_numbers(column: str) -> None:
     with pytest.raises(SpecificationError, match=f"^column: '{column}' is not allowed"):
-        suggest_warm_up(filling(20), column)
+        suggest_warm_up(filling(20), column=column)
 
 
 # Batch means
