@@ -185,11 +185,15 @@ def run_all(make: Callable[..., Scenario], tasks: Sequence[tuple[Any, ...]], met
         mapper: runs the tasks.
 
     Raises:
-        SpecificationError: the summary has no such number, or ``make`` was given what is not allowed.
+        SpecificationError: the summary has no such number, a run has none, or ``make`` was given what is not allowed.
     """
     if isinstance(metric, str):
         _checked_metric(metric)
-    return np.fromiter(mapper(partial(_run, make, metric), tasks), dtype=float, count=len(tasks))
+    values = np.fromiter(mapper(partial(_run, make, metric), tasks), dtype=float, count=len(tasks))
+    for task, value in zip(tasks, values, strict=True):
+        if not isfinite(value):
+            raise SpecificationError(f"metric: {metric!r} is {value} in the run of {task!r}; it must be finite")
+    return values
 
 
 def seeds_of(replications: int, seed: int, *, at_least: int = 1) -> range:

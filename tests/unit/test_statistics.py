@@ -158,6 +158,8 @@ def test_a_metric_is_a_number_of_the_summary_or_a_function() -> None:
             measured(result, metric)
     with pytest.raises(SpecificationError, match="did you mean 'mean_wait_s'"):
         replicate(make, ["easy"], "mean_wait")
+    with pytest.raises(SpecificationError, match=r"^metric: 'delayed' is nan in the run of \('gs', 1\); it must be finite$"):
+        replicate(make, ["easy", "gs"], "delayed")
 
 
 @pytest.mark.parametrize(("field", "options"), [("replications", {"replications": 0}), ("seed", {"seed": -1})])
