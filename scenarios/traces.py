@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -49,6 +49,8 @@ class Point:
     """What is done to the workload first."""
     nodes: int | None = None
     """Size of the machine, if not that of the study."""
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    """Other fields of the :class:`~clustermodel.Machine`: whether it kills at the estimate, costs."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ def runs_of(
 def _run(point: Point, measure: TraceMeasure, jobs: Jobs, replication: int) -> dict[str, Any]:
     workload = jobs.workload(replication)
     changed = workload if point.change is None else point.change(workload, replication)
-    machine = Machine(nodes=point.nodes or jobs.nodes)
+    machine = Machine(nodes=point.nodes or jobs.nodes, **point.machine)
     result = Scenario(machine=machine, workload=changed, policy=point.policy, seed=replication).run()
     return {**point.at, "replication": replication, **measure(result, workload)}
 

@@ -137,8 +137,9 @@ class PvEasyTwin:
     def idle(self) -> int:
         return self.nodes - sum(gang.job.nodes for gang in self.gangs)
 
-    def coming(self) -> int:
-        return sum(gang.job.nodes for gang in self.gangs if gang.leaves is not None)
+    def coming(self, head: TwinJob) -> int:
+        """Nodes of gangs that are being saved; one that is ahead of ``head`` takes its nodes back at once."""
+        return sum(gang.job.nodes for gang in self.gangs if gang.leaves is not None and gang.job.order > head.order)
 
     # The pass.
 
@@ -154,8 +155,8 @@ class PvEasyTwin:
         if self.slp:
             if self.preempt_for(head):
                 return True
-            if self.idle() + self.coming() >= head.nodes:
-                usable = min(self.idle(), self.idle() + self.coming() - head.nodes)
+            if self.idle() + self.coming(head) >= head.nodes:
+                usable = min(self.idle(), self.idle() + self.coming(head) - head.nodes)
         if self.vb:
             self.venture(head, usable)
         else:
@@ -164,7 +165,7 @@ class PvEasyTwin:
 
     def preempt_for(self, head: TwinJob) -> bool:
         """Section 4.2; return whether nodes come free at once."""
-        missing = head.nodes - self.idle() - self.coming()
+        missing = head.nodes - self.idle() - self.coming(head)
         shadow = [gang for gang in self.gangs if gang.leaves is None and gang.job.order > head.order]
         shadow.sort(key=lambda gang: gang.job.order)
         if missing <= 0 or sum(gang.job.nodes for gang in shadow) < missing:

@@ -92,8 +92,11 @@ class PVEasy:
         """Get ready for a run."""
         machine = setup.machine
         costs = machine.checkpointing
-        if self._mode == "checkpoint" and costs.max_tasks_per_slice == 0:
-            raise SpecificationError("pv-easy: mode=checkpoint: the machine takes no checkpoints (max_tasks_per_slice=0)")
+        if self._mode != "kill" and costs.max_tasks_per_slice == 0:
+            raise SpecificationError(
+                f"pv-easy: mode={self._mode}: the machine takes no checkpoints (max_tasks_per_slice=0), "
+                "so that no job could go on on other nodes"
+            )
         self._to_save, self._to_fetch = {
             "kill": (0, 0),
             "checkpoint": (costs.checkpoint, costs.restart),
@@ -123,7 +126,7 @@ class PVEasy:
             self._blocked = None
             return decisions
 
-        coming = sum(job.nodes for job, _, stopping in self._load.values() if stopping)
+        coming = self._coming(head)
         if self._slp and idle + coming < head.nodes:
             preempted = self._shadow_load_preemption(head, idle + coming)
             orders = [self._preempt(view.running[job.id], view) for job in preempted]
@@ -148,6 +151,11 @@ class PVEasy:
             decisions += backfill(fitting, idle, head, room, view)
         self._blocked = None if claimed else head
         return decisions
+
+    def _coming(self, head: QueuedJob) -> int:
+        """Return how many nodes ``head`` will get from jobs that are being saved; one ahead of it takes its own back."""
+        order = head.queue_order
+        return sum(job.nodes for job, _, stopping in self._load.values() if stopping and job.queue_order > order)
 
     # Section 4.2.
 

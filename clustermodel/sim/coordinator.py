@@ -318,7 +318,7 @@ class Coordinator:
             columns = self._pool.grant(request, wanted)
             gang = RunningJob(job, now, columns, nodes, length)
             if image is not None:
-                gang.expected_end += self._preemption.cost_of_fetching(image, columns)
+                gang.expected_end += self._preemption.cost_of_fetching(job, columns)
                 gang.fetching = True
             life = run_gang(self._env, self._pool, request, gang, duration, status, dispatch, self._preemption, self.gang_ended)
         elif decision.limit is not None or nodes != job.nodes or image is not None:

@@ -84,10 +84,18 @@ class Preemption:
             int(self._suspended[low:high].max()) < most for low, high in zip(gang.columns[::2], gang.columns[1::2], strict=True)
         )
 
-    def cost_of_fetching(self, image: Image, columns: NodeSet) -> int:
-        """Return for how long ``columns`` are held before a gang goes on there, ticks, if it need not wait for the store."""
+    def cost_of_fetching(self, job: QueuedJob, columns: NodeSet) -> int:
+        """Return for how long ``columns`` are held before a saved job goes on there, ticks, if it need not wait for the store.
+
+        Raises:
+            DecisionError: it is in the memory of other nodes, and the store takes no tasks.
+        """
+        image = self._images[job.id]
         if image.columns == columns:
             return self._switch
+        if self._store.max_tasks == 0:
+            where = f"it is in the memory of nodes {text(image.columns or ())}"
+            raise DecisionError(f"job {job.id} cannot start elsewhere: {where}, and the store takes no tasks")
         rounds = -(-image.nodes // (self._store.max_tasks or image.nodes))
         return rounds * (self._restart if image.columns is None else self._checkpoint + self._restart)
 

@@ -7,7 +7,10 @@ from types import ModuleType
 
 import pytest
 
-STUDIES_OF_TRACES = ["slack_kth", "slack_factor", "queue_order", "speculation", "adaptation", "flurry", "randomization"]
+STUDIES_OF_TRACES = [
+    "slack_kth", "slack_factor", "queue_order", "speculation", "adaptation", "flurry", "randomization",
+    "pv_easy", "prediction_error", "preemption_mode", "easy_readings",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", STUDIES_OF_TRACES)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import pytest
 
-from clustermodel import Batch, Checkpointing, ContextSwitch, DecisionError, Kill, Start, View
+from clustermodel import Batch, Checkpointing, ContextSwitch, DecisionError, Kill, SpecificationError, Start, View
 from clustermodel.measure.ledger import Account
 from clustermodel.measure.records import Status
 from clustermodel.policies.base import Checkpoint, Decision, QueuedJob, Suspend, WakeAt
@@ -374,6 +374,14 @@ def test_a_store_that_takes_no_tasks_and_a_memory_that_is_full_refuse() -> None:
     script = {0: [("start", 1)], 5: [("checkpoint", 1)]}
     with pytest.raises(DecisionError, match="the store takes no tasks"):
         play(2, "1 0 2 30", Script(script), checkpointing=Checkpointing(max_tasks_per_slice=0))
+    script = {0: [("start", 1)], 5: [("suspend", 1)], 6: [("start", 1, (2, 4))]}
+    with pytest.raises(
+        DecisionError, match="job 1 cannot start elsewhere: it is in the memory of nodes 0-1, and the store takes"
+    ):
+        play(4, "1 0 2 30", Script(script), checkpointing=Checkpointing(max_tasks_per_slice=0))
+    for mode in ("checkpoint", "suspend"):
+        with pytest.raises(SpecificationError, match=f"pv-easy: mode={mode}: the machine takes no checkpoints"):
+            play(2, "1 0 2 30", f"pv-easy:mode={mode}", checkpointing=Checkpointing(max_tasks_per_slice=0))
     script = {0: [("start", 1)], 5: [("suspend", 1)], 6: [("start", 2)], 7: [("suspend", 2)]}
     with pytest.raises(DecisionError, match="job 2 cannot be suspended: a node of 0-1 holds 1 suspended tasks already"):
         play(2, "1 0 2 30\n2 0 2 30", Script(script), suspended_per_node=1)
@@ -381,3 +389,12 @@ def test_a_store_that_takes_no_tasks_and_a_memory_that_is_full_refuse() -> None:
 
 def test_how_a_try_can_end() -> None:
     assert [status.label for status in Status][-4:] == ["requeued", "preempted", "checkpointed", "suspended"]
+
+
+def test_nodes_of_a_job_ahead_of_the_head_that_is_being_saved_are_not_counted_on() -> None:
+    # At 90, 5 makes way for 4, which needs one node more than are idle, until 150.  But at 100 there are enough without it, and
+    # 4 starts.  6 is blocked then; 5 is ahead of it and takes its node back at 150, so 7 must make way as well, until 170.
+    jobs = "1 0 2 100 1000\n2 0 1 90 1000\n3 0 2 110 1000\n4 10 2 500 1000\n5 11 1 500 1000\n6 12 3 50 1000\n7 13 1 400 1000"
+    result = play(6, jobs, "pv-easy:mode=checkpoint", checkpointing=Checkpointing(checkpoint_s=60))
+    assert stopped(result) == [(5, 11, 150, "checkpointed", 0), (7, 100, 170, "checkpointed", 0)]
+    assert {job: spans(result)[job][0] for job in (4, 5, 6, 7)} == {4: 100, 5: 150, 6: 170, 7: 220}

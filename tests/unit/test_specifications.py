@@ -249,3 +249,18 @@ def test_scaling_never_makes_a_size_or_a_duration_vanish_nor_a_missing_size_appe
 
 def test_the_default_scale_changes_nothing() -> None:
     assert LoadScale().apply(ROW, 123) == ROW
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        (-1, "Machine.suspended_per_node: -1 is not allowed; it must be an integer >= 0"),
+        (1.5, "Machine.suspended_per_node: 1.5 is not a whole number; it must be an integer >= 0"),
+        (True, "Machine.suspended_per_node: True is not a whole number"),
+    ],
+)
+def test_the_room_for_suspended_tasks_is_a_whole_number_or_none(limit: object, message: str) -> None:
+    with pytest.raises(SpecificationError, match=message):
+        Machine(nodes=4, suspended_per_node=limit)  # type: ignore[arg-type]
+    assert Machine(nodes=4).suspended_per_node is None
+    assert Machine(nodes=4, suspended_per_node=np.int64(2)).suspended_per_node == 2
