@@ -40,6 +40,8 @@ from clustermodel.predict import Predictor
 from clustermodel.speedup import DowneySpeedup, LinearSpeedup
 from clustermodel.study.check import BrokenRule, check_policy
 from clustermodel.study.scenario import Result, Scenario
+from clustermodel.study.statistics import interval, paired_difference, replicate
+from clustermodel.study.tradeoff import crossover, tradeoff_map
 from clustermodel.workload.hyper_erlang import HyperErlang
 from clustermodel.workload.model import WorkloadModel, fit_model, load_model
 from clustermodel.workload.swf import SwfStream, read_swf
@@ -89,11 +91,16 @@ __all__ = [
     "Workload",
     "WorkloadModel",
     "check_policy",
+    "crossover",
     "fit_model",
+    "interval",
     "load_model",
     "make_policy",
+    "paired_difference",
     "policy_names",
     "read_swf",
     "register_policy",
+    "replicate",
     "synthetic_workload",
+    "tradeoff_map",
 ]

@@ -15,7 +15,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from math import inf, isnan, nan, sqrt
+from math import inf, isnan, nan
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -26,9 +26,9 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
-from scipy import stats
 
 from clustermodel import ClusterModelError
+from clustermodel.study import statistics
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -53,11 +53,11 @@ class Interval(NamedTuple):
 
 
 def interval(values: Sequence[float] | FloatArray) -> Interval:
-    """Return the mean and the Student t interval of independent replications."""
-    count = len(values)
-    if count < 2:
-        return Interval(float(np.mean(values)), nan)
-    return Interval(float(np.mean(values)), float(stats.t.ppf(0.975, count - 1) * np.std(values, ddof=1) / sqrt(count)))
+    """Return the mean and the Student t interval of independent replications; of a single one, which has none, the value."""
+    if len(values) == 1:
+        return Interval(float(values[0]), nan)
+    found = statistics.interval(values)
+    return Interval(found.mean, found.half)
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,19 @@ Formulas: 002 (002_8335dd3215a2768d.txt) section 2.3; 003 (003_96c4631de6a07f8a.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isnan
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from clustermodel.errors import SpecificationError
 from clustermodel.measure.fairness import delays_by_later_jobs, reservation_violations
 from clustermodel.measure.ledger import Ledger
 from clustermodel.measure.records import UNKNOWN, JobRecords, Status
-from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
+from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -113,10 +114,49 @@ class Summary:
     """Mean of (time for which it worked - run time) / run time of those: 004's RTW, eq. (3); 0 when there are none."""
     horizon_s: float
     """First submission to last end."""
+    warm_up_s: float = 0.0
+    """Jobs submitted sooner than this after the first submission are left out of :attr:`jobs` and of all that is said of waits,
+    responses and slowdowns; everything else is over the whole run."""
 
     def as_dict(self) -> dict[str, object]:
         """Return the fields by name; ``nan`` becomes ``None``, which JSON can hold."""
         return {key: None if isinstance(value, float) and isnan(value) else value for key, value in asdict(self).items()}
+
+
+class JobStatistics(TypedDict):
+    """The part of a :class:`Summary` that is about jobs one by one, under its names."""
+
+    mean_wait_s: float
+    median_wait_s: float
+    p95_wait_s: float
+    std_wait_s: float
+    mean_response_s: float
+    mean_bounded_slowdown: float
+    mean_bounded_slowdown_003: float
+    mean_weighted_bounded_slowdown: float
+
+
+def job_statistics(records: JobRecords, members: npt.NDArray[np.bool_]) -> JobStatistics:
+    """Return wait, response and slowdown of some of the jobs that ran to an end; ``nan`` where there are none.
+
+    Args:
+        records: of a run.
+        members: which of them, shape ``(jobs,)``.
+    """
+    nodes = records.column("nodes")[members]
+    submit, start, end = (records.seconds(name)[members] for name in ("submit", "start", "end"))
+    wait, response, run = start - submit, end - submit, records.dedicated[members] / TICKS_PER_SECOND
+    slowdown = bounded_slowdown(response, run)
+    return {
+        "mean_wait_s": _statistic(np.mean, wait),
+        "median_wait_s": _statistic(np.median, wait),
+        "p95_wait_s": _percentile(wait, 95),
+        "std_wait_s": _statistic(np.std, wait),
+        "mean_response_s": _statistic(np.mean, response),
+        "mean_bounded_slowdown": _statistic(np.mean, slowdown),
+        "mean_bounded_slowdown_003": _statistic(np.mean, bounded_slowdown_003(response, run)),
+        "mean_weighted_bounded_slowdown": weighted_mean(slowdown, nodes),
+    }
 
 
 def summarize(
@@ -134,13 +174,8 @@ def summarize(
     """
     ran = records.finished
     ended_as = records.column("ended_as")
-    nodes = records.column("nodes")[ran]
-    submit, end = records.seconds("submit"), records.seconds("end")[ran]
-    start = records.seconds("start")[ran]
-    wait, response, run = start - submit[ran], end - submit[ran], records.dedicated[ran] / TICKS_PER_SECOND
-    slowdown = bounded_slowdown(response, run)
-    work = float(np.dot(nodes, run))
-    accepted = submit[ended_as != Status.REJECTED]
+    work = float(np.dot(records.column("nodes")[ran], records.dedicated[ran] / TICKS_PER_SECOND))
+    accepted = records.seconds("submit")[ended_as != Status.REJECTED]
     delays = None if shared_in_time else delays_by_later_jobs(records, ledger.nodes)
     delayed = np.empty(0) if delays is None else delays[delays > 0]
     violations = None if shared_in_time else reservation_violations(records, ledger.nodes)
@@ -157,14 +192,7 @@ def summarize(
         killed=int((ended_as == Status.KILLED).sum()),
         aborted=int((ended_as == Status.ABORTED).sum()),
         retried=len(np.unique(tries.job[tries.ended_as == Status.REQUEUED])),
-        mean_wait_s=_statistic(np.mean, wait),
-        median_wait_s=_statistic(np.median, wait),
-        p95_wait_s=_percentile(wait, 95),
-        std_wait_s=_statistic(np.std, wait),
-        mean_response_s=_statistic(np.mean, response),
-        mean_bounded_slowdown=_statistic(np.mean, slowdown),
-        mean_bounded_slowdown_003=_statistic(np.mean, bounded_slowdown_003(response, run)),
-        mean_weighted_bounded_slowdown=weighted_mean(slowdown, nodes),
+        **job_statistics(records, ran),
         utilization=ledger.utilization,
         total_load=ledger.utilization + ledger.waste,
         wasted_load=ledger.waste,
@@ -183,6 +211,24 @@ def summarize(
         runtime_waste=_per(float(preempted.waste[preempted.jobs].sum()), int(preempted.jobs.sum()), otherwise=0.0),
         horizon_s=to_seconds(ledger.end - ledger.start),
     )
+
+
+def after_warm_up(summary: Summary, records: JobRecords, ledger: Ledger, warm_up_s: float) -> Summary:
+    """Return a summary in which jobs, waits, responses and slowdowns are those of jobs submitted after the warm-up.
+
+    Args:
+        summary: of the run.
+        records: of the run.
+        ledger: of the run.
+        warm_up_s: how long it takes, from the first submission on, seconds.
+
+    Raises:
+        SpecificationError: no job that was submitted later ran to an end.
+    """
+    members = records.finished & (records.column("submit") >= ledger.start + to_ticks(warm_up_s))
+    if not members.any():
+        raise SpecificationError(f"warm_up_s: {warm_up_s:g} is not allowed; no job that was submitted later ran to an end")
+    return replace(summary, warm_up_s=warm_up_s, jobs=int(members.sum()), **job_statistics(records, members))
 
 
 def by_class(records: JobRecords, *, large_above: int = LARGE_ABOVE_NODES) -> pd.DataFrame:

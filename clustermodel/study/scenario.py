@@ -16,12 +16,12 @@ import pandas as pd
 
 from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
-from clustermodel.machine import Machine, require_whole
+from clustermodel.machine import Machine, require_seconds, require_whole
 from clustermodel.measure.decisions import Explanation, explanation
 from clustermodel.measure.events import EventLog, SliceLog, event_log, sliced_event_log
 from clustermodel.measure.history import History
 from clustermodel.measure.ledger import Ledger
-from clustermodel.measure.metrics import Summary, by_class, fairness_by_width, summarize
+from clustermodel.measure.metrics import Summary, after_warm_up, by_class, fairness_by_width, summarize
 from clustermodel.measure.records import UNKNOWN, JobRecords
 from clustermodel.policies import make_policy, policy_label
 from clustermodel.policies.base import Policy
@@ -207,9 +207,19 @@ class Result:
             shared_in_time=self.slices is not None,
         )
 
-    def summary(self) -> Summary:
-        """Return the run in one row."""
-        return self._summary
+    def summary(self, *, warm_up_s: float = 0.0) -> Summary:
+        """Return the run in one row.
+
+        Args:
+            warm_up_s: jobs submitted sooner than this after the first submission are left out of waits, responses and
+                slowdowns, seconds; :func:`~clustermodel.study.statistics.suggest_warm_up` suggests how long.
+
+        Raises:
+            SpecificationError: ``warm_up_s`` is no time, or leaves no job.
+        """
+        if not (warm_up_s := require_seconds("warm_up_s", warm_up_s)):
+            return self._summary
+        return after_warm_up(self._summary, self.records, self.ledger, warm_up_s)
 
     def by_class(self) -> pd.DataFrame:
         """Return mean, deviation, median and percentiles of wait, response and slowdown for all, small, large jobs."""

@@ -12,6 +12,7 @@ from scipy import stats
 
 from clustermodel import Machine, Scenario, Workload
 from clustermodel.job import JobRow
+from clustermodel.study.scenario import Result
 from clustermodel.theory.queueing import mg1_mean_wait, mmc_mean_wait
 from clustermodel.ticks import TICKS_PER_SECOND
 
@@ -22,16 +23,20 @@ JOBS = 20_000
 WARM_UP = 2_000
 
 
-def mean_wait(rate: float, service_s: np.ndarray, servers: int, rng: np.random.Generator) -> float:
-    """Simulate Poisson arrivals with the given service times on ``servers`` nodes; mean wait after the warm-up."""
+def serve(rate: float, service_s: np.ndarray, servers: int, rng: np.random.Generator) -> Result:
+    """Simulate Poisson arrivals with the given service times on ``servers`` nodes."""
     submit = np.round(np.cumsum(rng.exponential(1 / rate, len(service_s))) * TICKS_PER_SECOND).astype(np.int64)
     run = np.maximum(1, np.round(service_s * TICKS_PER_SECOND)).astype(np.int64)
     rows = [
         JobRow(s, number, 1, r, r, -1, -1, 0, -1)
         for number, (s, r) in enumerate(zip(submit.tolist(), run.tolist(), strict=True))
     ]
-    result = Scenario(machine=Machine(nodes=servers), workload=Workload(rows), policy="fcfs").run()
-    return float(result.jobs["wait_s"].iloc[WARM_UP:].mean())
+    return Scenario(machine=Machine(nodes=servers), workload=Workload(rows), policy="fcfs").run()
+
+
+def mean_wait(rate: float, service_s: np.ndarray, servers: int, rng: np.random.Generator) -> float:
+    """Return the mean wait after the warm-up."""
+    return float(serve(rate, service_s, servers, rng).jobs["wait_s"].iloc[WARM_UP:].mean())
 
 
 def interval_99(means: list[float]) -> tuple[float, float]:

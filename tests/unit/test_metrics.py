@@ -9,7 +9,7 @@ from math import isnan, sqrt
 import numpy as np
 import pytest
 
-from clustermodel import Kill, Machine, Scenario, Workload, synthetic_workload
+from clustermodel import Kill, Machine, Scenario, SpecificationError, Workload, synthetic_workload
 from clustermodel.job import JobRow
 from clustermodel.measure.events import event_log
 from clustermodel.measure.fairness import delays_by_later_jobs
@@ -153,13 +153,50 @@ def test_a_weighted_mean_of_nothing_is_nan() -> None:
     assert isnan(weighted_mean(np.array([]), []))
 
 
+# Warm-up
+
+
+def test_after_a_warm_up_waits_are_those_of_jobs_submitted_later_and_the_rest_is_of_the_whole_run(five: Result) -> None:
+    # submitted at 2 s or later: 3 and 4, waits 0 and 21, responses 8 and 37, slowdowns 10/10 and 37/16, nodes 2 and 1
+    whole, later = five.summary().as_dict(), five.summary(warm_up_s=2).as_dict()
+    expected = {
+        "warm_up_s": 2,
+        "jobs": 2,
+        "mean_wait_s": 10.5,
+        "median_wait_s": 10.5,
+        "p95_wait_s": 0.95 * 21,
+        "std_wait_s": 10.5,
+        "mean_response_s": 22.5,
+        "mean_bounded_slowdown": (1 + 2.3125) / 2,
+        "mean_bounded_slowdown_003": (0.8 + 2.3125) / 2,
+        "mean_weighted_bounded_slowdown": (2 * 1 + 2.3125) / 3,
+    }
+    assert {name: later[name] for name in expected} == pytest.approx(expected)
+    assert {name: value for name, value in later.items() if name not in expected} == {
+        name: value for name, value in whole.items() if name not in expected
+    }
+    assert five.summary(warm_up_s=0) == five.summary()
+
+
+def test_a_warm_up_counts_from_the_first_submission_that_is_not_rejected() -> None:
+    result = play(4, "1 90 9 5\n2 100 4 10\n3 104 4 10\n4 105 4 10", "fcfs")
+    assert result.summary(warm_up_s=4).jobs == 2
+    assert result.summary(warm_up_s=4.000001).jobs == 1
+
+
+@pytest.mark.parametrize("warm_up_s", [-1, float("nan"), 5, "day"])
+def test_a_warm_up_that_is_no_time_or_leaves_no_job_is_refused(five: Result, warm_up_s: float) -> None:
+    with pytest.raises(SpecificationError, match=r"^warm_up_s: "):
+        five.summary(warm_up_s=warm_up_s)
+
+
 # Corners of the summary
 
 
 def test_a_run_in_which_no_job_ran_has_counts_and_otherwise_nothing() -> None:
     found = play(2, "1 0 3 10\n2 5 -1 10", "easy").summary()
     numbers = {key: value for key, value in found.as_dict().items() if key not in ("policy", "workload", "nodes", "seed")}
-    zero = {"jobs", "killed", "aborted", "retried", "backfilled", "blocked", "delayed", "horizon_s"}
+    zero = {"jobs", "killed", "aborted", "retried", "backfilled", "blocked", "delayed", "horizon_s", "warm_up_s"}
     zero |= {"mean_delay_by_later_s", "longest_delay_by_later_s", "reservation_violations", "benign_violations"}
     zero |= {"preempted", "mean_killed_times", "runtime_waste"}
     assert numbers == {key: 2 if key == "rejected" else 0 if key in zero else None for key in numbers}

@@ -1,0 +1,337 @@
+"""Intervals against scipy's, warm-up and batch means against slow twins and series of known make, stopping rules by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from math import isnan, nan
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from clustermodel import Machine, Scenario, SpecificationError, synthetic_workload
+from clustermodel.study.scenario import Result
+from clustermodel.study.statistics import (
+    Interval,
+    batch_means,
+    interval,
+    measured,
+    mser5,
+    paired_difference,
+    paired_ratio,
+    replicate,
+    replicate_until,
+    suggest_warm_up,
+)
+from tests.timeline.timeline import play
+
+numbers = st.floats(-1e6, 1e6).map(lambda number: round(number, 3))
+pairs = st.lists(st.tuples(numbers, numbers), min_size=2, max_size=30)
+
+
+# Intervals
+
+
+@given(st.lists(numbers, min_size=2, max_size=30).filter(lambda values: len(set(values)) > 1), st.floats(0.5, 0.999))
+def test_an_interval_is_students(values: list[float], level: float) -> None:
+    found = interval(values, level)
+    expected = stats.t.interval(level, len(values) - 1, loc=np.mean(values), scale=stats.sem(values))
+    assert (found.low, found.high) == pytest.approx(expected, rel=1e-9, abs=1e-6)
+    assert (found.level, found.count) == (level, len(values))
+    assert found.mean in found
+    assert found.high + 0.01 * found.half not in found
+
+
+@given(pairs.filter(lambda values: len({round(a - b, 3) for a, b in values}) > 1))
+def test_a_paired_difference_is_that_of_scipys_paired_test(values: list[tuple[float, float]]) -> None:
+    a, b = map(list, zip(*values, strict=True))
+    found, expected = paired_difference(a, b), stats.ttest_rel(a, b).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), rel=1e-9, abs=1e-6)
+    # the interval leaves out 0 where the test rejects, at the same level
+    if abs(stats.ttest_rel(a, b).pvalue - 0.05) > 1e-6:
+        assert (0 not in found) == (stats.ttest_rel(a, b).pvalue < 0.05)
+
+
+def test_an_interval_by_hand() -> None:
+    # 1, 2, 3: mean 2, deviation 1; t for 2 degrees of freedom 4.302653, divided by the root of 3
+    found = interval([1, 2, 3])
+    assert (found.mean, found.half) == pytest.approx((2, 2.484138))
+    assert str(found) == "2.0 ± 2.5"
+
+
+@pytest.mark.parametrize(
+    ("mean", "half", "shown"),
+    [
+        (12345.678, 123.4, "12,346 ± 123"),
+        (0.51234, 0.00123, "0.5123 ± 0.0012"),
+        (3.14159, 0.0, "3.142 ± 0.000"),
+        (-7.0, 9.9, "-7.0 ± 9.9"),
+    ],
+)
+def test_an_interval_is_shown_with_two_digits_of_its_width(mean: float, half: float, shown: str) -> None:
+    assert str(Interval(mean, half, 0.95, 5)) == shown
+
+
+def test_values_that_are_all_the_same_have_no_width() -> None:
+    assert interval([4.0, 4.0]) == Interval(4.0, 0.0, 0.95, 2)
+    assert paired_difference([3, 4, 5], [1, 2, 3]) == Interval(2.0, 0.0, 0.95, 3)
+
+
+def test_common_random_numbers_make_a_paired_interval_narrower() -> None:
+    shared, noise = np.random.default_rng(1).normal(size=(2, 50))
+    a, b = shared, shared + 0.1 + 0.01 * noise
+    assert paired_difference(a, b).half < interval(a).half / 20
+
+
+def test_a_ratio_is_the_mean_of_ratios_and_one_where_both_are_zero() -> None:
+    # 1/2, 4/4, 0/0
+    assert paired_ratio([1, 4, 0], [2, 4, 0]).mean == pytest.approx((0.5 + 1 + 1) / 3)
+    assert paired_ratio([1, 4], [2, 4]) == interval([0.5, 1])
+
+
+@pytest.mark.parametrize(
+    ("refused", "says"),
+    [
+        (lambda: interval([]), r"^values: shape \(0,\) is not allowed; it must be \(2 or more,\)$"),
+        (lambda: interval([1.0]), r"^values: shape \(1,\) is not allowed"),
+        (lambda: interval([[1.0, 2.0]]), r"^values: shape \(1, 2\) is not allowed"),
+        (lambda: interval([1.0, nan]), r"^values: nan at 1 is not allowed; every value must be finite$"),
+        (lambda: interval([1.0, 2.0], level=1.0), r"^level: 1.0 is not allowed; it must be > 0 and < 1$"),
+        (lambda: interval([1.0, 2.0], level=95), r"^level: 95 is not allowed"),
+        (lambda: paired_difference([1, 2], [1, 2, 3]), r"^b: 3 values are not allowed; a has 2"),
+        (lambda: paired_difference([1, 2], [1, nan]), r"^b: nan at 1 is not allowed"),
+        (lambda: paired_ratio([1], [1]), r"^a: shape \(1,\) is not allowed"),
+        (lambda: paired_ratio([1, 2], [1, 0]), r"^b: 0 at 1 is not allowed; a is 2 there"),
+        (lambda: mser5(range(9)), r"^values: shape \(9,\) is not allowed; it must be \(10 or more,\)$"),
+        (lambda: mser5([nan] * 10), r"^values: nan at 0 is not allowed"),
+        (lambda: batch_means(range(39)), r"^values: shape \(39,\) is not allowed; it must be \(40 or more,\)$"),
+        (lambda: batch_means(range(39), batches=1), r"^batches: 1 is not allowed; it must be an integer >= 2$"),
+        (lambda: replicate_until(float), r"^half_width, relative: None, None is not allowed; give one of the two$"),
+        (lambda: replicate_until(float, half_width=1, relative=1), r"^half_width, relative: 1, 1 is not allowed"),
+        (lambda: replicate_until(float, half_width=0), r"^half_width: 0 is not allowed; it must be a finite number > 0$"),
+        (lambda: replicate_until(float, relative=nan), r"^relative: nan is not allowed"),
+        (lambda: replicate_until(float, relative=0.1, at_least=1), r"^at_least: 1 is not allowed"),
+        (lambda: replicate_until(float, relative=0.1, at_most=9), r"^at_most: 9 is not allowed; it must be an integer >= 10$"),
+        (lambda: replicate_until(lambda _: nan, half_width=1), r"^values: nan at 0 is not allowed"),
+    ],
+)
+def test_what_has_no_interval_is_refused_in_one_line(refused: Callable[[], object], says: str) -> None:
+    with pytest.raises(SpecificationError, match=says):
+        refused()
+
+
+# Replications
+
+
+def make(policy: str, seed: int) -> Scenario:
+    return Scenario(
+        machine=Machine(nodes=32), workload=synthetic_workload(jobs=60, nodes=32, load=0.9, seed=seed), policy=policy
+    )
+
+
+def test_replications_have_the_same_jobs_under_all_policies_and_other_jobs_than_the_others() -> None:
+    found = replicate(make, ["fcfs", "easy"], "mean_wait_s", replications=3, seed=5)
+    expected = [[make(policy, seed).run().summary().mean_wait_s for policy in ("fcfs", "easy")] for seed in (5, 6, 7)]
+    assert found.to_numpy().tolist() == expected
+    assert (list(found), found.index.name, list(found.index)) == (["fcfs", "easy"], "seed", [5, 6, 7])
+    assert len(set(found["fcfs"])) == 3
+
+
+def test_another_map_gives_the_same_numbers() -> None:
+    with ThreadPoolExecutor(2) as pool:
+        found = replicate(make, ["fcfs", "easy"], "utilization", replications=2, mapper=pool.map)
+    assert found.equals(replicate(make, ["fcfs", "easy"], "utilization", replications=2))
+
+
+def test_a_metric_is_a_number_of_the_summary_or_a_function() -> None:
+    result = make("easy", 1).run()
+    assert measured(result, "jobs") == 60
+    assert measured(result, lambda result: result.summary(warm_up_s=3600).jobs) < 60
+    shared = Scenario(machine=Machine(nodes=32), workload=result.scenario.workload, policy="gs").run()
+    assert isnan(measured(shared, "delayed"))  # None in the summary
+    for metric in ("mean_wait", "policy", "as_dict"):
+        with pytest.raises(SpecificationError, match=rf"^metric: '{metric}' is not allowed"):
+            measured(result, metric)
+    with pytest.raises(SpecificationError, match="did you mean 'mean_wait_s'"):
+        replicate(make, ["easy"], "mean_wait")
+    with pytest.raises(SpecificationError, match=r"^metric: 'delayed' is nan in the run of \('gs', 1\); it must be finite$"):
+        replicate(make, ["easy", "gs"], "delayed")
+
+
+@pytest.mark.parametrize(("field", "options"), [("replications", {"replications": 0}), ("seed", {"seed": -1})])
+def test_replications_are_counted_and_seeded_with_whole_numbers(field: str, options: dict[str, int]) -> None:
+    with pytest.raises(SpecificationError, match=f"^{field}: "):
+        replicate(make, ["easy"], "kappa", **options)
+
+
+# Sequential stopping
+
+
+def draws(seed: int) -> float:
+    return float(np.random.default_rng(seed).normal(10.0, 2.0))
+
+
+@pytest.mark.parametrize("wanted", [{"half_width": 1.0}, {"relative": 0.1}])
+def test_it_stops_at_the_first_replication_whose_interval_is_narrow_enough(wanted: dict[str, float]) -> None:
+    found = replicate_until(draws, **wanted, seed=3)
+    values = [draws(seed) for seed in range(3, 203)]
+    halves = {count: interval(values[:count]) for count in range(10, 201)}
+    narrow = [
+        count for count, one in halves.items() if one.half <= wanted.get("half_width", 0) + wanted.get("relative", 0) * one.mean
+    ]
+    assert found.reached
+    assert found.values.tolist() == values[: narrow[0]]
+    assert found.interval == halves[narrow[0]]
+    assert narrow[0] > 10  # it did not just stop at the least
+
+
+def test_the_relative_width_is_a_share_of_the_means_size() -> None:
+    assert (
+        replicate_until(lambda seed: -draws(seed), relative=0.1).interval.count
+        == replicate_until(draws, relative=0.1).interval.count
+    )
+
+
+def test_it_makes_at_least_and_at_most_so_many_replications() -> None:
+    assert replicate_until(lambda _: 1.0, half_width=1e-9, at_least=4).interval.count == 4
+    found = replicate_until(draws, half_width=1e-9, at_most=25)
+    assert (found.reached, found.interval.count, len(found.values)) == (False, 25, 25)
+
+
+def test_sequential_intervals_cover_nearly_as_often_as_they_say() -> None:
+    root = np.random.default_rng(7)
+    hits = sum(10.0 in replicate_until(lambda _: root.normal(10.0, 2.0), half_width=1.0).interval for _ in range(400))
+    assert 0.90 <= hits / 400 <= 0.97
+
+
+# Warm-up
+
+
+def mser5_by_definition(values: list[float]) -> list[float]:
+    """Return the statistic of every cut in the first half, from sums written as the definition has them."""
+    batches = [np.mean(values[at : at + 5]) for at in range(0, len(values) - 4, 5)]
+    scores = []
+    for cut in range(len(batches) // 2 + 1):
+        left = np.array(batches[cut:])
+        scores.append(float(((left - left.mean()) ** 2).sum() / len(left) ** 2))
+    return scores
+
+
+@given(st.lists(numbers, min_size=10, max_size=120))
+def test_mser_5_finds_the_least_of_the_statistics_of_its_definition(values: list[float]) -> None:
+    scores, found = mser5_by_definition(values), mser5(values)
+    assert found.drop % 5 == 0
+    assert scores[found.drop // 5] == pytest.approx(min(scores), rel=1e-6, abs=1e-3)
+    assert found.settled == (found.drop // 5 < len(scores) - 1)
+
+
+def test_mser_5_cuts_where_a_transient_ends() -> None:
+    noise = np.random.default_rng(2).normal(0, 1, 1000)
+    assert mser5(noise + np.where(np.arange(1000) < 200, 50, 0)) == (200, True)
+    assert mser5(noise).drop < 100
+    found = mser5(noise + 30 * np.exp(-np.arange(1000) / 50))  # below the noise of a batch after some 200 values
+    assert found.settled
+    assert 100 <= found.drop <= 300
+
+
+def test_mser_5_says_when_a_series_never_settles() -> None:
+    assert mser5(np.arange(100.0)) == (50, False)
+
+
+def test_mser_5_keeps_a_series_that_is_all_the_same() -> None:
+    assert mser5([0.1] * 57) == (0, True)
+
+
+def filling(count: int) -> Result:
+    """One node; a job every 10 s, of 11 s for the first 400 s and of 5 s after that: waits grow, then shrink to nothing."""
+    return play(1, "\n".join(f"{n} {100 + 10 * n} 1 {11 if n < 40 else 5}" for n in range(count)), "fcfs")
+
+
+def test_a_suggested_warm_up_is_the_submission_of_the_first_job_that_counts() -> None:
+    result = filling(200)
+    expected = mser5(result.jobs["wait_s"])
+    found = suggest_warm_up(result)
+    assert (found.jobs, found.settled) == expected
+    assert found.seconds == 10 * found.jobs > 400
+    assert result.summary(warm_up_s=found.seconds).jobs == 200 - found.jobs
+    assert suggest_warm_up(result, column="response_s").seconds == 10 * mser5(result.jobs["response_s"]).drop
+
+
+def test_jobs_of_one_instant_stay_on_one_side_of_the_warm_up() -> None:
+    # ten jobs at each instant, long ones at first; MSER-5 would cut through the middle of the second ten
+    jobs = [f"{n} {100 * (n // 10)} 1 {60 if n < 15 else 1}" for n in range(100)]
+    result = play(10, "\n".join(jobs), "fcfs")
+    found = suggest_warm_up(result, column="run_s")
+    assert (found.seconds, found.jobs) == (100, 15)
+    assert result.summary(warm_up_s=found.seconds).jobs == 90
+
+
+def test_the_suggestion_for_several_runs_is_that_for_their_average_and_holds_for_the_last_of_them() -> None:
+    short, long = filling(100), play(1, "\n".join(f"{n} {20 * n} 1 {25 if n < 30 else 5}" for n in range(300)), "fcfs")
+    found = suggest_warm_up(short, long)
+    drop, settled = mser5((short.jobs["wait_s"] + long.jobs["wait_s"][:100]) / 2)
+    assert found == (20 * drop, drop, settled)
+    assert drop > 0
+    with pytest.raises(SpecificationError, match=r"^results: none is given"):
+        suggest_warm_up()
+
+
+def test_jobs_that_never_ran_do_not_count_and_too_few_are_refused() -> None:
+    with pytest.raises(SpecificationError, match=r"^values: shape \(9,\) is not allowed"):
+        suggest_warm_up(play(1, "\n".join(f"{n} {n} {1 + n // 9} 5" for n in range(20)), "fcfs"))
+
+
+@pytest.mark.parametrize("column", ["wait", "status"])
+def test_a_warm_up_is_suggested_for_columns_of_numbers(column: str) -> None:
+    with pytest.raises(SpecificationError, match=f"^column: '{column}' is not allowed"):
+        suggest_warm_up(filling(20), column=column)
+
+
+# Batch means
+
+
+@given(st.lists(numbers, min_size=8, max_size=100), st.integers(2, 4))
+def test_batch_means_are_the_interval_of_the_means_of_batches(values: list[float], batches: int) -> None:
+    found = batch_means(values, batches)
+    size = len(values) // batches
+    kept = values[len(values) % batches :]
+    means = [float(np.mean(kept[at : at + size])) for at in range(0, len(kept), size)]
+    expected = interval(means)
+    assert (found.mean, found.half) == pytest.approx((expected.mean, expected.half), rel=1e-9, abs=1e-6)
+    assert (found.count, found.batch, found.level) == (batches, size, 0.95)
+    assert -1 <= found.lag_1 <= 1
+
+
+def test_the_correlation_of_neighbouring_batches_by_hand() -> None:
+    # means 1, 3, 2, 6: deviations -2, 0, -1, 3; products 0, 0, -3; squares 4 + 0 + 1 + 9
+    assert batch_means([1, 1, 3, 3, 2, 2, 6, 6], batches=4).lag_1 == pytest.approx(-3 / 14)
+    assert batch_means([5.0] * 8, batches=4).lag_1 == 0
+
+
+def correlated(rng: np.random.Generator, count: int, memory: float) -> np.ndarray:
+    """Return a stationary autoregressive series of mean 0 and deviation 1."""
+    series, shocks = np.empty(count), rng.normal(0, np.sqrt(1 - memory**2), count)
+    series[0] = rng.normal()
+    for at in range(1, count):
+        series[at] = memory * series[at - 1] + shocks[at]
+    return series
+
+
+def test_long_batches_cover_short_ones_do_not_and_the_correlation_shows_it() -> None:
+    rng = np.random.default_rng(3)
+    long = [batch_means(correlated(rng, 2000, 0.9)) for _ in range(200)]  # 100 values, memory of 10
+    short = [batch_means(correlated(rng, 100, 0.9)) for _ in range(200)]  # 5 values
+    assert sum(0 in one for one in long) >= 180
+    assert sum(0 in one for one in short) < 150
+    assert sum(one.long_enough for one in long) > 160
+    assert sum(one.long_enough for one in short) < 60
+
+
+def test_batches_are_long_enough_up_to_what_chance_gives() -> None:
+    found = batch_means(np.arange(40.0), batches=4)
+    assert not replace(found, lag_1=0.83).long_enough  # 1.645 / sqrt(4) = 0.822
+    assert replace(found, lag_1=0.82).long_enough
