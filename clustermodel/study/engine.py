@@ -11,6 +11,7 @@ import io
 import json
 import multiprocessing
 import platform
+import signal
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -224,7 +225,8 @@ Submit = Callable[[int], "Future[Finished | Failed]"]
 
 
 def _give_out(order: Sequence[tuple[str, int]], submit: Submit, width: int, state: _State) -> None:
-    """Give out runs, a few ahead of the workers, and take what comes back."""
+    """Give out runs, a few ahead of the workers, and take what comes back, also if this is interrupted."""
+    at_once = width * AHEAD if width > 1 else 1
     waiting = list(reversed(order))
     suspects: list[tuple[str, int]] = []  # one of them has taken the worker processes with it: each is tried alone
     running: dict[Future[Finished | Failed], tuple[str, int]] = {}
@@ -233,7 +235,7 @@ def _give_out(order: Sequence[tuple[str, int]], submit: Submit, width: int, stat
             if suspects and not running:
                 task = suspects.pop()
                 running[submit(task[1])] = task
-            while waiting and not suspects and len(running) < width * AHEAD:
+            while waiting and not suspects and len(running) < at_once:
                 task = waiting.pop()
                 running[submit(task[1])] = task
             alone = len(running) == 1
@@ -252,8 +254,11 @@ def _give_out(order: Sequence[tuple[str, int]], submit: Submit, width: int, stat
                     state.take(task[0], Failed(f"{type(problem).__name__}: {problem}"))
         state.report(0)
     except BaseException:
-        for future in running:
-            future.cancel()
+        for future, task in running.items():
+            if future.done() and not future.cancelled() and future.exception() is None:
+                state.take(task[0], future.result())
+            else:
+                future.cancel()
         raise
 
 
@@ -312,6 +317,7 @@ _received: Origin | None = None
 def _receive(origin: Origin) -> None:
     global _received  # noqa: PLW0603  what a worker process is started with
     _received = origin
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the process that gives out runs, which ends the workers
 
 
 def _execute_received(position: int) -> Finished | Failed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import sqlite3
@@ -389,8 +390,29 @@ def test_ctrl_c_keeps_what_is_done(
         code, _, err = command("sweep", SCRIPT, "--out", tmp_path / "out", "--workers", "1")
     assert code == 130
     assert f"of {RUNS} runs are done, and the same command goes on from there" in err.replace("\n", " ")
+    with Store.read(tmp_path / "out") as store:
+        states = store.states()
+    assert states["done"] + states["failed"] == 3  # all that had come to an end
     sweep(SCRIPT, tmp_path / "out")
     assert_same(tmp_path / "out", whole)
+
+
+def test_a_real_ctrl_c_ends_the_workers_too_and_leaves_no_traceback(whole: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    program = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from clustermodel.cli import main; main()"
+    )
+    command = [sys.executable, "-c", program, "sweep", str(SCRIPT), "--out", str(out), "--workers", "2"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        while not list((out / "records").glob("*.parquet")) and process.poll() is None:
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+        _, err = process.communicate(timeout=60)
+    assert "Traceback" not in err
+    assert process.returncode == 130
+    assert "interrupted; " in err
+    sweep(SCRIPT, out)
+    assert_same(out, whole)
 
 
 def test_nothing_is_pickled_on_disk(whole: Path) -> None:
