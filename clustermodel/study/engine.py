@@ -12,10 +12,11 @@ import json
 import multiprocessing
 import platform
 import signal
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -123,15 +124,6 @@ def versions() -> dict[str, str]:
     """Return the versions of everything that makes the numbers."""
     packages = ("clustermodel", "simpy", "numpy", "scipy", "pandas")
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
-
-
-class _Serial(Executor):
-    """Runs everything at once, in this process."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(fn(*args, **kwargs))
-        return future
 
 
 class Progress(NamedTuple):
@@ -272,7 +264,7 @@ def _executor(origin: Origin, workers: int, dask: str | None, dask_options: Mapp
             with client.get_executor(pure=False) as executor:
                 yield lambda position: executor.submit(execute, sent, position), max(cores, 1)
     elif workers == 1:
-        yield lambda position: _Serial().submit(execute, origin, position), 1
+        yield lambda position: _done(execute(origin, position)), 1
     else:
         pool = _Pool(origin, workers)
         try:
@@ -281,6 +273,13 @@ def _executor(origin: Origin, workers: int, dask: str | None, dask_options: Mapp
             pool.shutdown(now=True)
             raise
         pool.shutdown(now=False)
+
+
+def _done(outcome: Finished | Failed) -> Future[Finished | Failed]:
+    """Return a future of what has been done already."""
+    future: Future[Finished | Failed] = Future()
+    future.set_result(outcome)
+    return future
 
 
 class _Pool:
@@ -297,12 +296,13 @@ class _Pool:
         )
 
     def submit(self, position: int) -> Future[Finished | Failed]:
-        try:
-            return self._pool.submit(_execute_received, position)
-        except BrokenProcessPool:
-            self._pool.shutdown(wait=False)
-            self._pool = self._start()
-            return self._pool.submit(_execute_received, position)
+        with _ignoring_ctrl_c():  # processes that are started now ignore it from the beginning: it is for this one
+            try:
+                return self._pool.submit(_execute_received, position)
+            except BrokenProcessPool:
+                self._pool.shutdown(wait=False)
+                self._pool = self._start()
+                return self._pool.submit(_execute_received, position)
 
     def shutdown(self, *, now: bool) -> None:
         if now:
@@ -311,13 +311,24 @@ class _Pool:
         self._pool.shutdown(wait=not now, cancel_futures=True)
 
 
+@contextmanager
+def _ignoring_ctrl_c() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # which alone can say so, and is alone interrupted
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 _received: Origin | None = None
 
 
 def _receive(origin: Origin) -> None:
     global _received  # noqa: PLW0603  what a worker process is started with
     _received = origin
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the process that gives out runs, which ends the workers
 
 
 def _execute_received(position: int) -> Finished | Failed:
