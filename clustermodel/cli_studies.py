@@ -136,7 +136,8 @@ def _bar(console: Console) -> Iterator[Callable[[SweepProgress], None]]:
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--csv", type=click.Path(path_type=Path), help="Write the tidy table, a row per run, as CSV.")
 @click.option("--parquet", type=click.Path(path_type=Path), help="Write it as Parquet.")
-def results(directory: Path, csv: Path | None, parquet: Path | None) -> int:
+@click.option("--earlier", is_flag=True, help="With the runs that are not in the study any more, since it was changed.")
+def results(directory: Path, csv: Path | None, parquet: Path | None, *, earlier: bool) -> int:
     """Print the results of the study in DIRECTORY, a row for each run, and export them.
 
     The exports have the factors of each run and all fields of its summary (docs/outputs).
@@ -146,10 +147,14 @@ def results(directory: Path, csv: Path | None, parquet: Path | None) -> int:
 
     out, notes = standard_output(), Console(stderr=True, highlight=False, soft_wrap=True)
     with Store.read(directory) as store:
-        table, states, failures = store.results(), store.states(), store.failures()
+        table, states, failures = store.results(earlier=earlier), store.states(), store.failures()
+        left_out = 0 if earlier else store.earlier()
     if len(table):
         out.print(_printed(table, str(directory)))
     notes.print(", ".join(f"{number:,} {state}" for state, number in states.items()), markup=False)
+    if left_out:
+        which = f"{counted(left_out, 'run')} that the study had before it was changed"
+        notes.print(f"left out: {which}; --earlier shows them too", markup=False)
     _print_failures(failures, notes)
     for path, write in ((csv, _write_csv), (parquet, _write_parquet)):
         if path is not None:

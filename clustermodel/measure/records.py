@@ -118,6 +118,26 @@ class Overheads(NamedTuple):
     nodes: IntArray
 
 
+class Holdings(NamedTuple):
+    """Who held which nodes when, in runs that ended and in those that were stopped: a row for each run of neighbouring nodes;
+    shapes ``(holdings,)``.
+    """
+
+    job: IntArray
+    """Index of the job's record."""
+    start: IntArray
+    """Ticks."""
+    end: IntArray
+    """Ticks."""
+    first_node: IntArray
+    nodes: IntArray
+    """How many nodes from ``first_node`` on."""
+    ended_as: IntArray
+    """A :class:`Status`."""
+    lost: IntArray
+    """How much work of the job was lost by the end of the run, ticks."""
+
+
 class JobRecords:
     """The records of one run, in order of submission.
 
@@ -273,6 +293,30 @@ class JobRecords:
         for at in range(0, len(self._tries), len(_TRY)):
             index, start, end, first, count, backfilled, _, worked, lost, status = self._tries[at : at + len(_TRY)]
             yield Try(index, start, end, self._ranges(first, count), bool(backfilled), Status(status), worked, lost)
+
+    @property
+    def holdings(self) -> Holdings:
+        """Who held which nodes when."""
+        last = [self.column(name) for name in ("start", "end", "ranges_from", "ranges", "ended_as", "worked")]
+        start, end, first, count, ended_as, worked = (column[self.finished] for column in last)
+        lost = np.where(ended_as == Status.ABORTED, worked, 0)
+        table = np.frombuffer(self._tries, dtype=np.int64) if len(self._tries) else np.empty(0, dtype=np.int64)
+        tries = dict(zip(_TRY, table.reshape(-1, len(_TRY)).T.copy(), strict=True))
+        runs = np.array(
+            [
+                np.concatenate([np.flatnonzero(self.finished), tries["job"]]),
+                np.concatenate([start, tries["start"]]),
+                np.concatenate([end, tries["end"]]),
+                np.concatenate([ended_as, tries["ended_as"]]),
+                np.concatenate([lost, tries["lost"]]),
+            ]
+        )
+        first, pairs = np.concatenate([first, tries["ranges_from"]]), np.concatenate([count, tries["ranges"]]) // 2
+        of = np.repeat(np.arange(len(first)), pairs)  # which run each range belongs to
+        at = np.repeat(first - 2 * (np.cumsum(pairs) - pairs), pairs) + 2 * np.arange(len(of))
+        bounds = np.frombuffer(self._columns, dtype=np.int64) if len(self._columns) else np.empty(0, dtype=np.int64)
+        job, start, end, ended_as, lost = runs[:, of]
+        return Holdings(job, start, end, bounds[at], bounds[at + 1] - bounds[at], ended_as, lost)
 
     @property
     def overheads(self) -> Overheads:

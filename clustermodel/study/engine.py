@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from clustermodel.errors import ClusterModelError, SpecificationError
-from clustermodel.study.scenario import Scenario
+from clustermodel.study.scenario import Result, Scenario
 from clustermodel.study.script import read_script, run_script
-from clustermodel.study.store import Finished, Store
+from clustermodel.study.store import PLACEMENTS, RECORDS, STATES_OVER_TIME, Finished, Store
 from clustermodel.study.sweep import Run, Study
 from clustermodel.workload.table import JobSource
 
@@ -110,14 +110,24 @@ def execute(origin: Origin, position: int) -> Finished | Failed:
         began = time.perf_counter()
         result = opened.study.scenario(position, opened.made).run()
         seconds = time.perf_counter() - began
-        buffer = io.BytesIO()
-        result.jobs.to_parquet(buffer, index=False)
-        summary = json.dumps(result.summary().as_dict(), allow_nan=False)
-        return Finished(summary, buffer.getvalue(), seconds, versions())
+        summary = json.dumps(result.summary(warm_up_s=opened.study.warm_up_s).as_dict(), allow_nan=False)
+        return Finished(summary, _tables(result), seconds, versions())
     except ClusterModelError as problem:
         return Failed(str(problem))
     except Exception:
         return Failed(traceback.format_exc().strip())
+
+
+def _tables(result: Result) -> dict[str, bytes]:
+    tables = {RECORDS: result.jobs, STATES_OVER_TIME: result.states}
+    if result.slices is None or result.scenario.history:
+        tables[PLACEMENTS] = result.placements
+    files = {}
+    for name, table in tables.items():
+        buffer = io.BytesIO()
+        table.to_parquet(buffer, index=False)
+        files[name] = buffer.getvalue()
+    return files
 
 
 def versions() -> dict[str, str]:

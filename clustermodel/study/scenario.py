@@ -23,6 +23,7 @@ from clustermodel.measure.history import History
 from clustermodel.measure.ledger import Ledger
 from clustermodel.measure.metrics import Summary, after_warm_up, by_class, fairness_by_width, summarize
 from clustermodel.measure.records import UNKNOWN, JobRecords
+from clustermodel.measure.timeline import placements_in_matrix, placements_in_space, states
 from clustermodel.policies import make_policy, policy_label
 from clustermodel.policies.base import Policy
 from clustermodel.policies.calibration import Calibrated, Waits
@@ -245,6 +246,29 @@ class Result:
         if self.slices is not None:
             return sliced_event_log(self.records, self.slices, self.machine.nodes, self.machine.time_slicing.quantum)
         return event_log(self.records, self.machine.nodes)
+
+    @property
+    def placements(self) -> pd.DataFrame:
+        """Which nodes each gang held from when until when: a row for each run of neighbouring nodes, by time.
+
+        Columns ``job``, ``begin_s``, ``end_s``, ``row`` of the Ousterhout matrix (0 where nodes are not shared in time),
+        ``first_node``, ``nodes``, ``kind``: one of :data:`~clustermodel.measure.timeline.KINDS`.
+
+        Raises:
+            SpecificationError: nodes are shared in time, and the history of the matrix was not kept.
+        """
+        if self.slices is None:
+            return placements_in_space(self.records)
+        return placements_in_matrix(self.history, self.ledger.end)
+
+    @property
+    def states(self) -> pd.DataFrame:
+        """The state of the machine from each event on.
+
+        Columns ``time_s``, ``busy_nodes`` (the mean until the next event where nodes are shared in time), ``waiting_jobs``,
+        and ``running_row``: which row of the Ousterhout matrix comes first then, -1 if none, or if its history was not kept.
+        """
+        return states(self.events, self.machine.nodes, self._history)
 
     @property
     def kappa_by_formula(self) -> float:

@@ -1,6 +1,6 @@
-"""The results of a study: one directory with a ledger of runs (SQLite) and a file of job records for each run (Parquet).
+"""The results of a study: one directory with a ledger of runs (SQLite) and, of each run, its job records and more (Parquet).
 
-A run is written in two steps, its records first, to a temporary name that is then changed, and its summary second, in one
+A run is written in two steps, its tables first, to temporary names that are then changed, and its summary second, in one
 transaction.  So whatever stops a study, a run is in the ledger as done exactly if all of it is there.
 """
 
@@ -18,13 +18,21 @@ import pandas as pd
 from filelock import FileLock, Timeout
 
 from clustermodel.errors import OutputError, SpecificationError
-from clustermodel.study.sweep import Run, Study, canonical
+from clustermodel.study.sweep import Run, Study, canonical, describe
 
-FORMAT: Final = "1"
+FORMAT: Final = "2"
 LEDGER: Final = "study.sqlite"
 RECORDS: Final = "records"
+STATES_OVER_TIME: Final = "states"
+PLACEMENTS: Final = "placements"
+TABLES: Final = (RECORDS, STATES_OVER_TIME, PLACEMENTS)
+"""Of a run, each in a folder of this name: the job table, the machine from each event on, which nodes each gang held when."""
 LOCK: Final = "study.lock"
 STATES: Final = ("pending", "done", "failed")
+NOT_IN_STUDY: Final = -1
+"""Position of a run that is not in the study any more, since it was changed."""
+_IN_STUDY: Final = f"position <> {NOT_IN_STUDY}"
+_ORDER: Final = "position, key"
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS study (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -34,6 +42,7 @@ CREATE TABLE IF NOT EXISTS runs (
     factors TEXT NOT NULL,
     specification TEXT NOT NULL,
     jobs INTEGER NOT NULL,
+    sources TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('pending', 'done', 'failed')),
     summary TEXT,
     error TEXT,
@@ -48,8 +57,8 @@ class Finished(NamedTuple):
 
     summary: str
     """``Summary.as_dict()`` as JSON."""
-    records: bytes
-    """``Result.jobs`` as a Parquet file."""
+    tables: Mapping[str, bytes]
+    """Parquet files by names of :data:`TABLES`: ``Result.jobs``, ``Result.states`` and, if known, ``Result.placements``."""
     seconds: float
     """How long it took."""
     versions: Mapping[str, str]
@@ -81,7 +90,8 @@ class Store:
         """
         lock = FileLock(directory / LOCK, timeout=0)
         try:
-            (directory / RECORDS).mkdir(parents=True, exist_ok=True)
+            for table in TABLES:
+                (directory / table).mkdir(parents=True, exist_ok=True)
             lock.acquire()
         except Timeout:
             raise OutputError(f"{directory}: another sweep is writing there; wait for it, or stop it") from None
@@ -91,7 +101,7 @@ class Store:
             with cls._opened(directory) as store:
                 store._claim(study)
                 store._enter(runs)
-                store._clean()
+                store._clean({run.key for run in runs if run.history})
                 yield store
         finally:
             lock.release()
@@ -133,6 +143,7 @@ class Store:
 
     def _claim(self, study: Study) -> None:
         mine = {"format": FORMAT, "study": study.name, "seed": str(study.seed)}
+        chosen = {"warm_up_s": str(study.warm_up_s)}
         facts = self._facts()
         for name in ("study", "seed"):
             if facts and facts[name] != mine[name]:
@@ -141,31 +152,40 @@ class Store:
                 )
         with self._connection:
             self._connection.executemany("INSERT OR IGNORE INTO study VALUES (?, ?)", mine.items())
+            self._connection.executemany("INSERT OR REPLACE INTO study VALUES (?, ?)", chosen.items())
 
     def _enter(self, runs: Sequence[Run]) -> None:
         rows = [
-            (run.key, at, json.dumps(dict(run.factors)), canonical(run.specification), run.jobs) for at, run in enumerate(runs)
+            (run.key, at, json.dumps(dict(run.factors)), canonical(run.specification), run.jobs, json.dumps(run.sources))
+            for at, run in enumerate(runs)
         ]
         with self._connection:
+            self._connection.execute("UPDATE runs SET position = ?", (NOT_IN_STUDY,))
             self._connection.executemany(
-                "INSERT INTO runs (key, position, factors, specification, jobs, state) VALUES (?, ?, ?, ?, ?, 'pending') "
-                "ON CONFLICT (key) DO UPDATE SET position = excluded.position, factors = excluded.factors",
+                "INSERT INTO runs (key, position, factors, specification, jobs, sources, state) "
+                "VALUES (?, ?, ?, ?, ?, ?, 'pending') ON CONFLICT (key) DO UPDATE SET position = excluded.position, "
+                "factors = excluded.factors, sources = excluded.sources",
                 rows,
             )
 
-    def _clean(self) -> None:
-        """Take away what a sweep that was stopped had half written, and forget runs whose records are gone."""
-        for left in (self.directory / RECORDS).glob("*.part"):
+    def _clean(self, with_history: set[str]) -> None:
+        """Take away what a sweep that was stopped had half written, and forget runs of which a table is gone, or not there yet.
+
+        Args:
+            with_history: keys of the runs of which the matrix is to be kept.
+        """
+        for left in self.directory.glob("*/*.part"):
             left.unlink()
         done = [key for (key,) in self._connection.execute("SELECT key FROM runs WHERE state = 'done'")]
         with self._connection:
             for key in done:
-                if not self.records_path(key).is_file():
+                needed = TABLES if key in with_history else (RECORDS, STATES_OVER_TIME)
+                if not all(self.path(table, key).is_file() for table in needed):
                     self._connection.execute("UPDATE runs SET state = 'pending' WHERE key = ?", (key,))
 
-    def records_path(self, key: str) -> Path:
-        """Return where the job records of a run are."""
-        return self.directory / RECORDS / f"{key}.parquet"
+    def path(self, table: str, key: str) -> Path:
+        """Return where a table of a run is, one of :data:`TABLES`."""
+        return self.directory / table / f"{key}.parquet"
 
     def missing(self) -> set[str]:
         """Return the keys of the runs that are pending or have failed."""
@@ -184,14 +204,17 @@ class Store:
         Raises:
             OutputError: it cannot be written.
         """
-        path = self.records_path(key)
+        path = self.path(RECORDS, key)
         part = path.with_suffix(".part")
         try:
-            with open(part, "wb") as file:
-                file.write(finished.records)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
+            for table, content in finished.tables.items():
+                path = self.path(table, key)
+                part = path.with_suffix(".part")
+                with open(part, "wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+                part.replace(path)
             with self._connection:
                 self._connection.execute(
                     "UPDATE runs SET state = 'done', summary = ?, error = NULL, seconds = ?, versions = ? WHERE key = ?",
@@ -208,13 +231,22 @@ class Store:
             self._connection.execute("UPDATE runs SET state = 'failed', error = ? WHERE key = ?", (error, key))
 
     def states(self) -> dict[str, int]:
-        """Return how many runs are in each state."""
-        counts = dict(self._connection.execute("SELECT state, count(*) FROM runs GROUP BY state"))
+        """Return how many runs of the study are in each state."""
+        counts = dict(self._connection.execute(f"SELECT state, count(*) FROM runs WHERE {_IN_STUDY} GROUP BY state"))
         return {state: counts.get(state, 0) for state in STATES}
 
-    def results(self) -> pd.DataFrame:
-        """Return the tidy table: a row for each run that is done, in the order of the study; factors, then the summary."""
-        rows = self._connection.execute("SELECT key, factors, summary FROM runs WHERE state = 'done' ORDER BY position, key")
+    def facts(self) -> dict[str, str]:
+        """Return the study's name, seed and warm-up, and the format of the store."""
+        return self._facts()
+
+    def results(self, *, earlier: bool = False) -> pd.DataFrame:
+        """Return the tidy table: a row for each run that is done, in the order of the study; factors, then the summary.
+
+        Args:
+            earlier: with the runs that are not in the study any more, since it was changed.
+        """
+        where = "state = 'done'" if earlier else f"state = 'done' AND {_IN_STUDY}"
+        rows = self._connection.execute(f"SELECT key, factors, summary FROM runs WHERE {where} ORDER BY {_ORDER}")
         table = []
         for key, factors, summary in rows:
             measured: dict[str, Any] = json.loads(summary)
@@ -222,23 +254,51 @@ class Store:
             table.append({"run": key, **given, **{name: value for name, value in measured.items() if name not in given}})
         return pd.DataFrame(table)
 
+    def earlier(self) -> int:
+        """Return how many runs are done that are not in the study any more."""
+        query = f"SELECT count(*) FROM runs WHERE state = 'done' AND NOT {_IN_STUDY}"
+        return int(self._connection.execute(query).fetchone()[0])
+
     def failures(self) -> list[tuple[str, str]]:
-        """Return the factors and the error of each run that has failed."""
-        rows = self._connection.execute("SELECT factors, error FROM runs WHERE state = 'failed' ORDER BY position, key")
-        return [(", ".join(f"{name} {value}" for name, value in json.loads(factors).items()), error) for factors, error in rows]
+        """Return the factors and the error of each run of the study that has failed."""
+        query = f"SELECT factors, error FROM runs WHERE state = 'failed' AND {_IN_STUDY} ORDER BY {_ORDER}"
+        return [(describe(json.loads(factors)), error) for factors, error in self._connection.execute(query)]
 
     def provenance(self) -> pd.DataFrame:
-        """Return what each run was made from: its specification and versions, as JSON, and how long it took."""
-        return pd.read_sql_query(
-            "SELECT key AS run, specification, versions, seconds, state FROM runs ORDER BY position, key", self._connection
-        )
+        """Return what each run was made from: its specification, sources of jobs and versions, as JSON; how long it took."""
+        columns = "key AS run, factors, specification, sources, versions, seconds, state"
+        return pd.read_sql_query(f"SELECT {columns} FROM runs WHERE {_IN_STUDY} ORDER BY {_ORDER}", self._connection)
 
     def records(self, key: str) -> pd.DataFrame:
-        """Return the job records of a run.
+        """Return the job records of a run: ``Result.jobs``.
 
         Raises:
             SpecificationError: there is no such run, or it is not done.
         """
-        if not self.records_path(key).is_file():
-            raise SpecificationError(f"run: {key!r} has no records in {self.directory}")
-        return pd.read_parquet(self.records_path(key))
+        return self._table(RECORDS, key)
+
+    def states_over_time(self, key: str) -> pd.DataFrame:
+        """Return the state of the machine from each event of a run on: ``Result.states``.
+
+        Raises:
+            SpecificationError: there is no such run, or it is not done.
+        """
+        return self._table(STATES_OVER_TIME, key)
+
+    def placements(self, key: str) -> pd.DataFrame:
+        """Return which nodes each gang of a run held from when until when: ``Result.placements``.
+
+        Raises:
+            SpecificationError: there is no such run, it is not done, or nodes were shared in time and its history was not kept.
+        """
+        return self._table(PLACEMENTS, key)
+
+    def has_placements(self, key: str) -> bool:
+        """Tell whether :meth:`placements` knows them."""
+        return self.path(PLACEMENTS, key).is_file()
+
+    def _table(self, table: str, key: str) -> pd.DataFrame:
+        path = self.path(table, key)
+        if not path.is_file():
+            raise SpecificationError(f"run: {key!r} has no {table} in {self.directory}")
+        return pd.read_parquet(path)

@@ -11,7 +11,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import Any, Final, NamedTuple
@@ -20,7 +20,7 @@ import numpy as np
 
 from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
-from clustermodel.machine import Machine, require_whole
+from clustermodel.machine import Machine, require_seconds, require_whole
 from clustermodel.policies import make_policy, policy_label
 from clustermodel.policies.base import Policy
 from clustermodel.study.scenario import Scenario
@@ -46,6 +46,10 @@ class Run(NamedTuple):
     """All that its numbers depend on, plain values."""
     jobs: int
     """How many jobs it has."""
+    sources: Sequence[str]
+    """What its job streams came from, for people to read."""
+    history: bool
+    """Whether every state of its Ousterhout matrix is kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +75,11 @@ class Study:
     """How often each scenario runs, with other seeds."""
     seed: int = 1
     """Of the first replication."""
+    warm_up_s: float = 0.0
+    """Jobs submitted sooner than this after the first submission are left out of waits, responses and slowdowns;
+    :func:`~clustermodel.study.statistics.suggest_warm_up` suggests how long.  The choice is stored with every run."""
+    history: bool = False
+    """Keep every state of the Ousterhout matrix of runs that share nodes in time, for the report; takes time and room."""
     scenarios: Sequence[Scenario] = ()
     """Instead of a grid: the scenarios to run, told apart by their labels."""
 
@@ -79,6 +88,7 @@ class Study:
             raise SpecificationError(f"Study.name: {self.name!r} is not allowed; it must be a text that is not empty")
         object.__setattr__(self, "replications", require_whole("Study.replications", self.replications, at_least=1))
         object.__setattr__(self, "seed", require_whole("Study.seed", self.seed, at_least=0))
+        object.__setattr__(self, "warm_up_s", require_seconds("Study.warm_up_s", self.warm_up_s))
         if self.scenarios:
             if self.workloads or self.policies or self.machines or self.replications > 1:
                 raise SpecificationError(
@@ -133,7 +143,8 @@ class Study:
             made: keeps workloads that have been made, for other runs.
         """
         if self.scenarios:
-            return self.scenarios[position]
+            given = self.scenarios[position]
+            return replace(given, history=True) if self.history else given
         machine, workload, policy_at, replication = self._places[position]
         seed = self.seed + replication - 1
         policy = self.policies[policy_at]
@@ -142,6 +153,7 @@ class Study:
             workload=self._jobs(workload, seed, {} if made is None else made),
             policy=policy if isinstance(policy, str) else copy.deepcopy(policy),  # runs may be side by side in one process
             seed=seed,
+            history=self.history,
         )
 
     def _jobs(self, label: str, seed: int, made: dict[tuple[str, int], JobSource]) -> JobSource:
@@ -184,13 +196,15 @@ class Study:
                 "seed": scenario.seed,
                 "fidelity": scenario.fidelity,
                 "speedup": repr(scenario.speedup),
+                "warm_up_s": self.warm_up_s,
             }
             key = hashlib.sha256(canonical(specification).encode()).hexdigest()[:32]
             if key in runs:
                 raise SpecificationError(
                     f"study {self.name}: two runs are the same: {describe(runs[key].factors)} and {describe(factors)}"
                 )
-            runs[key] = Run(key, factors, specification, sum(jobs for *_, jobs in sources))
+            names = [source.provenance.source for source in scenario.sources]
+            runs[key] = Run(key, factors, specification, sum(jobs for *_, jobs in sources), names, scenario.history)
         return list(runs.values())
 
     def _factors(self, position: int, scenario: Scenario) -> dict[str, object]:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from clustermodel import Job, Machine, Scenario, SpecificationError, Workload, synthetic_workload
+from clustermodel import Job, Machine, Scenario, SpecificationError, TimeSlicing, Workload, synthetic_workload
 from clustermodel.cli import main
 from clustermodel.errors import OutputError
 from clustermodel.study.engine import Progress, longest_first, sweep
@@ -39,10 +39,13 @@ def held(directory: Path) -> dict[str, tuple[str, str | None, str | None, str | 
     return {key: (state, factors, summary, error) for key, state, factors, summary, error in rows}
 
 
-def all_records(directory: Path) -> pd.DataFrame:
+def all_tables(directory: Path) -> pd.DataFrame:
     with Store.read(directory) as store:
         keys = [key for key, (state, *_) in held(directory).items() if state == "done"]
-        return pd.concat([store.records(key).assign(run=key) for key in keys])
+        tables = [
+            read(key).assign(run=key) for read in (store.records, store.states_over_time, store.placements) for key in keys
+        ]
+        return pd.concat(tables)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +58,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def assert_same(directory: Path, whole: Path) -> None:
     assert held(directory) == held(whole)
-    pd.testing.assert_frame_equal(all_records(directory), all_records(whole))
+    pd.testing.assert_frame_equal(all_tables(directory), all_tables(whole))
 
 
 def test_a_run_that_fails_keeps_its_error_and_stops_nothing(whole: Path) -> None:
@@ -124,6 +127,60 @@ def test_a_study_that_grows_keeps_what_it_has(tmp_path: Path) -> None:
     assert (seen[0].done, seen[-1].done) == (1, 2)
     with Store.read(tmp_path) as store:
         assert store.results()["policy"].tolist() == ["easy", "fcfs"]
+
+
+def test_runs_that_left_the_study_are_kept_and_left_out(tmp_path: Path) -> None:
+    """They may have the same names as others that are in it now: a mean over both would mean nothing."""
+    jobs = synthetic_workload(jobs=50)
+    for nodes in (128, 140):
+        machines = {"ours": Machine(nodes=nodes)}
+        sweep(Study(name="changed", machines=machines, workloads={"jobs": jobs}, policies=["fcfs"]), tmp_path)
+    with Store.read(tmp_path) as store:
+        assert store.results()["nodes"].tolist() == [140]
+        assert store.states()["done"] == store.earlier() == 1
+        assert sorted(store.results(earlier=True)["nodes"]) == [128, 140]
+    machines = {"ours": Machine(nodes=128)}
+    seen: list[Progress] = []
+    sweep(Study(name="changed", machines=machines, workloads={"jobs": jobs}, policies=["fcfs"]), tmp_path, progress=seen.append)
+    assert seen[0].done == 1  # what is back in the study is not repeated
+    with Store.read(tmp_path) as store:
+        assert store.results()["nodes"].tolist() == [128]
+
+
+def test_the_warm_up_is_stored_and_told_apart(tmp_path: Path) -> None:
+    jobs = synthetic_workload(jobs=200)
+    for warm_up_s in (0.0, 86_400.0):
+        study = Study(name="warm", workloads={"jobs": jobs}, policies=["easy"], warm_up_s=warm_up_s)
+        sweep(study, tmp_path)
+        with Store.read(tmp_path) as store:
+            row = store.results()
+            facts = store.facts()
+        alone = Scenario(workload=jobs, policy="easy").run().summary(warm_up_s=warm_up_s)
+        assert row[["jobs", "mean_wait_s", "warm_up_s"]].to_numpy().tolist() == [[alone.jobs, alone.mean_wait_s, warm_up_s]]
+        assert float(facts["warm_up_s"]) == warm_up_s
+    assert alone.jobs < 200
+
+
+def test_the_tables_of_a_run_are_those_of_its_result(tmp_path: Path) -> None:
+    """A run that lacks the history that the study has come to want runs again; one that shares no nodes in time lacks none."""
+    jobs, machine = synthetic_workload(jobs=60, nodes=32), {"m": Machine(nodes=32, time_slicing=TimeSlicing(quantum_s=600))}
+    for history, done in ((False, 0), (True, 1), (False, 2)):
+        seen: list[Progress] = []
+        study = Study(name="h", machines=machine, workloads={"jobs": jobs}, policies=["easy", "bgs"], history=history)
+        sweep(study, tmp_path, progress=seen.append)
+        assert seen[0].done == done
+        with Store.read(tmp_path) as store:
+            keys = store.results()["run"].tolist()
+            assert [store.has_placements(key) for key in keys] == [True, bool(done)]
+            if history:
+                for position, key in enumerate(keys):
+                    alone = study.scenario(position).run()
+                    pd.testing.assert_frame_equal(store.placements(key), alone.placements)
+                    pd.testing.assert_frame_equal(store.states_over_time(key), alone.states)
+                assert "replica" in set(store.placements(keys[1])["kind"])
+            elif not done:
+                with pytest.raises(SpecificationError, match=f"run: '{keys[1]}' has no placements in"):
+                    store.placements(keys[1])
 
 
 @pytest.mark.parametrize("moment", range(MOMENTS))
@@ -215,6 +272,7 @@ def test_a_key_depends_on_everything_that_changes_numbers_and_on_nothing_else() 
         ({"policies": []}, "Study.policies: none is given"),
         ({"policies": ["easy", "easy"]}, "Study.policies: 'easy' is given twice"),
         ({"policies": ["esay"]}, r"policy: 'esay' is unknown \(did you mean 'easy'\?\)"),
+        ({"warm_up_s": -1.0}, "Study.warm_up_s: -1.0 is not allowed"),
         ({"replications": 0}, "Study.replications: 0 is not allowed"),
         ({"seed": -1}, "Study.seed: -1 is not allowed"),
         ({"workloads": {"a": 5}}, "Study.workloads: a: 5 is not allowed"),
@@ -276,7 +334,7 @@ def test_a_ledger_of_another_format_is_refused(tmp_path: Path) -> None:
     with connection:
         connection.execute("UPDATE study SET value = '9' WHERE name = 'format'")
     connection.close()
-    with pytest.raises(SpecificationError, match="its format is '9'; this version of clustermodel reads '1'"):
+    with pytest.raises(SpecificationError, match="its format is '9'; this version of clustermodel reads '2'"):
         sweep(study, tmp_path)
 
 
@@ -286,7 +344,7 @@ def test_records_that_cannot_be_written_are_an_output_error_and_leave_nothing(tm
     with Store.create(tmp_path, study, runs) as store:
         (tmp_path / "records").rmdir()
         with pytest.raises(OutputError, match="cannot be written"):
-            store.keep(runs[0].key, Finished("{}", b"", 1.0, {}))
+            store.keep(runs[0].key, Finished("{}", {"records": b""}, 1.0, {}))
         assert store.missing() == {runs[0].key}
 
 
@@ -319,6 +377,14 @@ def test_the_commands(command: Callable[..., tuple[int, str, str]], whole: Path,
         table = store.results()
     pd.testing.assert_frame_equal(pd.read_parquet(exports[1]), table)
     assert pd.read_csv(exports[0])["run"].tolist() == table["run"].tolist()
+    connection = sqlite3.connect(tmp_path / "out" / LEDGER)
+    with connection:
+        connection.execute("UPDATE runs SET position = -1 WHERE position < 2")
+    connection.close()
+    _, _, err = command("results", tmp_path / "out", "--csv", exports[0])
+    assert "left out: 2 runs that the study had before it was changed; --earlier shows them too" in err
+    command("results", tmp_path / "out", "--csv", exports[1], "--earlier")
+    assert (len(pd.read_csv(exports[0])), len(pd.read_csv(exports[1]))) == (18, 20)
 
 
 def test_scenarios_of_a_script_are_a_study_too(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:

@@ -1,0 +1,104 @@
+"""A run over time, as tables: which nodes each gang held from when until when, and the state of the machine from each event on.
+
+Gantt charts, the Ousterhout matrix and curves over time are drawn from these.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from clustermodel.measure.events import EventLog
+from clustermodel.measure.history import Cell, History
+from clustermodel.measure.records import JobRecords, Status
+from clustermodel.schedule.nodeset import from_mask
+from clustermodel.ticks import TICKS_PER_SECOND
+
+KINDS: Final = ("run", "saved", "lost", "replica")
+"""What a gang did where it stood: ran to its end; ran until its work was saved, or until it was lost; had a place besides its
+home row."""
+NO_ROW: Final = -1
+"""No row of the Ousterhout matrix: nothing runs, or nodes are not shared in time."""
+_PLACE: Final = ("job", "begin", "end", "row", "first_node", "nodes", "kind")
+
+
+def placements_in_space(records: JobRecords) -> pd.DataFrame:
+    """Return where and when gangs ran that had nodes to themselves; see :attr:`clustermodel.study.scenario.Result.placements`.
+
+    Args:
+        records: of the run.
+    """
+    held = records.holdings
+    stopped = ~np.isin(held.ended_as, (Status.COMPLETED, Status.KILLED))
+    kind = np.where(held.lost > 0, KINDS.index("lost"), np.where(stopped, KINDS.index("saved"), KINDS.index("run")))
+    row = np.zeros(len(held.job), dtype=np.int64)
+    return _frame(records.column("id")[held.job], held.start, held.end, row, held.first_node, held.nodes, kind)
+
+
+def placements_in_matrix(history: History, end: int) -> pd.DataFrame:
+    """Return where and when gangs stood in the Ousterhout matrix; see :attr:`clustermodel.study.scenario.Result.placements`.
+
+    Args:
+        history: of the run.
+        end: when the run ends, ticks.
+    """
+    since: dict[tuple[int, Cell], int] = {}
+    places: list[tuple[int, ...]] = []
+
+    def close(row: int, cell: Cell, now: int) -> None:
+        bounds, kind = from_mask(cell.columns), KINDS.index("replica" if cell.replica else "run")
+        begin = since.pop((row, cell))
+        for low, high in zip(bounds[::2], bounds[1::2], strict=True):
+            places.append((cell.job, begin, now, row, low, high - low, kind))
+
+    for moment in history.moments:
+        here = {(row, cell) for row, cells in enumerate(moment.rows) for cell in cells}
+        for gone in sorted(since.keys() - here):
+            close(*gone, moment.ticks)
+        for place in here - since.keys():
+            since[place] = moment.ticks
+    for left in sorted(since):
+        close(*left, end)
+    return _frame(*np.array(places, dtype=np.int64).reshape(-1, len(_PLACE)).T)
+
+
+def _frame(*columns: np.ndarray) -> pd.DataFrame:
+    job, begin, end, row, first_node, nodes, kind = columns
+    frame = pd.DataFrame(
+        {
+            "job": job,
+            "begin_s": begin / TICKS_PER_SECOND,
+            "end_s": end / TICKS_PER_SECOND,
+            "row": row.astype(np.int32),
+            "first_node": first_node.astype(np.int32),
+            "nodes": nodes.astype(np.int32),
+            "kind": np.array(KINDS)[kind],
+        }
+    )
+    return frame.sort_values(["begin_s", "row", "first_node"], kind="stable", ignore_index=True)
+
+
+def states(log: EventLog, nodes: int, history: History | None) -> pd.DataFrame:
+    """Return the state of the machine after each event; see :attr:`clustermodel.study.scenario.Result.states`.
+
+    Args:
+        log: of the run's events.
+        nodes: size of the machine.
+        history: of the Ousterhout matrix, if it was kept.
+    """
+    row = np.full(len(log.ticks), NO_ROW, dtype=np.int32)
+    if history is not None and history.moments:
+        begins = [moment.ticks for moment in history.moments]
+        first = np.array([moment.rotation[0] if moment.rotation else NO_ROW for moment in history.moments], dtype=np.int32)
+        at = np.searchsorted(begins, log.ticks, side="right") - 1
+        row = np.where(at < 0, NO_ROW, first[at]).astype(np.int32)
+    return pd.DataFrame(
+        {
+            "time_s": log.ticks / TICKS_PER_SECOND,
+            "busy_nodes": nodes - log.empty,
+            "waiting_jobs": log.waiting,
+            "running_row": row,
+        }
+    )
