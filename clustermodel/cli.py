@@ -22,7 +22,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from clustermodel.cli_studies import results, sweep
+from clustermodel.cli_studies import report, results, sweep
 from clustermodel.errors import ClusterModelError, OutputError, SpecificationError
 from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
 from clustermodel.policies import make_policy, policy_names, policy_parameters, policy_summary
@@ -572,6 +572,7 @@ def policies() -> None:
 
 cli.add_command(sweep)
 cli.add_command(results)
+cli.add_command(report)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

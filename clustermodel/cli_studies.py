@@ -1,4 +1,4 @@
-"""The commands for studies: ``clustermodel sweep`` and ``clustermodel results``."""
+"""The commands for studies: ``clustermodel sweep``, ``clustermodel results`` and ``clustermodel report``."""
 
 from __future__ import annotations
 
@@ -107,11 +107,13 @@ def _security(ca: str | None, cert: str | None, key: str | None) -> dict[str, An
     return {"security": Security(require_encryption=True, **files)}  # type: ignore[no-untyped-call]
 
 
-def _require_packages() -> None:
-    """Refuse in one line where the packages of the extra are missing."""
-    for package in ("filelock", "pyarrow"):
+def _require_packages(extra: str = "study", *packages: str) -> None:
+    """Refuse in one line where packages of an extra are missing."""
+    for package in packages or ("filelock", "pyarrow"):
         if find_spec(package) is None:
-            raise SpecificationError(f"the package {package} is missing, which studies need; pip install 'clustermodel[study]'")
+            raise SpecificationError(
+                f"the package {package} is missing, which is needed here; pip install 'clustermodel[{extra}]'"
+            )
 
 
 @contextmanager
@@ -162,6 +164,28 @@ def results(directory: Path, csv: Path | None, parquet: Path | None, *, earlier:
                 write(table, path)
             except OSError as problem:
                 raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
+    return 0
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="The file; default: report.html in DIRECTORY.")
+@click.option(
+    "--run", "runs", multiple=True, metavar="KEY", help="Look into this run: the beginning of its key; may be repeated."
+)
+def report(directory: Path, out: Path | None, runs: tuple[str, ...]) -> int:
+    """Write a report of the study in DIRECTORY: one HTML file that opens without a network.
+
+    It has sortable tables, curves to zoom into, a Gantt chart and the Ousterhout matrix of single runs with a slider for the
+    time, and where every number comes from.
+    """
+    _require_packages("report", "filelock", "pyarrow", "bokeh", "jinja2")
+    from clustermodel.report.html import write_report  # noqa: PLC0415  needs packages of an extra
+
+    path = out or directory / "report.html"
+    write_report(directory, path, runs=runs)
+    size = path.stat().st_size / 1e6
+    Console(stderr=True, highlight=False, soft_wrap=True).print(f"{path}: {size:,.1f} MB", markup=False)
     return 0
 
 

@@ -82,16 +82,16 @@ def time_axis(span_s: float) -> tuple[float, str]:
 def busy_nodes(result: Result, edges_s: FloatArray) -> FloatArray:
     """Return the mean number of busy nodes in each interval between ``edges_s`` (seconds from the first event)."""
     log = result.events
-    return _mean_of_steps(log.time_s, result.machine.nodes - log.empty, edges_s)
+    return mean_of_steps(log.time_s, result.machine.nodes - log.empty, edges_s)
 
 
 def waiting_jobs(result: Result, edges_s: FloatArray) -> FloatArray:
     """Return the mean number of waiting jobs in each interval between ``edges_s`` (seconds from the first event)."""
     log = result.events
-    return _mean_of_steps(log.time_s, log.waiting, edges_s)
+    return mean_of_steps(log.time_s, log.waiting, edges_s)
 
 
-def _mean_of_steps(times_s: FloatArray, values: npt.NDArray[np.int64] | FloatArray, edges_s: FloatArray) -> FloatArray:
+def mean_of_steps(times_s: FloatArray, values: npt.NDArray[np.int64] | FloatArray, edges_s: FloatArray) -> FloatArray:
     """Average a step function over intervals, exactly: differences of its integral."""
     integral = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(times_s))])
     means: FloatArray = np.diff(np.interp(edges_s, times_s, integral)) / np.diff(edges_s)

@@ -1,0 +1,307 @@
+"""The report of a study: one HTML file, with tables, curves and pictures to look into, that opens without a network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from bokeh.document import Document
+from bokeh.embed import file_html
+from bokeh.events import DocumentReady
+from bokeh.models import ColumnDataSource, CustomJS, DataTable, NumberFormatter, StringFormatter, TableColumn, UIElement
+from bokeh.resources import INLINE
+from jinja2 import Environment, FileSystemLoader
+
+from clustermodel.errors import OutputError, SpecificationError, counted
+from clustermodel.report.curves import FACTORS, METRICS, PAGE, WIDTH, curves_over_time, metric_curves, points_of
+from clustermodel.report.plots import mean_of_steps, time_axis
+from clustermodel.report.quantities import QUANTITIES
+from clustermodel.report.viewer import ViewedRun, run_viewer, viewed_run
+from clustermodel.study.store import Store
+from clustermodel.study.sweep import describe
+
+ROOM: Final = 12_000_000
+"""Bytes for the pictures of runs; runs for which there is no room are left out.  In the file they take a third more."""
+BINS: Final = 400
+"""Intervals over which curves over time are averaged."""
+GROUPS: Final = 12
+"""Machines, workloads and replications of which curves over time are shown."""
+_SUMMARY: Final = (
+    "jobs", "mean_wait_s", "median_wait_s", "mean_bounded_slowdown", "mean_weighted_bounded_slowdown", "utilization", "kappa",
+    "backfilled", "blocked", "delayed", "preempted", "wasted_load",
+)  # fmt: skip
+"""Metrics of the summary table; the table of runs has all."""
+_ROW_HEIGHT: Final = 26
+
+
+@dataclass
+class _Section:
+    name: str
+    title: str
+    text: str
+    element: UIElement | None = None
+    starts: CustomJS | None = None
+
+    @property
+    def drawn(self) -> bool:
+        return self.element is not None
+
+
+def write_report(directory: Path, path: Path, *, runs: Sequence[str] = ()) -> None:
+    """Write the report of the study in a directory.
+
+    Args:
+        directory: of the study.
+        path: the file.
+        runs: keys, or beginnings of keys, of the runs to look into; by default the first replications, as far as there is room.
+
+    Raises:
+        SpecificationError: there is no study, no run is done, or there is no such run.
+        OutputError: the file cannot be written.
+    """
+    with Store.read(directory) as store:
+        page = _page(store, directory, runs)
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_text(page, encoding="utf-8")
+        part.replace(path)
+    except OSError as problem:
+        with suppress(OSError):
+            part.unlink()
+        raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
+
+
+def _page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
+    results = store.results()
+    if results.empty:
+        raise SpecificationError(f"{directory}: no run of this study is done; there is nothing to report")
+    results = _with_policy_of_scenarios(results)
+    points = points_of(results)
+    sections = [
+        _Section("summary", "Summary", _about_summary(results), _summary_table(points)),
+        _Section("metrics", "Curves", _ABOUT_CURVES, *metric_curves(points)),
+        *_sections_of_runs(store, results, wanted),
+        _Section("runs", "Runs", "Every run with all that was measured.  A click on a heading sorts.", _run_table(results)),
+    ]
+    document = Document(title=shown_title(store))
+    for section in sections:
+        if section.element is not None:
+            section.element.name = section.name
+            document.add_root(section.element)
+        if section.starts is not None:
+            document.js_on_event(DocumentReady, section.starts)
+    facts, states = store.facts(), store.states()
+    environment = Environment(loader=FileSystemLoader(PAGE), autoescape=True)
+    page: str = file_html(
+        document,
+        INLINE,
+        title=shown_title(store),
+        template=environment.get_template("report.html"),
+        template_variables={
+            "sections": sections,
+            "counts": _counts(states),
+            "warm_up": f"{float(facts['warm_up_s']):,g} s" if float(facts["warm_up_s"]) else "",
+            "failures": [(factors, error.rstrip().rpartition("\n")[2]) for factors, error in store.failures()],
+            "facts": _facts(facts, directory),
+            "runs": list(_provenance(store)),
+        },
+    )
+    return page
+
+
+def shown_title(store: Store) -> str:
+    """Return the name of the study."""
+    return store.facts()["study"]
+
+
+def _with_policy_of_scenarios(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of a study of scenarios with their names for policies: it is they that tell its runs apart."""
+    return results.assign(policy=results["scenario"]) if "scenario" in results else results
+
+
+def _counts(states: Mapping[str, int]) -> str:
+    total = sum(states.values())
+    text = f"{states['done']:,} of {counted(total, 'run')} {'are' if total != 1 else 'is'} done."
+    if states["failed"]:
+        text += f"  {counted(states['failed'], 'run')} failed."
+    if states["pending"]:
+        text += f"  {counted(states['pending'], 'run')} missing: the study has not been run to its end."
+    return text
+
+
+def _facts(facts: Mapping[str, str], directory: Path) -> list[tuple[str, str]]:
+    return [
+        ("study", facts["study"]),
+        ("seed of the first replication", facts["seed"]),
+        ("warm-up left out", f"{float(facts['warm_up_s']):,g} s"),
+        ("directory", str(directory)),
+        ("made", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC by clustermodel {version('clustermodel')}, Bokeh {version('bokeh')}"),
+    ]
+
+
+def _provenance(store: Store) -> Iterator[dict[str, object]]:
+    for run in store.provenance().to_dict("records"):
+        if run["state"] == "done":
+            yield {
+                "key": run["run"],
+                "factors": describe(json.loads(run["factors"])),
+                "sources": json.loads(run["sources"]),
+                "specification": json.dumps(json.loads(run["specification"]), indent=1, ensure_ascii=False),
+                "versions": ", ".join(f"{name} {number}" for name, number in json.loads(run["versions"]).items()),
+                "seconds": f"{run['seconds']:.2f} s",
+            }
+
+
+# Tables.
+
+
+def _about_summary(results: pd.DataFrame) -> str:
+    most = int(results.groupby(list(FACTORS), sort=False).size().max())
+    means = f"  Means over up to {most} runs; ± is half the 95 % interval (Student t)." if most > 1 else ""
+    return f"A row for each machine, workload and policy.{means}  A click on a heading sorts."
+
+
+def _summary_table(points: pd.DataFrame) -> DataTable:
+    columns = [TableColumn(field=factor, title=factor, width=170, formatter=StringFormatter()) for factor in FACTORS]
+    several = bool((points["runs"] > 1).any())
+    shown = [name for name in _SUMMARY if points[name].notna().any()]
+    if several:
+        columns.append(TableColumn(field="runs", title="runs", width=45))
+    for name in shown:
+        columns.append(_numbers(name, points[name]))
+        if several:
+            half = f"{name} half"
+            columns.append(TableColumn(field=half, title="±", width=62, formatter=_format(points[half]), sortable=True))
+    return _table(points, columns, name="summary table")
+
+
+def _run_table(results: pd.DataFrame) -> DataTable:
+    numbers = results.assign(**{name: pd.to_numeric(results[name]) for name in METRICS})
+    columns = [TableColumn(field=factor, title=factor, width=150, formatter=StringFormatter()) for factor in FACTORS]
+    columns += [TableColumn(field=name, title=name, width=70) for name in ("replication", "seed")]
+    columns += [_numbers(name, numbers[name]) for name in METRICS]
+    columns.append(TableColumn(field="run", title="run", width=260, formatter=StringFormatter()))
+    return _table(numbers, columns, name="run table")
+
+
+def _numbers(name: str, values: pd.Series) -> TableColumn:
+    quantity = QUANTITIES[name]
+    label = f"{quantity.name} (s)" if quantity.unit == "s" else quantity.name
+    return TableColumn(field=name, title=label, width=max(62, 7 * len(label)), formatter=_format(values))
+
+
+def _format(values: pd.Series) -> NumberFormatter:
+    """Return a format with four digits or so of what is in a column."""
+    known = values.dropna().abs()
+    largest = float(known.max()) if len(known) else 0.0
+    whole = bool((known % 1 == 0).all())
+    digits = 0 if whole or largest >= 10_000 else 1 if largest >= 100 else 2 if largest >= 10 else 4
+    return NumberFormatter(
+        format=f"0,0.{'0' * digits}" if digits else "0,0", text_align="right", nan_format="-", null_format="-"
+    )
+
+
+def _table(frame: pd.DataFrame, columns: list[TableColumn], name: str) -> DataTable:
+    source = ColumnDataSource({column.field: frame[column.field].to_numpy() for column in columns})
+    height = _ROW_HEIGHT * (min(len(frame), 14) + 1) + 20
+    return DataTable(
+        source=source, columns=columns, width=WIDTH, height=height, autosize_mode="none", index_position=None,
+        row_height=_ROW_HEIGHT, selectable=True, reorderable=False, frozen_columns=len(FACTORS), tags=[name],
+    )  # fmt: skip
+
+
+# Curves over time, and pictures of single runs.
+
+_ABOUT_CURVES: Final = (
+    "Means over replications with their 95 % intervals.  The wheel and a box zoom, the legend hides a policy, a point tells "
+    "what it is."
+)
+_ABOUT_RUNS: Final = (
+    "The chart shows who held which nodes when, at first around the longest queue.  The strip above it moves and stretches the "
+    "time that is shown.  The slider, its arrow keys or a click into the chart go to an event.  Below are the nodes from "
+    "that event on, row by row of the Ousterhout matrix where nodes are shared in time; the row that runs first has a frame.  "
+    "Hatched: replicas in rows that are not their home (lines), runs whose work was lost (crosses) or saved (dots)."
+)
+
+
+def _sections_of_runs(store: Store, results: pd.DataFrame, wanted: Sequence[str]) -> Iterator[_Section]:
+    """Return curves over time, and the viewer of single runs."""
+    longest = float(results["horizon_s"].max())
+    unit_s, unit = time_axis(longest)
+    groups: dict[str, tuple[np.ndarray, dict[str, dict[str, np.ndarray]]]] = {}
+    replicated = len(set(results["replication"])) > 1
+    by_group = list(results.groupby(["machine", "workload", "replication"], sort=False))
+    for (machine, workload, replication), runs in by_group[:GROUPS]:
+        states = {policy: store.states_over_time(run) for policy, run in zip(runs["policy"], runs["run"], strict=True)}
+        nodes = dict(zip(runs["policy"], runs["nodes"], strict=True))
+        edges = np.linspace(
+            0.0, max(float(table["time_s"].iloc[-1] - table["time_s"].iloc[0]) for table in states.values()), BINS + 1
+        )
+        curves = {policy: _curves(table, edges, nodes[policy]) for policy, table in states.items()}
+        name = f"{machine}, {workload}" + (f", replication {replication}" if replicated else "")
+        groups[name] = edges / unit_s, curves
+    left = len(by_group) - len(groups)
+    text = "Means over equal intervals, which hide what is shorter."
+    if left:
+        text += f"  The first {len(groups)} of {len(by_group)} machines, workloads and replications."
+    yield _Section("over-time", "Utilization and queue over time", text, *curves_over_time(groups, unit))
+
+    viewed, without, no_room = _viewed(store, results, wanted, unit_s)
+    text = _ABOUT_RUNS
+    if without:
+        text += f"  {counted(without, 'run')} shared nodes in time without keeping history: give the study history=True."
+    if no_room:
+        text += (
+            f"  {counted(no_room, 'run')} left out, to keep this page small: choose runs with clustermodel report --run KEY."
+        )
+    if viewed:
+        yield _Section("viewer", "Run by run", text, *run_viewer(viewed, unit_s, unit))
+    else:
+        yield _Section("viewer", "Run by run", text)
+
+
+def _curves(states: pd.DataFrame, edges: np.ndarray, nodes: int) -> dict[str, np.ndarray]:
+    times = states["time_s"].to_numpy(dtype=float) - float(states["time_s"].iloc[0])
+    busy, waiting = (states[name].to_numpy(dtype=float) for name in ("busy_nodes", "waiting_jobs"))
+    means = {"busy": mean_of_steps(times, busy, edges) / nodes, "waiting": mean_of_steps(times, waiting, edges)}
+    return {name: np.append(np.round(values, 5), 0.0) for name, values in means.items()}
+
+
+def _viewed(store: Store, results: pd.DataFrame, wanted: Sequence[str], unit_s: float) -> tuple[list[ViewedRun], int, int]:
+    """Return the runs to look into, how many have no placements, and for how many there is no room."""
+    chosen = results[results["replication"] == results["replication"].min()]
+    if wanted:
+        for key in wanted:
+            if not results["run"].str.startswith(key).any():
+                raise SpecificationError(
+                    f"--run: {key!r} is not allowed; it must be the beginning of the key of a run that is done"
+                )
+        chosen = results[results["run"].str.startswith(tuple(wanted))]
+    known = [store.has_placements(key) for key in chosen["run"]]
+    viewed: list[ViewedRun] = []
+    room, no_room = ROOM, 0
+    for run in chosen[known].itertuples():
+        one = _viewed_run(store, run, unit_s)
+        if one.size <= room or not viewed:
+            viewed.append(one)
+            room -= one.size
+        else:
+            no_room += 1
+    return viewed, len(chosen) - sum(known), no_room
+
+
+def _viewed_run(store: Store, run: Any, unit_s: float) -> ViewedRun:
+    states = store.states_over_time(run.run)
+    span = float(states["time_s"].iloc[-1] - states["time_s"].iloc[0])
+    edges = np.linspace(0.0, span, BINS + 1)
+    overview = {"x": edges / unit_s, "y": _curves(states, edges, run.nodes)["busy"]}
+    label = f"{run.policy} · {run.workload} · {run.machine} · {run.run[:8]}"
+    return viewed_run(label, int(run.nodes), store.records(run.run), store.placements(run.run), states, overview)
