@@ -56,14 +56,16 @@ const rectangles = (pieces, {jobs, stays, kinds, colours, unit}, place) => {
   return columns
 }
 
-// Ids of jobs, where there is room for them.
-const names = (boxes, wide, tall) => {
+// Ids of jobs, where there is room for them between `first` and `last`.
+const names = (boxes, first, last, tall) => {
+  const wide = (last - first) * 0.009  // a digit
   const columns = {x: [], y: [], text: [], colour: []}
   for (let i = 0; i < boxes.left.length; i++) {
     if (boxes.hatch[i] !== HATCHES[0]) continue  // nobody could read it
     const text = String(boxes.job[i])
-    if (boxes.right[i] - boxes.left[i] < wide * (text.length + 1) || Math.abs(boxes.top[i] - boxes.bottom[i]) < tall) continue
-    columns.x.push((boxes.left[i] + boxes.right[i]) / 2)
+    const [left, right] = [Math.max(boxes.left[i], first), Math.min(boxes.right[i], last)]
+    if (right - left < wide * (text.length + 1) || Math.abs(boxes.top[i] - boxes.bottom[i]) < tall) continue
+    columns.x.push((left + right) / 2)
     columns.y.push((boxes.top[i] + boxes.bottom[i]) / 2)
     columns.text.push(text)
     columns.colour.push(contrast(boxes.colour[i]))
@@ -96,7 +98,7 @@ const drawGantt = ({gantt, unit}, {jobs, stays, pieces, kinds, colours, nodes, r
     }
   })
   gantt.boxes.data = boxes
-  gantt.names.data = names(boxes, (gantt.x_range.end - gantt.x_range.start) * 0.009, rows * height * 0.04)
+  gantt.names.data = names(boxes, gantt.x_range.start, gantt.x_range.end, rows * height * 0.04)
   gantt.note.text = there > LIMIT
     ? `The ${LIMIT.toLocaleString("en")} largest of ${there.toLocaleString("en")} rectangles are drawn; choose a shorter time.`
     : ""
@@ -120,7 +122,7 @@ const drawMatrix = ({matrix, gantt, time, unit, unit_name}, {jobs, stays, pieces
     return {stay, box: {left: pieces.first[i] - 0.5, right: pieces.first[i] + pieces.nodes[i] - 0.5, bottom: row + 0.44, top: row - 0.44}}
   })
   matrix.boxes.data = boxes
-  matrix.names.data = names(boxes, nodes * 0.009, 0.5)
+  matrix.names.data = names(boxes, -0.5, nodes - 0.5, 0.5)
   const row = events.row[event]
   const framed = row >= 0 ? [row] : []
   matrix.frame.data = {
