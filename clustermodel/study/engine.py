@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple
 from clustermodel.errors import ClusterModelError, SpecificationError
 from clustermodel.study.scenario import Result, Scenario
 from clustermodel.study.script import read_script, run_script
-from clustermodel.study.store import PLACEMENTS, RECORDS, STATES_OVER_TIME, Finished, Store
+from clustermodel.study.store import LEDGER, PLACEMENTS, RECORDS, STATES_OVER_TIME, Finished, Store
 from clustermodel.study.sweep import Run, Study
 from clustermodel.workload.table import JobSource
 
@@ -172,16 +172,20 @@ def sweep(
         OutputError: results cannot be written.
     """
     origin = Origin.of(source)
-    study = origin.open()
-    runs = study.runs()
-    positions = {run.key: at for at, run in enumerate(runs)}
-    with Store.create(directory, study, runs) as store:
-        missing = store.missing() & positions.keys()
-        order = longest_first([run for run in runs if run.key in missing], store.seconds_per_job())
-        state = _State(store, len(runs), len(runs) - len(missing), progress)
-        with _executor(origin, min(workers, max(len(order), 1)), dask, dask_options or {}) as (submit, width):
+    opened = _open(origin)
+    study = opened.study
+    is_new = not (directory / LEDGER).is_file()
+    with _executor(origin, min(workers, len(study)), dask, dask_options or {}, start=is_new) as (submit, width):
+        runs = study.runs(opened.made)
+        if width > 1 or dask is not None:
+            opened.made.clear()  # workers make their own
+        positions = {run.key: at for at, run in enumerate(runs)}
+        with Store.create(directory, study, runs) as store:
+            missing = store.missing() & positions.keys()
+            order = longest_first([run for run in runs if run.key in missing], store.seconds_per_job())
+            state = _State(store, len(runs), len(runs) - len(missing), progress)
             _give_out([(run.key, positions[run.key]) for run in order], submit, width, state)
-        return store.states()
+            return store.states()
 
 
 def longest_first(runs: Sequence[Run], seconds_per_job: Mapping[str, float]) -> list[Run]:
@@ -265,19 +269,28 @@ def _give_out(order: Sequence[tuple[str, int]], submit: Submit, width: int, stat
 
 
 @contextmanager
-def _executor(origin: Origin, workers: int, dask: str | None, dask_options: Mapping[str, Any]) -> Iterator[tuple[Submit, int]]:
-    """Return a function that submits the run at a position, and how many can run side by side."""
+def _executor(
+    origin: Origin, workers: int, dask: str | None, dask_options: Mapping[str, Any], *, start: bool
+) -> Iterator[tuple[Submit, int]]:
+    """Return a function that submits the run at a position, and how many can run side by side.
+
+    With ``start`` workers get ready meanwhile: they import what they need and make the study.
+    """
     if dask is not None:
         with _dask_client(dask, dask_options) as client:
             sent = client.scatter(origin, broadcast=True)
             cores = sum(client.ncores().values())
+            ready = [client.submit(_get_ready, sent, workers=[worker], pure=False) for worker in client.ncores() if start]
             with client.get_executor(pure=False) as executor:
                 yield lambda position: executor.submit(execute, sent, position), max(cores, 1)
+            del ready  # kept until here: a future that nobody holds is cancelled
     elif workers == 1:
         yield lambda position: _done(execute(origin, position)), 1
     else:
         pool = _Pool(origin, workers)
         try:
+            if start:
+                pool.start()
             yield pool.submit, workers
         except BaseException:
             pool.shutdown(now=True)
@@ -298,12 +311,17 @@ class _Pool:
     def __init__(self, origin: Origin, workers: int) -> None:
         self._origin = origin
         self._workers = workers
-        self._pool = self._start()
+        self._pool = self._made()
 
-    def _start(self) -> ProcessPoolExecutor:
+    def _made(self) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(
             self._workers, multiprocessing.get_context("spawn"), initializer=_receive, initargs=(self._origin,)
         )
+
+    def start(self) -> None:
+        """Start all processes, which get ready."""
+        with _ignoring_ctrl_c():
+            self._pool.submit(int)
 
     def submit(self, position: int) -> Future[Finished | Failed]:
         with _ignoring_ctrl_c():  # processes that are started now ignore it from the beginning: it is for this one
@@ -311,7 +329,7 @@ class _Pool:
                 return self._pool.submit(_execute_received, position)
             except BrokenProcessPool:
                 self._pool.shutdown(wait=False)
-                self._pool = self._start()
+                self._pool = self._made()
                 return self._pool.submit(_execute_received, position)
 
     def shutdown(self, *, now: bool) -> None:
@@ -339,6 +357,13 @@ _received: Origin | None = None
 def _receive(origin: Origin) -> None:
     global _received  # noqa: PLW0603  what a worker process is started with
     _received = origin
+    _get_ready(origin)
+
+
+def _get_ready(origin: Origin) -> None:
+    """Make the study; if that fails, its first run will say so."""
+    with suppress(Exception):
+        _open(origin)
 
 
 def _execute_received(position: int) -> Finished | Failed:

@@ -171,14 +171,17 @@ class Study:
             made[label, seed] = jobs
         return made[label, seed]
 
-    def runs(self) -> list[Run]:
+    def runs(self, made: dict[tuple[str, int], JobSource] | None = None) -> list[Run]:
         """Return all runs, with their keys.
+
+        Args:
+            made: keeps workloads that have been made, for other runs.
 
         Raises:
             SpecificationError: two runs are the same, so that one of them would say nothing.
             TraceError: a trace cannot be read.
         """
-        made: dict[tuple[str, int], JobSource] = {}
+        made = {} if made is None else made
         digests: dict[int, tuple[object, str, int]] = {}
         runs: dict[str, Run] = {}
         for position in range(len(self)):
