@@ -1,4 +1,4 @@
-"""Sphinx configuration: ``sphinx-build -W --keep-going -b html docs OUT`` needs no network."""
+"""Sphinx configuration: neither ``sphinx-build -W --keep-going -b html docs OUT`` nor its pages need a network."""
 
 from importlib.metadata import version as installed_version
 from typing import Any
@@ -16,7 +16,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
-    "sphinx.ext.mathjax",
     "matplotlib.sphinxext.plot_directive",
 ]
 exclude_patterns = ["_build"]
@@ -26,7 +25,6 @@ html_title = f"clustermodel {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 
-myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
