@@ -1,8 +1,9 @@
-"""Sphinx configuration: ``sphinx-build -W --keep-going -b html docs OUT`` needs no network."""
+"""Sphinx configuration: neither ``sphinx-build -W --keep-going -b html docs OUT`` nor its pages need a network."""
 
 from importlib.metadata import version as installed_version
 from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
 
 project = "clustermodel"
@@ -15,15 +16,15 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
-    "sphinx.ext.mathjax",
     "matplotlib.sphinxext.plot_directive",
 ]
 exclude_patterns = ["_build"]
 
 html_theme = "furo"
 html_title = f"clustermodel {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 
-myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
@@ -60,7 +61,16 @@ def _restore(*event: Any) -> None:
         lines[:] = _plain_docstrings.pop(name)
 
 
+def _trim(_: Sphinx, page: nodes.document) -> None:
+    for block in page.findall(nodes.literal_block):
+        block.rawsource = block.astext().rstrip("\n")
+        block.children = [nodes.Text(block.rawsource)]
+
+
 def setup(app: Sphinx) -> None:
-    """Keep napoleon (priority 500) from taking the words before a colon in an attribute's docstring for its type."""
+    """Keep napoleon (priority 500) from taking the words before a colon in an attribute's docstring for its type, and from
+    each example the empty line at its end, which is there for doctest only.
+    """
     app.connect("autodoc-process-docstring", _remember, priority=400)
     app.connect("autodoc-process-docstring", _restore, priority=600)
+    app.connect("doctree-read", _trim)
