@@ -102,7 +102,9 @@ def _security(ca: str | None, cert: str | None, key: str | None) -> dict[str, An
     try:
         from distributed import Security  # noqa: PLC0415  an extra
     except ImportError:
-        raise SpecificationError("--dask: the package distributed is missing; pip install 'clustermodel[dask]'") from None
+        raise SpecificationError(
+            "--dask: the package distributed is missing; pip install 'clustermodel[dask]', or '.[dask]' in a checkout"
+        ) from None
     files = {"tls_ca_file": ca, "tls_client_cert": cert, "tls_client_key": key}
     return {"security": Security(require_encryption=True, **files)}  # type: ignore[no-untyped-call]
 
@@ -112,7 +114,8 @@ def _require_packages(extra: str = "study", *packages: str) -> None:
     for package in packages or ("filelock", "pyarrow"):
         if find_spec(package) is None:
             raise SpecificationError(
-                f"the package {package} is missing, which is needed here; pip install 'clustermodel[{extra}]'"
+                f"the package {package} is missing, which is needed here; "
+                f"pip install 'clustermodel[{extra}]', or '.[{extra}]' in a checkout"
             )
 
 

@@ -20,7 +20,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -177,7 +177,7 @@ def sweep(
     is_new = not (directory / LEDGER).is_file()
     with _executor(origin, min(workers, len(study)), dask, dask_options or {}, start=is_new) as (submit, width):
         runs = study.runs(opened.made)
-        if width > 1 or dask is not None:
+        if workers > 1 or dask is not None:
             opened.made.clear()  # workers make their own
         positions = {run.key: at for at, run in enumerate(runs)}
         with Store.create(directory, study, runs) as store:
@@ -230,14 +230,15 @@ class _State:
 Submit = Callable[[int], "Future[Finished | Failed]"]
 
 
-def _give_out(order: Sequence[tuple[str, int]], submit: Submit, width: int, state: _State) -> None:
+def _give_out(order: Sequence[tuple[str, int]], submit: Submit, width: Callable[[], int], state: _State) -> None:
     """Give out runs, a few ahead of the workers, and take what comes back, also if this is interrupted."""
-    at_once = width * AHEAD if width > 1 else 1
     waiting = list(reversed(order))
     suspects: list[tuple[str, int]] = []  # one of them has taken the worker processes with it: each is tried alone
     running: dict[Future[Finished | Failed], tuple[str, int]] = {}
     try:
         while waiting or suspects or running:
+            side_by_side = width()
+            at_once = side_by_side * AHEAD if side_by_side > 1 else 1
             if suspects and not running:
                 task = suspects.pop()
                 running[submit(task[1])] = task
@@ -245,7 +246,7 @@ def _give_out(order: Sequence[tuple[str, int]], submit: Submit, width: int, stat
                 task = waiting.pop()
                 running[submit(task[1])] = task
             alone = len(running) == 1
-            state.report(min(len(running), width))
+            state.report(min(len(running), side_by_side))
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
                 task = running.pop(future)
@@ -271,27 +272,26 @@ def _give_out(order: Sequence[tuple[str, int]], submit: Submit, width: int, stat
 @contextmanager
 def _executor(
     origin: Origin, workers: int, dask: str | None, dask_options: Mapping[str, Any], *, start: bool
-) -> Iterator[tuple[Submit, int]]:
-    """Return a function that submits the run at a position, and how many can run side by side.
+) -> Iterator[tuple[Submit, Callable[[], int]]]:
+    """Return a function that submits the run at a position, and one that tells how many can run side by side at present.
 
     With ``start`` workers get ready meanwhile: they import what they need and make the study.
     """
     if dask is not None:
         with _dask_client(dask, dask_options) as client:
             sent = client.scatter(origin, broadcast=True)
-            cores = sum(client.ncores().values())
             ready = [client.submit(_get_ready, sent, workers=[worker], pure=False) for worker in client.ncores() if start]
             with client.get_executor(pure=False) as executor:
-                yield lambda position: executor.submit(execute, sent, position), max(cores, 1)
+                yield lambda position: executor.submit(execute, sent, position), lambda: max(sum(client.ncores().values()), 1)
             del ready  # kept until here: a future that nobody holds is cancelled
     elif workers == 1:
-        yield lambda position: _done(execute(origin, position)), 1
+        yield lambda position: _done(execute(origin, position)), lambda: 1
     else:
         pool = _Pool(origin, workers)
         try:
             if start:
                 pool.start()
-            yield pool.submit, workers
+            yield pool.submit, lambda: workers
         except BaseException:
             pool.shutdown(now=True)
             raise
@@ -376,12 +376,29 @@ def _dask_client(address: str, options: Mapping[str, Any]) -> Iterator[Any]:
     try:
         from distributed import Client  # noqa: PLC0415  an extra
     except ImportError:
-        raise SpecificationError("--dask: the package distributed is missing; pip install 'clustermodel[dask]'") from None
+        raise SpecificationError(
+            "--dask: the package distributed is missing; pip install 'clustermodel[dask]', or '.[dask]' in a checkout"
+        ) from None
     try:
         client: Any = Client(address, **options)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, TypeError) as problem:  # a TypeError where tls:// comes without its files
         raise SpecificationError(f"--dask: {address}: {problem}") from None
     try:
+        _require_same_package(client, address)
         yield client
     finally:
         client.close()
+
+
+def _require_same_package(client: Any, address: str) -> None:
+    """Refuse a cluster without workers, and workers that have no clustermodel, or another version of it."""
+    ours = version("clustermodel")
+    there = client.run(version, "clustermodel", on_error="return")
+    if not there:
+        raise SpecificationError(f"--dask: {address}: the scheduler has no workers; start some first")
+    for worker, theirs in sorted(there.items()):
+        if theirs != ours:
+            found = "no clustermodel" if isinstance(theirs, PackageNotFoundError) else f"clustermodel {theirs}"
+            raise SpecificationError(
+                f"--dask: worker {worker}: it has {found}, and this is clustermodel {ours}; install the same"
+            )
