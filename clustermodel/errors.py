@@ -34,6 +34,18 @@ class OutputError(ClusterModelError, OSError):
     """A result cannot be written where the user asked for it."""
 
 
+_LONGEST_SHOWN = 60
+
+
+def shown(value: object) -> str:
+    """Return ``str(value)``, cut short where it would fill the screen: a damaged file may have a word of a million digits."""
+    try:
+        text = str(value)
+    except ValueError:  # Python prints no integer of more than 4,300 digits
+        return "a number of thousands of digits"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN // 2]}... ({len(text):,} characters)"
+
+
 def counted(number: int, noun: str) -> str:
     """Return ``"1 job"`` or ``"2,000 jobs"``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
 from clustermodel.machine import require_number
-from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,10 +81,22 @@ class LoadScale:
             require_number(f"LoadScale.{field}", getattr(self, field), "a finite number > 0", lambda x: isfinite(x) and x > 0)
 
     def apply(self, row: JobRow, first_submit: int) -> JobRow:
-        """Return ``row`` rescaled; ``first_submit`` (ticks) is the submission that stays where it is."""
-        return row._replace(
-            submit=first_submit + round((row.submit - first_submit) * self.interarrival),
-            run=max(1, round(row.run * self.run_time)),
-            estimate=max(1, round(row.estimate * self.run_time)),
-            nodes=max(1, round(row.nodes * self.size)) if row.nodes > 0 else row.nodes,
-        )
+        """Return ``row`` rescaled; ``first_submit`` (ticks) is the submission that stays where it is.
+
+        Raises:
+            SpecificationError: a time or a size no longer fits 64 bits.
+        """
+        try:
+            scaled = row._replace(
+                submit=first_submit + round((row.submit - first_submit) * self.interarrival),
+                run=max(1, round(row.run * self.run_time)),
+                estimate=max(1, round(row.estimate * self.run_time)),
+                nodes=max(1, round(row.nodes * self.size)) if row.nodes > 0 else row.nodes,
+            )
+        except OverflowError:  # infinity
+            scaled = None
+        if scaled is None or max(scaled) > LAST_TICK:
+            raise SpecificationError(
+                f"LoadScale: job {row.id}: a time or size is too large for 64-bit ticks; scale it by smaller factors"
+            )
+        return scaled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields
 from math import inf, nan
 from typing import Any
@@ -17,6 +18,10 @@ from clustermodel.machine import Checkpointing, ContextSwitch, TimeSlicing  # no
 
 GOOD_JOB: dict[str, Any] = {"id": 1, "nodes": 2, "submit_s": 3.0, "run_s": 5.0}
 ROW = JobRow(submit=10_000_000, id=1, nodes=4, run=7, estimate=9, user=5, group=-1, priority=0, status=1)
+
+
+def _scale(factor: int) -> LoadScale:
+    return LoadScale(size=factor)
 
 
 # Machine
@@ -39,6 +44,16 @@ def test_a_machine_of_a_wrong_size_names_the_field_the_value_and_what_is_allowed
     with pytest.raises(SpecificationError) as refused:
         Machine(nodes=nodes)  # type: ignore[arg-type]
     assert str(refused.value) == message
+
+
+@pytest.mark.parametrize("specify", [lambda n: Machine(nodes=n), lambda n: Job(**{**GOOD_JOB, "run_s": n}), _scale])
+@pytest.mark.parametrize("digits", [300, 10_000])
+def test_a_number_of_very_many_digits_is_refused_in_a_short_line(specify: Callable[[int], object], digits: int) -> None:
+    # Python raises a ValueError of its own where an integer of more than 4,300 digits is to be printed
+    with pytest.raises(SpecificationError) as refused:
+        specify(-(10**digits))
+    assert "... (302 characters) is" in str(refused.value) or "a number of thousands of digits is" in str(refused.value)
+    assert len(str(refused.value)) < 160
 
 
 @pytest.mark.parametrize("value", [1, 0, None, "yes"])
