@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Final
 
 
 class ClusterModelError(Exception):
@@ -34,7 +35,8 @@ class OutputError(ClusterModelError, OSError):
     """A result cannot be written where the user asked for it."""
 
 
-_LONGEST_SHOWN = 60
+_LONGEST_SHOWN: Final = 60
+_TOO_LONG_TO_PRINT: Final = "a number of thousands of digits"
 
 
 def shown(value: object) -> str:
@@ -42,7 +44,20 @@ def shown(value: object) -> str:
     try:
         text = str(value)
     except ValueError:  # Python prints no integer of more than 4,300 digits
-        return "a number of thousands of digits"
+        return _TOO_LONG_TO_PRINT
+    return _cut(text)
+
+
+def quoted(value: object) -> str:
+    """Return ``repr(value)``, cut short in the same way."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return _TOO_LONG_TO_PRINT
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN // 2]}... ({len(text):,} characters)"
 
 

@@ -214,7 +214,7 @@ class WorkloadModel:
         options = {"jobs": jobs, "seed": seed, "phi": phi}
         workload = Workload(
             (JobRow(s, number, n, r, r, -1, -1, 0, -1) for number, (s, r, n) in enumerate(rows, 1)),
-            name=self.name if run_time_factor == 1 else f"{self.name} x{run_time_factor:g}",
+            name=self.name if run_time_factor == 1 else f"{self.name} x{float(run_time_factor):g}",
             provenance=Provenance(source=f"model {self.name} ({self.source})", options=options),
             machine_nodes=self.nodes,
         ).with_phi_estimates(phi=phi, seed=seed)

@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, TextIO
 
-from clustermodel.errors import OutputError, SpecificationError, TraceError, shown
+from clustermodel.errors import OutputError, SpecificationError, TraceError, quoted, shown
 from clustermodel.job import JobRow
 from clustermodel.machine import LARGEST_WHOLE, LONGEST_S
 from clustermodel.ticks import duration_to_ticks, to_ticks
@@ -307,9 +307,9 @@ def _require_field(index: int, word: str) -> None:
     except ValueError:
         value = None
     if value is None:
-        raise ValueError(f"field {field}: {shown(repr(word))} is not a number")
+        raise ValueError(f"field {field}: {quoted(word)} is not a number")
     if not math.isfinite(value):
-        raise ValueError(f"field {field}: {shown(repr(word))} is not a finite number")
+        raise ValueError(f"field {field}: {quoted(word)} is not a finite number")
     if value < 0 and (value != UNKNOWN or index == 0):
         allowed = ">= 0" if index == 0 else ">= 0, or -1 for unknown"
         raise ValueError(f"field {field}: {shown(word)} is not allowed; it must be {allowed}")
@@ -323,7 +323,7 @@ def _open(path: Path) -> TextIO:
     try:
         mode = path.stat().st_mode
     except ValueError as problem:  # a NUL in the name
-        raise TraceError(f"{shown(repr(str(path)))}: cannot be read: {problem}") from None
+        raise TraceError(f"{quoted(str(path))}: cannot be read: {problem}") from None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise TraceError(f"{path}: cannot be read: it is not a file but a pipe or a device, and a trace is read twice")
     if path.suffix == ".gz":

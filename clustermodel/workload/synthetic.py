@@ -10,7 +10,7 @@ import numpy as np
 
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.job import JobRow
-from clustermodel.machine import LONGEST_S, require_whole
+from clustermodel.machine import LONGEST_S, require_number, require_whole
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.estimates import PHI, phi_factors
 from clustermodel.workload.table import Provenance, Workload
@@ -45,8 +45,7 @@ def synthetic_workload(*, jobs: int = 30_000, nodes: int = 128, load: float = 0.
     require_whole("jobs", jobs, at_least=2)
     require_whole("nodes", nodes, at_least=1)
     require_whole("seed", seed, at_least=0)
-    if not 0 < load < 10:
-        raise SpecificationError(f"load: {load} is not allowed; it must be > 0 and < 10")
+    load = require_number("load", load, "> 0 and < 10", lambda x: 0 < x < 10)
     arrivals, sizes, runs, estimates, users = (
         np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(5)
     )
