@@ -48,6 +48,17 @@ def test_a_missing_trace(fails: Callable[..., str]) -> None:
     assert fails("run", "--trace", "nowhere.swf") == "nowhere.swf: cannot be read: No such file or directory"
 
 
+def test_a_scenario_script_whose_name_is_too_long(fails: Callable[..., str]) -> None:
+    assert fails("run", "x" * 5000) == f"{'x' * 5000}: no such scenario script"
+
+
+def test_a_time_constant_below_a_tick_is_a_tick(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["run", "--jobs", "20", "--nodes", "8", "--policy", "adaptive:window_s=1e-7", "--json"])
+    assert stopped.value.code == 0
+    assert json.loads(capsys.readouterr().out)[0]["jobs"] == 20
+
+
 def test_a_file_that_is_not_gzip(fails: Callable[..., str], tmp_path: Path) -> None:
     path = swf(tmp_path / "plain.swf.gz", GOOD_LINE)
     assert fails("run", "--trace", path).startswith(f"{path}: not readable as gzip")
