@@ -24,7 +24,7 @@ from rich.table import Table
 
 from clustermodel.cli_studies import report, results, sweep
 from clustermodel.errors import ClusterModelError, OutputError, SpecificationError
-from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
+from clustermodel.machine import LARGEST_WHOLE, Checkpointing, ContextSwitch, Machine, TimeSlicing
 from clustermodel.policies import make_policy, policy_names, policy_parameters, policy_summary
 from clustermodel.report.tables import comparison_table, percentile_table, standard_output, trace_facts
 from clustermodel.sim.simulation import FIDELITIES, Fidelity
@@ -38,6 +38,7 @@ from clustermodel.workload.table import Workload
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
 BAD_INPUT, BAD_OUTPUT, INTERRUPTED = 2, 1, 130
+_MACHINE_SIZE = click.IntRange(1, LARGEST_WHOLE)
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -392,7 +393,7 @@ def _scenarios(
         notes.print(f"{escape(workload.name)}: {line}")
     if nodes is None:
         if workload.machine_nodes is None:
-            raise SpecificationError(f"--nodes: {trace} names neither MaxProcs nor MaxNodes; give the machine's size")
+            raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {trace} is the size of a machine; give one")
         machine = replace(machine, nodes=workload.machine_nodes)
     return [
         Scenario(machine=machine, workload=workload, policy=policy, seed=seed, fidelity=fidelity, speedup=options["speedup"])
@@ -468,7 +469,7 @@ def trace() -> None:
 
 @trace.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--nodes", type=click.IntRange(min=1), help="Size of the machine; default: MaxProcs or MaxNodes of the trace.")
+@click.option("--nodes", type=_MACHINE_SIZE, help="Size of the machine; default: MaxProcs or MaxNodes of the trace.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @trace_options
 def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
@@ -505,7 +506,7 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
 @trace.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write the model to instead of standard output.")
-@click.option("--nodes", type=click.IntRange(min=1), help="Size of the machine; default: MaxProcs or MaxNodes of the trace.")
+@click.option("--nodes", type=_MACHINE_SIZE, help="Size of the machine; default: MaxProcs or MaxNodes of the trace.")
 @trace_options
 def fit(file: Path, output: Path | None, nodes: int | None, **options: Any) -> None:
     """Fit a workload model to FILE, for `clustermodel run --model`, and print it as JSON.
@@ -524,7 +525,7 @@ def fit(file: Path, output: Path | None, nodes: int | None, **options: Any) -> N
     for line in workload.provenance.lines():
         notes.print(f"{escape(workload.name)}: {line}", soft_wrap=True)
     if nodes is None and workload.machine_nodes is None:
-        raise SpecificationError(f"--nodes: {file} names neither MaxProcs nor MaxNodes; give the machine's size")
+        raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {file} is the size of a machine; give one")
     model = fit_model(workload, nodes=nodes)
     notes.print(_model_table(model))
     for line in model.notes:

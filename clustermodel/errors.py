@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Final
 
 
 class ClusterModelError(Exception):
@@ -32,6 +33,32 @@ class LedgerError(ClusterModelError):
 
 class OutputError(ClusterModelError, OSError):
     """A result cannot be written where the user asked for it."""
+
+
+_LONGEST_SHOWN: Final = 60
+_TOO_LONG_TO_PRINT: Final = "a number of thousands of digits"
+
+
+def shown(value: object) -> str:
+    """Return ``str(value)``, cut short where it would fill the screen: a damaged file may have a word of a million digits."""
+    try:
+        text = str(value)
+    except ValueError:  # Python prints no integer of more than 4,300 digits
+        return _TOO_LONG_TO_PRINT
+    return _cut(text)
+
+
+def quoted(value: object) -> str:
+    """Return ``repr(value)``, cut short in the same way."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return _TOO_LONG_TO_PRINT
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN // 2]}... ({len(text):,} characters)"
 
 
 def counted(number: int, noun: str) -> str:

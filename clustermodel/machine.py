@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Final, Literal
 
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import SpecificationError, quoted, shown
 from clustermodel.ticks import to_seconds, to_ticks
 
 LARGEST_WHOLE: Final = 2**53
@@ -25,12 +25,12 @@ def require_whole(field: str, value: object, *, at_least: int | None = None) -> 
     """
     allowed = "an integer" if at_least is None else f"an integer >= {at_least}"
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise SpecificationError(f"{field}: {value!r} is not a whole number; it must be {allowed}")
+        raise SpecificationError(f"{field}: {quoted(value)} is not a whole number; it must be {allowed}")
     whole = int(value)
     if at_least is not None and whole < at_least:
-        raise SpecificationError(f"{field}: {whole} is not allowed; it must be {allowed}")
+        raise SpecificationError(f"{field}: {shown(whole)} is not allowed; it must be {allowed}")
     if abs(whole) > LARGEST_WHOLE:
-        raise SpecificationError(f"{field}: {whole} is not allowed; it must lie within +-{LARGEST_WHOLE}")
+        raise SpecificationError(f"{field}: {shown(whole)} is not allowed; it must lie within +-{LARGEST_WHOLE}")
     return whole
 
 
@@ -45,8 +45,8 @@ def require_number(name: str, value: object, allowed: str, holds: Callable[[floa
     except OverflowError:
         number = math.inf
     if number is None or not holds(number):
-        shown = value if isinstance(value, Real) else repr(value)
-        raise SpecificationError(f"{name}: {shown} is not allowed; it must be {allowed}")
+        wrong = shown(value) if isinstance(value, Real) else quoted(value)
+        raise SpecificationError(f"{name}: {wrong} is not allowed; it must be {allowed}")
     return number
 
 
@@ -64,13 +64,13 @@ def require_seconds(name: str, value: object, *, positive: bool = False) -> floa
     """
     allowed = f"a finite number of seconds {'> 0' if positive else '>= 0'} and <= {LONGEST_S:g}"
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise SpecificationError(f"{name}: {value!r} is not a number; it must be {allowed}")
+        raise SpecificationError(f"{name}: {quoted(value)} is not a number; it must be {allowed}")
     try:
         seconds = float(value)
     except OverflowError:
         seconds = math.inf
     if not 0 <= seconds <= LONGEST_S or (positive and seconds == 0):
-        raise SpecificationError(f"{name}: {value} is not allowed; it must be {allowed}")
+        raise SpecificationError(f"{name}: {shown(value)} is not allowed; it must be {allowed}")
     return seconds
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 TICKS_PER_SECOND: Final = 1_000_000
+LAST_TICK: Final = 2**63 - 1
+"""Largest time that records and tables hold: 292,271 years."""
 
 
 def to_ticks(seconds: float) -> int:

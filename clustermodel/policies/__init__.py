@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable
 from typing import Final
 
-from clustermodel.errors import SpecificationError, did_you_mean
+from clustermodel.errors import SpecificationError, did_you_mean, quoted
 from clustermodel.policies.adaptive import Adaptive
 from clustermodel.policies.backfilling import NAMED, Backfilling
 from clustermodel.policies.base import Policy
@@ -85,7 +85,7 @@ def make_policy(policy: str | Policy) -> Policy:
     if not isinstance(policy, str):
         if isinstance(policy, type) or not isinstance(policy, Policy):
             raise SpecificationError(
-                f"policy: {policy!r} is not allowed; it must be a name or an object with name, begin and decide"
+                f"policy: {quoted(policy)} is not allowed; it must be a name or an object with name, begin and decide"
             )
         return policy
     name, _, text = policy.partition(":")

@@ -12,7 +12,7 @@ from clustermodel.machine import require_number, require_seconds
 from clustermodel.policies.base import Batch, Decision, Setup, View
 from clustermodel.policies.gang import GangScheduling
 from clustermodel.policies.queue_order import QueueOrder
-from clustermodel.ticks import to_ticks
+from clustermodel.ticks import duration_to_ticks
 
 
 class Adaptive(GangScheduling):
@@ -46,7 +46,7 @@ class Adaptive(GangScheduling):
         for name, value in (("threshold", threshold), ("hysteresis", hysteresis)):
             require_number(f"adaptive: {name}", value, "a number >= 0 and <= 1", lambda share: 0 <= share <= 1)
         self._over, self._back = threshold + hysteresis, threshold - hysteresis
-        self._window = to_ticks(require_seconds("adaptive: window_s", window_s, positive=True))
+        self._window = duration_to_ticks(require_seconds("adaptive: window_s", window_s, positive=True))
 
     def begin(self, setup: Setup) -> None:
         """Get ready for a run, which begins with BGS."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, starmap
+from typing import Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.machine import require_whole
@@ -31,6 +32,9 @@ from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_
 from clustermodel.schedule.matrix import Occupant, OusterhoutMatrix
 from clustermodel.schedule.row_plans import RowPlans
 from clustermodel.schedule.running import SHORTEST_EXTENSION
+
+_LARGEST_MATRIX: Final = 10**7
+"""Most rows x columns: each row is a bitmask as wide as the machine, and what is beyond any machine would fill the memory."""
 
 
 class GangScheduling:
@@ -66,7 +70,8 @@ class GangScheduling:
         """Get ready for a run.
 
         Raises:
-            SpecificationError: the machine's multiprogramming level is below the one asked for.
+            SpecificationError: the machine's multiprogramming level is below the one asked for, or the Ousterhout matrix would
+                have more than ten million rows x columns.
         """
         machine = setup.machine
         self._mpl = machine.time_slicing.mpl if self._asked_mpl is None else self._asked_mpl
@@ -74,6 +79,11 @@ class GangScheduling:
             raise SpecificationError(
                 f"{self.name}: mpl: {self._mpl} is not allowed; it must be <= {machine.time_slicing.mpl}, the machine's "
                 "TimeSlicing.mpl"
+            )
+        if setup.nodes * self._mpl > _LARGEST_MATRIX:
+            raise SpecificationError(
+                f"{self.name}: a matrix of {self._mpl:,} rows x {setup.nodes:,} nodes is not allowed; mpl x nodes must be "
+                f"<= {_LARGEST_MATRIX:,}"
             )
         checkpointing = machine.checkpointing
         self.matrix: OusterhoutMatrix[QueuedJob] = OusterhoutMatrix(

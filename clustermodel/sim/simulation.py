@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
 from clustermodel.measure.events import SliceLog
@@ -21,6 +22,7 @@ from clustermodel.sim.node_by_node import NodeByNode
 from clustermodel.sim.streams import submit_jobs
 from clustermodel.sim.timeslice import Rotation, TimeSliceProcess
 from clustermodel.speedup import LINEAR, Speedup
+from clustermodel.ticks import LAST_TICK, to_seconds
 
 Fidelity = Literal["fast", "node"]
 FIDELITIES: Final[dict[str, Callable[[Clock, Machine, Ledger, SliceLog], TimeSliceProcess]]] = {
@@ -74,6 +76,7 @@ def simulate(
     Raises:
         DecisionError: the policy asked for something impossible, or left jobs waiting for ever.
         LedgerError: the books do not balance.
+        SpecificationError: the jobs take so long that a time no longer fits 64-bit ticks.
         TraceError: a stream read from a file is malformed.
     """
     env = Clock()
@@ -92,7 +95,13 @@ def simulate(
     for rows in streams:
         source = iter(rows) if progress is None else _reported(rows, progress)
         env.process(submit_jobs(env, source, coordinator.submit, coordinator.stream_finished))
-    env.run(until=finished)
+    try:
+        env.run(until=finished)
+    except OverflowError as problem:
+        raise SpecificationError(
+            f"the jobs take too long: at {to_seconds(env.now):g} s, a start or an end lies beyond the "
+            f"{to_seconds(LAST_TICK):g} s that fit 64-bit ticks; give shorter times, fewer jobs or more nodes"
+        ) from problem
     return Outcome(coordinator.records, coordinator.ledger, coordinator.reasons, coordinator.slice_log, coordinator.history)
 
 

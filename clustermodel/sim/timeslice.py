@@ -69,8 +69,8 @@ PaceKey = tuple[int, int, int]
 those in which it does in later ones."""
 
 
-NEVER: Final = 2**63
-"""Later than any time of a run, ticks."""
+NEVER: Final = 2**127
+"""Later than any time of a run, ticks, be it one that no record can hold."""
 
 
 class Served(NamedTuple):

@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 import pandas as pd
 
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import SpecificationError, quoted
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine, require_seconds, require_whole
 from clustermodel.measure.decisions import Explanation, explanation
@@ -102,15 +102,17 @@ class Scenario:
             raise SpecificationError("Scenario.workload: no job stream is given; at least one is needed")
         for source in self.sources:
             if not isinstance(source, JobSource):
-                raise SpecificationError(f"Scenario.workload: {source!r} is not allowed; it must be a Workload or an SwfStream")
+                raise SpecificationError(
+                    f"Scenario.workload: {quoted(source)} is not allowed; it must be a Workload or an SwfStream"
+                )
         if self.machine is not None and not isinstance(self.machine, Machine):
-            raise SpecificationError(f"Scenario.machine: {self.machine!r} is not allowed; it must be a Machine")
-        if self.fidelity not in FIDELITIES:
+            raise SpecificationError(f"Scenario.machine: {quoted(self.machine)} is not allowed; it must be a Machine")
+        if not isinstance(self.fidelity, str) or self.fidelity not in FIDELITIES:
             allowed = ", ".join(map(repr, FIDELITIES))
-            raise SpecificationError(f"Scenario.fidelity: {self.fidelity!r} is not allowed; it must be one of {allowed}")
+            raise SpecificationError(f"Scenario.fidelity: {quoted(self.fidelity)} is not allowed; it must be one of {allowed}")
         if isinstance(self.speedup, type) or not isinstance(self.speedup, Speedup):
             raise SpecificationError(
-                f"Scenario.speedup: {self.speedup!r} is not allowed; it must be a LinearSpeedup, a DowneySpeedup, "
+                f"Scenario.speedup: {quoted(self.speedup)} is not allowed; it must be a LinearSpeedup, a DowneySpeedup, "
                 "or an object with time_on"
             )
         make_policy(self.policy)

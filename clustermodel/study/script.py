@@ -20,7 +20,11 @@ def read_script(path: Path) -> str:
     Raises:
         SpecificationError: there is none, or it is no text.
     """
-    if not path.is_file():
+    try:
+        found = path.is_file()
+    except OSError:  # a name that is too long for any file, before Python 3.13
+        found = False
+    if not found:
         raise SpecificationError(f"{path}: no such scenario script")
     try:
         return path.read_text(encoding="utf-8")

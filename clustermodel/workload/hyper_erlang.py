@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammainc
 
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import SpecificationError, quoted
 from clustermodel.machine import require_number, require_seconds, require_whole
 
 FloatArray = npt.NDArray[np.float64]
@@ -50,7 +50,9 @@ class HyperErlang:
         object.__setattr__(self, "order", order)
         p = require_number("HyperErlang.p", self.p, "a number > 0 and <= 1", lambda x: 0 < x <= 1)
         if not isinstance(self.stage_s, tuple | list) or len(self.stage_s) != 2:
-            raise SpecificationError(f"HyperErlang.stage_s: {self.stage_s!r} is not allowed; it must be two times in seconds")
+            raise SpecificationError(
+                f"HyperErlang.stage_s: {quoted(self.stage_s)} is not allowed; it must be two times in seconds"
+            )
         first, second = (require_seconds("HyperErlang.stage_s", stage, positive=True) for stage in self.stage_s)
         object.__setattr__(self, "p", p)
         object.__setattr__(self, "stage_s", (first, second))

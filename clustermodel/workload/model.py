@@ -20,7 +20,7 @@ import numpy as np
 from clustermodel.errors import SpecificationError, counted, did_you_mean
 from clustermodel.job import JobRow
 from clustermodel.machine import LONGEST_S, require_number, require_whole
-from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.workload.estimates import PHI
 from clustermodel.workload.hyper_erlang import FloatArray, HyperErlang
 from clustermodel.workload.table import Provenance, Workload
@@ -34,7 +34,6 @@ MODEL_JOBS: Final = 10_000
 _FORMAT: Final = "clustermodel workload model"
 _VERSION: Final = 1
 _SHIPPED: Final = files("clustermodel.workload") / "models"
-_LAST_TICK: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -204,7 +203,7 @@ class WorkloadModel:
             run[mine] = np.minimum(one.run_time.sample(runs, len(mine)), LONGEST_S)
         if match_load and submit[-1] > 0:
             submit *= float(np.dot(nodes, run)) / (self.nodes * submit[-1]) / self.offered_load
-        if submit[-1] * TICKS_PER_SECOND >= _LAST_TICK:
+        if submit[-1] * TICKS_PER_SECOND >= LAST_TICK:
             raise SpecificationError(
                 f"{self.name}: {counted(jobs, 'job')} take {submit[-1]:g} s to arrive, too long for 64-bit ticks"
             )
@@ -215,7 +214,7 @@ class WorkloadModel:
         options = {"jobs": jobs, "seed": seed, "phi": phi}
         workload = Workload(
             (JobRow(s, number, n, r, r, -1, -1, 0, -1) for number, (s, r, n) in enumerate(rows, 1)),
-            name=self.name if run_time_factor == 1 else f"{self.name} x{run_time_factor:g}",
+            name=self.name if run_time_factor == 1 else f"{self.name} x{float(run_time_factor):g}",
             provenance=Provenance(source=f"model {self.name} ({self.source})", options=options),
             machine_nodes=self.nodes,
         ).with_phi_estimates(phi=phi, seed=seed)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import math
 import os
+import stat
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -16,9 +17,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, TextIO
 
-from clustermodel.errors import OutputError, SpecificationError, TraceError
+from clustermodel.errors import OutputError, SpecificationError, TraceError, quoted, shown
 from clustermodel.job import JobRow
-from clustermodel.machine import LONGEST_S
+from clustermodel.machine import LARGEST_WHOLE, LONGEST_S
 from clustermodel.ticks import duration_to_ticks, to_ticks
 from clustermodel.workload.table import Provenance, Workload, transformed
 from clustermodel.workload.transforms import JobFilter, LoadScale
@@ -48,6 +49,8 @@ FIELDS: Final = (
 _WHOLE_FIELDS: Final = (0, 4, 7, 10, 11, 12)
 _TIME_FIELDS: Final = (1, 3, 8)
 _MALFORMED: Final = "malformed line"
+_LONGEST_SIZE: Final = 20  # digits
+_ENCODING: Final = "utf-8-sig"  # a byte order mark, as some editors write it, is not part of the first line
 UNKNOWN: Final = -1
 """What a trace writes for a value that it does not have."""
 
@@ -102,16 +105,19 @@ class SwfStream:
             },
             header=_read_header(self.path),
         )
+        self._line = 0  # that the job which was yielded last stands on
         self.malformed: list[str] = []
         """The first ten messages of lines that ``lenient`` skipped."""
 
     @property
     def machine_nodes(self) -> int | None:
-        """``MaxProcs`` of the header, else ``MaxNodes``, else ``None``."""
+        """``MaxProcs`` of the header, else ``MaxNodes``, else ``None``; what is no size of a machine counts as unknown."""
         for key in ("MaxProcs", "MaxNodes"):
-            first_word = (self.provenance.header.get(key) or "?").split()[0]
-            if first_word.isdecimal() and int(first_word) > 0:
-                return int(first_word)
+            first_word = next(iter(self.provenance.header.get(key, "").split()), "")
+            if first_word.isascii() and first_word.isdecimal() and len(first_word) <= _LONGEST_SIZE:
+                nodes = int(first_word)
+                if 0 < nodes <= LARGEST_WHOLE:
+                    return nodes
         return None
 
     def rows(self) -> Iterator[JobRow]:
@@ -124,7 +130,7 @@ class SwfStream:
         for row in self._transformed_rows():
             if last is not None and row < last:
                 raise TraceError(
-                    f"{self.path}: job {row.id} stands after job {last.id} but was submitted before it; "
+                    f"{self.path}:{self._line}: job {row.id} stands after job {last.id}, which {_why_after(row, last)}; "
                     "a stream must be in order of submission: read the file with read_swf, which sorts"
                 )
             last = row
@@ -168,6 +174,7 @@ class SwfStream:
                     continue
                 repaired[substitute] += 1
             run_ticks = duration_to_ticks(run)
+            self._line = number
             if not self._use_estimates:
                 estimate_ticks = run_ticks
             elif estimate > 0:
@@ -218,14 +225,18 @@ def read_swf(
     if not rows:
         because = "; ".join(provenance.lines()) or "the file has no job lines"
         raise TraceError(f"{path}: no usable job: {because}")
-    moved = sum(later < earlier for earlier, later in pairwise(rows))
+    moved = sum(later.submit < earlier.submit for earlier, later in pairwise(rows))
     if moved:
         provenance.repaired["submitted before the job on the line above, sorted"] += moved
-        rows.sort()
+    rows.sort()
     numbers = Counter(row.id for row in rows)
     if len(numbers) < len(rows):
         number, times = numbers.most_common(1)[0]
-        raise TraceError(f"{path}: field job_number: {number} is used by {times} jobs; job numbers must be unique")
+        first, second, *_ = (stream._line for row in stream._transformed_rows() if row.id == number)
+        raise TraceError(
+            f"{path}:{second}: field job_number: {number} is used by {times} jobs, first on line {first}; "
+            "job numbers must be unique"
+        )
     return Workload(
         transformed(rows, None, scale, provenance.dropped),
         name=stream.name,
@@ -252,6 +263,13 @@ def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *
         raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
 
 
+def _why_after(row: JobRow, last: JobRow) -> str:
+    """Return what job ``last`` did later, so that ``row`` should stand before it."""
+    if row.submit < last.submit:
+        return "was submitted later"
+    return "was submitted at the same time and has " + ("a higher number" if row.id < last.id else "the same number")
+
+
 def _number(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:.6f}".rstrip("0")
 
@@ -267,7 +285,9 @@ def _parse(text: str) -> list[float]:
         values = [math.nan]
     # One cheap look at the whole line; only a line that looks odd is gone through field by field.
     if (
-        not math.isfinite(sum(values))
+        not text.isascii()
+        or "_" in text
+        or not math.isfinite(sum(values))
         or max(values) > LONGEST_S
         or values[0] < 0
         or [value for value in values if value < 0 and value != UNKNOWN]
@@ -282,24 +302,33 @@ def _require_field(index: int, word: str) -> None:
     """Raise ``ValueError`` unless ``word`` is a number that field ``index`` may have."""
     field = FIELDS[index]
     try:
-        value = float(word)
+        # Python's float reads more than the format has: 1_000, and the digits of every script.
+        value = float(word) if word.isascii() and "_" not in word else None
     except ValueError:
-        raise ValueError(f"field {field}: {word!r} is not a number") from None
+        value = None
+    if value is None:
+        raise ValueError(f"field {field}: {quoted(word)} is not a number")
     if not math.isfinite(value):
-        raise ValueError(f"field {field}: {word!r} is not a finite number")
+        raise ValueError(f"field {field}: {quoted(word)} is not a finite number")
     if value < 0 and (value != UNKNOWN or index == 0):
         allowed = ">= 0" if index == 0 else ">= 0, or -1 for unknown"
-        raise ValueError(f"field {field}: {word} is not allowed; it must be {allowed}")
+        raise ValueError(f"field {field}: {shown(word)} is not allowed; it must be {allowed}")
     if index in _WHOLE_FIELDS and value % 1:
-        raise ValueError(f"field {field}: {word} is not a whole number")
+        raise ValueError(f"field {field}: {shown(word)} is not a whole number")
     if value > LONGEST_S and index in _WHOLE_FIELDS + _TIME_FIELDS:
-        raise ValueError(f"field {field}: {word} is not allowed; it must be <= {LONGEST_S:g}")
+        raise ValueError(f"field {field}: {shown(word)} is not allowed; it must be <= {LONGEST_S:g}")
 
 
 def _open(path: Path) -> TextIO:
+    try:
+        mode = path.stat().st_mode
+    except ValueError as problem:  # a NUL in the name
+        raise TraceError(f"{quoted(str(path))}: cannot be read: {problem}") from None
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise TraceError(f"{path}: cannot be read: it is not a file but a pipe or a device, and a trace is read twice")
     if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8", errors="replace")
-    return open(path, encoding="utf-8", errors="replace")
+        return gzip.open(path, "rt", encoding=_ENCODING, errors="replace")
+    return open(path, encoding=_ENCODING, errors="replace")
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import SpecificationError, counted
 from clustermodel.job import JobRow
-from clustermodel.machine import require_whole
+from clustermodel.machine import LONGEST_S, require_number, require_whole
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.estimates import PHI, phi_factors
 from clustermodel.workload.table import Provenance, Workload
@@ -40,13 +40,12 @@ def synthetic_workload(*, jobs: int = 30_000, nodes: int = 128, load: float = 0.
         seed: of the random streams, one per attribute.
 
     Raises:
-        SpecificationError: an argument is out of range.
+        SpecificationError: an argument is out of range, or the jobs are too few to load so large a machine.
     """
     require_whole("jobs", jobs, at_least=2)
     require_whole("nodes", nodes, at_least=1)
     require_whole("seed", seed, at_least=0)
-    if not 0 < load < 10:
-        raise SpecificationError(f"load: {load} is not allowed; it must be > 0 and < 10")
+    load = require_number("load", load, "> 0 and < 10", lambda x: 0 < x < 10)
     arrivals, sizes, runs, estimates, users = (
         np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(5)
     )
@@ -67,6 +66,13 @@ def synthetic_workload(*, jobs: int = 30_000, nodes: int = 128, load: float = 0.
     run = np.maximum(1.0, run * (load * nodes * float(np.ptp(submit)) / float(np.dot(size, run))))
 
     factor = np.minimum(phi_factors(estimates, jobs, PHI), ESTIMATES_PER_RUN)
+
+    longest = float(np.max(run * factor))
+    if longest > LONGEST_S:
+        raise SpecificationError(
+            f"nodes: {nodes} is not allowed with {counted(jobs, 'job')} and load {load:g}: an estimate would be {longest:g} s, "
+            f"and must be <= {LONGEST_S:g}; make more jobs or a smaller machine"
+        )
 
     ranks = np.arange(1, 101)
     user = users.choice(ranks, size=jobs, p=(1 / ranks) / (1 / ranks).sum())

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from clustermodel.errors import SpecificationError, counted
+from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.job import Job, JobRow
 from clustermodel.machine import LONGEST_S, require_whole
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
@@ -91,12 +91,20 @@ class Workload:
         provenance: Provenance | None = None,
         machine_nodes: int | None = None,
     ) -> None:
+        given = list(rows)
         try:
-            table = np.array(list(rows), dtype=np.int64).reshape(-1, len(JobRow._fields))
+            table = np.array(given or np.empty((0, len(JobRow._fields))), dtype=np.int64)
         except OverflowError:
             raise SpecificationError(
                 f"Workload {name!r}: a time or size is too large for 64-bit ticks; scale it by smaller factors"
             ) from None
+        except (TypeError, ValueError):
+            table = np.empty(0, dtype=np.int64)
+        if table.shape[1:] != (len(JobRow._fields),):
+            raise SpecificationError(
+                f"Workload {name!r}: rows: {quoted(given[:1])} is not allowed; each must be a JobRow of "
+                f"{len(JobRow._fields)} whole numbers; from_jobs takes jobs in seconds"
+            )
         if not len(table):
             raise SpecificationError(f"Workload {name!r}: it has no jobs; at least one is needed")
         table = table[np.lexsort((table[:, _ID], table[:, _SUBMIT]))]
@@ -113,8 +121,16 @@ class Workload:
 
     @classmethod
     def from_jobs(cls, jobs: Iterable[Job], *, name: str = "workload", machine_nodes: int | None = None) -> Workload:
-        """Return a workload of ``jobs``, which may come in any order."""
-        return cls((job.row() for job in jobs), name=name, machine_nodes=machine_nodes)
+        """Return a workload of ``jobs``, which may come in any order.
+
+        Raises:
+            SpecificationError: something is no job, there is none, or two jobs have the same id.
+        """
+        given = list(jobs)
+        for job in given:
+            if not isinstance(job, Job):
+                raise SpecificationError(f"Workload.from_jobs: {quoted(job)} is not allowed; it must be a Job")
+        return cls((job.row() for job in given), name=name, machine_nodes=machine_nodes)
 
     def __len__(self) -> int:
         return len(self._table)
@@ -226,7 +242,7 @@ class Workload:
         return Workload(
             (row._replace(estimate=value) for row, value in zip(self.rows(), estimate.tolist(), strict=True)),
             name=self.name,
-            provenance=self._derived_provenance({"estimates": f"phi model, phi={phi:g}, seed={seed}"}),
+            provenance=self._derived_provenance({"estimates": f"phi model, phi={float(phi):g}, seed={seed}"}),
             machine_nodes=self.machine_nodes,
         )
 
@@ -236,8 +252,10 @@ class Workload:
         Raises:
             SpecificationError: ``by`` is not a column.
         """
-        if by not in JobRow._fields:
-            raise SpecificationError(f"Workload.split by: {by!r} is not allowed; it must be one of {', '.join(JobRow._fields)}")
+        if not isinstance(by, str) or by not in JobRow._fields:
+            raise SpecificationError(
+                f"Workload.split by: {quoted(by)} is not allowed; it must be one of {', '.join(JobRow._fields)}"
+            )
         column = self.column(by)
         return [
             Workload(

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import isfinite
 from numbers import Integral, Real
 
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import SpecificationError, quoted
 from clustermodel.job import JobRow
 from clustermodel.machine import require_number
-from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,11 +34,15 @@ class JobFilter:
         for field in ("window_s", "nodes"):
             interval = getattr(self, field)
             if interval is not None and not _is_interval(interval):
-                raise SpecificationError(f"JobFilter.{field}: {interval!r} is not allowed; it must be (low, high), low <= high")
+                raise SpecificationError(
+                    f"JobFilter.{field}: {quoted(interval)} is not allowed; it must be (low, high), low <= high"
+                )
         for field in ("statuses", "users"):
             numbers = getattr(self, field)
-            if numbers is not None and not (isinstance(numbers, Collection) and all(isinstance(n, Integral) for n in numbers)):
-                raise SpecificationError(f"JobFilter.{field}: {numbers!r} is not allowed; it must be a set of whole numbers")
+            if numbers is not None and not _are_numbers(numbers):
+                raise SpecificationError(
+                    f"JobFilter.{field}: {quoted(numbers)} is not allowed; it must be a set of whole numbers"
+                )
 
     def rejects(self, row: JobRow) -> str | None:
         """Return the reason to leave ``row`` out, or ``None`` to keep it."""
@@ -53,6 +57,12 @@ class JobFilter:
         if self.users is not None and row.user not in self.users:
             return "user not selected"
         return None
+
+
+def _are_numbers(value: object) -> bool:
+    if not isinstance(value, Collection) or isinstance(value, bytes | bytearray):
+        return False
+    return all(isinstance(number, Integral) for number in value)
 
 
 def _is_interval(value: object) -> bool:
@@ -81,10 +91,22 @@ class LoadScale:
             require_number(f"LoadScale.{field}", getattr(self, field), "a finite number > 0", lambda x: isfinite(x) and x > 0)
 
     def apply(self, row: JobRow, first_submit: int) -> JobRow:
-        """Return ``row`` rescaled; ``first_submit`` (ticks) is the submission that stays where it is."""
-        return row._replace(
-            submit=first_submit + round((row.submit - first_submit) * self.interarrival),
-            run=max(1, round(row.run * self.run_time)),
-            estimate=max(1, round(row.estimate * self.run_time)),
-            nodes=max(1, round(row.nodes * self.size)) if row.nodes > 0 else row.nodes,
-        )
+        """Return ``row`` rescaled; ``first_submit`` (ticks) is the submission that stays where it is.
+
+        Raises:
+            SpecificationError: a time or a size no longer fits 64 bits.
+        """
+        try:
+            scaled = row._replace(
+                submit=first_submit + round((row.submit - first_submit) * self.interarrival),
+                run=max(1, round(row.run * self.run_time)),
+                estimate=max(1, round(row.estimate * self.run_time)),
+                nodes=max(1, round(row.nodes * self.size)) if row.nodes > 0 else row.nodes,
+            )
+        except OverflowError:  # infinity
+            scaled = None
+        if scaled is None or max(scaled) > LAST_TICK:
+            raise SpecificationError(
+                f"LoadScale: job {row.id}: a time or size is too large for 64-bit ticks; scale it by smaller factors"
+            )
+        return scaled

@@ -395,7 +395,10 @@ def test_a_trace_that_does_not_say_how_large_its_machine_is(
     complaint: Callable[..., str], write_trace: Callable[..., Path]
 ) -> None:
     path = write_trace(job_line(1, 0, 5, 1, 9))
-    assert complaint("run", "--trace", path) == f"--nodes: {path} names neither MaxProcs nor MaxNodes; give the machine's size"
+    assert (
+        complaint("run", "--trace", path)
+        == f"--nodes: neither MaxProcs nor MaxNodes of {path} is the size of a machine; give one"
+    )
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_a_fit_goes_to_a_file_and_runs_from_there(command_line: Command, trace: 
 def test_traces_that_cannot_be_fitted(command_line: Command, write_trace: Callable[..., Path], tmp_path: Path) -> None:
     assert complaint(command_line("trace", "fit", "no.swf")) == "no.swf: cannot be read: No such file or directory"
     path = write_trace(job_line(1, 0, 5, 1), job_line(2, 9, 5, 1))
-    expected = f"--nodes: {path} names neither MaxProcs nor MaxNodes; give the machine's size"
+    expected = f"--nodes: neither MaxProcs nor MaxNodes of {path} is the size of a machine; give one"
     assert complaint(command_line("trace", "fit", path)) == expected
     path = write_trace(job_line(1, 0, 5, 1))
     expected = "jobs: 1 job of 1 to 4 nodes, submitted at one instant, give no interarrival time to fit a model to"

@@ -15,6 +15,7 @@ import pytest
 
 from clustermodel import Scenario, synthetic_workload
 from clustermodel.cli import main
+from clustermodel.policies import policy_names
 from clustermodel.study.scenario import Result
 
 GOOD_LINE = "1 0 -1 100 2 -1 -1 2 200 -1 1 7 1 -1 -1 -1 -1 -1"
@@ -45,6 +46,17 @@ def swf(path: Path, *lines: str) -> Path:
 
 def test_a_missing_trace(fails: Callable[..., str]) -> None:
     assert fails("run", "--trace", "nowhere.swf") == "nowhere.swf: cannot be read: No such file or directory"
+
+
+def test_a_scenario_script_whose_name_is_too_long(fails: Callable[..., str]) -> None:
+    assert fails("run", "x" * 5000) == f"{'x' * 5000}: no such scenario script"
+
+
+def test_a_time_constant_below_a_tick_is_a_tick(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["run", "--jobs", "20", "--nodes", "8", "--policy", "adaptive:window_s=1e-7", "--json"])
+    assert stopped.value.code == 0
+    assert json.loads(capsys.readouterr().out)[0]["jobs"] == 20
 
 
 def test_a_file_that_is_not_gzip(fails: Callable[..., str], tmp_path: Path) -> None:
@@ -101,7 +113,9 @@ def test_lenient_counts_and_skips_malformed_lines(tmp_path: Path, capsys: pytest
 
 def test_two_jobs_of_one_number(fails: Callable[..., str], tmp_path: Path) -> None:
     path = swf(tmp_path / "twice.swf", GOOD_LINE, GOOD_LINE)
-    assert fails("run", "--trace", path) == f"{path}: field job_number: 1 is used by 2 jobs; job numbers must be unique"
+    assert fails("run", "--trace", path) == (
+        f"{path}:2: field job_number: 1 is used by 2 jobs, first on line 1; job numbers must be unique"
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,7 +135,47 @@ def test_an_empty_trace_says_why_nothing_is_left(
 
 def test_a_trace_that_does_not_name_its_machine_needs_nodes(fails: Callable[..., str], tmp_path: Path) -> None:
     path = swf(tmp_path / "nameless.swf", GOOD_LINE)
-    assert fails("run", "--trace", path) == f"--nodes: {path} names neither MaxProcs nor MaxNodes; give the machine's size"
+    assert (
+        fails("run", "--trace", path) == f"--nodes: neither MaxProcs nor MaxNodes of {path} is the size of a machine; give one"
+    )
+
+
+@pytest.mark.parametrize("policy", policy_names())
+def test_jobs_that_take_longer_than_64_bit_ticks_are_refused_in_one_line(
+    fails: Callable[..., str], tmp_path: Path, policy: str
+) -> None:
+    longest = GOOD_LINE.replace(" 100 ", " 1e10 ").replace(" 200 ", " 1e10 ")
+    path = swf(tmp_path / "long.swf", "; MaxProcs: 2", *(f"{n} {longest[2:]}" for n in range(1, 1001)))
+    # five gangs at a time do not take less time than one after the other
+    message = fails("run", "--trace", path, "--policy", policy, "--quantum", "1e9")
+    assert message.startswith("the jobs take too long: at ")
+    assert message.endswith("beyond the 9.22337e+12 s that fit 64-bit ticks; give shorter times, fewer jobs or more nodes")
+
+
+@pytest.mark.parametrize(("nodes", "mpl"), [(2**52, 5), (8, 2**52), (10**6, 11)])
+@pytest.mark.parametrize("policy", ["gs", "mbgs", "adaptive"])
+def test_a_matrix_that_would_fill_the_memory_is_refused(
+    fails: Callable[..., str], tmp_path: Path, policy: str, nodes: int, mpl: int
+) -> None:
+    path = swf(tmp_path / "jobs.swf", GOOD_LINE)
+    message = fails("run", "--trace", path, "--policy", policy, "--nodes", nodes, "--mpl", mpl)
+    assert message.startswith(f"{policy}: a matrix of ")
+    assert message.endswith(" nodes is not allowed; mpl x nodes must be <= 10,000,000")
+
+
+def test_a_synthetic_year_for_a_machine_that_its_jobs_cannot_load_is_refused(fails: Callable[..., str]) -> None:
+    message = fails("run", "--jobs", 2, "--nodes", 2**52)
+    assert message.startswith(f"nodes: {2**52} is not allowed with 2 jobs and load 0.65: an estimate would be ")
+    assert message.endswith(" s, and must be <= 1e+10; make more jobs or a smaller machine")
+
+
+@pytest.mark.parametrize("command", ["info", "fit"])
+def test_a_machine_larger_than_any_is_refused_by_the_trace_commands(
+    fails: Callable[..., str], tmp_path: Path, command: str
+) -> None:
+    path = swf(tmp_path / "jobs.swf", GOOD_LINE)
+    message = fails("trace", command, path, "--nodes", 10**400)
+    assert message == f"Invalid value for '--nodes': {10**400} is not in the range 1<=x<={2**53}."
 
 
 @pytest.mark.parametrize("nodes", ["0", "-3"])

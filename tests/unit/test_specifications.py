@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields
+from fractions import Fraction
 from math import inf, nan
 from typing import Any
 
@@ -11,12 +13,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustermodel import ClusterModelError, Job, JobFilter, LoadScale, Machine, Scenario, SpecificationError, Workload
+from clustermodel import (
+    ClusterModelError,
+    Job,
+    JobFilter,
+    LoadScale,
+    Machine,
+    Scenario,
+    SpecificationError,
+    Workload,
+    load_model,
+    synthetic_workload,
+)
 from clustermodel.job import JobRow
 from clustermodel.machine import Checkpointing, ContextSwitch, TimeSlicing  # noqa: F401  in reprs that are evaluated
 
 GOOD_JOB: dict[str, Any] = {"id": 1, "nodes": 2, "submit_s": 3.0, "run_s": 5.0}
 ROW = JobRow(submit=10_000_000, id=1, nodes=4, run=7, estimate=9, user=5, group=-1, priority=0, status=1)
+
+
+def _scale(factor: int) -> LoadScale:
+    return LoadScale(size=factor)
 
 
 # Machine
@@ -39,6 +56,50 @@ def test_a_machine_of_a_wrong_size_names_the_field_the_value_and_what_is_allowed
     with pytest.raises(SpecificationError) as refused:
         Machine(nodes=nodes)  # type: ignore[arg-type]
     assert str(refused.value) == message
+
+
+@pytest.mark.parametrize("specify", [lambda n: Machine(nodes=n), lambda n: Job(**{**GOOD_JOB, "run_s": n}), _scale])
+@pytest.mark.parametrize("digits", [300, 10_000])
+def test_a_number_of_very_many_digits_is_refused_in_a_short_line(specify: Callable[[int], object], digits: int) -> None:
+    # Python raises a ValueError of its own where an integer of more than 4,300 digits is to be printed
+    with pytest.raises(SpecificationError) as refused:
+        specify(-(10**digits))
+    assert "... (302 characters) is" in str(refused.value) or "a number of thousands of digits is" in str(refused.value)
+    assert len(str(refused.value)) < 160
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: Workload.from_jobs(["x"]), "Workload.from_jobs: 'x' is not allowed; it must be a Job"),  # type: ignore[list-item]
+        (
+            lambda: Workload([(1, 2, 3)] * 9),  # type: ignore[list-item]
+            "Workload 'workload': rows: [(1, 2, 3)] is not allowed; each must be a JobRow of 9 whole numbers; "
+            "from_jobs takes jobs in seconds",
+        ),
+        (lambda: Workload([ROW]).split(["user"]), "Workload.split by: ['user'] is not allowed; it must be one of "),  # type: ignore[arg-type]
+        (lambda: JobFilter(users=b"17"), "JobFilter.users: b'17' is not allowed; it must be a set of whole numbers"),
+        (
+            lambda: JobFilter(nodes=(10**5000, 1)),
+            "JobFilter.nodes: a number of thousands of digits is not allowed; it must be (low, high), low <= high",
+        ),
+        (lambda: synthetic_workload(load="1"), "load: '1' is not allowed; it must be > 0 and < 10"),  # type: ignore[arg-type]
+        (
+            lambda: Scenario(workload=Workload([ROW]), fidelity=["node"]),  # type: ignore[arg-type]
+            "Scenario.fidelity: ['node'] is not allowed; it must be one of 'fast', 'node'",
+        ),
+    ],
+)
+def test_things_of_the_wrong_kind_are_refused(wrong: Callable[[], object], message: str) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        wrong()
+    assert str(refused.value).startswith(message)
+
+
+def test_any_real_number_may_be_a_factor_or_a_phi() -> None:
+    workload = Workload([ROW])
+    assert workload.with_phi_estimates(phi=Fraction(1, 3)).provenance.options["estimates"] == "phi model, phi=0.333333, seed=1"  # type: ignore[arg-type]
+    assert load_model("blue-pacific").generate(jobs=3, run_time_factor=Fraction(3, 2)).name == "blue-pacific x1.5"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("value", [1, 0, None, "yes"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -116,6 +117,11 @@ def test_header_comments_before_the_first_job_are_kept_by_key(write_trace: Write
         (("; MaxProcs: -1", "; MaxNodes: 16"), 16),
         (("; MaxProcs: 0",), None),
         (("; MaxProcs:",), None),
+        (("; MaxProcs:", "; MaxProcs:", "; MaxNodes: 16"), 16),
+        (("; MaxProcs: \u0663", "; MaxNodes: 16"), 16),  # a digit, but none of the format's
+        ((f"; MaxProcs: {2**53}",), 2**53),
+        ((f"; MaxProcs: {2**53 + 1}", "; MaxNodes: 16"), 16),  # no machine may be as large
+        (("; MaxProcs: " + "9" * 5000, "; MaxNodes: 16"), 16),
         ((), None),
     ],
 )
@@ -241,16 +247,39 @@ def test_an_unsorted_file_is_sorted_before_scaling_and_the_jobs_out_of_place_are
 # Streams
 
 
-def test_a_stream_out_of_order_is_refused_by_job(write_trace: WriteTrace) -> None:
-    path = write_trace(line(1, submit_time=50), line(2, submit_time=60), line(3, submit_time=59))
+@pytest.mark.parametrize(
+    ("third", "why"),
+    [
+        (line(3, submit_time=59), "job 3 stands after job 4, which was submitted later"),
+        (line(3, submit_time=60), "job 3 stands after job 4, which was submitted at the same time and has a higher number"),
+        (
+            line(4, submit_time=60, allocated_processors=1),
+            "job 4 stands after job 4, which was submitted at the same time and has the same number",
+        ),
+    ],
+)
+def test_a_stream_out_of_order_is_refused_by_line_and_job(write_trace: WriteTrace, third: str, why: str) -> None:
+    path = write_trace("; MaxProcs: 8", line(1, submit_time=50), line(4, submit_time=60), third)
     rows = SwfStream(path).rows()
-    assert [next(rows).id, next(rows).id] == [1, 2]
+    assert [next(rows).id, next(rows).id] == [1, 4]
     with pytest.raises(TraceError) as refused:
         next(rows)
     assert str(refused.value) == (
-        f"{path}: job 3 stands after job 2 but was submitted before it; "
-        "a stream must be in order of submission: read the file with read_swf, which sorts"
+        f"{path}:4: {why}; a stream must be in order of submission: read the file with read_swf, which sorts"
     )
+
+
+@pytest.mark.parametrize("scale", [{"run_time": 1e300}, {"interarrival": 1e12}, {"size": 1e19}])
+def test_factors_that_lead_beyond_64_bits_are_refused_by_both_readers(write_trace: WriteTrace, scale: dict[str, float]) -> None:
+    path = write_trace(line(1, run_time=1e-6, requested_time=1e-6), line(2, submit_time=1e9))
+    for read in (
+        lambda: read_swf(path, scale=LoadScale(**scale)),
+        lambda: list(SwfStream(path, scale=LoadScale(**scale)).rows()),
+    ):
+        with pytest.raises(SpecificationError) as refused:
+            read()
+        assert str(refused.value).startswith("LoadScale: job ")
+        assert str(refused.value).endswith(": a time or size is too large for 64-bit ticks; scale it by smaller factors")
 
 
 def test_a_stream_can_be_read_again_and_its_counters_begin_anew(write_trace: WriteTrace) -> None:
@@ -333,6 +362,7 @@ def refusal(path: Path, **options: Any) -> str:
     with pytest.raises(TraceError) as from_stream:
         list(SwfStream(path, **options).rows())
     assert str(from_table.value) == str(from_stream.value)
+    assert "\n" not in str(from_table.value)
     return str(from_table.value)
 
 
@@ -340,6 +370,26 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     assert refusal(tmp_path / "no.swf") == f"{tmp_path}/no.swf: cannot be read: No such file or directory"
     assert refusal(tmp_path / "no.swf.gz") == f"{tmp_path}/no.swf.gz: cannot be read: No such file or directory"
     assert refusal(tmp_path) == f"{tmp_path}: cannot be read: Is a directory"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_a_pipe_or_a_device_is_refused_because_a_trace_is_read_twice(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.swf"
+    os.mkfifo(pipe)
+    for path in (pipe, Path(os.devnull)):
+        assert refusal(path) == f"{path}: cannot be read: it is not a file but a pipe or a device, and a trace is read twice"
+
+
+def test_a_name_that_no_file_can_have() -> None:
+    assert refusal(Path("a\0.swf")) == "'a\\x00.swf': cannot be read: embedded null byte"
+
+
+def test_a_byte_order_mark_is_not_part_of_the_first_line(tmp_path: Path) -> None:
+    for name, start in (("head.swf", "; MaxProcs: 8\n"), ("job.swf", "")):
+        path = tmp_path / name
+        path.write_text(f"\ufeff{start}{line(1)}\n", encoding="utf-8")
+        assert ids(read_swf(path)) == [1]
+        assert read_swf(path).machine_nodes == (8 if start else None)
 
 
 def test_a_file_that_is_not_gzip(write_trace: WriteTrace) -> None:
@@ -383,6 +433,14 @@ NOT_NEGATIVE = "is not allowed; it must be >= 0, or -1 for unknown"
         (line(1) + " 5", "19 fields; a data line has 18"),
         ("1,2,3", "1 fields; a data line has 18"),
         (line(1, run_time="abc"), "field run_time: 'abc' is not a number"),
+        (line(1, run_time="1_000"), "field run_time: '1_000' is not a number"),  # Python reads these three
+        (line(1, run_time="\u0663"), "field run_time: '\u0663' is not a number"),
+        (line(1, think_time="\uff11"), "field think_time: '\uff11' is not a number"),
+        (line(1, run_time="9" * 1000), f"field run_time: '{'9' * 29}... (1,002 characters) is not a finite number"),
+        (
+            line(1, run_time="0" * 1000 + "1e99"),
+            f"field run_time: {'0' * 30}... (1,004 characters) is not allowed; it must be <= 1e+10",
+        ),
         (line(1, run_time="1:30"), "field run_time: '1:30' is not a number"),
         (line(1, think_time="?"), "field think_time: '?' is not a number"),
         (line("x1"), "field job_number: 'x1' is not a number"),
@@ -417,7 +475,20 @@ def test_two_jobs_of_one_number_are_refused(write_trace: WriteTrace) -> None:
     path = write_trace(line(1), line(5, submit_time=1), line(5, submit_time=2), line(5, submit_time=3))
     with pytest.raises(TraceError) as refused:
         read_swf(path)
-    assert str(refused.value) == f"{path}: field job_number: 5 is used by 3 jobs; job numbers must be unique"
+    assert str(refused.value) == (
+        f"{path}:3: field job_number: 5 is used by 3 jobs, first on line 2; job numbers must be unique"
+    )
+
+
+def test_two_jobs_of_one_number_of_which_one_is_left_out_are_no_twins(write_trace: WriteTrace) -> None:
+    path = write_trace(line(5), line(5, submit_time=1, run_time=0), line(5, submit_time=2, user_id=8))
+    assert ids(read_swf(path, keep=JobFilter(users={8}))) == [5]
+
+
+def test_jobs_of_one_instant_are_sorted_by_number_which_is_no_repair(write_trace: WriteTrace) -> None:
+    workload = read_swf(write_trace(line(2), line(1), line(3)))
+    assert ids(workload) == [1, 2, 3]
+    assert not workload.provenance.repaired
 
 
 @pytest.mark.parametrize(
@@ -571,11 +642,12 @@ def test_any_line_is_accepted_counted_or_refused_with_its_place(tmp_path_factory
     path.write_bytes(b"; MaxProcs: 8\n" + line(1).encode() + b"\n" + mutated + b"\n" + line(3, submit_time=9).encode() + b"\n")
     text = mutated.decode(errors="replace").strip()
     expected = 2 if not text or text.startswith(";") else 3
-    duplicate = f"{path}: field job_number: "  # the mutation may have made it job 1 or 3
+    # the mutation may have made it job 1 or 3
+    duplicate = tuple(f"{path}:{number}: field job_number: {job} is used by 2 jobs" for number, job in ((3, 1), (4, 3)))
     try:
         workload = read_swf(path)
     except TraceError as refused:
-        assert str(refused).startswith((f"{path}:3: ", duplicate))  # noqa: PT017  one of three outcomes
+        assert str(refused).startswith((f"{path}:3: ", *duplicate))  # noqa: PT017  one of three outcomes
         assert "\n" not in str(refused)  # noqa: PT017
         strict = False
     else:
