@@ -36,7 +36,8 @@ PAGE: Final = Path(__file__).with_name("page")
 """Where the template and the scripts of the page are."""
 FACTORS: Final = ("machine", "workload", "policy")
 METRICS: Final = tuple(name for name in QUANTITIES if name not in {"nodes", "warm_up_s"})
-WIDTH: Final = 1180
+STRETCH: Final = {"sizing_mode": "stretch_width", "max_width": 1180}
+"""How wide the elements of the page are."""
 _TOOLS: Final = "xpan,xwheel_zoom,box_zoom,reset,save"
 _DASHES: Final = {"-": "solid", (4, 1.5): "dashed", (1, 1.5): "dotted", (5, 1.5, 1, 1.5): "dashdot"}
 _MARKERS: Final = {
@@ -138,17 +139,18 @@ def metric_curves(points: pd.DataFrame) -> tuple[UIElement, CustomJS]:
             labels[factor] = shown(" ".join(_NUMBER.sub("", levels[factor][0]).split()) or factor)
     rho = points["utilization"].to_numpy(dtype=float)
     table["at utilization"] = rho
-    margin = max(float(np.ptp(rho)) * 0.05, 0.005)
+    known = rho[np.isfinite(rho)] if np.isfinite(rho).any() else np.array([0.0, 1.0])
+    margin = max(float(np.ptp(known)) * 0.05, 0.005)
     scales["utilization"] = {
         "ticker": BasicTicker(),
         "formatter": BasicTickFormatter(),
-        "start": float(rho.min()) - margin,
-        "end": float(rho.max()) + margin,
+        "start": float(known.min()) - margin,
+        "end": float(known.max()) + margin,
     }
     several = [factor for factor in ("workload", "machine") if len(levels[factor]) > 1]
     plots = {
         scale: figure(
-            width=WIDTH, height=430, x_range=Range1d(0, 1), y_range=Range1d(0.1, 1), y_axis_type=kind,
+            **STRETCH, height=430, x_range=Range1d(0, 1), y_range=Range1d(0.1, 1), y_axis_type=kind,
             tools="pan,wheel_zoom,box_zoom,reset,save", active_drag="box_zoom", name=f"curves {scale}",
         )
         for scale, kind in (("linear", "linear"), ("logarithmic", "log"))
@@ -192,7 +194,8 @@ def metric_curves(points: pd.DataFrame) -> tuple[UIElement, CustomJS]:
     for line in lines:
         for drawn in line["drawn"].values():
             drawn.js_on_change("visible", update)
-    return column(row(*choose.values()), *plots.values()), update
+    chosen = row(*choose.values(), styles={"flex-wrap": "wrap"}, **STRETCH)
+    return column(chosen, *plots.values(), **STRETCH), update
 
 
 def curves_over_time(
@@ -210,7 +213,7 @@ def curves_over_time(
     heights = {"busy": "busy nodes / nodes", "waiting": "waiting jobs"}
     plots, lines, items = [], [], []
     for name, label in heights.items():
-        plot = figure(width=WIDTH, height=230, x_range=time, tools=_TOOLS, active_drag="xpan", name=f"over time {name}")
+        plot = figure(**STRETCH, height=230, x_range=time, tools=_TOOLS, active_drag="xpan", name=f"over time {name}")
         plot.yaxis.axis_label = label
         plots.append(plot)
     plots[0].y_range = Range1d(0, 1.02)
@@ -238,4 +241,4 @@ def curves_over_time(
     group = Select(title="runs", value=next(iter(groups)), options=list(groups), width=500)
     update = script("over_time.mjs", group=group, lines=lines, curves=curves, range=time)
     group.js_on_change("value", update)
-    return column(group, *plots), update
+    return column(group, *plots, **STRETCH), update

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,9 +23,10 @@ from bokeh.resources import INLINE
 from jinja2 import Environment, FileSystemLoader
 
 from clustermodel.errors import OutputError, SpecificationError, counted
-from clustermodel.report.curves import FACTORS, METRICS, PAGE, WIDTH, curves_over_time, metric_curves, points_of
+from clustermodel.report.curves import FACTORS, METRICS, PAGE, STRETCH, curves_over_time, metric_curves, points_of
 from clustermodel.report.plots import mean_of_steps, time_axis
 from clustermodel.report.quantities import QUANTITIES
+from clustermodel.report.style import short, visible
 from clustermodel.report.viewer import ViewedRun, run_viewer, viewed_run
 from clustermodel.study.store import Store
 from clustermodel.study.sweep import describe
@@ -69,7 +72,7 @@ def write_report(directory: Path, path: Path, *, runs: Sequence[str] = ()) -> No
     """
     with Store.read(directory) as store:
         page = _page(store, directory, runs)
-    part = path.with_name(f"{path.name}.part")
+    part = path.parent / f"{path.name}.part"
     try:
         part.write_text(page, encoding="utf-8")
         part.replace(path)
@@ -83,7 +86,7 @@ def _page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
     results = store.results()
     if results.empty:
         raise SpecificationError(f"{directory}: no run of this study is done; there is nothing to report")
-    results = _with_policy_of_scenarios(results)
+    results = _with_labels(_with_policy_of_scenarios(results))
     points = points_of(results)
     sections = [
         _Section("summary", "Summary", _about_summary(results), _summary_table(points)),
@@ -109,7 +112,7 @@ def _page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
             "sections": sections,
             "counts": _counts(states),
             "warm_up": f"{float(facts['warm_up_s']):,g} s" if float(facts["warm_up_s"]) else "",
-            "failures": [(factors, error.rstrip().rpartition("\n")[2]) for factors, error in store.failures()],
+            "failures": [(visible(of), visible(error.rstrip().rpartition("\n")[2])) for of, error in store.failures()],
             "facts": _facts(facts, directory),
             "runs": list(_provenance(store)),
         },
@@ -119,12 +122,30 @@ def _page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
 
 def shown_title(store: Store) -> str:
     """Return the name of the study."""
-    return store.facts()["study"]
+    return visible(store.facts()["study"])
 
 
 def _with_policy_of_scenarios(results: pd.DataFrame) -> pd.DataFrame:
     """Return the table of a study of scenarios with their names for policies: it is they that tell its runs apart."""
     return results.assign(policy=results["scenario"]) if "scenario" in results else results
+
+
+def _with_labels(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with names that are short and all differ; whole they are in the provenance."""
+    return results.assign(**{factor: results[factor].map(labels_of(results[factor].unique())) for factor in FACTORS})
+
+
+def labels_of(names: Iterable[str]) -> dict[str, str]:
+    """Return what names are shown as: short and visible, and each unlike the others."""
+    shown = {name: short(visible(name)) or "(no name)" for name in names}
+    often = Counter(shown.values())
+    taken = set(shown.values())
+    labels = {}
+    for name, label in shown.items():
+        numbered = (f"{label} ({number})" for number in count(1))
+        labels[name] = label if often[label] == 1 else next(one for one in numbered if one not in taken)
+        taken.add(labels[name])
+    return labels
 
 
 def _counts(states: Mapping[str, int]) -> str:
@@ -139,10 +160,10 @@ def _counts(states: Mapping[str, int]) -> str:
 
 def _facts(facts: Mapping[str, str], directory: Path) -> list[tuple[str, str]]:
     return [
-        ("study", facts["study"]),
+        ("study", visible(facts["study"])),
         ("seed of the first replication", facts["seed"]),
         ("warm-up left out", f"{float(facts['warm_up_s']):,g} s"),
-        ("directory", str(directory)),
+        ("directory", visible(directory)),
         ("made", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC by clustermodel {version('clustermodel')}, Bokeh {version('bokeh')}"),
     ]
 
@@ -152,9 +173,9 @@ def _provenance(store: Store) -> Iterator[dict[str, object]]:
         if run["state"] == "done":
             yield {
                 "key": run["run"],
-                "factors": describe(json.loads(run["factors"])),
-                "sources": json.loads(run["sources"]),
-                "specification": json.dumps(json.loads(run["specification"]), indent=1, ensure_ascii=False),
+                "factors": visible(describe(json.loads(run["factors"]))),
+                "sources": [visible(source) for source in json.loads(run["sources"])],
+                "specification": visible(json.dumps(json.loads(run["specification"]), indent=1, ensure_ascii=False)),
                 "versions": ", ".join(f"{name} {number}" for name, number in json.loads(run["versions"]).items()),
                 "seconds": f"{run['seconds']:.2f} s",
             }
@@ -170,7 +191,7 @@ def _about_summary(results: pd.DataFrame) -> str:
 
 
 def _summary_table(points: pd.DataFrame) -> DataTable:
-    columns = [TableColumn(field=factor, title=factor, width=170, formatter=StringFormatter()) for factor in FACTORS]
+    columns = _factors(points)
     several = bool((points["runs"] > 1).any())
     shown = [name for name in _SUMMARY if points[name].notna().any()]
     if several:
@@ -185,11 +206,19 @@ def _summary_table(points: pd.DataFrame) -> DataTable:
 
 def _run_table(results: pd.DataFrame) -> DataTable:
     numbers = results.assign(**{name: pd.to_numeric(results[name]) for name in METRICS})
-    columns = [TableColumn(field=factor, title=factor, width=150, formatter=StringFormatter()) for factor in FACTORS]
+    columns = _factors(results)
     columns += [TableColumn(field=name, title=name, width=70) for name in ("replication", "seed")]
     columns += [_numbers(name, numbers[name]) for name in METRICS]
     columns.append(TableColumn(field="run", title="run", width=260, formatter=StringFormatter()))
     return _table(numbers, columns, name="run table")
+
+
+def _factors(frame: pd.DataFrame) -> list[TableColumn]:
+    widths = {factor: max(len(factor), *frame[factor].str.len()) for factor in FACTORS}
+    return [
+        TableColumn(field=factor, title=factor, width=min(20 + 7 * width, 220), formatter=StringFormatter())
+        for factor, width in widths.items()
+    ]
 
 
 def _numbers(name: str, values: pd.Series) -> TableColumn:
@@ -213,7 +242,7 @@ def _table(frame: pd.DataFrame, columns: list[TableColumn], name: str) -> DataTa
     source = ColumnDataSource({column.field: frame[column.field].to_numpy() for column in columns})
     height = _ROW_HEIGHT * (min(len(frame), 14) + 1) + 20
     return DataTable(
-        source=source, columns=columns, width=WIDTH, height=height, autosize_mode="none", index_position=None,
+        source=source, columns=columns, **STRETCH, height=height, autosize_mode="none", index_position=None,
         row_height=_ROW_HEIGHT, selectable=True, reorderable=False, frozen_columns=len(FACTORS), tags=[name],
     )  # fmt: skip
 
@@ -221,8 +250,8 @@ def _table(frame: pd.DataFrame, columns: list[TableColumn], name: str) -> DataTa
 # Curves over time, and pictures of single runs.
 
 _ABOUT_CURVES: Final = (
-    "Means over replications with their 95 % intervals.  The wheel and a box zoom, the legend hides a policy, a point tells "
-    "what it is."
+    "Means over replications with their 95 % intervals.  A box zooms, and the wheel once its tool is switched on; the legend "
+    "hides a policy, and a point tells what it is."
 )
 _ABOUT_RUNS: Final = (
     "The chart shows who held which nodes when, at first around the longest queue.  The strip above it moves and stretches the "
@@ -242,11 +271,11 @@ def _sections_of_runs(store: Store, results: pd.DataFrame, wanted: Sequence[str]
     for (machine, workload, replication), runs in by_group[:GROUPS]:
         states = {policy: store.states_over_time(run) for policy, run in zip(runs["policy"], runs["run"], strict=True)}
         nodes = dict(zip(runs["policy"], runs["nodes"], strict=True))
-        edges = np.linspace(
-            0.0, max(float(table["time_s"].iloc[-1] - table["time_s"].iloc[0]) for table in states.values()), BINS + 1
-        )
+        edges = np.linspace(0.0, max(_span(table) for table in states.values()), BINS + 1)
         curves = {policy: _curves(table, edges, nodes[policy]) for policy, table in states.items()}
         name = f"{machine}, {workload}" + (f", replication {replication}" if replicated else "")
+        if name in groups:
+            name += f" ({len(groups) + 1})"
         groups[name] = edges / unit_s, curves
     left = len(by_group) - len(groups)
     text = "Means over equal intervals, which hide what is shorter."
@@ -254,10 +283,12 @@ def _sections_of_runs(store: Store, results: pd.DataFrame, wanted: Sequence[str]
         text += f"  The first {len(groups)} of {len(by_group)} machines, workloads and replications."
     yield _Section("over-time", "Utilization and queue over time", text, *curves_over_time(groups, unit))
 
-    viewed, without, no_room = _viewed(store, results, wanted, unit_s)
+    viewed, without, idle, no_room = _viewed(store, results, wanted, unit_s)
     text = _ABOUT_RUNS
     if without:
         text += f"  {counted(without, 'run')} shared nodes in time without keeping history: give the study history=True."
+    if idle:
+        text += f"  {counted(idle, 'run')} left out, in which no job ran."
     if no_room:
         text += (
             f"  {counted(no_room, 'run')} left out, to keep this page small: choose runs with clustermodel report --run KEY."
@@ -268,15 +299,22 @@ def _sections_of_runs(store: Store, results: pd.DataFrame, wanted: Sequence[str]
         yield _Section("viewer", "Run by run", text)
 
 
+def _span(states: pd.DataFrame) -> float:
+    """Return how long a run takes, seconds; one second where nothing happens."""
+    return float(np.ptp(states["time_s"])) if len(states) else 1.0
+
+
 def _curves(states: pd.DataFrame, edges: np.ndarray, nodes: int) -> dict[str, np.ndarray]:
+    if states.empty:
+        return {name: np.zeros(len(edges)) for name in ("busy", "waiting")}
     times = states["time_s"].to_numpy(dtype=float) - float(states["time_s"].iloc[0])
     busy, waiting = (states[name].to_numpy(dtype=float) for name in ("busy_nodes", "waiting_jobs"))
     means = {"busy": mean_of_steps(times, busy, edges) / nodes, "waiting": mean_of_steps(times, waiting, edges)}
     return {name: np.append(np.round(values, 5), 0.0) for name, values in means.items()}
 
 
-def _viewed(store: Store, results: pd.DataFrame, wanted: Sequence[str], unit_s: float) -> tuple[list[ViewedRun], int, int]:
-    """Return the runs to look into, how many have no placements, and for how many there is no room."""
+def _viewed(store: Store, results: pd.DataFrame, wanted: Sequence[str], unit_s: float) -> tuple[list[ViewedRun], int, int, int]:
+    """Return the runs to look into; how many have no placements; in how many no job ran; for how many there is no room."""
     chosen = results[results["replication"] == results["replication"].min()]
     if wanted:
         for key in wanted:
@@ -287,21 +325,23 @@ def _viewed(store: Store, results: pd.DataFrame, wanted: Sequence[str], unit_s: 
         chosen = results[results["run"].str.startswith(tuple(wanted))]
     known = [store.has_placements(key) for key in chosen["run"]]
     viewed: list[ViewedRun] = []
-    room, no_room = ROOM, 0
+    room, idle, no_room = ROOM, 0, 0
     for run in chosen[known].itertuples():
+        if store.placements(run.run).empty:
+            idle += 1
+            continue
         one = _viewed_run(store, run, unit_s)
         if one.size <= room or not viewed:
             viewed.append(one)
             room -= one.size
         else:
             no_room += 1
-    return viewed, len(chosen) - sum(known), no_room
+    return viewed, len(chosen) - sum(known), idle, no_room
 
 
 def _viewed_run(store: Store, run: Any, unit_s: float) -> ViewedRun:
     states = store.states_over_time(run.run)
-    span = float(states["time_s"].iloc[-1] - states["time_s"].iloc[0])
-    edges = np.linspace(0.0, span, BINS + 1)
+    edges = np.linspace(0.0, _span(states), BINS + 1)
     overview = {"x": edges / unit_s, "y": _curves(states, edges, run.nodes)["busy"]}
     label = f"{run.policy} · {run.workload} · {run.machine} · {run.run[:8]}"
     return viewed_run(label, int(run.nodes), store.records(run.run), store.placements(run.run), states, overview)

@@ -140,19 +140,34 @@ def job_hue(job: int) -> str:
 
 _LONGEST: Final = 48
 """Characters of a label that are shown."""
+_JOINS: Final = "\n\u200c\u200d"
+"""Line ends, and what joins or parts letters where they are written so, and pictures."""
+
+
+def short(text: object) -> str:
+    """Return text on one line: spaces and line ends become single spaces, and of a long text the middle is left out."""
+    shown = " ".join(str(text).split())
+    if len(shown) > _LONGEST:
+        half = _LONGEST // 2
+        shown = f"{shown[:half]} … {shown[-half + 3 :]}"
+    return shown
 
 
 def plain(text: object) -> str:
     """Return text that matplotlib shows as it is: no mathematics between dollars, nothing hidden for its first character.
 
-    Spaces and line ends become single spaces.  Of a long text the middle is left out.
+    It is on one line and not long, see :func:`short`.
     """
-    shown = " ".join(str(text).split())
-    if len(shown) > _LONGEST:
-        half = _LONGEST // 2
-        shown = f"{shown[:half]} … {shown[-half + 3 :]}"
-    shown = shown.replace("$", r"\$")
+    shown = short(text).replace("$", r"\$")
     return f" {shown}" if shown.startswith("_") else shown
+
+
+def visible(text: object) -> str:
+    """Return text with escapes for what nobody sees or what acts on other letters, such as marks of direction; with its lines.
+
+    Half characters, as in names of files that are not UTF-8, become escapes too, so that the text can be written anywhere.
+    """
+    return "".join(one if one.isprintable() or one in _JOINS else ascii(one)[1:-1] for one in str(text))
 
 
 def legend_labels(texts: Sequence[object]) -> list[str]:

@@ -11,11 +11,13 @@ import pandas as pd
 from bokeh.layouts import column
 from bokeh.models import (
     BasicTicker,
+    CDSView,
     ColumnDataSource,
     CustomJS,
     Div,
     FixedTicker,
     GlyphRenderer,
+    GroupFilter,
     HoverTool,
     Range1d,
     RangeTool,
@@ -30,13 +32,14 @@ from bokeh.plotting import figure
 from matplotlib.colors import to_hex
 
 from clustermodel.measure.timeline import KINDS
-from clustermodel.report.curves import WIDTH, script
+from clustermodel.report.curves import STRETCH, script
 from clustermodel.report.style import job_colour
 
 JOB_COLOURS: Final = tuple(to_hex(job_colour(job)) for job in range(18))
 """A job has the colour at its id modulo their number."""
+_HATCHES: Final = {"saved": ".", "lost": "x", "replica": "/"}
 _BOXES: Final = (
-    "left", "right", "bottom", "top", "colour", "hatch", "alpha", "job", "user", "nodes", "submit", "begin", "end", "kind",
+    "left", "right", "bottom", "top", "colour", "alpha", "job", "user", "nodes", "submit", "begin", "end", "kind",
 )  # fmt: skip
 
 
@@ -143,10 +146,10 @@ def run_viewer(runs: Sequence[ViewedRun], unit_s: float, unit: str) -> tuple[UIE
         unit: its name.
     """
     select = Select(title="run", value=runs[0].label, options=[run.label for run in runs], width=500)
-    time = Slider(title="event", start=1, end=2, value=1, step=1, width=WIDTH - 40, name="event")
+    time = Slider(title="event", start=1, end=2, value=1, step=1, name="event", **STRETCH)
     window, whole = Range1d(0, 1), Range1d(0, 1)
     gantt = figure(
-        width=WIDTH, height=430, x_range=window, y_range=Range1d(0, 1), tools="xpan,xwheel_zoom,box_zoom,reset,save",
+        **STRETCH, height=430, x_range=window, y_range=Range1d(0, 1), tools="xpan,xwheel_zoom,box_zoom,reset,save",
         active_drag="xpan", active_scroll="xwheel_zoom", name="gantt", background_fill_color="#ececec",
     )  # fmt: skip
     gantt.grid.visible = False
@@ -156,7 +159,7 @@ def run_viewer(runs: Sequence[ViewedRun], unit_s: float, unit: str) -> tuple[UIE
     gantt.add_tools(TapTool())
     overview_source = ColumnDataSource(dict(runs[0].overview))
     overview = figure(
-        width=WIDTH, height=90, x_range=whole, y_range=Range1d(0, 1.02), tools="", name="overview", toolbar_location=None
+        **STRETCH, height=90, x_range=whole, y_range=Range1d(0, 1.02), tools="", name="overview", toolbar_location=None
     )
     overview.varea_step("x", 0, "y", source=overview_source, step_mode="after", fill_color="#56B4E9", fill_alpha=0.6)
     overview.yaxis.axis_label = "busy"
@@ -164,7 +167,7 @@ def run_viewer(runs: Sequence[ViewedRun], unit_s: float, unit: str) -> tuple[UIE
     overview.add_tools(RangeTool(x_range=window))
     note = Div(text="")
     matrix = figure(
-        width=WIDTH, height=300, x_range=Range1d(0, 1), y_range=Range1d(1, 0), tools="box_zoom,reset,save", name="matrix",
+        **STRETCH, height=300, x_range=Range1d(0, 1), y_range=Range1d(1, 0), tools="box_zoom,reset,save", name="matrix",
         background_fill_color="#ececec", title="",
     )  # fmt: skip
     matrix.grid.visible = False
@@ -179,10 +182,17 @@ def run_viewer(runs: Sequence[ViewedRun], unit_s: float, unit: str) -> tuple[UIE
         names[plot.name] = ColumnDataSource({name: [] for name in ("x", "y", "text", "colour")})
         drawn: GlyphRenderer = plot.quad(
             "left", "right", "top", "bottom", source=boxes[plot.name], fill_color="colour", line_color="white", line_width=0.5,
-            fill_alpha="alpha", hatch_pattern="hatch", hatch_color="white", hatch_alpha=0.8, hatch_scale=6,
+            fill_alpha="alpha",
         )  # fmt: skip
         drawn.nonselection_glyph = drawn.selection_glyph = drawn.glyph
         plot.add_tools(HoverTool(tooltips=hover, renderers=[drawn]))
+        for kind, pattern in _HATCHES.items():  # a renderer for each: Bokeh would make a pattern anew for each rectangle
+            view = CDSView(filter=GroupFilter(column_name="kind", group=kind))
+            hatched = plot.quad(
+                "left", "right", "top", "bottom", source=boxes[plot.name], view=view, fill_color=None, line_color=None,
+                hatch_pattern=pattern, hatch_color="white", hatch_alpha=0.8, hatch_scale=6,
+            )  # fmt: skip
+            hatched.nonselection_glyph = hatched.selection_glyph = hatched.glyph
         plot.text(
             "x",
             "y",
@@ -226,4 +236,4 @@ def run_viewer(runs: Sequence[ViewedRun], unit_s: float, unit: str) -> tuple[UIE
     window.js_on_change("start", update)
     window.js_on_change("end", update)
     gantt.js_on_event("tap", update)
-    return column(select, overview, gantt, note, time, matrix), update
+    return column(select, overview, gantt, note, time, matrix, **STRETCH), update

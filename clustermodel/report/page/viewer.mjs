@@ -5,7 +5,6 @@
 
 const LIMIT = 15000  // rectangles that are drawn at once, the largest ones
 const WINDOW_JOBS = 150  // in the window that is shown first, about as many jobs start
-const HATCHES = [" ", ".", "x", "/"]  // of KINDS: run, saved, lost, replica
 
 let run = null
 
@@ -34,7 +33,7 @@ const write = (seconds, unit, digits = 3) => (seconds / unit).toLocaleString("en
 // The columns of rectangles to draw, each between `left` and `right`, `bottom` and `top`.
 const rectangles = (pieces, {jobs, stays, kinds, colours, unit}, place) => {
   const columns = {
-    left: [], right: [], bottom: [], top: [], colour: [], hatch: [], alpha: [],
+    left: [], right: [], bottom: [], top: [], colour: [], alpha: [],
     job: [], user: [], nodes: [], submit: [], begin: [], end: [], kind: [],
   }
   for (const piece of pieces) {
@@ -43,7 +42,6 @@ const rectangles = (pieces, {jobs, stays, kinds, colours, unit}, place) => {
     const kind = stays.kind[stay]
     for (const side of ["left", "right", "bottom", "top"]) columns[side].push(box[side])
     columns.colour.push(colours[jobs.id[job] % colours.length])
-    columns.hatch.push(HATCHES[kind])
     columns.alpha.push(kinds[kind] === "lost" ? 0.55 : 1)
     columns.job.push(jobs.id[job])
     columns.user.push(jobs.user[job])
@@ -61,7 +59,7 @@ const names = (boxes, first, last, tall) => {
   const wide = (last - first) * 0.009  // a digit
   const columns = {x: [], y: [], text: [], colour: []}
   for (let i = 0; i < boxes.left.length; i++) {
-    if (boxes.hatch[i] !== HATCHES[0]) continue  // nobody could read it
+    if (boxes.kind[i] !== "run") continue  // they are hatched: nobody could read it
     const text = String(boxes.job[i])
     const [left, right] = [Math.max(boxes.left[i], first), Math.min(boxes.right[i], last)]
     if (right - left < wide * (text.length + 1) || Math.abs(boxes.top[i] - boxes.bottom[i]) < tall) continue
