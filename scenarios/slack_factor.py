@@ -19,7 +19,7 @@ from reporting import Grid, Runs, label_axes, refusing_in_one_line, report, thre
 from slack_kth import CONSERVATIVE, PAPER_FACTORS, PAPER_GAPS, PAPER_MONTHS, beside
 from slack_runs import KTH, WHOLE, Variant, fifth_wait, gain, log_of, mean_wait, of, options_of, other_wait, runs_of, seconds
 
-from clustermodel.report.plots import policy_colour
+from clustermodel.report.style import policy_colour
 
 FULL_FACTORS: Final = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 9.0, 11.0)
 SMALL_FACTORS: Final = (0.0, 1.0, 3.0, 9.0)
@@ -77,9 +77,8 @@ def figure(runs: Runs) -> Figure:
     left, right = picture.subplots(1, 2)
     slack, known = runs.at(policy="slack"), runs.facts["log"] == KTH
     factors = slack.at(gap=0.0).distinct("slack_factor")
-    left.plot(
-        factors, [mean_wait(of(runs, Variant(slack_factor=x))) for x in factors], "o-", color="#D55E00", label="slack, AST"
-    )
+    waits = [mean_wait(of(runs, Variant(slack_factor=x))) for x in factors]
+    left.plot(factors, waits, "o-", color=policy_colour("slack"), label="slack, AST")
     left.axhline(mean_wait(of(runs, CONSERVATIVE)), color=policy_colour("conservative"), label="conservative")
     gaps = slack.at(slack_factor=3.0).distinct("gap")
     for measure, style, label in (
@@ -87,7 +86,7 @@ def figure(runs: Runs) -> Figure:
         (fifth_wait, "v--", "every fifth"),
         (other_wait, "^:", "the others"),
     ):
-        right.plot(gaps, [measure(of(runs, Variant(gap=x))) for x in gaps], style, color="#D55E00", label=label)
+        right.plot(gaps, [measure(of(runs, Variant(gap=x))) for x in gaps], style, color=policy_colour("slack"), label=label)
     if known:
         left.plot(list(PAPER_FACTORS), list(PAPER_FACTORS.values()), "ks-", markersize=4, label="slack, AST, 000")
         left.axhline(PAPER_MONTHS["year"][0], color="k", linewidth=0.8, linestyle="--", label="conservative, 000")
