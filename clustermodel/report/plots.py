@@ -292,6 +292,58 @@ def draw_gantt(
     axes.set_title(title if len(shown) == records.finished.sum() else f"{title} (others are not drawn)")
 
 
+def _require_drawable(result: Result, figure: str) -> None:
+    if not result.records.finished.any():
+        raise SpecificationError(f"{figure}: no job ran; there is nothing to draw")
+
+
+def _history(result: Result, figure: str) -> History:
+    _require_drawable(result, figure)
+    return result.history
+
+
+def _within_run(result: Result, field: str, seconds: object) -> float:
+    """Return a time of the run, seconds."""
+    ledger, given = result.ledger, require_seconds(field, seconds)
+    if not ledger.start <= to_ticks(given) <= ledger.end:
+        first, last = _shown_s(to_seconds(ledger.start)), _shown_s(to_seconds(ledger.end))
+        raise SpecificationError(f"{field}: {given} is not allowed; it must lie in the run, from {first} to {last}")
+    return given
+
+
+def draw_matrix(axes: Axes, result: Result, at_s: float) -> None:
+    """Draw the Ousterhout matrix on axes of your own, without a legend; see :meth:`ResultPlots.matrix`."""
+    history, nodes = _history(result, "matrix"), result.machine.nodes
+    at = to_ticks(_within_run(result, "matrix: at_s", at_s))
+    moment, running = history.at(at), running_row(history, at)
+    rows = moment.rows if moment.ticks <= at else ((),) * len(moment.rows)
+    bars = [
+        _Bar(low - 0.5, count, row - 0.46, 0.92, cell.job, cell.replica)
+        for row, cells in enumerate(rows)
+        for cell in cells
+        for low, count in runs_of(cell)
+    ]
+    axes.set_facecolor("0.93")
+    axes.hlines(np.arange(len(rows) - 1) + 0.5, -0.5, nodes - 0.5, color="white", linewidth=1.5, zorder=0.5)
+    if nodes <= 64:
+        axes.vlines(np.arange(nodes - 1) + 0.5, -0.5, len(rows) - 0.5, color="white", linewidth=0.8, zorder=0.5)
+    _draw_gangs(axes, bars, widest=nodes, tallest=len(rows))
+    if running is not None:
+        frame = Rectangle((-0.5, running - 0.5), nodes, 1, fill=False, edgecolor="black", linewidth=2, clip_on=False, zorder=4)
+        axes.add_patch(frame)
+    axes.set_xlim(-0.5, nodes - 0.5)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_yticks(range(len(rows)))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("column (node)")
+    axes.set_ylabel("row (time slice)")
+    there = len({cell.job for cells in rows for cell in cells})
+    axes.set_title(
+        f"{_named(result.scenario)} at {_shown_s(at_s)}: "
+        f"{counted(there, 'job')} in the matrix, {waiting_at(result, at)} waiting"
+    )
+
+
 class ResultPlots:
     """The figures of one result; each method returns a matplotlib figure, to show or save."""
 
@@ -307,7 +359,7 @@ class ResultPlots:
         Raises:
             SpecificationError: no job ran.
         """
-        self._require_drawable("utilization")
+        _require_drawable(self._result, "utilization")
         figure = Figure(figsize=(9, 5.5), layout="constrained")
         top, bottom = figure.subplots(2, 1, sharex=True)
         _draw_over_time(top, [self._result], bins, busy=True)
@@ -345,40 +397,9 @@ class ResultPlots:
             SpecificationError: the history of the run was not kept, nodes are not shared in time, or the run does not cover
                 that time.
         """
-        result = self._result
-        history, nodes = self._history("matrix"), result.machine.nodes
-        at = to_ticks(self._within_run("matrix: at_s", at_s))
-        moment, running = history.at(at), running_row(history, at)
-        rows = moment.rows if moment.ticks <= at else ((),) * len(moment.rows)
-        figure = Figure(figsize=(9, 1.9 + 0.45 * len(rows)), layout="constrained")
-        axes = figure.subplots()
-        bars = [
-            _Bar(low - 0.5, count, row - 0.46, 0.92, cell.job, cell.replica)
-            for row, cells in enumerate(rows)
-            for cell in cells
-            for low, count in runs_of(cell)
-        ]
-        axes.set_facecolor("0.93")
-        axes.hlines(np.arange(len(rows) - 1) + 0.5, -0.5, nodes - 0.5, color="white", linewidth=1.5, zorder=0.5)
-        if nodes <= 64:
-            axes.vlines(np.arange(nodes - 1) + 0.5, -0.5, len(rows) - 0.5, color="white", linewidth=0.8, zorder=0.5)
-        _draw_gangs(axes, bars, widest=nodes, tallest=len(rows))
-        if running is not None:
-            frame = Rectangle(
-                (-0.5, running - 0.5), nodes, 1, fill=False, edgecolor="black", linewidth=2, clip_on=False, zorder=4
-            )
-            axes.add_patch(frame)
-        axes.set_xlim(-0.5, nodes - 0.5)
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_yticks(range(len(rows)))
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel("column (node)")
-        axes.set_ylabel("row (time slice)")
-        there = len({cell.job for cells in rows for cell in cells})
-        axes.set_title(
-            f"{_named(result.scenario)} at {_shown_s(at_s)}: "
-            f"{counted(there, 'job')} in the matrix, {waiting_at(result, at)} waiting"
-        )
+        _require_drawable(self._result, "matrix")
+        figure = Figure(figsize=(9, 1.9 + 0.45 * len(self._result.history.moments[0].rows)), layout="constrained")
+        draw_matrix(figure.subplots(), self._result, at_s)
         empty = Patch(facecolor="0.93", edgecolor="0.7", label="empty")
         runs = Patch(fill=False, edgecolor="black", linewidth=2, label="row that runs")
         _gang_legend(figure, empty, runs)
@@ -396,9 +417,9 @@ class ResultPlots:
                 time, nothing ran in it, or there would be too much to draw.
         """
         result = self._result
-        history, nodes = self._history("slices"), result.machine.nodes
-        first = to_ticks(self._within_run("slices: first_s", first_s))
-        last = to_ticks(self._within_run("slices: last_s", last_s))
+        history, nodes = _history(self._result, "slices"), result.machine.nodes
+        first = to_ticks(_within_run(self._result, "slices: first_s", first_s))
+        last = to_ticks(_within_run(self._result, "slices: last_s", last_s))
         if first >= last:
             raise SpecificationError(f"slices: last_s: {last_s} is not allowed; it must be > first_s, {first_s}")
         unit, name = time_axis(to_seconds(last - first))
@@ -454,7 +475,7 @@ class ResultPlots:
         """
         bins = require_whole("capacity: bins", bins, at_least=1)
         result = self._result
-        self._require_drawable("capacity")
+        _require_drawable(self._result, "capacity")
         edges, shares = capacity_shares(result, bins)
         unit, name = time_axis(float(edges[-1]))
         figure = Figure(figsize=(9, 4.5), layout="constrained")
@@ -476,19 +497,3 @@ class ResultPlots:
         )
         figure.legend(loc="outside right center", reverse=True)
         return figure
-
-    def _require_drawable(self, figure: str) -> None:
-        if not self._result.records.finished.any():
-            raise SpecificationError(f"{figure}: no job ran; there is nothing to draw")
-
-    def _history(self, figure: str) -> History:
-        self._require_drawable(figure)
-        return self._result.history
-
-    def _within_run(self, field: str, seconds: object) -> float:
-        """Return a time of the run, seconds."""
-        ledger, given = self._result.ledger, require_seconds(field, seconds)
-        if not ledger.start <= to_ticks(given) <= ledger.end:
-            first, last = _shown_s(to_seconds(ledger.start)), _shown_s(to_seconds(ledger.end))
-            raise SpecificationError(f"{field}: {given} is not allowed; it must lie in the run, from {first} to {last}")
-        return given

@@ -80,6 +80,9 @@ _PATTERN_OF_LEVEL: Final = {2: 2, 3: 1, 4: 3}
 
 def _own(label: str) -> Style | None:
     """Return the style that a label has in every figure, if there is one."""
+    policy, comma, _ = label.partition(", ")
+    if comma:
+        return _own(policy)
     if found := _LEVEL.fullmatch(label):
         base = _POLICIES[found[1].lower()]
         line, hatch = _PATTERNS[_PATTERN_OF_LEVEL.get(int(found[2]), 0)]
@@ -95,9 +98,9 @@ def policy_styles(labels: Sequence[str]) -> dict[str, Style]:
     """Return how the policies of one figure are drawn, by label.
 
     Our policies have the same colour and marker in every figure, also under the papers' names (``"BGS-2"``, ``"EASY-Last"``);
-    a multiprogramming level and 003's ``-NG`` have line styles.  Others, and ours with other parameters, take the colours that
-    are left over, in the order of ``labels``.  Where two policies of one figure have the same colour, the later one has another
-    line style and hatch.
+    a multiprogramming level and 003's ``-NG`` have line styles, and ``"BGS-2, large jobs"`` looks like ``"BGS-2"``.  Others,
+    and ours with other parameters, take the colours that are left over, in the order of ``labels``.  Where two policies of one
+    figure have the same colour, the later one has another line style and hatch.
 
     Args:
         labels: of the policies, as :attr:`Scenario.label` has them; any other text will do.

@@ -488,6 +488,9 @@ def test_levels_and_guarantees_have_line_styles() -> None:
     levels = policy_styles(["bgs:mpl=2", "bgs:mpl=3", "bgs:mpl=5"])
     assert len({style.colour for style in levels.values()}) == 1
     assert len({style.line for style in levels.values()}) == len({style.hatch for style in levels.values()}) == 3
+    sizes = policy_styles(["bf, small", "bf, large", "bgs, small"])
+    assert [style.colour for style in sizes.values()] == [policy_colour(name) for name in ("bf", "bf", "bgs")]
+    assert sizes["bf, small"].line != sizes["bf, large"].line
     both = policy_styles(["R/L", "R/L-NG"])
     assert both["R/L"].colour == both["R/L-NG"].colour
     assert both["R/L"].line != both["R/L-NG"].line
