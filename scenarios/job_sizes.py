@@ -30,7 +30,8 @@ from replications import (
 from reporting import Grid, Runs, report, three_digits
 
 from clustermodel import Machine, TimeSlicing
-from clustermodel.report.figures import by_size, curves
+from clustermodel.report.figures import curves
+from clustermodel.report.run_tables import by_size
 from clustermodel.study.scenario import Result
 
 POLICIES: Final = ("bf", "bgs")
@@ -96,7 +97,7 @@ def figure(runs: Runs) -> Figure:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    options = options_of(__doc__, study="job_sizes", replications=2).parse_args(argv)
+    options = options_of(__doc__, study="job_sizes", replications=3).parse_args(argv)
     runs = runs_of(options, points(options), measure)
     report(options, runs, tables(runs), figure)
 

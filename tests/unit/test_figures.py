@@ -18,9 +18,10 @@ from scipy.stats import t as student
 from clustermodel import Job, Machine, Scenario, SpecificationError, Workload, load_model, synthetic_workload
 from clustermodel.measure.metrics import Summary
 from clustermodel.policies import policy_names
-from clustermodel.report.figures import FloatArray, bars, by_size, curves, improved, improvements
+from clustermodel.report.figures import FloatArray, bars, curves, improvements
 from clustermodel.report.plots import comparison
 from clustermodel.report.quantities import QUANTITIES, axis_label
+from clustermodel.report.run_tables import by_size, improved
 from clustermodel.report.style import BLACK, PALETTE, legend_labels, plain, policy_colour, policy_styles
 from clustermodel.report.workload_figures import distributions, estimates_used
 from clustermodel.study.engine import sweep
@@ -118,6 +119,26 @@ def test_a_logarithmic_axis_begins_below_the_lowest_mean() -> None:
     assert axes.get_yscale() == "log"
     means = [value for line in axes.lines for value in line.get_ydata() if value]
     assert axes.get_ylim()[0] == pytest.approx(min(means) / 2)
+
+
+def test_panels_for_each_value_of_a_factor() -> None:
+    table = pd.concat([made().assign(machine="one"), made(("easy", "fcfs")).assign(machine="two")])
+    figure = curves(table, y=["mean_wait_s", "utilization"], panels="machine", x="load", log={"mean_wait_s"})
+    assert [axes.get_title() for axes in figure.axes] == ["one", "two", "", ""]
+    assert [axes.get_yscale() for axes in figure.axes] == ["log", "log", "linear", "linear"]
+    assert [axes.get_ylabel() for axes in figure.axes] == ["mean wait (s)", "", "utilization ρ", ""]
+    assert [axes.get_xlabel() for axes in figure.axes[2:]] == ["load until the last submission"] * 2
+    assert shown(figure) == ["easy", "conservative", "fcfs"]
+    colours = [[to_hex(line.get_color()) for line in axes.lines] for axes in figure.axes[:2]]
+    assert colours == [
+        [policy_colour(name).lower() for name in names] for names in (("easy", "conservative"), ("easy", "fcfs"))
+    ]
+    mean = np.mean(values(table, "mean_wait_s", machine="two", policy="fcfs", workload="light"))
+    assert figure.axes[1].lines[1].get_ydata()[0] == pytest.approx(mean)
+    by_panel = improvements(table, y="mean_wait_s", baseline="easy", x="workload", panels="machine")
+    alone = improvements(table[table["machine"] == "two"], y="mean_wait_s", baseline="easy", x="workload")
+    drawn = [[bar.get_height() for bar in axes.patches] for axes in (by_panel.axes[1], alone.axes[0])]
+    assert drawn[0] == pytest.approx(drawn[1])
 
 
 # Bars
