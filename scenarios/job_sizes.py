@@ -51,7 +51,7 @@ def points(options: argparse.Namespace) -> list[Point]:
 def measure(result: Result) -> dict[str, float]:
     """Return the usual measures, and mean slowdown and mean wait by size."""
     by = by_size([result]).set_index("size")
-    return usual_measures(result) | {f"{name}_{size}": float(by.at[size, name]) for name in MEASURES for size in SIZES}
+    return usual_measures(result) | {f"{name}_{size}": float(by.loc[size, name]) for name in MEASURES for size in SIZES}
 
 
 def tables(runs: Runs) -> list[Grid]:

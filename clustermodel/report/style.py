@@ -147,14 +147,14 @@ _LONGEST: Final = 48
 """Characters of a label that are shown."""
 
 
-def plain(text: object) -> str:
+def plain(text: object, longest: int = _LONGEST) -> str:
     """Return text that matplotlib shows as it is: no mathematics between dollars, nothing hidden for its first character.
 
-    Spaces and line ends become single spaces.  Of a long text the middle is left out.
+    Spaces and line ends become single spaces.  The middle of a text of more than ``longest`` characters is left out.
     """
     shown = " ".join(str(text).split())
-    if len(shown) > _LONGEST:
-        half = _LONGEST // 2
+    if len(shown) > longest:
+        half = longest // 2
         shown = f"{shown[:half]} … {shown[-half + 3 :]}"
     shown = shown.replace("$", r"\$")
     return f" {shown}" if shown.startswith("_") else shown
