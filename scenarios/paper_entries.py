@@ -16,8 +16,6 @@ PICTURES: Final = STORED / "papers"
 CTC: Final = "--trace CTC-SP2-1996-3.1-cln.swf.gz --nodes 430"
 KTH: Final = "--trace KTH-SP2-1996-2.2.swf.gz"
 BLUE: Final = "--trace SDSC-BLUE-2000-4.2-cln.swf.gz --nodes 1152"
-ILLUSTRATED: Final = "python scenarios/papers.py"
-"""What makes an illustration: there is nothing to run first."""
 
 
 class Entry(NamedTuple):
@@ -43,7 +41,7 @@ class Entry(NamedTuple):
     more: str = ""
     """The page and the heading that has the details."""
     rerun: str = ""
-    """The command that runs it again from the beginning."""
+    """The command that runs it again from the beginning; empty if :mod:`papers` itself does."""
     with_picture_of: int = 0
     """The figure with which this one shares a picture, if it has none of its own."""
     impossible: str = ""

@@ -10,10 +10,11 @@ import pandas as pd
 import table1_migration
 from matplotlib.figure import Figure
 from migration_tradeoff import FIGURE_14_FACTORS, NO_LIMIT, NO_MIGRATION
-from paper_entries import ILLUSTRATED, Entry, rows_of, stored
+from paper_entries import Entry, rows_of, stored
 from replications import NODES, size_of, workload_number
-from reporting import Grid, Runs
+from reporting import Grid, Runs, percent
 
+from clustermodel.measure.metrics import LARGE_ABOVE_NODES
 from clustermodel.report.figures import curves
 
 RERUN: Final = "python scenarios/{}.py --full"
@@ -108,6 +109,15 @@ def _table_1() -> Grid:
     return conclusions._replace(rows=conclusions.rows[:9])
 
 
+def _large_jobs() -> Grid:
+    workload = illustrations.baseline()
+    nodes, run_s = workload.column("nodes"), workload.seconds("run")
+    large = nodes > LARGE_ABOVE_NODES
+    shares = float(large.mean()), float((nodes * run_s)[large].sum() / (nodes * run_s).sum())
+    rows = [["jobs", "30 %", percent(shares[0])], ["CPU time", "> 80 %", percent(shares[1])]]
+    return Grid(f"Share of jobs of more than {LARGE_ABOVE_NODES} nodes, {len(workload):,} jobs", ["", "002", "ours"], rows)
+
+
 def _seconds_by_size() -> Grid:
     return rows_of(job_sizes.tables(stored("job_sizes"))[1], "0 (x 1.0)", "4 (x 1.4)", "8 (x 1.8)")
 
@@ -119,34 +129,35 @@ ENTRIES_002: Final = (
         "A fraction phi of the jobs uses all of its estimate, the others any share of it alike.",
         "10,000 jobs of the model, and what is expected.",
         picture=illustrations.phi_model, alt="Histogram of run time over estimate, with the phi model's expectation",
-        more="workloads.md", rerun=ILLUSTRATED,
+        more="workloads.md",
     ),
     Entry(
         "002", "figure", 2, "distribution of job sizes",
         "Large jobs, of more than 32 nodes, are only 30 % of the jobs.",
         "Upper row: jobs of each size, and of at most that size.",
+        grid=_large_jobs,
         picture=illustrations.job_sizes_and_cpu_time,
         alt="Jobs and CPU time by job size, of each size and of at most that size",
-        differs=_JOBS, more="workloads.md#what-blue-pacific-is", rerun=ILLUSTRATED,
+        differs=_JOBS, more="workloads.md#what-blue-pacific-is",
     ),
     Entry(
         "002", "figure", 3, "distribution of CPU time",
         "Large jobs make more than 80 % of the work.", "Lower row: CPU time of each size, and of at most that size.",
-        with_picture_of=2, differs=_JOBS, more="workloads.md#what-blue-pacific-is", rerun=ILLUSTRATED,
+        with_picture_of=2, differs=_JOBS, more="workloads.md#what-blue-pacific-is",
     ),
     Entry(
         "002", "figure", 4, "FCFS without and with backfilling",
         "Jobs further back in the queue fill the holes, and all is done sooner.",
         "The same with six jobs, numbered by their places in the queue.",
         picture=illustrations.with_and_without_backfilling, alt="Two Gantt charts of six jobs, without and with backfilling",
-        more="model.md", rerun=ILLUSTRATED,
+        more="model.md",
     ),
     Entry(
         "002", "figure", 5, "overestimation under backfilling",
-        "Very little impact of overestimation, and a little benefit of better estimates at high load.",
+        "Very little impact of overestimation; it even helps slowdowns up to a utilization of 0.90, but not waits.",
         "Below a utilization of about 0.75 the curves cannot be told apart.",
         picture=lambda: by_phi("bf"), alt="Slowdown and wait against utilization under BF, a curve for each phi",
-        differs="At high load exact estimates are worse here: jobs that end early leave holes for short ones.",
+        differs="At high load exact estimates are clearly worse here; a likely cause is that jobs that end early leave holes.",
         more="gang_scheduling.md#overestimation-figures-5-6-and-8", rerun=RERUN.format("overestimation"),
     ),
     Entry(
@@ -161,7 +172,7 @@ ENTRIES_002: Final = (
         "Eight processors, four rows: J1 and J2 on all, J3 beside J4 and J5, J6 beside J4 and J5 again.",
         "The same six jobs under `gs` make the same matrix.  Time slice 0 is row 0.",
         picture=illustrations.matrix, alt="The Ousterhout matrix: six jobs in four rows, jobs 4 and 5 in two of them",
-        more="pictures.md#the-matrix-at-an-instant", rerun=ILLUSTRATED,
+        more="pictures.md#the-matrix-at-an-instant",
     ),
     Entry(
         "002", "figure", 8, "overestimation under BGS",
@@ -192,18 +203,20 @@ ENTRIES_002: Final = (
         "002", "figure", 11, "large and small jobs",
         "BGS-5 has smaller slowdowns than BF for both, and helps the waits of large jobs most; small jobs wait less and, under "
         "BF, are slowed down more.",
-        "BGS is better for both.  Large jobs wait longer than small ones, and BGS takes most off their waits.",
+        "BGS is better for both, and large and small jobs wait more alike under it: large ones gain most seconds.",
         grid=_seconds_by_size, picture=lambda: job_sizes.figure(stored("job_sizes")),
         alt="Slowdown and wait against utilization of small and of large jobs under BF and BGS",
         differs="Under BF large jobs also have the larger slowdowns here, perhaps because their run times in the model are "
         "nearer to those of small jobs than in the trace.",
+        more="gang_scheduling.md#large-and-small-jobs-figure-11",
         rerun=RERUN.format("job_sizes"),
     ),
     Entry(
         "002", "figure", 12, "loss of capacity by the cost of a context switch",
-        "GS loses most; where a strategy saturates, the loss is 1 - ρ.",
-        "The same; the dashed line is κ = 1 - ρ.", picture=lambda: by_context_switch("kappa"),
+        "BGS loses less than BF and than GS with the same MPL; all saturate on the line 1 - ρ; BF's loss falls at high load.",
+        "The same where switches cost little; the dashed line is κ = 1 - ρ.", picture=lambda: by_context_switch("kappa"),
         alt="Loss of capacity against utilization of BF, GS and BGS at four costs of a switch",
+        differs="Where a switch costs 5 % of a slice BGS loses as much as BF at high load.",
         more="gang_scheduling.md#context-switches-figures-9-10-and-12", rerun=RERUN.format("context_switch_tradeoff"),
     ),
     Entry(
@@ -212,7 +225,7 @@ ENTRIES_002: Final = (
         "A is job 4, J is job 1, and job 2 has just ended.  Above both cost the same, and J makes way; below A is the smaller, "
         "and moves.",
         picture=illustrations.migration_options, alt="The matrix before and after a migration by option 1 and by option 2",
-        more="model.md#sharing-nodes-in-time", rerun=ILLUSTRATED,
+        more="model.md#sharing-nodes-in-time",
     ),
     Entry(
         "002", "figure", 14, "limited migration",

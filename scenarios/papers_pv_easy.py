@@ -10,7 +10,7 @@ import pandas as pd
 import trace_facts
 from matplotlib.figure import Figure
 from paper_004 import UNCUT
-from paper_entries import BLUE, CTC, ILLUSTRATED, Entry, stored
+from paper_entries import BLUE, CTC, Entry, stored
 from prediction_error import POLICIES
 from pv_easy import COMPARED, COSTS, PAPER, WIDTHS, Numbers, at, count, hours, minutes, paper_costs, shown, two_digits
 from reporting import Grid
@@ -148,7 +148,7 @@ ENTRIES_004: Final = (
         "The same with three jobs and a predictor that is wrong about job 1.",
         picture=illustrations.underestimate,
         alt="Two Gantt charts of three jobs: with users' estimates, and with job 1 underestimated",
-        more="pv_easy.md#running-it", rerun=ILLUSTRATED,
+        more="pv_easy.md#running-it",
     ),
     Entry(
         "004", "figure", 2, "MBS of blocked jobs",
@@ -175,7 +175,7 @@ ENTRIES_004: Final = (
         "004", "figure", 5, "MBS of all jobs",
         "PV-EASY is better than EASY on SDSC-BLUE and similar on the others; EASY-Last is the worst.",
         "EASY-Last is worse than EASY.", picture=lambda: overall(MBS), alt="MBS of PV-EASY, EASY and EASY-Last on three traces",
-        differs="PV-EASY is worse than EASY on every trace here; with better predictions than the Last Model's it is not.",
+        differs="PV-EASY is worse than EASY on every trace here; with perfect predictions it is better.",
         more=_PAGE, rerun=RERUN,
     ),
     Entry(

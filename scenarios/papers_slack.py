@@ -10,7 +10,7 @@ import slack_factor
 import slack_kth
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from paper_entries import ILLUSTRATED, KTH, Entry, rows_of, stored
+from paper_entries import KTH, Entry, rows_of, stored
 from reporting import Grid, Runs
 from slack_kth import PAPER_FACTORS, PAPER_GAPS, PAPER_HEURISTICS, PAPER_MONTHS
 from slack_runs import gain, log_of
@@ -89,32 +89,32 @@ ENTRIES_001: Final = (
         "A job is a rectangle of processors and time.  J1 ends, J2 and J3 start, J4 waits.",
         "The same, as a Gantt chart of a run of four jobs; numbers are ours.",
         picture=illustrations.schedule, alt="Gantt chart of four jobs on four nodes: 1 ends, 2 and 3 start, 4 waits",
-        more="tutorial.md#a-figure", rerun=ILLUSTRATED,
+        more="tutorial.md#a-figure",
     ),
     Entry(
         "001", "figure", 2, "the two criteria of EASY",
         "J4 is backfilled because it ends by the shadow time, or because it needs no more than the extra nodes.",
         "Job 4 comes at 1 s and starts at once, for the one reason and for the other.",
         picture=illustrations.easy_criteria, alt="Two Gantt charts: job 4 is backfilled by criterion 1 and by criterion 2",
-        more="model.md", rerun=ILLUSTRATED,
+        more="model.md",
     ),
     Entry(
         "001", "figure", 3, "a profile with three queued jobs",
         "J1 and J2 run; J3, J4 and J5 wait in this order.",
         "Jobs 3, 4 and 5 one after the other; figures 4 and 5 begin with it.",
         picture=illustrations.profiles, alt="Three Gantt charts of the same five jobs: in order of arrival, EASY, conservative",
-        more="model.md", rerun=ILLUSTRATED,
+        more="model.md",
     ),
     Entry(
         "001", "figure", 4, "the profile under EASY",
         "When J1 ends J5 is backfilled; it does not delay J3, but J4; all is done sooner.",
         "The same: job 5 starts at 2 s, job 4 is later, and the last end is earlier.", with_picture_of=3,
-        more="model.md", rerun=ILLUSTRATED,
+        more="model.md",
     ),
     Entry(
         "001", "figure", 5, "the profile under conservative backfilling",
         "J5 cannot start, because it would delay J4; it starts at the end of the profile.",
-        "The same: job 5 starts when job 4 has ended.", with_picture_of=3, more="model.md", rerun=ILLUSTRATED,
+        "The same: job 5 starts when job 4 has ended.", with_picture_of=3, more="model.md",
     ),
     Entry(
         "001", "figure", 6, "the profile of the cost example",
@@ -122,21 +122,21 @@ ENTRIES_001: Final = (
         "The same jobs.",
         picture=illustrations.cost_example,
         alt="Four Gantt charts: jobs 1 and 2, and the three schedules with job 3 and their prices",
-        more="slack.md#how-it-decides", rerun=ILLUSTRATED,
+        more="slack.md#how-it-decides",
     ),
     Entry(
         "001", "figure", 7, "the three schedules of the cost example",
         "J3 waits, J2 makes way or J1 does: 4, 2 and 4 processor seconds (section 4.1).",
         "The prices over the panels are computed by the package's own formulas, with equal priorities and full slack.",
         with_picture_of=6, differs="Of the table of section 4.4 row 6 is misprinted; a unit test has all rows.",
-        more="slack.md#how-it-decides", rerun=ILLUSTRATED,
+        more="slack.md#how-it-decides",
     ),
     Entry(
         "001", "figure", 8, "how many schedules there are",
         "J4 can be inserted in front of three jobs, two, one or none: 6, 2, 1 and 1 orders to try.",
-        "The same schedule.", picture=illustrations.complexity_example,
+        "A schedule with the same starts.", picture=illustrations.complexity_example,
         alt="Gantt chart of three jobs that take all nodes, and how many orders there are from each start on",
-        more="slack.md#what-the-papers-leave-open", rerun=ILLUSTRATED,
+        more="slack.md#what-the-papers-leave-open",
     ),
     Entry(
         "001", "figure", 9, "wait by slack factor",
