@@ -41,7 +41,7 @@ class Entry(NamedTuple):
     more: str = ""
     """The page and the heading that has the details."""
     rerun: str = ""
-    """The command that runs it again from the beginning; empty if :mod:`papers` itself does."""
+    """The command, or commands, that run it again from the beginning; empty if :mod:`papers` itself does."""
     with_picture_of: int = 0
     """The figure with which this one shares a picture, if it has none of its own."""
     impossible: str = ""

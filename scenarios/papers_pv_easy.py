@@ -10,14 +10,15 @@ import pandas as pd
 import trace_facts
 from matplotlib.figure import Figure
 from paper_004 import UNCUT
-from paper_entries import BLUE, CTC, Entry, stored
+from paper_entries import BLUE, CTC, KTH, Entry, stored
 from prediction_error import POLICIES
 from pv_easy import COMPARED, COSTS, PAPER, WIDTHS, Numbers, at, count, hours, minutes, paper_costs, shown, two_digits
 from reporting import Grid
 
 from clustermodel.report.figures import bars, curves
 
-RERUN: Final = f"python scenarios/pv_easy.py {CTC} --full --replications 1"
+RERUN: Final = "\n$ ".join(f"python scenarios/pv_easy.py {trace} --full --replications 1" for trace in (CTC, BLUE, KTH))
+RERUN_ERRORS: Final = "\n$ ".join(f"python scenarios/prediction_error.py {trace} --full" for trace in (CTC, KTH))
 MBS: Final = "mean_bounded_slowdown"
 MWBS: Final = "mean_weighted_bounded_slowdown"
 TRACES: Final = {"CTC-SP2": "pv_easy_ctc", "SDSC-BLUE": "pv_easy_blue", "KTH-SP2": "pv_easy_kth"}
@@ -169,7 +170,7 @@ ENTRIES_004: Final = (
         "PV-EASY is better than FCFS-EASY in MWBS at large errors.", picture=by_error,
         alt="MBS and MWBS of PV-EASY, FCFS-EASY and SJF-EASY against the maximum error of predictions, on two traces",
         differs="SJF-EASY is better than PV-EASY at small errors, and on CTC-SP2 at all of them in MBS.",
-        more="pv_easy.md#prediction-errors-figure-4", rerun=f"python scenarios/prediction_error.py {CTC} --full",
+        more="pv_easy.md#prediction-errors-figure-4", rerun=RERUN_ERRORS,
     ),
     Entry(
         "004", "figure", 5, "MBS of all jobs",

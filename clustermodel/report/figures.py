@@ -24,6 +24,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator
 from pandas.api.types import is_numeric_dtype
 
+from clustermodel.errors import SpecificationError
 from clustermodel.report.quantities import QUANTITIES, axis_label
 from clustermodel.report.run_tables import (
     Point,
@@ -80,7 +81,7 @@ def curves(
 
     Raises:
         SpecificationError: the table has no rows or lacks a column, a column is not of finite numbers, or several rows are the
-            same replication of the same point.
+            same replication of the same point; a logarithmic axis has nothing above zero.
     """
     columns = columns_of("y", y)
     at = at or ("workload" if x in QUANTITIES else x)
@@ -125,7 +126,7 @@ def improvements(
     table: pd.DataFrame,
     *,
     y: str | Sequence[str],
-    baseline: str,
+    baseline: object,
     x: str | None = None,
     at: str | None = None,
     by: str = "policy",
@@ -269,7 +270,7 @@ def _finish(panels: Sequence[tuple[str, str, Axes]], x: str, log: bool | Collect
     for column in dict.fromkeys(column for column, *_ in panels):
         here = [axes for name, _, axes in panels if name == column]
         if log is True or (not isinstance(log, bool) and column in log):
-            _use_log_scale(here)
+            _use_log_scale(column, here)
         elif all(axes.get_ylim()[0] < 0 <= min(_means(axes), default=-1) for axes in here):
             for axes in here:
                 axes.set_ylim(bottom=0)  # an interval may go below what there can be
@@ -283,13 +284,14 @@ def _means(axes: Axes) -> list[float]:
     return [*np.concatenate([[], *lines]), *(bar.get_height() for bar in axes.patches if isinstance(bar, Rectangle))]
 
 
-def _use_log_scale(panels: Sequence[Axes]) -> None:
+def _use_log_scale(column: str, panels: Sequence[Axes]) -> None:
     """Scale vertical axes logarithmically, down to half of the lowest mean in any of the panels, though bands may go deeper."""
     means = [value for axes in panels for value in _means(axes) if value > 0]
+    if not means:
+        raise SpecificationError(f"log: {column} is nowhere above zero, so that its axis cannot be logarithmic")
     for axes in panels:
         axes.set_yscale("log", nonpositive="clip")
-        if means:
-            axes.set_ylim(bottom=min(means) / 2)
+        axes.set_ylim(bottom=min(means) / 2)
         low, high = axes.get_ylim()
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 200 else (1.0,)))
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")

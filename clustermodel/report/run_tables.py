@@ -36,9 +36,11 @@ class Point(NamedTuple):
 
 def columns_of(field: str, given: str | Sequence[str]) -> list[str]:
     """Return one column or several as a list."""
-    columns = [given] if isinstance(given, str) else list(given)
+    columns = [given] if isinstance(given, str) else list(given) if isinstance(given, Sequence) else [given]
     if not columns:
         raise SpecificationError(f"{field}: no column is given")
+    if wrong := [column for column in columns if not isinstance(column, str)]:
+        raise SpecificationError(f"{field}: {wrong[0]!r} is not allowed; it must be the name of a column, or several")
     return columns
 
 
@@ -60,6 +62,8 @@ def require_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
             raise SpecificationError(
                 f"table: column {column!r} is not there{did_you_mean(column, there)}; there are {', '.join(there)}"
             )
+        if there.count(column) > 1:
+            raise SpecificationError(f"table: column {column!r} is there {there.count(column)} times")
 
 
 def points_of(table: pd.DataFrame, numbers: Sequence[str], by: str, at: str | None) -> list[Point]:
@@ -99,8 +103,8 @@ def _given(value: object) -> str:
 def _require_finite(table: pd.DataFrame, column: str, factors: Sequence[str]) -> None:
     values = table[column]
     if not is_numeric_dtype(values) or is_bool_dtype(values):
-        values = pd.to_numeric(values, errors="coerce")
-    wrong = ~np.isfinite(values.to_numpy(dtype=float))
+        values = pd.to_numeric(values.astype(object), errors="coerce")
+    wrong = ~np.isfinite(values.to_numpy(dtype=float, na_value=nan))
     if wrong.any():
         row = table.iloc[int(np.flatnonzero(wrong)[0])]
         where = ", ".join(f"{factor} {_given(row[factor])}" for factor in factors)
@@ -136,7 +140,7 @@ def interval_of(values: pd.Series, level: float) -> tuple[float, float]:
 
 
 def improved(
-    table: pd.DataFrame, *, y: str | Sequence[str], baseline: str, at: str | None = None, by: str = "policy"
+    table: pd.DataFrame, *, y: str | Sequence[str], baseline: object, at: str | None = None, by: str = "policy"
 ) -> pd.DataFrame:
     """Return a table with columns that say how much smaller numbers are than those of a baseline, in per cent.
 
@@ -156,13 +160,15 @@ def improved(
     Raises:
         SpecificationError: the baseline is not there or is 0 where another is not, or the replications do not match.
     """
-    columns = columns_of("y", y)
+    columns, baseline = columns_of("y", y), str(baseline)
     points = points_of(table, columns, by, at)
     known = labels_of({by: points})
     if baseline not in known:
         raise SpecificationError(
             f"baseline: {baseline!r} is no {by}{did_you_mean(baseline, known)}; there are {', '.join(known)}"
         )
+    if len(known) == 1:
+        raise SpecificationError(f"baseline: {baseline!r} is the only {by}; there is nothing to compare with it")
     before = {one.at: one.values for one in points if one.of == baseline}
     parts = []
     for one in points:
@@ -184,10 +190,10 @@ def improved(
                 1 - np.where(old == now, 1.0, now / np.where(old == now, 1.0, old))
             )
         parts.append(new)
-    return pd.concat(parts).reset_index(drop=True) if parts else table.iloc[:0]
+    return pd.concat(parts).reset_index(drop=True)
 
 
-def improvement_label(column: str, baseline: str) -> str:
+def improvement_label(column: str, baseline: object) -> str:
     """Return the name of a column of :func:`improved`: what stands on the axis."""
     name = QUANTITIES[column].name if column in QUANTITIES else column.replace("_", " ")
     return Quantity(name, "%").label(f"less than with {baseline}")

@@ -10,8 +10,12 @@ from typing import Any
 
 import matplotlib.image
 import pytest
+from matplotlib.colors import to_hex
+from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
+from clustermodel.report.style import policy_colour
 from tests.scenarios.conftest import FIGURES, ROOT
 from tests.shared_data import SHARED
 
@@ -137,6 +141,39 @@ def test_improvements_are_those_of_the_study(papers: Any, load: Callable[[str], 
         for technique in ("half", "quarter")
     ]
     assert [bar.get_height() for bar in bars] == pytest.approx(expected)
+
+
+NAMES = {
+    "FCFS", "BF", "GS", "BGS", "MGS", "MBGS", "ADAPTIVE", "GS-2", "GS-3", "GS-5", "BGS-2", "BGS-3", "BGS-5", "conservative",
+    "slack, AST", "D", "P", "R", "1/L", "P/L", "R/L", "D-NG", "P-NG", "R-NG", "1/L-NG", "P/L-NG", "R/L-NG", "EASY", "EASY-Last",
+    "PV-EASY", "FCFS-EASY", "SJF-EASY",
+}  # fmt: skip
+"""Policies, as legends have them."""
+
+
+def colour_of(handle: Any) -> str:
+    if isinstance(handle, tuple):
+        handle = handle[0]
+    if isinstance(handle, BarContainer):
+        handle = handle.patches[0]
+    return to_hex(handle.get_color() if isinstance(handle, Line2D) else handle.get_facecolor())
+
+
+def test_a_policy_has_one_colour_in_all_figures(papers: Any, load: Callable[[str], ModuleType]) -> None:
+    """Those of the page, and those that the studies draw of what is stored."""
+    drawn = figures(papers)
+    for path in sorted(FIGURES.glob("*.json")):
+        runs = load("reporting").read(path)
+        drawn[path.stem] = load(runs.facts["study"]).figure(runs)
+    seen: dict[str, set[str]] = {}
+    for figure in drawn.values():
+        legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes if axes.get_legend())]
+        for legend in legends:
+            for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
+                if text.get_text() in NAMES and handle is not None:
+                    seen.setdefault(text.get_text(), set()).add(colour_of(handle))
+    assert {name: {policy_colour(name).lower()} for name in seen} == seen
+    assert len(seen) > 25
 
 
 def test_no_scenario_has_colours_of_its_own() -> None:

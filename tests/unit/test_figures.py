@@ -250,6 +250,19 @@ def test_a_policy_keeps_its_colour_when_the_baseline_is_left_out() -> None:
     assert [bar.get_facecolor() for bar in all_bars[3:]] == [bar.get_facecolor() for bar in others]
 
 
+def test_a_baseline_may_be_a_number() -> None:
+    table = made().assign(mpl=lambda rows: rows["policy"].map({"easy": 2, "conservative": 5}))
+    one = improved(table, y="mean_wait_s", baseline=2, by="mpl", at="workload")
+    other = improved(table, y="mean_wait_s", baseline="easy", at="workload")
+    assert one.iloc[:, -1].tolist() == other.iloc[:, -1].tolist()
+
+
+def test_factors_may_be_categories() -> None:
+    table = made().assign(policy=lambda rows: rows["policy"].astype("category"))
+    table["workload"] = table["workload"].astype("category")
+    assert len(curves(table, y="mean_wait_s", panels="workload").axes) == 3
+
+
 def test_no_difference_is_none() -> None:
     table = made()
     table["mean_wait_s"] = 0.0
@@ -403,6 +416,25 @@ def test_hostile_values_of_other_columns(tmp_path: Path) -> None:
         ({}, {"y": "mean_wait"}, "table: column 'mean_wait' is not there (did you mean 'mean_wait_s'"),
         ({}, {"y": "mean_wait_s", "by": "polcy"}, "table: column 'polcy' is not there (did you mean 'policy'"),
         ({}, {"y": []}, "y: no column is given"),
+        ({}, {"y": None}, "y: None is not allowed; it must be the name of a column, or several"),
+        ({}, {"y": ["mean_wait_s", 3]}, "y: 3 is not allowed; it must be the name of a column, or several"),
+        ({}, {"y": "mean_wait_s", "panels": "machin"}, "table: column 'machin' is not there (did you mean 'machine'"),
+        (
+            {},
+            {"y": "mean_wait_s", "x": "workload"},
+            "table: workload: 'light' of policy 'easy', workload 'light' is not allowed",
+        ),
+        ({"mean_wait_s": -1.0}, {"y": "mean_wait_s", "log": True}, "log: mean_wait_s is nowhere above zero"),
+        (
+            {"mean_wait_s": pd.Timestamp("2020")},
+            {"y": "mean_wait_s"},
+            "table: mean_wait_s: 2020-01-01 00:00:00 of policy 'easy'",
+        ),
+        (
+            {"delayed": pd.array([1] * 17 + [None], dtype="Int64")},
+            {"y": "delayed"},
+            "table: delayed: <NA> of policy 'conservative'",
+        ),
         ({}, {"y": "policy"}, "table: policy: 'easy' of policy 'easy', workload 'light' is not allowed; it must be a finite"),
         (
             {"mean_wait_s": float("nan")},
@@ -439,7 +471,7 @@ def test_other_refusals() -> None:
     with pytest.raises(SpecificationError, match="table: it has no rows"):
         bars(table.iloc[:0], y="mean_wait_s")
     with pytest.raises(SpecificationError, match="table: list is not allowed"):
-        bars([1, 2], y="mean_wait_s")  # type: ignore[arg-type]
+        bars([1, 2], y="mean_wait_s")
     with pytest.raises(SpecificationError, match=r"baseline: 'esy' is no policy \(did you mean 'easy'"):
         improvements(table, y="mean_wait_s", baseline="esy", x="workload")
     two = table[(table["policy"] != "easy") | (table["replication"] != 3)]
@@ -453,6 +485,10 @@ def test_other_refusals() -> None:
     zero = table.assign(mean_wait_s=table["mean_wait_s"].where(table["policy"] != "easy", 0.0))
     with pytest.raises(SpecificationError, match="mean_wait_s of 'easy' is 0"):
         improved(zero, y="mean_wait_s", baseline="easy", at="workload")
+    with pytest.raises(SpecificationError, match="'easy' is the only policy; there is nothing to compare"):
+        improvements(table[table["policy"] == "easy"], y="mean_wait_s", baseline="easy", x="workload")
+    with pytest.raises(SpecificationError, match="column 'policy' is there 2 times"):
+        curves(pd.concat([table, table[["policy"]]], axis=1), y="mean_wait_s")
     with pytest.raises(SpecificationError, match="level"):
         curves(table, y="mean_wait_s", level=2)
 
