@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from algorithms import CONSERVATIVE, add_algorithms, chosen, colour_of, draws
+from algorithms import CONSERVATIVE, add_algorithms, chosen, draws
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from reporting import Grid, Interval, Runs, draw_bars, label_axes, percent, refusing_in_one_line, report, three_digits
@@ -28,6 +28,7 @@ from traces import Point, mark_of, options_of, relative, runs_of, size_of, usual
 from clustermodel import Workload
 from clustermodel.policies.adaptation import Greedy
 from clustermodel.policies.backfilling import Backfilling
+from clustermodel.report.style import policy_styles
 from clustermodel.study.scenario import Result
 
 SPECULATION: Final[Mapping[str, Any]] = {"speculation": 0.9, "test_runs": True}
@@ -116,7 +117,7 @@ def figure(runs: Runs) -> Figure:
             axes.set_title(f"{name.lower()}: {title}")
     handles, labels = panels[0, 0].get_legend_handles_labels()
     picture.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-    picture.suptitle(f"{size_of(runs)}; hatched: guarantees; lines: 95 % intervals")
+    picture.suptitle(f"{size_of(runs)}; hatched: no guarantees; lines: 95 % intervals")
     return picture
 
 
@@ -124,12 +125,14 @@ def draw(axes: Axes, runs: Runs, name: str, column: str) -> None:
     """Draw a group of bars for each technique of a figure, a bar for each algorithm."""
     base, techniques, algorithms = at(runs, CONSERVATIVE, "as asked"), shown_techniques(runs, name), runs.distinct("algorithm")
     places, width = np.arange(len(techniques), dtype=float), 0.85 / len(algorithms)
+    styles = policy_styles(algorithms)
     for number, algorithm in enumerate(algorithms):
         found = [relative(at(runs, algorithm, one), base, column) for one in techniques]
         found = [Interval(100 * mean, 100 * half) for mean, half in found]
         where = places + (number - (len(algorithms) - 1) / 2) * width
-        hatched = {} if algorithm.endswith("-NG") else {"alpha": 0.55, "hatch": "///", "edgecolor": "white", "linewidth": 0.0}
-        draw_bars(axes, where, found, width, color=colour_of(algorithm), label=algorithm, **hatched)
+        style = styles[algorithm]
+        hatched = {"hatch": style.hatch, "edgecolor": "white", "linewidth": 0.0}
+        draw_bars(axes, where, found, width, color=style.colour, label=algorithm, **hatched)
     axes.axhline(100, color="0.3", linestyle="--", linewidth=0.8)
     labels = techniques
     for text in (", speculation", ", widening", " to double"):

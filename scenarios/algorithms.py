@@ -1,4 +1,4 @@
-"""The algorithms of 003 (003_96c4631de6a07f8a.txt, table 4): their names, and their colours in figures."""
+"""The algorithms of 003 (003_96c4631de6a07f8a.txt, table 4): their names, and which of them a study runs."""
 
 from __future__ import annotations
 
@@ -10,18 +10,11 @@ from clustermodel.policies.queue_order import CRITERIA
 ALGORITHMS: Final = tuple(f"{criterion}{suffix}" for suffix in ("", "-NG") for criterion in CRITERIA)
 CONSERVATIVE: Final = "D"
 """What the others are compared with."""
-COLOURS: Final = dict(zip(CRITERIA, ("#000000", "#56B4E9", "#0072B2", "#E69F00", "#CC79A7", "#D55E00"), strict=True))
-"""Of criteria, in all figures of 003."""
 
 
 def draws(algorithm: str) -> bool:
     """Return whether an algorithm draws random numbers."""
     return algorithm[0] in "PR"
-
-
-def colour_of(algorithm: str) -> str:
-    """Return the colour of an algorithm's criterion."""
-    return COLOURS[algorithm.removesuffix("-NG")]
 
 
 def add_algorithms(parser: argparse.ArgumentParser) -> None:

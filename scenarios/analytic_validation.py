@@ -53,6 +53,7 @@ from clustermodel import Checkpointing, ContextSwitch, Machine, Migrate, Scenari
 from clustermodel.job import JobRow
 from clustermodel.measure.ledger import Account
 from clustermodel.policies.base import Batch, Decision, Policy, Setup, View
+from clustermodel.report.style import BLUE, GREEN, PURPLE, VERMILLION
 from clustermodel.study.scenario import Result, random_stream
 from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
@@ -345,7 +346,7 @@ SATURATED: Final = "1 - ρ_max and κ, until the last start"
 MIGRATION: Final = "Migration by eqs. (4), (5) and as spent (node-s)"
 STATISTICAL: Final = (MMC, MG1_FCFS, MG1_PS, SATURATION)
 EXACT: Final = (KAPPA, SATURATED, MIGRATION)
-COLOURS: Final = dict(zip(STATISTICAL, ("#0072B2", "#D55E00", "#009E73", "#CC79A7"), strict=True))
+COLOURS: Final = dict(zip(STATISTICAL, (BLUE, VERMILLION, GREEN, PURPLE), strict=True))
 
 
 def wide(nodes: int, probability: float) -> dict[int, float]:
@@ -606,7 +607,7 @@ def figure(runs: Runs) -> Figure:
 
 def draw_curves(axes: Axes, runs: Runs, x: FloatArray, formulas: Mapping[str, Callable[[float], float]]) -> None:
     """Draw formulas as lines and the means of the runs on them as points with intervals."""
-    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+    colours = (BLUE, VERMILLION, GREEN, PURPLE)
     styles = ("-", (0, (4, 1.5)), (0, (1, 1.5)), (0, (4, 1.5, 1, 1.5)))
     for position, (curve, formula) in enumerate(formulas.items()):
         here = runs.at(curve=curve)

@@ -41,7 +41,7 @@ from reporting import (
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, TimeSlicing
 from clustermodel.measure.ledger import Account
-from clustermodel.report.plots import policy_colour
+from clustermodel.report.style import policy_styles
 from clustermodel.study.scenario import Result
 
 SPACE_SHARING: Final = ("fcfs", "bf")
@@ -50,8 +50,6 @@ SWITCH: Final = 0.02
 COST_S: Final = 10.0
 CHARGES: Final[tuple[Literal["every-slice", "on-change"], ...]] = ("every-slice", "on-change")
 OVERHEADS: Final = ("context_switch", "migration", "blocked")
-_POSITION: Final = 5
-"""Gives ADAPTIVE, which has no colour of its own, one that no other policy has."""
 FACTORS: Final = (1.0, 1.4, 1.8, 2.2)
 
 
@@ -128,13 +126,11 @@ def tables(runs: Runs) -> list[Grid]:
 def figure(runs: Runs) -> Figure:
     picture = Figure(figsize=(11, 5), layout="constrained")
     panels = picture.subplots(1, 2, sharex=True, sharey=True)
+    styles = policy_styles([*SPACE_SHARING, *TIME_SHARING])
     for axes, charge in zip(panels, CHARGES, strict=True):
         for policy in (*SPACE_SHARING, *TIME_SHARING):
             here = runs.at(policy=policy, charge="none" if policy in SPACE_SHARING else charge)
-            style = (0, (4, 1.5)) if policy in SPACE_SHARING else "-"
-            marker = "s" if policy in SPACE_SHARING else "o"
-            colour = policy_colour(policy, _POSITION)
-            draw_curve(axes, here, "kappa", colour=colour, label=policy.upper(), linestyle=style, marker=marker)
+            draw_curve(axes, here, "kappa", style=styles[policy], label=policy.upper())
         label_axes(axes, "utilization ρ", "loss of capacity κ" if charge == CHARGES[0] else "")
         axes.set_title("switches paid in every slice, eq. (3)" if charge == "every-slice" else "switches paid on change")
     low, high = panels[0].get_xlim()

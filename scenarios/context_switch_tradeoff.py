@@ -48,14 +48,12 @@ from reporting import (
 )
 
 from clustermodel import ContextSwitch, Machine, TimeSlicing
-from clustermodel.report.plots import policy_colour
+from clustermodel.report.style import policy_styles
 
 SWITCHES: Final = (0.0, 0.01, 0.02, 0.05)
 """CS, as a fraction of the slice."""
 LEVELS: Final = (2, 3, 5)
 """MPL."""
-STYLES: Final[dict[int, str | tuple[int, tuple[float, ...]]]] = {2: (0, (1, 1.5)), 3: (0, (4, 1.5)), 5: "-"}
-"""Of lines, by MPL."""
 ACCEPTABLE: Final = 20.0
 """Slowdown; 002, section 5.3."""
 ON_CHANGE: Final = "BGS-5, on change"
@@ -196,17 +194,16 @@ def figure(runs: Runs) -> Figure:
         ("wait_s", "mean wait, s (fig. 10)", LEAST_WAIT_S),
         ("kappa", "loss of capacity κ (fig. 12)", 0.0),
     )
+    styles = policy_styles(["BF", *(f"{policy}-{level}" for policy in ("GS", "BGS") for level in levels)])
     for row, (measure, title, least) in zip(panels, measures, strict=True):
         for axes, switch in zip(row, switches, strict=True):
-            draw_curve(axes, runs.at(strategy="BF"), measure, colour=policy_colour("bf"), label="BF", least=least, marker="s")
+            draw_curve(axes, runs.at(strategy="BF"), measure, style=styles["BF"], label="BF", least=least)
             for policy in ("gs", "bgs"):
                 for level in levels:
                     name = f"{policy.upper()}-{level}"
                     here = runs.at(strategy=name, switch=switch)
-                    colour, style = policy_colour(policy), STYLES[level]
-                    draw_curve(
-                        axes, here, measure, colour=colour, label=name, least=least, linestyle=style, band=level == levels[-1]
-                    )
+                    banded = level == levels[-1]
+                    draw_curve(axes, here, measure, style=styles[name], label=name, least=least, band=banded)
             label_axes(axes, "utilization ρ" if measure == "kappa" else "", title if switch == switches[0] else "")
             if measure == "kappa":
                 low, high = axes.get_xlim()
@@ -219,8 +216,8 @@ def figure(runs: Runs) -> Figure:
             use_log_scale(*row)
     handles, labels = panels[-1][0].get_legend_handles_labels()
     picture.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-    banded = f"BF, GS-{levels[-1]} and BGS-{levels[-1]}"
-    picture.suptitle(f"Switches charged in every slice, as in eq. (3); bands: 95 % intervals of {banded}\n{size_of(runs)}")
+    shown = f"BF, GS-{levels[-1]} and BGS-{levels[-1]}"
+    picture.suptitle(f"Switches charged in every slice, as in eq. (3); bands: 95 % intervals of {shown}\n{size_of(runs)}")
     return picture
 
 

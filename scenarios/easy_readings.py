@@ -25,6 +25,7 @@ from clustermodel import Batch, QueuedJob, Setup, Start, View, Workload
 from clustermodel.policies.base import Decision, Policy
 from clustermodel.policies.pv_easy import PVEasy
 from clustermodel.predict import LastModel
+from clustermodel.report.style import policy_colour
 from clustermodel.study.scenario import Result
 
 SECOND: Final = 1_000_000
@@ -180,7 +181,7 @@ def figure(runs: Runs) -> Figure:
     panels = (("backfilled", "jobs backfilled"), ("blocked", "jobs blocked"), ("mean_bounded_slowdown", "MBS"))
     for panel, (axes, (column, title)) in enumerate(zip(picture.subplots(1, 3), panels, strict=True)):
         found = [runs.at(policy=name).interval(column) for name in names]
-        draw_bars(axes, places, found, 0.7, across=True, color=["#0072B2"] * 3 + ["#D55E00"] * 4)
+        draw_bars(axes, places, found, 0.7, across=True, color=[policy_colour("easy")] * 3 + [policy_colour("pv-easy")] * 4)
         axes.set_yticks(places, names if panel == 0 else [""] * len(names))
         label_axes(axes, title, "")
     picture.suptitle(size_of(runs), fontsize="medium")

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from algorithms import CONSERVATIVE, colour_of, draws
+from algorithms import CONSERVATIVE, draws
 from matplotlib.figure import Figure
 from queue_order import PAPER_SAVED, of_003
 from reporting import Grid, Interval, Runs, draw_bars, label_axes, percent, refusing_in_one_line, report, three_digits
@@ -28,6 +28,7 @@ from traces import Point, mark_of, options_of, relative, runs_of, size_of, usual
 
 from clustermodel import Workload
 from clustermodel.job import JobRow
+from clustermodel.report.style import policy_colour
 from clustermodel.study.scenario import Result
 from clustermodel.ticks import TICKS_PER_SECOND
 
@@ -125,7 +126,7 @@ def figure(runs: Runs) -> Figure:
     ):
         for offset, kind, alpha in zip((-0.2, 0.2), kinds, (0.45, 1.0), strict=True):
             found = [at(runs, kind, algorithm).interval(column) for algorithm in SHOWN]
-            draw_bars(axes, places + offset, found, 0.38, color=[colour_of(algorithm) for algorithm in SHOWN], alpha=alpha)
+            draw_bars(axes, places + offset, found, 0.38, color=[policy_colour(algorithm) for algorithm in SHOWN], alpha=alpha)
         axes.set_xticks(places, SHOWN)
         label_axes(axes, "", title)
     picture.suptitle(f"Light: cleaned; dark: with the flurry.  {size_of(runs)}; lines: 95 % intervals", fontsize="medium")

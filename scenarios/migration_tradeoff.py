@@ -48,7 +48,7 @@ from reporting import (
 )
 
 from clustermodel import Checkpointing, Machine, TimeSlicing
-from clustermodel.report.plots import policy_colour
+from clustermodel.report.style import policy_colour, policy_styles
 
 POLICIES: Final = ("gs", "bgs", "mgs", "mbgs")
 COSTS_S: Final = (10.0, 20.0, 30.0)
@@ -198,7 +198,7 @@ def figure(runs: Runs) -> Figure:
     for axes, (measure, name, least) in zip(panels, measures, strict=True):
         for policy in POLICIES:
             here = compared.at(policy=policy)
-            draw_curve(axes, here, measure, colour=policy_colour(policy), label=policy.upper(), least=least)
+            draw_curve(axes, here, measure, style=policy_styles([policy])[policy], label=policy.upper(), least=least)
         label_axes(axes, "utilization ρ", name)
         if measure != "kappa":
             use_log_scale(axes)

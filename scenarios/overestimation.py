@@ -47,7 +47,7 @@ from reporting import (
 )
 
 from clustermodel import Machine, TimeSlicing
-from clustermodel.report.plots import policy_colour
+from clustermodel.report.style import BLUE, Style, policy_colour
 from clustermodel.study.scenario import Result
 
 POLICIES: Final = ("bf", "bgs")
@@ -128,20 +128,20 @@ def figure(runs: Runs) -> Figure:
             for phi in phis:
                 here = runs.at(policy=policy, phi=phi)
                 banded = phi in (phis[0], phis[-1])
-                draw_curve(axes, here, name, colour=shades[phi], label=f"phi = {phi:g}", least=least, band=banded)
+                draw_curve(axes, here, name, style=Style(shades[phi]), label=f"phi = {phi:g}", least=least, band=banded)
             use_log_scale(axes)
             label_axes(axes, "utilization ρ", title)
             axes.set_title(f"figure {number}: {policy.upper()}")
     panels[0, 0].legend()
     chosen = runs.at(policy="bf", phi=CHOSEN_PHI)
     left, right = panels[2]
-    colours = {"wait_s": policy_colour("bf"), "wait_s_0": "0.2", "wait_s_9": "#0072B2"}
+    colours = {"wait_s": policy_colour("bf"), "wait_s_0": "0.2", "wait_s_9": BLUE}
     for name, label in (
         ("wait_s_0", "class 0, worst estimates"),
         ("wait_s", "all jobs"),
         ("wait_s_9", "class 9, best estimates"),
     ):
-        draw_curve(left, chosen, name, colour=colours[name], label=label, least=LEAST_WAIT_S)
+        draw_curve(left, chosen, name, style=Style(colours[name]), label=label, least=LEAST_WAIT_S)
     use_log_scale(left)
     label_axes(left, "utilization ρ", "mean wait (s)")
     left.set_title("figure 6: BF, phi = 0.2, by class of estimate")

@@ -1,4 +1,4 @@
-"""What the studies of 004 (004_55d19449f9d7d838.txt) share: how run times past the estimate are read, and colours."""
+"""What the studies of 004 (004_55d19449f9d7d838.txt) share: how run times past the estimate are read, and lines."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from reporting import Interval, Runs, interval
 
-from clustermodel.report.plots import policy_colour
-
 AS_RECORDED: Final[Mapping[str, Any]] = {"kill_at_estimate": False}
 """A machine on which jobs run for as long as the trace says, past their estimates too.
 
@@ -21,9 +19,6 @@ CUT: Final[Mapping[str, Any]] = {"kill_at_estimate": True}
 """A machine that kills jobs at their estimates."""
 UNCUT: Final = "run times as recorded"
 """What a table's title says of :data:`AS_RECORDED`."""
-
-COLOURS: Final = {"easy": policy_colour("easy"), "pv-easy": "#D55E00", "last": "#CC79A7", "shortest": "#56B4E9"}
-"""EASY, PV-EASY, EASY-Last and SJF-EASY in the figures of 004."""
 
 
 def known(value: float) -> float | None:

@@ -19,22 +19,23 @@ from functools import partial
 from typing import Final
 
 from matplotlib.figure import Figure
-from paper_004 import AS_RECORDED, COLOURS, UNCUT, count, draw_line
+from paper_004 import AS_RECORDED, UNCUT, count, draw_line
 from reporting import Grid, Interval, Runs, label_axes, percent, refusing_in_one_line, report, share, three_digits
 from traces import Point, mark_of, options_of, relative, runs_of, size_of
 
 from clustermodel import Workload
+from clustermodel.report.style import policy_styles
 from clustermodel.study.scenario import Result
 
 ERRORS: Final = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Maximum errors of the virtual predictor; 004's mean absolute error is half of that."""
 SMALL_ERRORS: Final = (0.0, 0.1, 0.4, 1.0)
 POLICIES: Final = {
-    "PV-EASY": ("pv-easy", COLOURS["pv-easy"]),
-    "FCFS-EASY": ("easy", COLOURS["easy"]),
-    "SJF-EASY": ("easy:backfill_order=shortest", COLOURS["shortest"]),
+    "PV-EASY": "pv-easy",
+    "FCFS-EASY": "easy",
+    "SJF-EASY": "easy:backfill_order=shortest",
 }
-"""Names in 004, with the colour of each."""
+"""By their names in 004."""
 METRICS: Final = {"mbs": "MBS", "mwbs": "MWBS"}
 
 
@@ -42,7 +43,7 @@ def points(options: argparse.Namespace) -> list[Point]:
     """Return each policy with the predictor it has in practice, and with the virtual one by its error."""
     made = []
     for error in (None, *(options.errors or (ERRORS if options.full else SMALL_ERRORS))):
-        for name, (policy, _) in POLICIES.items():
+        for name, policy in POLICIES.items():
             predicted = "" if error is None else f"{',' if ':' in policy else ':'}predictor=virtual:{error}"
             at = {"policy": name, "error": error}
             made.append(Point(at=at, policy=policy + predicted, random=bool(error), machine=AS_RECORDED))
@@ -108,11 +109,11 @@ def figure(runs: Runs) -> Figure:
     panels = picture.subplots(1, 2)
     errors = errors_of(runs)
     for axes, (metric, title) in zip(panels, METRICS.items(), strict=True):
-        for name, (_, colour) in POLICIES.items():
+        for name, style in policy_styles(list(POLICIES)).items():
             curve = [at(runs, name, error).interval(metric) for error in errors]
-            draw_line(axes, [100 * error for error in errors], curve, color=colour, marker="o", label=name)
+            draw_line(axes, [100 * error for error in errors], curve, color=style.colour, marker=style.marker, label=name)
             practice = at(runs, name, None).interval(metric).mean
-            axes.axhline(practice, color=colour, linestyle=":", linewidth=1.2, label=f"{name}, in practice")
+            axes.axhline(practice, color=style.colour, linestyle=":", linewidth=1.2, label=f"{name}, in practice")
         label_axes(axes, "maximum error of the prediction (%)", title)
         axes.set_ylim(bottom=0)
         axes.set_title(f"figure 4: {title}")

@@ -20,13 +20,14 @@ from typing import Any, Final
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
-from paper_004 import AS_RECORDED, COLOURS, UNCUT, count, draw_line
+from paper_004 import AS_RECORDED, UNCUT, count, draw_line
 from reporting import Grid, Runs, interval, label_axes, refusing_in_one_line, report, three_digits, use_log_scale, whole
 from traces import Point, mark_of, options_of, runs_of, size_of
 
 from clustermodel import Checkpointing, ContextSwitch, TimeSlicing, Workload
 from clustermodel.measure.fairness import delays_by_later_jobs
 from clustermodel.measure.ledger import Account
+from clustermodel.report.style import BLUE, PURPLE, SKY, policy_colour
 from clustermodel.study.scenario import Result
 
 COSTS_S: Final = (0, 10, 60, 300, 900, 1800, 3600)
@@ -35,11 +36,11 @@ KILL: Final = "kill"
 SAVING: Final = {"checkpoint": "checkpoint", "suspend": "suspend"}
 """Modes by what the tables call them."""
 STYLES: Final[Mapping[str, Mapping[str, str]]] = {
-    KILL: {"color": COLOURS["pv-easy"], "linestyle": "--"},
-    "checkpoint": {"color": COLOURS["easy"], "marker": "o"},
-    "suspend": {"color": COLOURS["last"], "marker": "s"},
+    KILL: {"color": policy_colour("pv-easy"), "linestyle": "--"},
+    "checkpoint": {"color": BLUE, "marker": "o"},
+    "suspend": {"color": PURPLE, "marker": "s"},
 }
-STORE_STYLE: Final = {"color": COLOURS["shortest"], "marker": "^"}
+STORE_STYLE: Final = {"color": SKY, "marker": "^"}
 SPENT: Final = {
     "lost": (Account.LOST,),
     "saving and fetching": (Account.CHECKPOINT, Account.RESTART, Account.CONTEXT_SWITCH),

@@ -18,13 +18,14 @@ from typing import Final, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from paper_004 import AS_RECORDED, COLOURS, CUT, UNCUT, count, found, known, shown
+from paper_004 import AS_RECORDED, CUT, UNCUT, count, found, known, shown
 from reporting import Grid, Runs, draw_bars, label_axes, refusing_in_one_line, report, three_digits
 from traces import Point, mark_of, options_of, runs_of, size_of
 
 from clustermodel import Workload
 from clustermodel.measure.fairness import delays_by_later_jobs
 from clustermodel.measure.metrics import bounded_slowdown
+from clustermodel.report.style import policy_colour
 from clustermodel.study.scenario import Result
 
 POLICIES: Final = {
@@ -39,7 +40,6 @@ POLICIES: Final = {
 }
 COMPARED: Final = ("PV-EASY", "EASY", "EASY-Last")
 """The policies of figures 5 and 6, with 004's name."""
-BARS: Final = dict(zip(COMPARED, (COLOURS["pv-easy"], COLOURS["easy"], COLOURS["last"]), strict=True))
 READINGS: Final[Mapping[str, Mapping[str, bool]]] = {UNCUT: AS_RECORDED, "run times cut at the estimate": CUT}
 """Of run times that are longer than their estimates, with the machine that follows each."""
 WIDTHS: Final = {"wide": "big", "narrow": "small"}
@@ -337,7 +337,7 @@ def figure(runs: Runs, reading: str = UNCUT) -> Figure:
     for axes, kind, number in ((five, "mean_bounded_slowdown", 5), (six, "mean_weighted_bounded_slowdown", 6)):
         title = "MBS" if number == 5 else "MWBS"
         means = [found(at(runs, name, reading), kind) for name in COMPARED]
-        draw_bars(axes, np.arange(3.0), means, 0.6, color=list(BARS.values()))
+        draw_bars(axes, np.arange(3.0), means, 0.6, color=[policy_colour(name) for name in COMPARED])
         axes.set_xticks(range(3), COMPARED)
         label_axes(axes, "", f"{title} of all jobs")
         axes.set_title(f"figure {number}: {title} of all jobs")
@@ -349,7 +349,7 @@ def draw_blocked(axes: Axes, runs: Runs, measure: str, reading: str) -> None:
     """Draw a measure of big and small blocked jobs, a group of bars for each."""
     for offset, name in zip((-0.27, 0.0, 0.27), COMPARED, strict=True):
         means = [found(at(runs, name, reading), f"{width}_{measure}") for width in WIDTHS]
-        draw_bars(axes, np.arange(2.0) + offset, means, 0.25, color=BARS[name], label=name)
+        draw_bars(axes, np.arange(2.0) + offset, means, 0.25, color=policy_colour(name), label=name)
     axes.set_xticks(range(2), list(WIDTHS.values()))
 
 

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-from algorithms import ALGORITHMS, COLOURS, CONSERVATIVE, draws
+from algorithms import ALGORITHMS, CONSERVATIVE, draws
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from reporting import (
@@ -39,6 +39,7 @@ from traces import Point, mark_of, options_of, relative, runs_of, size_of
 
 from clustermodel import Workload
 from clustermodel.policies.queue_order import CRITERIA
+from clustermodel.report.style import policy_styles
 from clustermodel.study.scenario import Result
 
 PAPER_TRACE: Final = {
@@ -229,16 +230,18 @@ def figure(runs: Runs) -> Figure:
         draw_pairs(axes, runs, f"slowdown_{name}", upright=False)
         label_axes(axes, "", "mean bounded slowdown" if name == SHAPES[0] else "")
         axes.set_title(f"figure 4: {name}")
-    picture.suptitle(f"Light: guarantees; dark: no guarantees (-NG).  {size_of(runs)}; lines: 95 % intervals")
+    picture.suptitle(f"Hatched: no guarantees (-NG).  {size_of(runs)}; lines: 95 % intervals")
     return picture
 
 
 def draw_pairs(axes: Axes, runs: Runs, measure: str, *, upright: bool = True) -> None:
     """Draw a measure of all algorithms: a pair of bars for each criterion, with and without guarantees."""
     places: FloatArray = np.arange(len(CRITERIA), dtype=float)
-    for offset, suffix, alpha in ((-0.2, "", 0.45), (0.2, "-NG", 1.0)):
+    for offset, suffix in ((-0.2, ""), (0.2, "-NG")):
+        styles = [policy_styles([f"{criterion}{suffix}"])[f"{criterion}{suffix}"] for criterion in CRITERIA]
         found = [at(runs, f"{criterion}{suffix}").interval(measure) for criterion in CRITERIA]
-        draw_bars(axes, places + offset, found, 0.38, color=[COLOURS[criterion] for criterion in CRITERIA], alpha=alpha)
+        drawn: dict[str, Any] = {"hatch": [style.hatch for style in styles], "edgecolor": "white", "linewidth": 0.0}
+        draw_bars(axes, places + offset, found, 0.38, color=[style.colour for style in styles], **drawn)
     axes.set_xticks(places, CRITERIA, rotation=0 if upright else 45)
 
 

@@ -21,13 +21,14 @@ from functools import partial
 from typing import Final
 
 import numpy as np
-from algorithms import CONSERVATIVE, colour_of, draws
+from algorithms import CONSERVATIVE, draws
 from matplotlib.figure import Figure
 from reporting import Grid, Runs, draw_bars, label_axes, percent, refusing_in_one_line, report, three_digits, whole
 from shapes import SHAPES, add_narrow, measure_by_shape, shape_of
 from traces import Change, Point, jobs_of, mark_of, options_of, relative, runs_of, size_of
 
 from clustermodel import LoadScale, Workload
+from clustermodel.report.style import policy_colour
 
 ALGORITHMS: Final = (CONSERVATIVE, "1/L-NG", "R/L-NG")
 AS_IT_IS: Final = "as it is"
@@ -111,7 +112,7 @@ def figure(runs: Runs) -> Figure:
     for axes, column in zip(picture.subplots(1, len(columns)), columns, strict=True):
         for offset, algorithm in ((-0.2, "1/L-NG"), (0.2, "R/L-NG")):
             found = [at(runs, change, algorithm).interval(column) for change in changes]
-            draw_bars(axes, places + offset, found, 0.38, across=True, color=colour_of(algorithm), label=algorithm)
+            draw_bars(axes, places + offset, found, 0.38, across=True, color=policy_colour(algorithm), label=algorithm)
         axes.set_yticks(places, changes if column == "slowdown" else [""] * len(changes))
         axes.invert_yaxis()
         axes.set_title("all jobs" if column == "slowdown" else column.removeprefix("slowdown_"))

@@ -22,6 +22,7 @@ from matplotlib.axes import Axes
 from reporting import FloatArray, Runs, add_usual_options, in_parallel, read, whole
 
 from clustermodel import Machine, Scenario, load_model
+from clustermodel.report.style import Style
 from clustermodel.study.scenario import Result
 from clustermodel.workload.model import RUN_TIME_FACTORS, WorkloadModel
 
@@ -140,11 +141,9 @@ def draw_curve(
     runs: Runs,
     measure: str,
     *,
-    colour: str,
+    style: Style,
     label: str,
     least: float = 0.0,
-    linestyle: str | tuple[int, tuple[float, ...]] = "-",
-    marker: str = "o",
     band: bool = True,
 ) -> None:
     """Draw a measure of one configuration against its utilization, with a band for the 95 % interval.
@@ -153,19 +152,18 @@ def draw_curve(
         axes: where.
         runs: of the configuration, at several factors.
         measure: its column.
-        colour: of line and band.
+        style: of line and band.
         label: for the legend.
         least: the smallest possible value, below which no band goes.
-        linestyle: of the line.
-        marker: of the points.
         band: whether to draw it.
     """
     curve, rho = runs.curve(measure), runs.means("rho")
     mean, half = np.array(curve).T
     mean = np.maximum(mean, least)
-    axes.plot(rho, mean, color=colour, label=label, linewidth=1.3, linestyle=linestyle, marker=marker, markersize=3)
+    drawn = {"color": style.colour, "linestyle": style.line, "marker": style.marker}
+    axes.plot(rho, mean, **drawn, label=label, linewidth=1.3, markersize=3)
     if band and not np.isnan(half).any():
-        axes.fill_between(rho, np.maximum(mean - half, least), mean + half, color=colour, alpha=0.15, linewidth=0)
+        axes.fill_between(rho, np.maximum(mean - half, least), mean + half, color=style.colour, alpha=0.15, linewidth=0)
 
 
 def highest_below(rho: FloatArray, values: FloatArray, limit: float) -> float:

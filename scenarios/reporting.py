@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.console import Console
@@ -34,6 +35,17 @@ FloatArray = npt.NDArray[np.float64]
 
 DOTS_PER_INCH: Final = 110
 """Of figures: legible, and small enough to keep with the documentation."""
+
+
+IN_SUMMARIES: Final = {
+    "rho": "utilization",
+    "wait_s": "mean_wait_s",
+    "response_s": "mean_response_s",
+    "waste": "wasted_load",
+    "mbs": "mean_bounded_slowdown",
+    "mwbs": "mean_weighted_bounded_slowdown",
+}
+"""What measures are called in the package's summaries; ``slowdown`` is 002's or 003's, as its study says."""
 
 
 class Interval(NamedTuple):
@@ -87,6 +99,14 @@ class Runs:
         if not replications or len(set(replications)) != len(replications):
             raise ValueError(f"{measure}: {len(replications)} runs are not the replications of one point")
         return np.array([row[measure] for row in sorted(self.rows, key=lambda row: row["replication"])], dtype=float)
+
+    def frame(self, **names: str) -> pd.DataFrame:
+        """Return the table as the package's figures take it: one row per run, measures under the names of its summaries.
+
+        Args:
+            names: what else a column is to be called, by its name here.
+        """
+        return pd.DataFrame(list(self.rows)).rename(columns={**IN_SUMMARIES, **names})
 
     def interval(self, measure: str) -> Interval:
         """Return mean and interval of a measure of one point."""
@@ -230,13 +250,22 @@ def report(
     if options.json:
         write(runs, options.json)
     if options.into:
-        before, begin, rest = options.into.read_text().partition(f"<!-- {mark} -->\n")
-        _, end, after = rest.partition("<!-- end -->")
-        if not end:
-            raise SystemExit(f"{options.into}: there is no place for {mark}")
-        options.into.write_text(f"{before}{begin}\n{markdown(grids)}\n{end}{after}")
+        write_into(options.into, mark, markdown(grids))
     if options.figure:
         figure(runs).savefig(options.figure, dpi=DOTS_PER_INCH)
+
+
+def write_into(page: Path, mark: str, text: str) -> None:
+    """Replace what stands in a page between a mark and the next ``<!-- end -->``.
+
+    Raises:
+        SystemExit: the mark is not there.
+    """
+    before, begin, rest = page.read_text().partition(f"<!-- {mark} -->\n")
+    _, end, after = rest.partition("<!-- end -->")
+    if not end:
+        raise SystemExit(f"{page}: there is no place for {mark}")
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}")
 
 
 def markdown(grids: Sequence[Grid]) -> str:

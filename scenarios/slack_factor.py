@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from reporting import Grid, Runs, label_axes, refusing_in_one_line, report, three_digits
 from slack_kth import CONSERVATIVE, PAPER_FACTORS, PAPER_GAPS, PAPER_MONTHS, beside
 from slack_runs import KTH, WHOLE, Variant, fifth_wait, gain, log_of, mean_wait, of, options_of, other_wait, runs_of, seconds
 
-from clustermodel.report.plots import policy_colour
+from clustermodel.report.style import policy_colour
 
 FULL_FACTORS: Final = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 9.0, 11.0)
 SMALL_FACTORS: Final = (0.0, 1.0, 3.0, 9.0)
@@ -75,30 +76,42 @@ def _costs(runs: Runs) -> list[str]:
 def figure(runs: Runs) -> Figure:
     picture = Figure(figsize=(11, 4.2), layout="constrained")
     left, right = picture.subplots(1, 2)
-    slack, known = runs.at(policy="slack"), runs.facts["log"] == KTH
-    factors = slack.at(gap=0.0).distinct("slack_factor")
-    left.plot(
-        factors, [mean_wait(of(runs, Variant(slack_factor=x))) for x in factors], "o-", color="#D55E00", label="slack, AST"
-    )
-    left.axhline(mean_wait(of(runs, CONSERVATIVE)), color=policy_colour("conservative"), label="conservative")
-    gaps = slack.at(slack_factor=3.0).distinct("gap")
+    draw_factors(left, runs)
+    draw_gaps(right, runs)
+    picture.suptitle(log_of(runs))
+    return picture
+
+
+def draw_factors(axes: Axes, runs: Runs) -> None:
+    """Draw the mean wait against the slack factor: 001, figure 9."""
+    factors = runs.at(policy="slack", gap=0.0).distinct("slack_factor")
+    waits = [mean_wait(of(runs, Variant(slack_factor=x))) for x in factors]
+    axes.plot(factors, waits, "o-", color=policy_colour("slack"), label="slack, AST")
+    axes.axhline(mean_wait(of(runs, CONSERVATIVE)), color=policy_colour("conservative"), label="conservative")
+    if runs.facts["log"] == KTH:
+        axes.plot(list(PAPER_FACTORS), list(PAPER_FACTORS.values()), "ks-", markersize=4, label="slack, AST, 000")
+        axes.axhline(PAPER_MONTHS["year"][0], color="k", linewidth=0.8, linestyle="--", label="conservative, 000")
+    _finish(axes, "slack factor SF")
+
+
+def draw_gaps(axes: Axes, runs: Runs) -> None:
+    """Draw the mean wait against the gap in priority: 001, figure 10."""
+    gaps = runs.at(policy="slack", slack_factor=3.0).distinct("gap")
     for measure, style, label in (
         (mean_wait, "o-", "all jobs"),
         (fifth_wait, "v--", "every fifth"),
         (other_wait, "^:", "the others"),
     ):
-        right.plot(gaps, [measure(of(runs, Variant(gap=x))) for x in gaps], style, color="#D55E00", label=label)
-    if known:
-        left.plot(list(PAPER_FACTORS), list(PAPER_FACTORS.values()), "ks-", markersize=4, label="slack, AST, 000")
-        left.axhline(PAPER_MONTHS["year"][0], color="k", linewidth=0.8, linestyle="--", label="conservative, 000")
-        right.plot(list(PAPER_GAPS), list(PAPER_GAPS.values()), "ks-", markersize=4, label="all jobs, 000")
-    label_axes(left, "slack factor SF", "mean wait (s)")
-    label_axes(right, "gap in UP + PP", "mean wait (s)")
-    for axes in (left, right):
-        axes.set_ylim(bottom=0)
-        axes.legend()
-    picture.suptitle(log_of(runs))
-    return picture
+        axes.plot(gaps, [measure(of(runs, Variant(gap=x))) for x in gaps], style, color=policy_colour("slack"), label=label)
+    if runs.facts["log"] == KTH:
+        axes.plot(list(PAPER_GAPS), list(PAPER_GAPS.values()), "ks-", markersize=4, label="all jobs, 000")
+    _finish(axes, "gap in UP + PP")
+
+
+def _finish(axes: Axes, x: str) -> None:
+    label_axes(axes, x, "mean wait (s)")
+    axes.set_ylim(bottom=0)
+    axes.legend()
 
 
 @refusing_in_one_line

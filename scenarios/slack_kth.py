@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from reporting import Grid, Runs, label_axes, refusing_in_one_line, report
 from slack_runs import KTH, WHOLE, Variant, fifth_wait, gain, log_of, mean_wait, of, options_of, other_wait, runs_of, seconds
 
-from clustermodel.report.plots import policy_colour
+from clustermodel.report.style import PURPLE, policy_colour
 
 CONSERVATIVE: Final = Variant("conservative")
 EASY: Final = Variant("easy")
@@ -203,7 +203,7 @@ def figure(runs: Runs) -> Figure:
     known = runs.facts["log"] == KTH
     for offset, one, colour, label, column in (
         (-0.2, CONSERVATIVE, policy_colour("conservative"), "conservative", 0),
-        (0.2, AST, "#D55E00", "slack, AST", 1),
+        (0.2, AST, policy_colour("slack"), "slack, AST", 1),
     ):
         waits = [mean_wait(of(runs, one).at(part=part)) for part in parts]
         months.bar(at + offset, waits, 0.38, color=colour, label=label)
@@ -218,7 +218,7 @@ def figure(runs: Runs) -> Figure:
     months.set_title(f"Table 1: {log_of(runs)}")
     base = mean_wait(of(runs, CONSERVATIVE))
     at = np.arange(len(HEURISTICS))
-    for offset, how, colour in ((-0.2, "afresh", "#D55E00"), (0.2, "in-place", "#0072B2")):
+    for offset, how, colour in ((-0.2, "afresh", policy_colour("slack")), (0.2, "in-place", PURPLE)):
         there = [index for index, name in enumerate(HEURISTICS) if has(runs, heuristic(name, how))]
         shorter = [100 * (1 - mean_wait(of(runs, heuristic(HEURISTICS[index], how))) / base) for index in there]
         heuristics.bar(at[there] + offset, shorter, 0.38, color=colour, label=f"remove: {how}")

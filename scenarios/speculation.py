@@ -17,13 +17,14 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
-from algorithms import CONSERVATIVE, add_algorithms, chosen, colour_of, draws
+from algorithms import CONSERVATIVE, add_algorithms, chosen, draws
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from reporting import Grid, Interval, Runs, label_axes, percent, refusing_in_one_line, report, three_digits
 from traces import Point, mark_of, options_of, relative, runs_of, size_of, usual_measures
 
 from clustermodel import Workload
+from clustermodel.report.style import policy_styles
 from clustermodel.study.scenario import Result
 
 PERCENTAGES: Final = (0.1, 0.2, 0.35, 0.5, 0.7, 0.9)
@@ -144,16 +145,17 @@ def figure(runs: Runs) -> Figure:
 
 
 def draw(axes: Axes, runs: Runs, quantity: Quantity, tests: bool, scale: float) -> None:
-    """Draw a quantity of all algorithms against the speculation percentage; dashed with guarantees, solid without."""
+    """Draw a quantity of all algorithms against the speculation percentage; solid with guarantees, dashed without."""
     parts = parts_of(runs)
     x = [100 * part for part in parts]
+    styles = policy_styles(runs.distinct("algorithm"))
     for algorithm in runs.distinct("algorithm"):
         mean, half = scale * np.array([quantity(runs, algorithm, part, tests) for part in parts]).T
-        style = "-" if algorithm.endswith("-NG") else "--"
-        colour = colour_of(algorithm)
-        axes.plot(x, mean, color=colour, linestyle=style, marker="o", markersize=3, linewidth=1.3, label=algorithm)
+        style = styles[algorithm]
+        drawn = {"color": style.colour, "linestyle": style.line, "marker": style.marker}
+        axes.plot(x, mean, **drawn, markersize=3, linewidth=1.3, label=algorithm)
         if not np.isnan(half).any():
-            axes.fill_between(x, mean - half, mean + half, color=colour, alpha=0.12, linewidth=0)
+            axes.fill_between(x, mean - half, mean + half, color=style.colour, alpha=0.12, linewidth=0)
 
 
 @refusing_in_one_line

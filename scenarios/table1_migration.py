@@ -46,7 +46,7 @@ from reporting import (
 )
 
 from clustermodel import Checkpointing, Machine, TimeSlicing
-from clustermodel.report.plots import policy_colour
+from clustermodel.report.style import policy_colour, policy_styles
 from clustermodel.study.scenario import Result
 
 POLICIES: Final = ("gs", "bgs", "mgs", "mbgs")
@@ -167,11 +167,10 @@ def figure(runs: Runs) -> Figure:
     numbers = [workload_number(factor) for factor in factors]
     picture = Figure(figsize=(11, 5), layout="constrained")
     left, right = picture.subplots(1, 2)
-    for policy in POLICIES:
-        colour = policy_colour(policy)
-        draw_curve(left, runs.at(policy=policy), "slowdown", colour=colour, label=policy.upper(), least=1)
+    for policy, style in policy_styles(POLICIES).items():
+        draw_curve(left, runs.at(policy=policy), "slowdown", style=style, label=policy.upper(), least=1)
         paper = np.array([PAPER[policy][number] for number in numbers])
-        left.plot(*paper.T, color=colour, linestyle=":", marker="s", markersize=4, markerfacecolor="none")
+        left.plot(*paper.T, color=style.colour, linestyle=":", marker="s", markersize=4, markerfacecolor="none")
     left.plot([], [], color="0.3", linestyle=":", marker="s", markersize=4, markerfacecolor="none", label="002, table 1")
     use_log_scale(left)
     label_axes(left, "utilization ρ", "mean slowdown")

@@ -1,4 +1,4 @@
-"""Figures of results, with matplotlib: units on every axis, one colour for a policy everywhere, safe for colour-blind eyes."""
+"""Figures of one result, and of several side by side, with matplotlib: units on every axis, a policy in its own colour."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
@@ -32,43 +31,35 @@ from clustermodel.report.gang_plots import (
     slices_between,
     waiting_at,
 )
+from clustermodel.report.style import (
+    BLACK,
+    BLUE,
+    ORANGE,
+    PURPLE,
+    VERMILLION,
+    Style,
+    job_colour,
+    job_hue,
+    legend_below,
+    plain,
+    policy_styles,
+)
 from clustermodel.ticks import to_seconds, to_ticks
 
 if TYPE_CHECKING:
-    from clustermodel.study.scenario import Result
+    from clustermodel.study.scenario import Result, Scenario
 
 FloatArray = npt.NDArray[np.float64]
 
-# M. Okabe and K. Ito, Color Universal Design (2008), without the yellow, which is too light for lines.
-_PALETTE: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
-_POLICY_COLOURS: Final = {
-    "fcfs": _PALETTE[6], "easy": _PALETTE[0], "conservative": _PALETTE[1], "bf": _PALETTE[1],
-    "gs": _PALETTE[3], "bgs": _PALETTE[2], "mgs": _PALETTE[4], "mbgs": _PALETTE[5],
-}  # fmt: skip
 _SHARE_COLOURS: Final = {
-    WORK: _PALETTE[0], Account.CONTEXT_SWITCH: _PALETTE[1], Account.CHECKPOINT: _PALETTE[3], Account.RESTART: _PALETTE[4],
-    Account.BLOCKED: _PALETTE[6], IDLE_WAITING: "0.6", IDLE_EMPTY: "0.88",
+    WORK: BLUE, Account.CONTEXT_SWITCH: ORANGE, Account.CHECKPOINT: PURPLE, Account.RESTART: VERMILLION,
+    Account.BLOCKED: BLACK, IDLE_WAITING: "0.6", IDLE_EMPTY: "0.88",
 }  # fmt: skip
 _HATCH: Final = "////"
 """Of gangs in rows that are not their home."""
 _DAY_S: Final = 86_400.0
 _GANTT_LIMIT: Final = 20_000
 """Rectangles that a Gantt chart draws at most; more is neither legible nor quick."""
-
-
-def policy_colour(label: str, position: int = 0) -> str:
-    """Return the colour of a policy: always the same for ours, by ``position`` for others."""
-    name = label.partition(":")[0]
-    if name in _POLICY_COLOURS and name == label:
-        return _POLICY_COLOURS[name]
-    return _PALETTE[(position + 2) % len(_PALETTE)]
-
-
-def job_colour(job: int) -> tuple[float, float, float]:
-    """Return the colour of a job: always the same for an id, the hue that it has in a Gantt chart, in one of three shades."""
-    red, green, blue = to_rgb(_PALETTE[job % 6])
-    kept, white = ((1.0, 0.0), (0.6, 0.0), (0.6, 0.4))[job // 6 % 3]
-    return kept * red + white, kept * green + white, kept * blue + white
 
 
 def time_axis(span_s: float) -> tuple[float, str]:
@@ -98,18 +89,28 @@ def mean_of_steps(times_s: FloatArray, values: npt.NDArray[np.int64] | FloatArra
     return means
 
 
+def _named(scenario: Scenario) -> str:
+    """Return policy and workload for a title."""
+    return f"{plain(scenario.label)} on {plain(scenario.workload_name)}"
+
+
 def _edges(results: Sequence[Result], bins: int) -> FloatArray:
     span = max(float(result.events.time_s[-1]) for result in results)
     return np.linspace(0.0, span, bins + 1)
 
 
+def _styled(results: Sequence[Result]) -> list[tuple[Result, Style]]:
+    """Return results with the styles of their policies in one figure."""
+    styles = policy_styles([result.scenario.label for result in results])
+    return [(result, styles[result.scenario.label]) for result in results]
+
+
 def _draw_over_time(axes: Axes, results: Sequence[Result], bins: int, *, busy: bool) -> None:
     edges = _edges(results, bins)
     unit, name = time_axis(float(edges[-1]))
-    for position, result in enumerate(results):
+    for result, style in _styled(results):
         values = (busy_nodes(result, edges) / result.machine.nodes) if busy else waiting_jobs(result, edges)
-        label = result.scenario.label
-        axes.stairs(values, edges / unit, color=policy_colour(label, position), label=label, linewidth=1.2)
+        axes.stairs(values, edges / unit, color=style.colour, linestyle=style.line, linewidth=1.2)
     axes.set_xlabel(f"time since the first submission ({name})")
     axes.set_xlim(0, edges[-1] / unit)
     axes.set_ylabel("busy nodes / nodes" if busy else "waiting jobs")
@@ -118,11 +119,10 @@ def _draw_over_time(axes: Axes, results: Sequence[Result], bins: int, *, busy: b
 
 
 def _draw_waits(axes: Axes, results: Sequence[Result]) -> None:
-    for position, result in enumerate(results):
-        label = result.scenario.label
+    for result, style in _styled(results):
         waits = np.sort(result.jobs["wait_s"].dropna().to_numpy())
         share = 1 - np.arange(len(waits)) / max(len(waits), 1)
-        axes.step(np.maximum(waits, 1) / 3600, share, where="pre", color=policy_colour(label, position), label=label)
+        axes.step(np.maximum(waits, 1) / 3600, share, where="pre", color=style.colour, linestyle=style.line)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("wait (hours; shorter than a second drawn at one second)")
@@ -207,10 +207,10 @@ def comparison(results: Sequence[Result], *, bins: int = 120) -> Figure:
     _draw_waits(bottom, drawable)
     first = drawable[0]
     top.set_title(
-        f"{first.scenario.workload_name} on {first.machine.nodes:,} nodes, {len(first.records):,} jobs; "
+        f"{plain(first.scenario.workload_name)} on {first.machine.nodes:,} nodes, {len(first.records):,} jobs; "
         f"means over {bins} equal intervals"
     )
-    top.legend(loc="lower right", ncols=len(drawable))
+    legend_below(figure, dict(zip((result.scenario.label for result in drawable), bottom.get_lines(), strict=True)))
     return figure
 
 
@@ -229,6 +229,121 @@ def save(figure: Figure, path: Path) -> None:
         raise OutputError(f"{path}: format {path.suffix!r} is unknown; known are {known}") from None
 
 
+def _position(ids: npt.NDArray[np.int64], field: str, job: int) -> int:
+    found = np.flatnonzero(ids == job)
+    if not len(found):
+        raise SpecificationError(f"gantt: {field}: job {job} is not in this run")
+    return int(found[0])
+
+
+def draw_gantt(
+    axes: Axes, result: Result, *, first: int | None = None, last: int | None = None, labels: bool | None = None
+) -> None:
+    """Draw a Gantt chart on axes of your own; arguments and errors are those of :meth:`ResultPlots.gantt`."""
+    if result.slices is not None:
+        raise SpecificationError(
+            f"gantt: {result.scenario.label} shares nodes in time, so bars would hide each other; "
+            "draw slices(first_s, last_s) instead"
+        )
+    records = result.records
+    ids = records.column("id")
+    begin = 0 if first is None else _position(ids, "first", first)
+    stop = min(begin + 200, len(ids)) if last is None else _position(ids, "last", last) + 1
+    shown = [index for index in range(begin, stop) if len(records.columns_of(index))]
+    if not shown:
+        raise SpecificationError(f"gantt: no job ran between first={first} and last={last}")
+    if len(shown) > _GANTT_LIMIT:
+        raise SpecificationError(f"gantt: {len(shown)} jobs are too many to draw; choose at most {_GANTT_LIMIT}")
+    start, end = records.column("start"), records.column("end")
+    bars = [(index, to_seconds(start[index]), to_seconds(end[index]), records.columns_of(index), False) for index in shown]
+    bars += [
+        (one.job, to_seconds(one.start), to_seconds(one.end), one.columns, one.lost > 0)
+        for one in records.each_earlier_try()
+        if begin <= one.job < stop
+    ]
+    earliest, latest = min(bar[1] for bar in bars), max(bar[2] for bar in bars)
+    unit, name = time_axis(span := latest - earliest)
+
+    for index, begins, ends, columns, lost in bars:
+        ranges = [(low - 0.5, high - low) for low, high in zip(columns[::2], columns[1::2], strict=True)]
+        left, width = begins / unit, (ends - begins) / unit
+        colour, hatch, alpha = job_hue(int(ids[index])), "////" if lost else None, 0.6 if lost else 1.0
+        for low, height in ranges:
+            axes.broken_barh(
+                [(left, width)],
+                (low, height),
+                facecolors=colour,
+                edgecolors="white",
+                linewidth=0.4,
+                hatch=hatch,
+                alpha=alpha,
+            )
+        low, height = max(ranges, key=lambda extent: extent[1])
+        legible = width >= 0.025 * span / unit and height >= 0.025 * result.machine.nodes
+        if labels or (labels is None and legible):
+            middle = (left + width / 2, low + height / 2)
+            axes.annotate(str(ids[index]), middle, ha="center", va="center", fontsize=7, annotation_clip=True)
+    axes.set_ylim(-0.5, result.machine.nodes - 0.5)
+    axes.set_xlim(earliest / unit, latest / unit)
+    axes.set_xlabel(f"time ({name})")
+    axes.set_ylabel("node")
+    scenario = result.scenario
+    title = f"{_named(scenario)}: jobs {ids[shown[0]]} to {ids[shown[-1]]}"
+    axes.set_title(title if len(shown) == records.finished.sum() else f"{title} (others are not drawn)")
+
+
+def _require_drawable(result: Result, figure: str) -> None:
+    if not result.records.finished.any():
+        raise SpecificationError(f"{figure}: no job ran; there is nothing to draw")
+
+
+def _history(result: Result, figure: str) -> History:
+    _require_drawable(result, figure)
+    return result.history
+
+
+def _within_run(result: Result, field: str, seconds: object) -> float:
+    """Return a time of the run, seconds."""
+    ledger, given = result.ledger, require_seconds(field, seconds)
+    if not ledger.start <= to_ticks(given) <= ledger.end:
+        first, last = _shown_s(to_seconds(ledger.start)), _shown_s(to_seconds(ledger.end))
+        raise SpecificationError(f"{field}: {given} is not allowed; it must lie in the run, from {first} to {last}")
+    return given
+
+
+def draw_matrix(axes: Axes, result: Result, at_s: float) -> None:
+    """Draw the Ousterhout matrix on axes of your own, without a legend; see :meth:`ResultPlots.matrix`."""
+    history, nodes = _history(result, "matrix"), result.machine.nodes
+    at = to_ticks(_within_run(result, "matrix: at_s", at_s))
+    moment, running = history.at(at), running_row(history, at)
+    rows = moment.rows if moment.ticks <= at else ((),) * len(moment.rows)
+    bars = [
+        _Bar(low - 0.5, count, row - 0.46, 0.92, cell.job, cell.replica)
+        for row, cells in enumerate(rows)
+        for cell in cells
+        for low, count in runs_of(cell)
+    ]
+    axes.set_facecolor("0.93")
+    axes.hlines(np.arange(len(rows) - 1) + 0.5, -0.5, nodes - 0.5, color="white", linewidth=1.5, zorder=0.5)
+    if nodes <= 64:
+        axes.vlines(np.arange(nodes - 1) + 0.5, -0.5, len(rows) - 0.5, color="white", linewidth=0.8, zorder=0.5)
+    _draw_gangs(axes, bars, widest=nodes, tallest=len(rows))
+    if running is not None:
+        frame = Rectangle((-0.5, running - 0.5), nodes, 1, fill=False, edgecolor="black", linewidth=2, clip_on=False, zorder=4)
+        axes.add_patch(frame)
+    axes.set_xlim(-0.5, nodes - 0.5)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_yticks(range(len(rows)))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("column (node)")
+    axes.set_ylabel("row (time slice)")
+    there = len({cell.job for cells in rows for cell in cells})
+    axes.set_title(
+        f"{_named(result.scenario)} at {_shown_s(at_s)}: "
+        f"{counted(there, 'job')} in the matrix, {waiting_at(result, at)} waiting"
+    )
+
+
 class ResultPlots:
     """The figures of one result; each method returns a matplotlib figure, to show or save."""
 
@@ -244,7 +359,7 @@ class ResultPlots:
         Raises:
             SpecificationError: no job ran.
         """
-        self._require_drawable("utilization")
+        _require_drawable(self._result, "utilization")
         figure = Figure(figsize=(9, 5.5), layout="constrained")
         top, bottom = figure.subplots(2, 1, sharex=True)
         _draw_over_time(top, [self._result], bins, busy=True)
@@ -252,7 +367,7 @@ class ResultPlots:
         top.set_xlabel("")
         scenario, rho = self._result.scenario, self._result.ledger.utilization
         top.axhline(rho, color="0.4", linewidth=0.8, linestyle="--")
-        top.set_title(f"{scenario.label} on {scenario.workload_name}: utilization $\\rho$ = {rho:.3f} (dashed)")
+        top.set_title(f"{_named(scenario)}: utilization $\\rho$ = {rho:.3f} (dashed)")
         return figure
 
     def gantt(self, *, first: int | None = None, last: int | None = None, labels: bool | None = None) -> Figure:
@@ -266,58 +381,8 @@ class ResultPlots:
         Raises:
             SpecificationError: unknown ids, an empty range, too many jobs to draw, or nodes were shared in time.
         """
-        if self._result.slices is not None:
-            raise SpecificationError(
-                f"gantt: {self._result.scenario.label} shares nodes in time, so bars would hide each other; "
-                "draw slices(first_s, last_s) instead"
-            )
-        records = self._result.records
-        ids = records.column("id")
-        begin = 0 if first is None else self._position(ids, "first", first)
-        stop = min(begin + 200, len(ids)) if last is None else self._position(ids, "last", last) + 1
-        shown = [index for index in range(begin, stop) if len(records.columns_of(index))]
-        if not shown:
-            raise SpecificationError(f"gantt: no job ran between first={first} and last={last}")
-        if len(shown) > _GANTT_LIMIT:
-            raise SpecificationError(f"gantt: {len(shown)} jobs are too many to draw; choose at most {_GANTT_LIMIT}")
-        start, end = records.column("start"), records.column("end")
-        bars = [(index, to_seconds(start[index]), to_seconds(end[index]), records.columns_of(index), False) for index in shown]
-        bars += [
-            (one.job, to_seconds(one.start), to_seconds(one.end), one.columns, one.lost > 0)
-            for one in records.each_earlier_try()
-            if begin <= one.job < stop
-        ]
-        earliest, latest = min(bar[1] for bar in bars), max(bar[2] for bar in bars)
-        unit, name = time_axis(span := latest - earliest)
-
         figure = Figure(figsize=(10, 5.5), layout="constrained")
-        axes = figure.subplots()
-        for index, begins, ends, columns, lost in bars:
-            ranges = [(low - 0.5, high - low) for low, high in zip(columns[::2], columns[1::2], strict=True)]
-            left, width = begins / unit, (ends - begins) / unit
-            colour, hatch, alpha = _PALETTE[int(ids[index]) % 6], "////" if lost else None, 0.6 if lost else 1.0
-            for low, height in ranges:
-                axes.broken_barh(
-                    [(left, width)],
-                    (low, height),
-                    facecolors=colour,
-                    edgecolors="white",
-                    linewidth=0.4,
-                    hatch=hatch,
-                    alpha=alpha,
-                )
-            low, height = max(ranges, key=lambda extent: extent[1])
-            legible = width >= 0.025 * span / unit and height >= 0.025 * self._result.machine.nodes
-            if labels or (labels is None and legible):
-                middle = (left + width / 2, low + height / 2)
-                axes.annotate(str(ids[index]), middle, ha="center", va="center", fontsize=7, annotation_clip=True)
-        axes.set_ylim(-0.5, self._result.machine.nodes - 0.5)
-        axes.set_xlim(earliest / unit, latest / unit)
-        axes.set_xlabel(f"time ({name})")
-        axes.set_ylabel("node")
-        scenario = self._result.scenario
-        title = f"{scenario.label} on {scenario.workload_name}: jobs {ids[shown[0]]} to {ids[shown[-1]]}"
-        axes.set_title(title if len(shown) == records.finished.sum() else f"{title} (others are not drawn)")
+        draw_gantt(figure.subplots(), self._result, first=first, last=last, labels=labels)
         return figure
 
     def matrix(self, at_s: float) -> Figure:
@@ -332,40 +397,9 @@ class ResultPlots:
             SpecificationError: the history of the run was not kept, nodes are not shared in time, or the run does not cover
                 that time.
         """
-        result = self._result
-        history, nodes = self._history("matrix"), result.machine.nodes
-        at = to_ticks(self._within_run("matrix: at_s", at_s))
-        moment, running = history.at(at), running_row(history, at)
-        rows = moment.rows if moment.ticks <= at else ((),) * len(moment.rows)
-        figure = Figure(figsize=(9, 1.9 + 0.45 * len(rows)), layout="constrained")
-        axes = figure.subplots()
-        bars = [
-            _Bar(low - 0.5, count, row - 0.46, 0.92, cell.job, cell.replica)
-            for row, cells in enumerate(rows)
-            for cell in cells
-            for low, count in runs_of(cell)
-        ]
-        axes.set_facecolor("0.93")
-        axes.hlines(np.arange(len(rows) - 1) + 0.5, -0.5, nodes - 0.5, color="white", linewidth=1.5, zorder=0.5)
-        if nodes <= 64:
-            axes.vlines(np.arange(nodes - 1) + 0.5, -0.5, len(rows) - 0.5, color="white", linewidth=0.8, zorder=0.5)
-        _draw_gangs(axes, bars, widest=nodes, tallest=len(rows))
-        if running is not None:
-            frame = Rectangle(
-                (-0.5, running - 0.5), nodes, 1, fill=False, edgecolor="black", linewidth=2, clip_on=False, zorder=4
-            )
-            axes.add_patch(frame)
-        axes.set_xlim(-0.5, nodes - 0.5)
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_yticks(range(len(rows)))
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel("column (node)")
-        axes.set_ylabel("row (time slice)")
-        there = len({cell.job for cells in rows for cell in cells})
-        axes.set_title(
-            f"{result.scenario.label} on {result.scenario.workload_name} at {_shown_s(at_s)}: "
-            f"{counted(there, 'job')} in the matrix, {waiting_at(result, at)} waiting"
-        )
+        _require_drawable(self._result, "matrix")
+        figure = Figure(figsize=(9, 1.9 + 0.45 * len(self._result.history.moments[0].rows)), layout="constrained")
+        draw_matrix(figure.subplots(), self._result, at_s)
         empty = Patch(facecolor="0.93", edgecolor="0.7", label="empty")
         runs = Patch(fill=False, edgecolor="black", linewidth=2, label="row that runs")
         _gang_legend(figure, empty, runs)
@@ -383,9 +417,9 @@ class ResultPlots:
                 time, nothing ran in it, or there would be too much to draw.
         """
         result = self._result
-        history, nodes = self._history("slices"), result.machine.nodes
-        first = to_ticks(self._within_run("slices: first_s", first_s))
-        last = to_ticks(self._within_run("slices: last_s", last_s))
+        history, nodes = _history(self._result, "slices"), result.machine.nodes
+        first = to_ticks(_within_run(self._result, "slices: first_s", first_s))
+        last = to_ticks(_within_run(self._result, "slices: last_s", last_s))
         if first >= last:
             raise SpecificationError(f"slices: last_s: {last_s} is not allowed; it must be > first_s, {first_s}")
         unit, name = time_axis(to_seconds(last - first))
@@ -418,7 +452,7 @@ class ResultPlots:
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
         _name_rows(axes, [(max(turn.begin, first), min(turn.end, last), turn.row) for turn in shown], unit)
         axes.set_title(
-            f"{result.scenario.label} on {result.scenario.workload_name}: {counted(len(shown), 'time slice')} of at most "
+            f"{_named(result.scenario)}: {counted(len(shown), 'time slice')} of at most "
             f"{_shown_s(result.machine.time_slicing.quantum_s)}"
         )
         boundary = Line2D([], [], color="0.4", linewidth=0.5, label="slice begins")
@@ -441,7 +475,7 @@ class ResultPlots:
         """
         bins = require_whole("capacity: bins", bins, at_least=1)
         result = self._result
-        self._require_drawable("capacity")
+        _require_drawable(self._result, "capacity")
         edges, shares = capacity_shares(result, bins)
         unit, name = time_axis(float(edges[-1]))
         figure = Figure(figsize=(9, 4.5), layout="constrained")
@@ -458,32 +492,8 @@ class ResultPlots:
         axes.set_ylabel("node time / capacity")
         axes.set_ylim(0, 1)
         figure.suptitle(
-            f"{result.scenario.label} on {result.scenario.workload_name}: capacity of {result.machine.nodes:,} nodes, "
-            f"means over {bins} equal intervals",
+            f"{_named(result.scenario)}: capacity of {result.machine.nodes:,} nodes, means over {bins} equal intervals",
             fontsize="large",
         )
         figure.legend(loc="outside right center", reverse=True)
         return figure
-
-    def _require_drawable(self, figure: str) -> None:
-        if not self._result.records.finished.any():
-            raise SpecificationError(f"{figure}: no job ran; there is nothing to draw")
-
-    def _history(self, figure: str) -> History:
-        self._require_drawable(figure)
-        return self._result.history
-
-    def _within_run(self, field: str, seconds: object) -> float:
-        """Return a time of the run, seconds."""
-        ledger, given = self._result.ledger, require_seconds(field, seconds)
-        if not ledger.start <= to_ticks(given) <= ledger.end:
-            first, last = _shown_s(to_seconds(ledger.start)), _shown_s(to_seconds(ledger.end))
-            raise SpecificationError(f"{field}: {given} is not allowed; it must lie in the run, from {first} to {last}")
-        return given
-
-    @staticmethod
-    def _position(ids: npt.NDArray[np.int64], field: str, job: int) -> int:
-        found = np.flatnonzero(ids == job)
-        if not len(found):
-            raise SpecificationError(f"gantt: {field}: job {job} is not in this run")
-        return int(found[0])

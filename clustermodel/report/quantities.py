@@ -64,4 +64,4 @@ QUANTITIES: Final = {
 def axis_label(column: str) -> str:
     """Return what stands on the axis of a column: a quantity's name and unit, or, of another column, its own name."""
     known = QUANTITIES.get(column)
-    return known.label() if known else plain(column.replace("_", " ").strip() or column)
+    return known.label() if known else plain(column.replace("_", " ").strip() or column, longest=90)

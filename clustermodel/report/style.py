@@ -7,11 +7,13 @@ papers share some; line styles and markers tell them apart where they do meet.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.legend_handler import HandlerTuple
 
 BLUE: Final = "#0072B2"
 ORANGE: Final = "#E69F00"
@@ -78,6 +80,9 @@ _PATTERN_OF_LEVEL: Final = {2: 2, 3: 1, 4: 3}
 
 def _own(label: str) -> Style | None:
     """Return the style that a label has in every figure, if there is one."""
+    policy, comma, _ = label.partition(", ")
+    if comma:
+        return _own(policy)
     if found := _LEVEL.fullmatch(label):
         base = _POLICIES[found[1].lower()]
         line, hatch = _PATTERNS[_PATTERN_OF_LEVEL.get(int(found[2]), 0)]
@@ -93,9 +98,9 @@ def policy_styles(labels: Sequence[str]) -> dict[str, Style]:
     """Return how the policies of one figure are drawn, by label.
 
     Our policies have the same colour and marker in every figure, also under the papers' names (``"BGS-2"``, ``"EASY-Last"``);
-    a multiprogramming level and 003's ``-NG`` have line styles.  Others, and ours with other parameters, take the colours that
-    are left over, in the order of ``labels``.  Where two policies of one figure have the same colour, the later one has another
-    line style and hatch.
+    a multiprogramming level and 003's ``-NG`` have line styles, and ``"BGS-2, large jobs"`` looks like ``"BGS-2"``.  Others,
+    and ours with other parameters, take the colours that are left over, in the order of ``labels``.  Where two policies of one
+    figure have the same colour, the later one has another line style and hatch.
 
     Args:
         labels: of the policies, as :attr:`Scenario.label` has them; any other text will do.
@@ -144,21 +149,21 @@ _JOINS: Final = "\n\u200c\u200d"
 """Line ends, and what joins or parts letters where they are written so, and pictures."""
 
 
-def short(text: object) -> str:
+def short(text: object, longest: int = _LONGEST) -> str:
     """Return text on one line: spaces and line ends become single spaces, and of a long text the middle is left out."""
     shown = " ".join(str(text).split())
-    if len(shown) > _LONGEST:
-        half = _LONGEST // 2
+    if len(shown) > longest:
+        half = longest // 2
         shown = f"{shown[:half]} … {shown[-half + 3 :]}"
     return shown
 
 
-def plain(text: object) -> str:
+def plain(text: object, longest: int = _LONGEST) -> str:
     """Return text that matplotlib shows as it is: no mathematics between dollars, nothing hidden for its first character.
 
-    It is on one line and not long, see :func:`short`.
+    It is on one line, and the middle of a text of more than ``longest`` characters is left out, see :func:`short`.
     """
-    shown = short(text).replace("$", r"\$")
+    shown = short(text, longest).replace("$", r"\$")
     return f" {shown}" if shown.startswith("_") else shown
 
 
@@ -174,3 +179,29 @@ def legend_labels(texts: Sequence[object]) -> list[str]:
     """Return texts as :func:`plain` shows them, numbered where they would look the same."""
     shown = [plain(text) for text in texts]
     return [f"{text} ({shown[: place + 1].count(text)})" if shown.count(text) > 1 else text for place, text in enumerate(shown)]
+
+
+_PER_INCH: Final = 10
+"""Characters of a legend."""
+
+
+def legend_below(figure: Figure, handles: Mapping[str, Any], *, title: str = "") -> None:
+    """Add a legend under a figure, which becomes as much taller.
+
+    Args:
+        figure: with a constrained layout.
+        handles: what stands for each name; several artists where a tuple does.
+        title: of the legend.
+    """
+    labels = legend_labels(list(handles))
+    fit = int(_PER_INCH * figure.get_figwidth()) // (max(map(len, labels)) + 5)
+    columns = max(1, min(fit, len(labels)))
+    figure.set_figheight(figure.get_figheight() + 0.15 + 0.22 * (-(-len(labels) // columns) + bool(title)))
+    figure.legend(
+        list(handles.values()),
+        labels,
+        title=title or None,
+        loc="outside lower center",
+        ncols=columns,
+        handler_map={tuple: HandlerTuple(ndivide=1, pad=0)},
+    )

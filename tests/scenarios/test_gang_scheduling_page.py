@@ -17,7 +17,7 @@ from tests.scenarios.conftest import FIGURES, ROOT
 
 PAGE = ROOT / "docs" / "gang_scheduling.md"
 
-STUDIES = ("table1_migration", "context_switch_tradeoff", "migration_tradeoff", "overestimation", "capacity_loss")
+STUDIES = ("table1_migration", "context_switch_tradeoff", "migration_tradeoff", "overestimation", "capacity_loss", "job_sizes")
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from clustermodel import Machine, OutputError, Scenario, SpecificationError, synthetic_workload
-from clustermodel.report.plots import comparison, policy_colour, save, time_axis
+from clustermodel.report.plots import comparison, save, time_axis
 from clustermodel.study.scenario import Result
 from tests.timeline.timeline import play
 
@@ -109,17 +109,10 @@ def test_a_comparison_draws_every_run_in_its_own_colour(run: Result) -> None:
     ]
     figure = comparison([run, *others])
     labels = ["easy", "fcfs", "conservative", "easy:reserve_depth=2"]
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == labels
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == labels
     for axes in figure.axes[:2]:
         assert len({patch.get_edgecolor() for patch in axes.patches}) == len(axes.patches) == 4
     assert len({line.get_color() for line in figure.axes[2].lines}) == 4
-
-
-def test_our_policies_have_the_same_colour_wherever_they_stand() -> None:
-    for name in ("fcfs", "easy", "conservative"):
-        assert policy_colour(name, 0) == policy_colour(name, 3)
-    assert policy_colour("mine", 0) != policy_colour("mine", 1)
-    assert policy_colour("easy:reserve_depth=2", 0) != policy_colour("easy", 0)
 
 
 def test_the_distribution_of_waits_by_hand(four: Result) -> None:

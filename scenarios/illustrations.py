@@ -1,0 +1,266 @@
+"""The papers' drawings of how schedulers decide, each from a simulation of a handful of jobs.
+
+The papers' drawings have no numbers in their text; the jobs here are ours, chosen so that what the captions say happens.  Jobs
+are named by their numbers, and times are in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from math import factorial
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from clustermodel import Checkpointing, Job, Machine, QueuedJob, Scenario, TimeSlicing, Workload, load_model
+from clustermodel.policies.base import Policy
+from clustermodel.policies.easy import Easy
+from clustermodel.predict import UserEstimate
+from clustermodel.report.plots import draw_gantt, draw_matrix
+from clustermodel.report.workload_figures import distributions, estimates_used
+from clustermodel.schedule.pricing import Weights, cost, price_of_start
+from clustermodel.study.scenario import Result
+from clustermodel.theory.migration import option_1_overhead, option_2_overhead
+from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
+
+Submitted = tuple[float, ...]
+"""Seconds of submission, nodes, seconds of run time, and of the estimate if it is another; jobs are numbered from 1 on."""
+PHI = 0.2
+"""Of figures 1 to 3 of 002: what most of its figures have."""
+
+
+def play(nodes: int, jobs: Sequence[Submitted], policy: str | Policy, *, mpl: int = 1, cost_s: float = 0.0) -> Result:
+    """Run a handful of jobs.
+
+    Args:
+        nodes: of the machine.
+        jobs: what is submitted.
+        policy: what schedules them.
+        mpl: rows of the matrix, for slices of 10 s; the history is kept where there is more than one.
+        cost_s: C of 002, half of it to checkpoint a gang and half to restart it.
+    """
+    workload = Workload.from_jobs(
+        Job(id=number, submit_s=submit, nodes=int(size), run_s=run, estimate_s=estimate[0] if estimate else run)
+        for number, (submit, size, run, *estimate) in enumerate(jobs, 1)
+    )
+    slicing = TimeSlicing(quantum_s=10, mpl=mpl) if mpl > 1 else TimeSlicing()
+    saving = Checkpointing(checkpoint_s=cost_s / 2, restart_s=cost_s / 2)
+    machine = Machine(nodes=nodes, time_slicing=slicing, checkpointing=saving)
+    return Scenario(machine=machine, workload=workload, policy=policy, history=mpl > 1).run()
+
+
+def beside_each_other(panels: Sequence[tuple[str, Callable[[Axes], None]]], *, height: float = 2.9) -> Figure:
+    """Return a figure with a panel for each title."""
+    picture = Figure(figsize=(3.5 * len(panels), height), layout="constrained")
+    for axes, (title, draw) in zip(picture.subplots(1, len(panels), squeeze=False).flat, panels, strict=True):
+        draw(axes)
+        axes.set_title(title, fontsize="medium")
+    return picture
+
+
+def _gantt(result: Result, *, until_s: float | None = None) -> Callable[[Axes], None]:
+    def draw(axes: Axes) -> None:
+        draw_gantt(axes, result, labels=True)
+        axes.set_xlim(0, until_s or axes.get_xlim()[1])
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+
+    return draw
+
+
+def _matrix(result: Result, at_s: float) -> Callable[[Axes], None]:
+    return lambda axes: draw_matrix(axes, result, at_s)
+
+
+# 001
+
+
+def schedule() -> Figure:
+    """001, figure 1: job 1 ends, jobs 2 and 3 start, job 4 waits."""
+    return beside_each_other([("FCFS", _gantt(play(4, [(0, 4, 2), (0, 2, 3), (0, 1, 2), (0, 3, 2)], "fcfs")))])
+
+
+BY_SHADOW_TIME = [(0, 2, 4), (0, 1, 2), (0, 4, 2), (1, 1, 3)]
+ON_EXTRA_NODES = [(0, 2, 4), (0, 1, 2), (0, 3, 2), (1, 1, 6)]
+
+
+def easy_criteria() -> Figure:
+    """001, figure 2: job 4 is backfilled, because it ends by the shadow time, or because it needs an extra node only."""
+    return beside_each_other(
+        [
+            ("criterion 1: it ends by the shadow time", _gantt(play(4, BY_SHADOW_TIME, "easy"))),
+            ("criterion 2: it fits on the extra nodes", _gantt(play(4, ON_EXTRA_NODES, "easy"))),
+        ]
+    )
+
+
+PROFILE = [(0, 2, 2), (0, 2, 4), (0, 3, 2), (0, 4, 2), (0, 1, 7)]
+
+
+def profiles() -> Figure:
+    """001, figures 3 to 5: a profile, what EASY makes of it, and conservative backfilling."""
+    return beside_each_other(
+        [
+            (f"figure {number}: {name}", _gantt(play(4, PROFILE, policy), until_s=15))
+            for number, name, policy in (
+                (3, "in order of arrival", "fcfs"),
+                (4, "EASY", "easy"),
+                (5, "conservative", "conservative"),
+            )
+        ]
+    )
+
+
+def cost_example() -> Figure:
+    """001, figures 6 and 7: the profile of the cost example, and the three schedules with their prices.
+
+    Prices are those of equal priorities and slacks (section 4.4).
+    """
+    one, two, three = (2, 2), (1, 5), (2, 2)  # nodes, seconds
+    weights = Weights()
+    moved = {"S1": (None, 2), "S2": (two, 0), "S3": (one, 0)}
+    panels = [("figure 6: the profile", _gantt(play(4, [(0, *one), (0, *two)], "fcfs"), until_s=5))]
+    for name, (delayed, start) in moved.items():
+        price = price_of_start(three[0], start, weights)
+        if delayed:
+            price += cost(delayed[0], 2, 0.5, 10, 10, newcomer_p=0.5, weights=weights)
+        submits = [2 if delayed is one else 0, 2 if delayed is two else 0, start]
+        jobs = [(submit, *job) for submit, job in zip(submits, (one, two, three), strict=True)]
+        panels.append((f"figure 7: {name}, price {price:g}", _gantt(play(4, jobs, "fcfs"), until_s=7)))
+    return beside_each_other(panels)
+
+
+def complexity_example() -> Figure:
+    """001, figure 8: as many orders as there are of the jobs from a slot on, to be tried when job 4 is inserted there."""
+    result = play(4, [(0, 4, 2), (0, 4, 3), (0, 4, 1)], "fcfs")
+    starts = [*result.jobs["start_s"], result.jobs["end_s"].iloc[-1]]
+    orders = ", ".join(f"{factorial(3 - place)} at t = {start:g}" for place, start in enumerate(starts))
+    return beside_each_other([(f"orders to try:\n{orders}", _gantt(result))], height=3.1)
+
+
+# 002
+
+
+@cache
+def baseline() -> Workload:
+    """Return a baseline workload of 002, section 2.2, drawn from the package's model."""
+    return load_model("blue-pacific").generate(jobs=10_000, seed=1, phi=PHI)
+
+
+def phi_model() -> Figure:
+    """002, figure 1."""
+    return estimates_used([baseline()], phi=PHI)
+
+
+def job_sizes_and_cpu_time() -> Figure:
+    """002, figures 2 and 3."""
+    return distributions([baseline()])
+
+
+BACKFILLED = [(0, 4, 2), (0, 2, 5), (0, 4, 1), (0, 1, 4), (0, 2, 3), (0, 1, 4)]
+
+
+def with_and_without_backfilling() -> Figure:
+    """002, figure 4: FCFS without and with backfilling; numbers are places in the queue."""
+    results = [play(5, BACKFILLED, policy) for policy in ("fcfs", "bf")]
+    end = max(result.jobs["end_s"].max() for result in results)
+    return beside_each_other(
+        [(name, _gantt(result, until_s=end)) for name, result in zip(("(a) without", "(b) with"), results, strict=True)]
+    )
+
+
+MATRIX = [(0, 8, 100), (0, 8, 100), (0, 4, 100), (0, 2, 100), (0, 2, 100), (0, 4, 100)]
+
+
+def matrix() -> Figure:
+    """002, figure 7: eight processors, four rows, six jobs, of which 4 and 5 are in two rows."""
+    return play(8, MATRIX, "gs", mpl=4).plot.matrix(1)
+
+
+FIRST_OPTION = [(0, 3, 200), (0, 3, 20), (0, 1, 200), (0, 3, 200)]
+"""Jobs J, one that ends, a third one and A."""
+SECOND_OPTION = [(0, 3, 200), (0, 3, 20), (0, 2, 200), (0, 2, 200)]
+COST_S = 4.0
+
+
+def migration(jobs: Sequence[Submitted]) -> tuple[Result, float]:
+    """Return a run in which job 4 moves to the row of job 1 when job 2 has ended, and when that is, seconds."""
+    result = play(8, jobs, "mgs", mpl=2, cost_s=COST_S)
+    gone = next(
+        moment.ticks for moment in result.history.moments if not any(cell.job == 2 for cells in moment.rows for cell in cells)
+    )
+    return result, to_seconds(gone)
+
+
+def migration_options() -> Figure:
+    """002, figure 13: job 1 makes way for job 4, or job 4 goes to other columns, whichever costs less; the first if neither."""
+    picture = Figure(figsize=(10, 4), layout="constrained")
+    panels = picture.subplots(2, 2)
+    for row, name, jobs in zip(
+        panels, ("option 1: 1 makes way", "option 2: 4 moves"), (FIRST_OPTION, SECOND_OPTION), strict=True
+    ):
+        result, at_s = migration(jobs)
+        (_, j, *_), (_, a, *_) = jobs[0], jobs[3]
+        costs = [option(int(a), [int(j)], COST_S / 2, COST_S / 2) for option in (option_1_overhead, option_2_overhead)]
+        for axes, when, title in (
+            (row[0], at_s - 1, "before"),
+            (row[1], at_s, f"{name}; eqs. (4), (5): {costs[0]:g}, {costs[1]:g} node-s"),
+        ):
+            draw_matrix(axes, result, when)
+            axes.set_title(title, fontsize="medium")
+    return picture
+
+
+# 003 and 004
+
+
+WIDE_AND_LONG = [(0, 2, 5), (0, 4, 2), (0, 3, 1), (0, 3, 3)]
+"""Jobs B, C, D and the new one; A comes before them."""
+
+
+def guaranteed_start(run_s: float) -> Result:
+    """Return a run in which job A, of 3 nodes, is estimated to take 2 s."""
+    return play(5, [(0, 3, run_s, 2), *WIDE_AND_LONG], "conservative")
+
+
+def guarantee() -> Figure:
+    """003, figure 1: job 5 is promised a start at 7, and starts at 2 if job 1 ends after one second instead of two."""
+    return beside_each_other(
+        [
+            ("job 1 takes as long as estimated", _gantt(guaranteed_start(2), until_s=10)),
+            ("job 1 ends early", _gantt(guaranteed_start(1), until_s=10)),
+        ]
+    )
+
+
+class FirstJobUnderestimated(UserEstimate):
+    """The user's estimate, except that job 1 is thought to take half as long."""
+
+    def predict(self, job: QueuedJob) -> int:
+        """Return the prediction."""
+        return TICKS_PER_SECOND if job.id == 1 else job.estimate
+
+
+THREE_JOBS = [(0, 2, 2), (0, 5, 2), (0, 1, 2)]
+
+
+def wasted_before_second(result: Result) -> float:
+    """Return the idle node-seconds before job 2 starts."""
+    jobs = result.jobs.set_index("job")
+    start = float(jobs.at[2, "start_s"])
+    used = sum(row.nodes * max(min(row.end_s, start) - row.start_s, 0) for row in jobs.drop(2).itertuples())
+    return result.machine.nodes * start - used
+
+
+def underestimate() -> Figure:
+    """004, figure 1: with job 1 underestimated, job 3 is not backfilled, and job 2 starts later than promised."""
+    panels = []
+    for name, policy in (
+        ("(a) users' estimates", "easy"),
+        ("(b) job 1 predicted to end at 1", Easy(predictor=FirstJobUnderestimated())),
+    ):
+        result = play(5, THREE_JOBS, policy)
+        panels.append((f"{name}:\n{wasted_before_second(result):g} node-s idle before 2 starts", _gantt(result, until_s=6)))
+    return beside_each_other(panels, height=3.1)

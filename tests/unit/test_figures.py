@@ -1,0 +1,606 @@
+"""Figures of studies: what is drawn is what the table says, with intervals and units; a policy has one colour everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from scipy.stats import t as student
+
+from clustermodel import Job, Machine, Scenario, SpecificationError, Workload, load_model, synthetic_workload
+from clustermodel.measure.metrics import Summary
+from clustermodel.policies import policy_names
+from clustermodel.report.figures import FloatArray, bars, curves, improvements
+from clustermodel.report.plots import comparison
+from clustermodel.report.quantities import QUANTITIES, axis_label
+from clustermodel.report.run_tables import by_size, improved
+from clustermodel.report.style import BLACK, PALETTE, legend_labels, plain, policy_colour, policy_styles
+from clustermodel.report.workload_figures import distributions, estimates_used
+from clustermodel.study.engine import sweep
+from clustermodel.study.store import Store
+from clustermodel.study.sweep import Study
+
+WORKLOADS = ("light", "medium", "heavy")
+
+
+def made(policies: tuple[str, ...] = ("easy", "conservative"), replications: int = 3) -> pd.DataFrame:
+    """A table as a study has it, with numbers of its own for every run."""
+    rng = np.random.default_rng(5)
+    return pd.DataFrame(
+        {
+            "run": f"{policy}{workload}{replication}",
+            "machine": "m",
+            "workload": workload,
+            "policy": policy,
+            "replication": replication,
+            "utilization": 0.5 + 0.1 * place + 0.01 * rng.random(),
+            "mean_wait_s": 100 * (place + 1) * (1 + rng.random()),
+            "mean_bounded_slowdown": 2 + place * rng.random(),
+            "load": 0.6 + 0.1 * place,
+        }
+        for place, workload in enumerate(WORKLOADS)
+        for policy in policies
+        for replication in range(1, replications + 1)
+    )
+
+
+def by_hand(values: list[float]) -> tuple[float, float]:
+    """Mean and half width of the 95 % Student t interval, from the definition."""
+    mean = sum(values) / len(values)
+    variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    return mean, float(student.ppf(0.975, len(values) - 1)) * (variance / len(values)) ** 0.5
+
+
+def values(table: pd.DataFrame, column: str, **place: object) -> list[float]:
+    for name, value in place.items():
+        table = table[table[name] == value]
+    return [float(value) for value in table[column]]
+
+
+def shown(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+# Curves
+
+
+def test_a_curve_goes_through_the_means() -> None:
+    table = made()
+    figure = curves(table, y=["mean_wait_s", "mean_bounded_slowdown"])
+    assert shown(figure) == ["easy", "conservative"]
+    for axes, column in zip(figure.axes, ("mean_wait_s", "mean_bounded_slowdown"), strict=True):
+        for line, policy in zip(axes.lines, ("easy", "conservative"), strict=True):
+            for x, y, workload in zip(line.get_xdata(), line.get_ydata(), WORKLOADS, strict=True):
+                assert x == pytest.approx(np.mean(values(table, "utilization", policy=policy, workload=workload)))
+                assert y == pytest.approx(np.mean(values(table, column, policy=policy, workload=workload)))
+
+
+def test_the_band_is_the_t_interval() -> None:
+    table = made()
+    (axes,) = curves(table, y="mean_wait_s").axes
+    for band, policy in zip(axes.collections, ("easy", "conservative"), strict=True):
+        drawn = {round(y, 6) for _, y in band.get_paths()[0].vertices}
+        for workload in WORKLOADS:
+            mean, half = by_hand(values(table, "mean_wait_s", policy=policy, workload=workload))
+            assert {round(mean - half, 6), round(mean + half, 6)} <= drawn
+
+
+def test_a_single_replication_has_no_band() -> None:
+    figure = curves(made(replications=1), y="mean_wait_s")
+    assert not figure.axes[0].collections
+    assert len(figure.axes[0].lines) == 2
+
+
+def test_a_curve_along_a_factor() -> None:
+    (axes,) = curves(made(), x="load", y="utilization").axes
+    assert axes.lines[0].get_xdata().tolist() == pytest.approx([0.6, 0.7, 0.8])
+    assert axes.get_xlabel() == "load until the last submission"
+
+
+def test_points_are_drawn_from_left_to_right() -> None:
+    table = made().sample(frac=1, random_state=3)
+    (axes,) = curves(table, y="mean_wait_s").axes
+    for line in axes.lines:
+        assert (np.diff(line.get_xdata()) > 0).all()
+
+
+def test_a_logarithmic_axis_begins_below_the_lowest_mean() -> None:
+    table = made()
+    table.loc[(table["policy"] == "easy") & (table["workload"] == "light"), "mean_wait_s"] = 0.0
+    (axes,) = curves(table, y="mean_wait_s", log=True).axes
+    assert axes.get_yscale() == "log"
+    means = [value for line in axes.lines for value in line.get_ydata() if value]
+    assert axes.get_ylim()[0] == pytest.approx(min(means) / 2)
+
+
+def test_panels_for_each_value_of_a_factor() -> None:
+    table = pd.concat([made().assign(machine="one"), made(("easy", "fcfs")).assign(machine="two")])
+    figure = curves(table, y=["mean_wait_s", "utilization"], panels="machine", x="load", log={"mean_wait_s"})
+    assert [axes.get_title() for axes in figure.axes] == ["one", "two", "", ""]
+    assert [axes.get_yscale() for axes in figure.axes] == ["log", "log", "linear", "linear"]
+    assert [axes.get_ylabel() for axes in figure.axes] == ["mean wait (s)", "", "utilization ρ", ""]
+    assert [axes.get_xlabel() for axes in figure.axes[2:]] == ["load until the last submission"] * 2
+    assert shown(figure) == ["easy", "conservative", "fcfs"]
+    colours = [[to_hex(line.get_color()) for line in axes.lines] for axes in figure.axes[:2]]
+    assert colours == [
+        [policy_colour(name).lower() for name in names] for names in (("easy", "conservative"), ("easy", "fcfs"))
+    ]
+    mean = np.mean(values(table, "mean_wait_s", machine="two", policy="fcfs", workload="light"))
+    assert figure.axes[1].lines[1].get_ydata()[0] == pytest.approx(mean)
+    by_panel = improvements(table, y="mean_wait_s", baseline="easy", x="workload", panels="machine")
+    alone = improvements(table[table["machine"] == "two"], y="mean_wait_s", baseline="easy", x="workload")
+    drawn = [[bar.get_height() for bar in axes.patches] for axes in (by_panel.axes[1], alone.axes[0])]
+    assert drawn[0] == pytest.approx(drawn[1])
+
+
+def test_bands_of_some_curves() -> None:
+    table = made()
+    assert len(curves(table, y="mean_wait_s", bands=["easy"]).axes[0].collections) == 1
+    assert not curves(table, y="mean_wait_s", bands=False).axes[0].collections
+
+
+def test_panels_with_axes_of_their_own() -> None:
+    table = pd.concat([made().assign(machine="one"), made().assign(machine="two", mean_wait_s=1e6)])
+    for draw in (curves, bars):
+        factors = {} if draw is curves else {"x": "workload"}
+        alike = draw(table, y="mean_wait_s", panels="machine", **factors).axes
+        assert alike[0].get_ylim() == alike[1].get_ylim()
+        own = draw(table, y="mean_wait_s", panels="machine", share_y=False, **factors).axes
+        assert own[0].get_ylim()[1] < own[1].get_ylim()[1]
+
+
+def test_an_axis_of_what_is_never_negative_begins_at_zero() -> None:
+    table = made()
+    table["mean_wait_s"] = np.where(table["replication"] == 1, 1000.0, 1.0)
+    for figure in (curves(table, y="mean_wait_s"), bars(table, y="mean_wait_s", x="workload")):
+        assert figure.axes[0].get_ylim()[0] == 0
+    table["mean_wait_s"] -= 500
+    assert curves(table, y="mean_wait_s").axes[0].get_ylim()[0] < 0
+
+
+# Bars
+
+
+def test_bars_are_as_high_as_the_means_and_whiskers_as_long_as_the_intervals() -> None:
+    table = made()
+    (axes,) = bars(table, y="mean_wait_s", x="workload").axes
+    heights = [bar.get_height() for bar in axes.patches]
+    expected = [
+        by_hand(values(table, "mean_wait_s", policy=policy, workload=workload))
+        for policy in ("easy", "conservative")
+        for workload in WORKLOADS
+    ]
+    assert heights == pytest.approx([mean for mean, _ in expected])
+    whiskers = [segment for lines in axes.collections for segment in lines.get_segments()]
+    assert [(high[1] - low[1]) / 2 for low, high in whiskers] == pytest.approx([half for _, half in expected])
+    assert [label.get_text() for label in axes.get_xticklabels()] == list(WORKLOADS)
+
+
+def test_bars_of_a_group_stand_beside_each_other() -> None:
+    (axes,) = bars(made(("easy", "conservative", "fcfs")), y="mean_wait_s", x="workload").axes
+    edges = sorted((bar.get_x(), bar.get_x() + bar.get_width()) for bar in axes.patches)
+    assert all(left[1] < right[0] for left, right in pairwise(edges))
+    groups = [round((low + high) / 2) for low, high in edges]
+    assert groups == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+def test_one_group_of_bars() -> None:
+    table = made(("easy", "fcfs"))
+    (axes,) = bars(table[table["workload"] == "heavy"], y="mean_wait_s").axes
+    assert len(axes.patches) == 2
+
+
+# Improvements
+
+
+def test_improvements_are_paired() -> None:
+    table = made()
+    found = improved(table, y="mean_wait_s", baseline="conservative", at="workload")
+    assert set(found["policy"]) == {"easy"}
+    column = "mean wait, less than with conservative (%)"
+    for workload in WORKLOADS:
+        old, new = (values(table, "mean_wait_s", policy=policy, workload=workload) for policy in ("conservative", "easy"))
+        by_pair = [100 * (1 - b / a) for a, b in zip(old, new, strict=True)]
+        assert values(found, column, workload=workload) == pytest.approx(by_pair)
+    (axes,) = improvements(table, y="mean_wait_s", baseline="conservative", x="workload").axes
+    expected = [by_hand(values(found, column, workload=workload))[0] for workload in WORKLOADS]
+    assert [bar.get_height() for bar in axes.patches] == pytest.approx(expected)
+    assert axes.get_ylabel().replace("\n", " ") == column
+
+
+def test_pairs_are_found_by_replication_and_not_by_place() -> None:
+    table = made()
+    shuffled = table.sample(frac=1, random_state=1)
+    column = "mean wait, less than with conservative (%)"
+    one, other = (
+        improved(rows, y="mean_wait_s", baseline="conservative", at="workload").set_index("run")[column].sort_index()
+        for rows in (table, shuffled)
+    )
+    pd.testing.assert_series_equal(one, other)
+
+
+def test_a_baseline_that_ran_once_is_compared_with_every_run() -> None:
+    table = made()
+    once = table[(table["policy"] != "conservative") | (table["replication"] == 1)]
+    found = improved(once, y="mean_wait_s", baseline="conservative", at="workload")
+    (base,) = values(once, "mean_wait_s", policy="conservative", workload="light")
+    new = values(once, "mean_wait_s", policy="easy", workload="light")
+    column = "mean wait, less than with conservative (%)"
+    assert values(found, column, workload="light") == pytest.approx([100 * (1 - wait / base) for wait in new])
+
+
+def test_improvements_along_an_outcome_are_curves() -> None:
+    (axes,) = improvements(made(), y="mean_wait_s", baseline="easy", x="utilization").axes
+    assert len(axes.lines[0].get_xdata()) == len(WORKLOADS)
+    assert axes.get_xlabel() == "utilization ρ"
+
+
+def test_a_policy_keeps_its_colour_when_the_baseline_is_left_out() -> None:
+    table = made(("mine", "yours", "theirs"))
+    all_bars = bars(table, y="mean_wait_s", x="workload").axes[0].patches
+    others = improvements(table, y="mean_wait_s", baseline="mine", x="workload").axes[0].patches
+    assert [bar.get_facecolor() for bar in all_bars[3:]] == [bar.get_facecolor() for bar in others]
+
+
+def test_a_baseline_may_be_a_number() -> None:
+    table = made().assign(mpl=lambda rows: rows["policy"].map({"easy": 2, "conservative": 5}))
+    one = improved(table, y="mean_wait_s", baseline=2, by="mpl", at="workload")
+    other = improved(table, y="mean_wait_s", baseline="easy", at="workload")
+    assert one.iloc[:, -1].tolist() == other.iloc[:, -1].tolist()
+
+
+def test_factors_may_be_categories() -> None:
+    table = made().assign(policy=lambda rows: rows["policy"].astype("category"))
+    table["workload"] = table["workload"].astype("category")
+    assert len(curves(table, y="mean_wait_s", panels="workload").axes) == 3
+
+
+def test_no_difference_is_none() -> None:
+    table = made()
+    table["mean_wait_s"] = 0.0
+    found = improved(table, y="mean_wait_s", baseline="easy", at="workload")
+    assert set(found["mean wait, less than with easy (%)"]) == {0.0}
+
+
+# What a study leaves
+
+
+def test_the_table_of_a_study_is_drawn(tmp_path: Path) -> None:
+    def jobs(load: float) -> Callable[[int], Workload]:
+        return lambda seed: synthetic_workload(jobs=60, nodes=16, load=load, seed=seed)
+
+    study = Study(
+        name="small",
+        machines={"m": Machine(nodes=16)},
+        workloads={"0.5": jobs(0.5), "0.9": jobs(0.9)},
+        policies=["easy", "fcfs"],
+        replications=2,
+    )
+    sweep(study, tmp_path / "results")
+    with Store.read(tmp_path / "results") as store:
+        table = store.results()
+    (axes,) = curves(table, y="mean_wait_s").axes
+    assert len(axes.lines) == len(axes.collections) == 2
+    assert axes.lines[0].get_ydata()[0] == pytest.approx(
+        np.mean(values(table, "mean_wait_s", policy="easy", workload=str(table["workload"].iloc[0])))
+    )
+
+
+def test_small_and_large_jobs() -> None:
+    workload = synthetic_workload(jobs=300, nodes=128, load=0.9)
+    results = [Scenario(machine=Machine(nodes=128), workload=workload, policy=policy).run() for policy in ("easy", "fcfs")]
+    table = by_size(results)
+    for result in results:
+        jobs = result.jobs
+        for size, members in (("small", jobs["nodes"] <= 32), ("large", jobs["nodes"] > 32)):
+            (wait,) = values(table, "mean_wait_s", policy=result.scenario.label, size=size)
+            assert wait == pytest.approx(jobs["wait_s"][members].mean())
+    (axes,) = bars(table, y="mean_wait_s", x="size").axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["small", "large"]
+
+
+# Workloads
+
+
+def test_distributions_by_hand() -> None:
+    workload = Workload.from_jobs(
+        Job(id=number, submit_s=0, nodes=nodes, run_s=run, estimate_s=run)
+        for number, (nodes, run) in enumerate([(1, 3600), (1, 7200), (4, 3600), (8, 1800)], 1)
+    )
+    jobs, jobs_at_most, time, time_at_most = distributions([workload]).axes
+    assert [tuple(line[1]) for line in jobs.collections[0].get_segments()] == [(1, 2), (4, 1), (8, 1)]
+    assert jobs_at_most.lines[0].get_ydata().tolist() == [50, 75, 100]
+    assert [tuple(line[1]) for line in time.collections[0].get_segments()] == [(1, 3), (4, 4), (8, 4)]
+    assert time_at_most.lines[0].get_ydata().tolist() == pytest.approx([100 * 3 / 11, 100 * 7 / 11, 100])
+    assert "node-hours" in time.get_ylabel()
+
+
+def test_the_phi_model_is_drawn_with_what_it_expects() -> None:
+    """A fifth of the jobs uses all; 4 % of the others are in each of 20 intervals (002, section 2.1)."""
+    workload = load_model("blue-pacific").generate(jobs=4000, seed=1, phi=0.2)
+    (axes,) = estimates_used([workload], phi=0.2).axes
+    ours, expected = (patch.get_data().values for patch in axes.patches)
+    assert expected == pytest.approx([4] * 19 + [24])
+    share = (workload.seconds("run") / workload.seconds("estimate") >= 0.95).mean()
+    assert ours.sum() == pytest.approx(100)
+    assert ours[-1] == pytest.approx(100 * share)
+    assert np.abs(ours - expected).max() < 3 * 100 * (0.24 * 0.76 / 4000) ** 0.5
+
+
+def test_a_workload_has_jobs() -> None:
+    with pytest.raises(SpecificationError, match="workloads: none is given"):
+        distributions([])
+    with pytest.raises(SpecificationError, match="has no jobs"):
+        estimates_used([Workload.from_jobs([])])
+    with pytest.raises(SpecificationError, match=r"phi: 2 is not allowed; it must be a number in \[0, 1\]"):
+        estimates_used([synthetic_workload(jobs=10)], phi=2)
+
+
+# Words
+
+
+def test_every_number_of_a_summary_has_a_name() -> None:
+    numbers = {field.name for field in fields(Summary) if field.type in ("int", "float", "int | None")}
+    assert numbers - {"seed"} == set(QUANTITIES)
+    assert len({quantity.label() for quantity in QUANTITIES.values()}) == len(QUANTITIES)
+    for name, quantity in QUANTITIES.items():
+        assert (quantity.unit == "s") == name.endswith("_s")
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+def test_units_stand_on_the_axis(name: str) -> None:
+    quantity = QUANTITIES[name]
+    assert axis_label(name) == (f"{quantity.name} ({quantity.unit})" if quantity.unit else quantity.name)
+    (axes,) = bars(made().assign(**{name: 1.0}), y=name, x="workload").axes
+    assert axes.get_ylabel().replace("\n", " ") == axis_label(name)
+
+
+def test_other_columns_are_called_what_they_are() -> None:
+    assert axis_label("my_own_number") == "my own number"
+    assert axis_label("_") == " _"
+
+
+# Hostile names
+
+
+HOSTILE = ("$x^$", "_a", "$\\frac{$", "%s {}", "b" * 300, "b" * 200 + "c" * 100, "two\nlines", "a&b<c>")
+
+
+def test_names_are_shown_as_they_are(tmp_path: Path) -> None:
+    table = made(HOSTILE)
+    for figure in (
+        curves(table, y="mean_wait_s"),
+        bars(table, y="mean_wait_s", x="workload"),
+        improvements(table, y="mean_wait_s", baseline="_a", x="workload"),
+    ):
+        figure.savefig(tmp_path / "figure.png")
+        labels = shown(figure)
+        assert len(labels) == len(set(labels)) == len(HOSTILE) - (figure.axes[0].get_ylabel() != axis_label("mean_wait_s"))
+        assert max(map(len, labels)) <= 60
+        assert all(not text.get_text().startswith("_") for text in figure.legends[0].get_texts())
+    assert plain("$x^$") == r"\$x^\$"
+    assert legend_labels(["b" * 300, "b" * 299, "a"])[:2] == [f"{plain('b' * 300)} (1)", f"{plain('b' * 300)} (2)"]
+
+
+def test_no_policy_is_hidden_in_a_comparison(tmp_path: Path) -> None:
+    workload = synthetic_workload(jobs=40, nodes=16)
+    results = [Scenario(machine=Machine(nodes=16), workload=workload, policy="easy", name=name).run() for name in HOSTILE]
+    figure = comparison(results)
+    figure.savefig(tmp_path / "figure.png")
+    assert len(figure.legends[0].get_texts()) == len(HOSTILE)
+
+
+def test_hostile_values_of_other_columns(tmp_path: Path) -> None:
+    table = made()
+    table["workload"] = table["workload"].map({"light": "$x^$", "medium": "_a", "heavy": "c" * 300})
+    for figure in (bars(table, y="mean_wait_s", x="workload"), curves(table, y="mean_wait_s")):
+        figure.savefig(tmp_path / "figure.png")
+    table = table.rename(columns={"mean_wait_s": "$w_s$"})
+    bars(table, y="$w_s$", x="workload").savefig(tmp_path / "figure.png")
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("change", "given", "message"),
+    [
+        ({}, {"y": "mean_wait"}, "table: column 'mean_wait' is not there (did you mean 'mean_wait_s'"),
+        ({}, {"y": "mean_wait_s", "by": "polcy"}, "table: column 'polcy' is not there (did you mean 'policy'"),
+        ({}, {"y": []}, "y: no column is given"),
+        ({}, {"y": None}, "y: None is not allowed; it must be the name of a column, or several"),
+        ({}, {"y": ["mean_wait_s", 3]}, "y: 3 is not allowed; it must be the name of a column, or several"),
+        ({}, {"y": "mean_wait_s", "panels": "machin"}, "table: column 'machin' is not there (did you mean 'machine'"),
+        (
+            {},
+            {"y": "mean_wait_s", "x": "workload"},
+            "table: workload: 'light' of policy 'easy', workload 'light' is not allowed",
+        ),
+        ({"mean_wait_s": -1.0}, {"y": "mean_wait_s", "log": True}, "log: mean_wait_s is nowhere above zero"),
+        (
+            {"mean_wait_s": pd.Timestamp("2020")},
+            {"y": "mean_wait_s"},
+            "table: mean_wait_s: 2020-01-01 00:00:00 of policy 'easy'",
+        ),
+        (
+            {"delayed": pd.array([1] * 17 + [None], dtype="Int64")},
+            {"y": "delayed"},
+            "table: delayed: <NA> of policy 'conservative'",
+        ),
+        ({}, {"y": "policy"}, "table: policy: 'easy' of policy 'easy', workload 'light' is not allowed; it must be a finite"),
+        (
+            {"mean_wait_s": float("nan")},
+            {"y": "mean_wait_s"},
+            "table: mean_wait_s: nan of policy 'easy', workload 'light' is not",
+        ),
+        (
+            {"mean_wait_s": None},
+            {"y": "mean_wait_s"},
+            "table: mean_wait_s: None of policy 'easy', workload 'light' is not allowed",
+        ),
+        ({"mean_wait_s": True}, {"y": "mean_wait_s", "x": "load"}, None),
+        (
+            {"workload": "one"},
+            {"y": "mean_wait_s"},
+            "table: 9 rows have policy 'easy', workload 'one', and some of them the same",
+        ),
+        ({"utilization": float("inf")}, {"y": "mean_wait_s"}, "table: utilization: inf of policy 'easy'"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(change: dict[str, Any], given: dict[str, Any], message: str | None) -> None:
+    table = made().assign(**change)
+    if message is None:
+        curves(table, **given)
+        return
+    with pytest.raises(SpecificationError) as refused:
+        curves(table, **given)
+    assert str(refused.value).startswith(message)
+    assert "\n" not in str(refused.value)
+
+
+def test_other_refusals() -> None:
+    table = made()
+    with pytest.raises(SpecificationError, match="table: it has no rows"):
+        bars(table.iloc[:0], y="mean_wait_s")
+    with pytest.raises(SpecificationError, match="table: list is not allowed"):
+        bars([1, 2], y="mean_wait_s")
+    with pytest.raises(SpecificationError, match=r"baseline: 'esy' is no policy \(did you mean 'easy'"):
+        improvements(table, y="mean_wait_s", baseline="esy", x="workload")
+    two = table[(table["policy"] != "easy") | (table["replication"] != 3)]
+    with pytest.raises(
+        SpecificationError, match="'easy' and policy 'conservative', workload 'light' have different replications"
+    ):
+        improved(two, y="mean_wait_s", baseline="easy", at="workload")
+    gone = table[(table["policy"] != "easy") | (table["workload"] != "heavy")]
+    with pytest.raises(SpecificationError, match="'easy' has no run to compare with policy 'conservative', workload 'heavy'"):
+        improved(gone, y="mean_wait_s", baseline="easy", at="workload")
+    zero = table.assign(mean_wait_s=table["mean_wait_s"].where(table["policy"] != "easy", 0.0))
+    with pytest.raises(SpecificationError, match="mean_wait_s of 'easy' is 0"):
+        improved(zero, y="mean_wait_s", baseline="easy", at="workload")
+    with pytest.raises(SpecificationError, match="'easy' is the only policy; there is nothing to compare"):
+        improvements(table[table["policy"] == "easy"], y="mean_wait_s", baseline="easy", x="workload")
+    with pytest.raises(SpecificationError, match="column 'policy' is there 2 times"):
+        curves(pd.concat([table, table[["policy"]]], axis=1), y="mean_wait_s")
+    with pytest.raises(SpecificationError, match="level"):
+        curves(table, y="mean_wait_s", level=2)
+
+
+# Colours
+
+
+COMPARED = (
+    ("fcfs", "easy", "conservative", "slack", "pv-easy"),
+    ("bf", "gs", "bgs", "mgs", "mbgs", "adaptive", "fcfs"),
+    ("D", "P", "R", "1/L", "P/L", "R/L"),
+    ("pv-easy", "easy", "easy:predictor=last", "easy:backfill_order=shortest"),
+)
+"""Policies that are compared in one figure of a paper, or by many users."""
+# G. M. Machado, M. M. Oliveira and L. A. F. Fernandes, A physiologically-based model for simulation of color vision deficiency,
+# IEEE Transactions on Visualization and Computer Graphics 15 (6), 2009: severity 1.0, on linear RGB.
+SEEN = {
+    "all cones": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+JUST_NOTICEABLE = 2.3
+"""In CIE 1976 L*a*b* (M. Mahy, L. Van Eycken and A. Oosterlinck, Color Research and Application 19 (2), 1994)."""
+
+
+def lab(colour: str, seen_with: Any) -> FloatArray:
+    """Return the L*a*b* of an sRGB colour, under D65, as an eye sees it."""
+    red_green_blue = np.array([int(colour[place : place + 2], 16) for place in (1, 3, 5)]) / 255
+    linear = np.where(red_green_blue <= 0.04045, red_green_blue / 12.92, ((red_green_blue + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.array(seen_with) @ linear, 0, 1)
+    to_xyz = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+    relative = np.array(to_xyz) @ seen / np.array([0.95047, 1.0, 1.08883])
+    x, y, z = np.where(relative > (6 / 29) ** 3, np.cbrt(relative), relative / (3 * (6 / 29) ** 2) + 4 / 29)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("eyes", SEEN)
+def test_all_eyes_can_tell_the_colours_apart(eyes: str) -> None:
+    for one, other in combinations(PALETTE, 2):
+        assert np.linalg.norm(lab(one, SEEN[eyes]) - lab(other, SEEN[eyes])) > 6 * JUST_NOTICEABLE
+
+
+def test_the_simulation_of_eyes() -> None:
+    """Greys are seen as they are; who lacks long or middle cones confuses red with green."""
+    for eyes in ("protanopia", "deuteranopia"):
+        assert lab("#808080", SEEN[eyes]) == pytest.approx(lab("#808080", SEEN["all cones"]), abs=0.1)
+        red, green = (lab(colour, SEEN[eyes])[1] for colour in ("#ff0000", "#00ff00"))
+        assert red - green < 0.15 * (lab("#ff0000", np.eye(3))[1] - lab("#00ff00", np.eye(3))[1])
+
+
+@pytest.mark.parametrize("labels", COMPARED)
+def test_what_is_compared_differs_in_colour(labels: tuple[str, ...]) -> None:
+    styles = policy_styles(labels)
+    assert len({style.colour for style in styles.values()}) == len(labels)
+    assert all(style.colour in PALETTE for style in styles.values())
+
+
+def test_our_policies_look_the_same_in_every_figure() -> None:
+    alone = {name: policy_styles([name])[name] for name in policy_names()}
+    for labels in COMPARED:
+        for label, style in policy_styles(labels).items():
+            if label in alone:
+                assert style == alone[label]
+    named = [name for name in policy_names() if name != "backfilling"]
+    assert len({(alone[name].colour, alone[name].line, alone[name].marker) for name in named}) == len(named) - 1
+    assert alone["D"] == alone["conservative"]  # the same algorithm
+
+
+def test_names_of_the_papers_are_known() -> None:
+    for theirs, ours in (
+        ("BF", "bf"), ("BGS-2", "bgs:mpl=2"), ("GS-5", "gs"), ("MBGS", "mbgs"), ("EASY-Last", "easy:predictor=last"),
+        ("SJF-EASY", "easy:backfill_order=shortest"), ("FCFS-EASY", "easy"), ("PV-EASY", "pv-easy"),
+    ):  # fmt: skip
+        assert policy_styles([theirs])[theirs] == policy_styles([ours])[ours]
+
+
+def test_levels_and_guarantees_have_line_styles() -> None:
+    levels = policy_styles(["bgs:mpl=2", "bgs:mpl=3", "bgs:mpl=5"])
+    assert len({style.colour for style in levels.values()}) == 1
+    assert len({style.line for style in levels.values()}) == len({style.hatch for style in levels.values()}) == 3
+    sizes = policy_styles(["bf, small", "bf, large", "bgs, small"])
+    assert [style.colour for style in sizes.values()] == [policy_colour(name) for name in ("bf", "bf", "bgs")]
+    assert sizes["bf, small"].line != sizes["bf, large"].line
+    both = policy_styles(["R/L", "R/L-NG"])
+    assert both["R/L"].colour == both["R/L-NG"].colour
+    assert both["R/L"].line != both["R/L-NG"].line
+
+
+def test_others_take_what_is_left_over() -> None:
+    styles = policy_styles(["easy", "mine", "easy:reserve_depth=2", "fcfs"])
+    assert len({style.colour for style in styles.values()}) == 4
+    assert styles["fcfs"].colour == BLACK == policy_colour("fcfs")
+    many = policy_styles([f"policy {number}" for number in range(28)])
+    assert len({(style.colour, style.line) for style in many.values()}) == 28
+    assert len(policy_styles([f"policy {number}" for number in range(60)])) == 60
+
+
+def test_policies_of_one_colour_are_told_apart() -> None:
+    styles = policy_styles(["slack", "bgs", "conservative", "bf"])
+    assert styles["slack"].colour == styles["bgs"].colour
+    assert styles["slack"].line != styles["bgs"].line
+    assert styles["conservative"].hatch != styles["bf"].hatch
+
+
+def test_a_policy_has_one_colour_in_curves_bars_and_comparisons() -> None:
+    names = ("easy", "fcfs", "bgs:mpl=2", "mine")
+    table = made(names)
+    lines = [to_hex(line.get_color()) for line in curves(table, y="mean_wait_s").axes[0].lines]
+    blocks = [to_hex(bar.get_facecolor()) for bar in bars(table, y="mean_wait_s", x="workload").axes[0].patches[::3]]
+    workload = synthetic_workload(jobs=40, nodes=16)
+    results = [Scenario(machine=Machine(nodes=16), workload=workload, policy="easy", name=name).run() for name in names]
+    steps = [to_hex(patch.get_edgecolor()) for patch in comparison(results).axes[0].patches]
+    expected = [style.colour.lower() for style in policy_styles(names).values()]
+    assert lines == blocks == steps == expected
