@@ -170,7 +170,7 @@ const open = (args, chosen) => {
   for (let i = 0; i < times.length; i++) if (waiting[i] > waiting[longest]) longest = i
   const at = upTo(begin, times[longest])
   const start = Math.min(begin[Math.max(at - WINDOW_JOBS / 2, 0)] ?? 0, times[longest])
-  const end = Math.max(begin[Math.min(at + WINDOW_JOBS / 2, begin.length - 1)] ?? last, times[longest])
+  const end = Math.max(begin[at + WINDOW_JOBS / 2] ?? last, times[longest])
   stretch(gantt.x_range, start / unit, (end > start ? end : last) / unit)
   time.setv({end: Math.max(times.length, 2), value: longest + 1})
   matrix.rows.visible = shared

@@ -1,0 +1,662 @@
+"""The page of a report, looked at in a browser: what it draws is what was measured, and nothing leaves the file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from clustermodel import Job, Machine, Scenario, TimeSlicing, Workload, synthetic_workload
+from clustermodel.report.curves import METRICS
+from clustermodel.report.html import write_report
+from clustermodel.report.quantities import QUANTITIES
+from clustermodel.study.engine import sweep
+from clustermodel.study.store import Store
+from clustermodel.study.sweep import Study
+from tests.report.conftest import NODES, SHARED, Open, Opened, small_study
+
+DAY_S = 86_400.0
+POLICIES = ("easy", SHARED, "pv-easy")
+PLACE = ["job", "row", "first", "nodes", "kind"]
+
+
+@pytest.fixture(scope="module")
+def report(opener: Open, directory: Path) -> Opened:
+    """Return the report of the small study, opened once; tests leave nothing hidden."""
+    return opener(directory / "report.html")
+
+
+def section(report: Opened, name: str):
+    return report.page.locator(f"section:has(#{name})")
+
+
+def choose(report: Opened, name: str, title: str, value: str) -> None:
+    """Choose in a list, as a reader does."""
+    shown = QUANTITIES[value].label() if title == "metric" else value
+    section(report, name).get_by_label(title, exact=True).select_option(shown)
+    report.settle()
+
+
+def made(tmp_path: Path, opener: Open, study: Study, **states: int) -> Opened:
+    """Run a study, write its report and open it."""
+    assert sweep(study, tmp_path) == {"pending": 0, "done": len(study), "failed": 0, **states}
+    write_report(tmp_path, tmp_path / "report.html")
+    return opener(tmp_path / "report.html")
+
+
+# The page.
+
+
+def test_it_opens_without_a_network_and_says_nothing_on_the_console(report: Opened) -> None:
+    assert report.page.title() == "a small study"
+    assert "24 of 24 runs are done." in report.page.locator("body").inner_text()
+    assert report.page.locator("section h2").all_inner_texts() == [
+        "Summary", "Curves", "Utilization and queue over time", "Run by run", "Runs",
+    ]  # fmt: skip
+    report.assert_quiet()
+
+
+def test_the_file_names_no_address_from_which_a_browser_would_load(directory: Path) -> None:
+    page = (directory / "report.html").read_text(encoding="utf-8")
+    tags = re.findall(r"<(?:script|link|img|iframe|object|embed)\b[^>]*>", page.split("<body>")[0])
+    assert tags
+    assert not [tag for tag in tags if re.search(r"""(?:src|href)\s*=\s*["']?(?!["']?data:)""", tag)]
+
+
+@pytest.mark.parametrize("width", [700, 1300])
+def test_nothing_is_wider_than_the_window(opener: Open, directory: Path, width: int) -> None:
+    narrow = opener(directory / "report.html", width=width)
+    assert narrow.page.evaluate("document.documentElement.scrollWidth") <= width
+    narrow.assert_quiet()
+
+
+# Tables.
+
+
+def column_of(report: Opened, name: str, heading: str) -> list[str]:
+    """Return the cells of a column, from top to bottom, as far as they are in sight."""
+    table = section(report, name)
+    place = table.locator(".slick-header-column").all_inner_texts().index(heading)
+    cells = table.locator(f".slick-cell.l{place}").evaluate_all(
+        "all => all.map((e) => [e.getBoundingClientRect().y, e.innerText])"
+    )
+    return [text for _, text in sorted(cells)]
+
+
+def number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def test_headings_sort_the_summary(report: Opened, results: pd.DataFrame) -> None:
+    means = results.groupby(["machine", "workload", "policy"], sort=False)["mean_wait_s"].mean()
+    assert [number(text) for text in column_of(report, "summary", "mean wait (s)")] == pytest.approx(list(means), abs=0.0501)
+    heading = section(report, "summary").get_by_text("mean wait (s)", exact=True)
+    for ascending in (True, False):
+        heading.click()
+        report.settle()
+        shown = [number(text) for text in column_of(report, "summary", "mean wait (s)")]
+        assert shown == pytest.approx(sorted(means, reverse=not ascending), abs=0.0501)
+        by_wait = means.sort_values(ascending=ascending)
+        best = [name for name, wait in zip(by_wait.index, by_wait, strict=True) if wait == by_wait.iloc[0]]
+        assert column_of(report, "summary", "policy")[0] in {policy for *_, policy in best}
+
+
+def test_headings_sort_the_table_of_runs(report: Opened, results: pd.DataFrame) -> None:
+    heading = section(report, "runs").get_by_text("seed", exact=True)
+    heading.click()
+    heading.click()
+    report.settle()
+    shown = [int(text) for text in column_of(report, "runs", "seed")]
+    assert shown == sorted(results["seed"], reverse=True)[: len(shown)]
+    assert len(shown) >= 14
+    heading = section(report, "runs").get_by_text("policy", exact=True)
+    heading.click()
+    report.settle()
+    shown_names = column_of(report, "runs", "policy")
+    assert shown_names == sorted(results["policy"])[: len(shown_names)]
+
+
+# Curves.
+
+
+@pytest.mark.parametrize("metric", ["mean_wait_s", "utilization", "kappa", "wasted_load"])
+@pytest.mark.parametrize("machine", ["ours", "wider"])
+def test_curves_are_the_means_and_their_intervals(report: Opened, results: pd.DataFrame, metric: str, machine: str) -> None:
+    choose(report, "metrics", "metric", metric)
+    choose(report, "metrics", "machine", machine)
+    for place, policy in enumerate(POLICIES):
+        expected = []
+        for load in (0.6, 0.95):
+            runs = results[(results.machine == machine) & (results.workload == f"load {load}") & (results.policy == policy)]
+            values = pd.to_numeric(runs[metric]).dropna()
+            if len(values) == 0:
+                continue
+            half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
+            expected.append((load, values.mean(), values.mean() - half, values.mean() + half))
+        drawn = report.drawn("curves linear", 3 * place + 1)
+        assert len(drawn) == len(expected)
+        if expected:
+            np.testing.assert_allclose(drawn[["x", "y", "low", "high"]].to_numpy(dtype=float), expected, rtol=1e-9, atol=1e-12)
+            assert set(drawn["policy"]) == {policy}
+
+
+def test_curves_against_other_things(report: Opened, results: pd.DataFrame) -> None:
+    choose(report, "metrics", "metric", "mean_response_s")
+    choose(report, "metrics", "machine", "wider")
+    choose(report, "metrics", "against", "utilization")
+    means = results.groupby(["machine", "workload", "policy"])[["utilization", "mean_response_s"]].mean()
+    expected = means.loc["wider"].xs("easy", level="policy").sort_values("utilization")
+    choose(report, "metrics", "workload", "load 0.95")
+    drawn = report.drawn("curves linear", 1)[["x", "y"]].to_numpy()
+    np.testing.assert_allclose(drawn, expected.loc[["load 0.95"]].to_numpy(dtype=float))
+    choose(report, "metrics", "against", "policy")
+    for place, policy in enumerate(POLICIES):
+        drawn = report.drawn("curves linear", 3 * place + 1)[["x", "y"]].to_numpy()
+        np.testing.assert_allclose(drawn, [[place, means.loc[("wider", "load 0.95", policy), "mean_response_s"]]])
+    choose(report, "metrics", "against", "machine")
+    assert report.do("return of('curves linear').below[0].axis_label") == "machine"
+    assert len(report.drawn("curves linear", 1)) == 2
+    choose(report, "metrics", "against", "workload")
+
+
+def test_a_logarithmic_scale_shows_the_same_means(report: Opened) -> None:
+    choose(report, "metrics", "metric", "mean_response_s")
+    linear = report.drawn("curves linear", 1)
+    choose(report, "metrics", "scale", "logarithmic")
+    assert report.do("return ['linear', 'logarithmic'].map((scale) => of(`curves ${scale}`).visible)") == [False, True]
+    pd.testing.assert_frame_equal(report.drawn("curves logarithmic", 1).drop(columns="low"), linear.drop(columns="low"))
+    low, high = report.range_of("curves logarithmic", "y")
+    assert 0 < low < linear["y"].min() <= linear["y"].max() < high
+    choose(report, "metrics", "scale", "linear")
+
+
+def test_a_box_zooms_and_reset_comes_back(report: Opened) -> None:
+    before = report.range_of("curves linear"), report.range_of("curves linear", "y")
+    box = report.box("curves linear")
+    mouse = report.page.mouse
+    mouse.move(box["left"] + 0.3 * box["width"], box["top"] + 0.3 * box["height"])
+    mouse.down()
+    mouse.move(box["left"] + 0.6 * box["width"], box["top"] + 0.6 * box["height"], steps=5)
+    mouse.up()
+    report.settle()
+    (left, right), (start, end) = before[0], report.range_of("curves linear")
+    assert (start, end) == pytest.approx((left + 0.3 * (right - left), left + 0.6 * (right - left)), abs=0.01 * (right - left))
+    section(report, "metrics").locator("[title=Reset]").click()
+    report.settle()
+    assert (report.range_of("curves linear"), report.range_of("curves linear", "y")) == before
+
+
+def tooltip(report: Opened, plot: str, x: float, y: float) -> str:
+    """Point at a place of a plot and return what its tooltip says."""
+    left, top = report.at(plot, x, y)
+    report.page.mouse.move(left - 40, top - 7)
+    report.page.mouse.move(left, top, steps=3)
+    report.settle()
+    return " ".join(" ".join(report.page.locator(".bk-tooltip-content").all_inner_texts()).split())
+
+
+def test_a_point_tells_what_it_is(report: Opened, results: pd.DataFrame) -> None:
+    choose(report, "metrics", "machine", "ours")
+    choose(report, "metrics", "metric", "mean_response_s")
+    point = report.drawn("curves linear", 3 * POLICIES.index(SHARED) + 1).iloc[1]
+    said = tooltip(report, "curves linear", point.x, point.y)
+    assert f"policy: {SHARED}" in said
+    assert "machine: ours" in said
+    assert "workload: load 0.95" in said
+    assert f"mean: {point.y:,.4f}" in said
+    assert "runs: 2" in said
+
+
+def test_the_legend_hides_a_policy(report: Opened) -> None:
+    item = section(report, "metrics").locator(".bk-item:visible", has_text="pv-easy")
+    for hidden in (True, False):
+        item.click()
+        report.settle()
+        visible = report.do("return of('curves linear').renderers.map((one) => one.visible)")
+        assert visible == [True] * 6 + [not hidden] * 3
+        high = report.range_of("curves linear", "y")[1]
+        drawn = [report.drawn("curves linear", 3 * place + 1)["high"].max() for place in range(2 if hidden else 3)]
+        assert max(drawn) < high < max(drawn) + 0.2 * (max(drawn) - report.range_of("curves linear", "y")[0])
+
+
+def test_utilization_and_queue_over_time_average_the_states(report: Opened, directory: Path, results: pd.DataFrame) -> None:
+    choose(report, "over-time", "runs", "wider, load 0.95, replication 2")
+    runs = results[(results.machine == "wider") & (results.workload == "load 0.95") & (results.replication == 2)]
+    for place, run in enumerate(runs.itertuples()):
+        with Store.read(directory) as store:
+            states = store.states_over_time(run.run)
+        times = states["time_s"].to_numpy() - states["time_s"].iloc[0]
+        lengths = np.append(np.diff(times), 0.0)
+        for plot, values in (("busy", states["busy_nodes"] / 80), ("waiting", states["waiting_jobs"])):
+            drawn = report.drawn(f"over time {plot}", place)
+            area = float((np.diff(drawn["x"]) * drawn["y"][:-1]).sum()) * DAY_S
+            assert area == pytest.approx(float((lengths * values).sum()), rel=1e-3, abs=1.0)
+        busy = report.drawn("over time busy", place)
+        assert busy["y"].max() <= 1.0
+        assert busy["x"].iloc[-1] * DAY_S == pytest.approx(max(runs["horizon_s"]), rel=1e-6)
+
+
+# The viewer.
+
+
+def look_into(report: Opened, results: pd.DataFrame, policy: str, machine: str = "ours", workload: str = "load 0.95") -> str:
+    """Choose a run and return its key."""
+    key: str = results[
+        (results.machine == machine) & (results.workload == workload) & (results.policy == policy) & (results.replication == 1)
+    ]["run"].item()
+    choose(report, "viewer", "run", f"{policy} · {workload} · {machine} · {key[:8]}")
+    return key
+
+
+def tables(directory: Path, key: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return placements and states of a run, in seconds since its first submission."""
+    with Store.read(directory) as store:
+        placements, states = store.placements(key), store.states_over_time(key)
+    start = states["time_s"].iloc[0]
+    for table, names in ((placements, ["begin_s", "end_s"]), (states, ["time_s"])):
+        table[names] -= start
+    return placements.rename(columns={"first_node": "first"}), states
+
+
+def places(boxes: pd.DataFrame) -> set[tuple[object, ...]]:
+    """Return what stands where in the matrix that is drawn."""
+    row, first = (boxes["bottom"] + boxes["top"]) / 2, boxes["left"] + 0.5
+    nodes = boxes["right"] - boxes["left"]
+    rounded = (column.round(6).astype(int) for column in (row, first, nodes))
+    return set(zip(boxes["job"], *rounded, boxes["kind"], strict=True))
+
+
+def assert_matrix(report: Opened, directory: Path, key: str, event: int) -> None:
+    """Assert that the matrix and its title show a run from an event on, the first of which is 1."""
+    placements, states = tables(directory, key)
+    state = states.iloc[event - 1]
+    there = placements[(placements.begin_s <= state.time_s) & (state.time_s < placements.end_s)]
+    expected = set(there[PLACE].itertuples(index=False, name=None))
+    boxes = report.drawn("matrix")
+    assert len(boxes) == len(expected)
+    assert (places(boxes) if len(boxes) else set()) == expected
+    row = int(state.running_row)
+    frame = report.drawn("matrix", -1)
+    assert (((frame["bottom"] + frame["top"]) / 2).tolist() if len(frame) else []) == ([row] if row >= 0 else [])
+    title = report.do("return of('matrix').title.text")
+    assert f"(event {event} of {len(states):,})" in title
+    jobs, waiting = there["job"].nunique(), int(state.waiting_jobs)
+    assert f": {jobs} job{'s' * (jobs != 1)} on the nodes, {waiting} job{'s' * (waiting != 1)} waiting" in title
+    assert (f"; row {row} runs first" in title) == (row >= 0)
+    assert report.do("return of('gantt').center.find((one) => one.type === 'Span').location") == pytest.approx(
+        state.time_s / DAY_S
+    )
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_slider_moves_the_matrix(report: Opened, directory: Path, results: pd.DataFrame, policy: str) -> None:
+    key = look_into(report, results, policy)
+    _, states = tables(directory, key)
+    seen = set()
+    for event in np.linspace(1, len(states), 9).astype(int).tolist():
+        report.do("of('event').value = given", event)
+        assert_matrix(report, directory, key, event)
+        seen.add(report.do("return of('matrix').title.text"))
+    assert len(seen) == 9
+    assert len(report.drawn("matrix")) == 0  # after the last end
+
+
+def test_arrow_keys_move_the_slider_by_one_event(report: Opened, directory: Path, results: pd.DataFrame) -> None:
+    key = look_into(report, results, SHARED)
+    report.do("of('event').value = 60")
+    handle = section(report, "viewer").locator(".noUi-handle")
+    handle.focus()
+    for pressed, event in (("ArrowRight", 61), ("ArrowRight", 62), ("ArrowLeft", 61)):
+        handle.press(pressed)
+        report.settle()
+        assert report.do("return of('event').value") == event
+        assert_matrix(report, directory, key, event)
+
+
+def test_the_handle_can_be_dragged(report: Opened, directory: Path, results: pd.DataFrame) -> None:
+    key = look_into(report, results, SHARED)
+    report.do("of('event').value = 1")
+    handle = section(report, "viewer").locator(".noUi-handle")
+    handle.scroll_into_view_if_needed()
+    box = handle.bounding_box()
+    report.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    report.page.mouse.down()
+    report.page.mouse.move(box["x"] + 400, box["y"] + box["height"] / 2, steps=8)
+    report.page.mouse.up()
+    report.settle()
+    event = report.do("return of('event').value")
+    assert event > 20
+    assert_matrix(report, directory, key, event)
+
+
+def test_a_click_into_the_chart_goes_to_the_event_there(report: Opened, directory: Path, results: pd.DataFrame) -> None:
+    key = look_into(report, results, SHARED)
+    _, states = tables(directory, key)
+    start, end = report.range_of("gantt")
+    for share in (0.25, 0.8):
+        x = start + share * (end - start)
+        report.page.mouse.click(*report.at("gantt", x, report.range_of("gantt", "y")[0] * 0.5))
+        report.settle()
+        event = report.do("return of('event').value")
+        pixel = (end - start) / report.box("gantt")["width"] * DAY_S
+        assert (states.time_s <= x * DAY_S - pixel).sum() <= event <= (states.time_s <= x * DAY_S + pixel).sum()
+        assert_matrix(report, directory, key, event)
+        assert report.range_of("gantt") == (start, end)
+
+
+def test_panning_does_not_snap_back_and_the_slider_brings_the_window_along(
+    report: Opened, directory: Path, results: pd.DataFrame
+) -> None:
+    look_into(report, results, "easy")
+    start, end = report.range_of("gantt")
+    report.do("const {x_range} = of('gantt'); x_range.setv({start: given[0], end: given[1]})", [start, (start + end) / 2])
+    event = report.do("return of('event').value")
+    start, end = report.range_of("gantt")
+    box = report.box("gantt")
+    mouse = report.page.mouse
+    mouse.move(box["left"] + 0.2 * box["width"], box["top"] + 20)
+    mouse.down()
+    mouse.move(box["left"] + 0.9 * box["width"], box["top"] + 20, steps=6)
+    mouse.up()
+    report.settle()
+    moved = report.range_of("gantt")
+    assert moved == pytest.approx((start - 0.7 * (end - start), end - 0.7 * (end - start)), abs=0.02 * (end - start))
+    assert report.do("return of('event').value") == event
+    assert report.range_of("gantt") == moved
+    now = report.do("return of('gantt').center.find((one) => one.type === 'Span').location")
+    if moved[0] <= now <= moved[1]:
+        report.do("of('event').value = of('event').end")
+    else:
+        report.do("of('event').value -= 1")
+    now = report.do("return of('gantt').center.find((one) => one.type === 'Span').location")
+    start, end = report.range_of("gantt")
+    assert (start + end) / 2 == pytest.approx(now)
+    assert end - start == pytest.approx(moved[1] - moved[0])
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_chart_draws_exactly_the_pieces_in_its_window(
+    report: Opened, directory: Path, results: pd.DataFrame, policy: str
+) -> None:
+    key = look_into(report, results, policy)
+    placements, states = tables(directory, key)
+    whole = states.time_s.iloc[-1]
+    for first, last in ((0.0, whole), (0.2 * whole, 0.3 * whole), (-2 * whole, -whole)):
+        report.do("of('gantt').x_range.setv({start: given[0], end: given[1]})", [first / DAY_S, last / DAY_S])
+        shown = placements[(placements.begin_s < last) & (placements.end_s > first)]
+        drawn = report.drawn("gantt")
+        assert len(drawn) == len(shown)
+        if len(shown):
+            assert drawn["job"].tolist() == shown["job"].tolist()
+            assert drawn["kind"].tolist() == shown["kind"].tolist()
+            np.testing.assert_allclose(drawn["left"] * DAY_S, shown["begin_s"], atol=1e-6)
+            np.testing.assert_allclose(drawn["right"] * DAY_S, shown["end_s"], atol=1e-6)
+            np.testing.assert_allclose(drawn["top"] - drawn["bottom"], shown["nodes"])
+            apart = NODES + 0.04 * NODES if shown["row"].max() else 0.0
+            np.testing.assert_allclose(drawn["bottom"] + 0.5, shown["row"] * apart + shown["first"])
+
+
+def test_all_kinds_of_placements_are_looked_at(directory: Path, results: pd.DataFrame) -> None:
+    with Store.read(directory) as store:
+        kinds = {kind for key in results["run"] for kind in store.placements(key)["kind"]}
+    assert kinds == {"run", "lost", "replica"}
+
+
+def test_a_rectangle_tells_whose_it_is(report: Opened, directory: Path, results: pd.DataFrame) -> None:
+    key = look_into(report, results, "easy")
+    with Store.read(directory) as store:
+        records = store.records(key)
+    drawn = report.drawn("gantt")
+    widest = drawn.iloc[((drawn["right"] - drawn["left"]) * (drawn["top"] - drawn["bottom"])).argmax()]
+    start, end = report.range_of("gantt")
+    middle = (max(widest.left, start) + min(widest.right, end)) / 2
+    said = tooltip(report, "gantt", middle, (widest.bottom + widest.top) / 2)
+    job = records[records["job"] == widest.job].iloc[0]
+    assert f"job: {job.job} user: {job.user} nodes: {job.nodes} " in said
+    assert "run" in said
+
+
+def test_the_whole_study_was_looked_at_in_silence(report: Opened) -> None:
+    report.assert_quiet()
+
+
+def test_of_many_rectangles_the_largest_are_drawn_and_a_note_says_so(opener: Open, tmp_path: Path) -> None:
+    jobs = synthetic_workload(jobs=5_000, nodes=430, load=0.95)
+    report = made(tmp_path, opener, Study(name="many", workloads={"w": jobs}, policies=["easy"]))
+    with Store.read(tmp_path) as store:
+        placements = store.placements(store.results()["run"].item())
+    assert len(placements) > 15_000
+    note = (
+        "return doc.roots().flatMap((root) => root.references ? [...root.references()] : []).find((m) => m.type === 'Div').text"
+    )
+    assert report.do(note) == ""
+    report.do("const whole = of('overview').x_range; of('gantt').x_range.setv({start: whole.start, end: whole.end})")
+    assert report.do(note) == f"The 15,000 largest of {len(placements):,} rectangles are drawn; choose a shorter time."
+    drawn = report.drawn("gantt")
+    size = ((placements["end_s"] - placements["begin_s"]) * placements["nodes"]).sort_values(ascending=False)
+    drawn_size = ((drawn["right"] - drawn["left"]) * (drawn["top"] - drawn["bottom"])).sort_values(ascending=False) * DAY_S
+    np.testing.assert_allclose(drawn_size, size.iloc[:15_000], rtol=1e-6)
+    report.assert_quiet()
+
+
+# Provenance.
+
+
+def test_provenance_has_every_run_with_all_that_its_numbers_depend_on(report: Opened, directory: Path) -> None:
+    with Store.read(directory) as store:
+        provenance = store.provenance()
+    assert len(provenance) == 24
+    text = report.page.locator("#provenance ~ details").evaluate_all("all => all.map((e) => [e.id, e.textContent])")
+    shown = dict(text)
+    assert list(shown) == [f"run-{key}" for key in provenance["run"]]
+    for run in provenance.itertuples():
+        block = shown[f"run-{run.run}"]
+        assert f"policy {json.loads(run.factors)['policy']}" in block
+        assert json.dumps(json.loads(run.specification), indent=1, ensure_ascii=False) in block
+        for source in json.loads(run.sources):
+            assert source in block
+        for package, number_of in json.loads(run.versions).items():
+            assert f"{package} {number_of}" in block
+    facts = dict(
+        report.page.locator("#provenance ~ table tr").evaluate_all(
+            "all => all.map((e) => [...e.cells].map((c) => c.innerText))"
+        )
+    )
+    assert facts["study"] == "a small study"
+    assert facts["warm-up left out"] == "0 s"
+    assert str(directory) == facts["directory"]
+
+
+def test_failed_and_missing_runs_and_the_warm_up_are_said(opener: Open, tmp_path: Path) -> None:
+    from clustermodel.policies.fcfs import Fcfs
+
+    class Failing(Fcfs):
+        name = "failing"
+
+        def decide(self, batch, view):
+            raise RuntimeError("on the first line\nI cannot")
+
+    study = Study(
+        name="s", workloads={"w": synthetic_workload(jobs=80)}, policies=["easy", "fcfs", Failing()], warm_up_s=1_000.0
+    )
+    sweep(study, tmp_path)
+    with Store.read(tmp_path) as store:
+        key = store.results()["run"].iloc[1]
+        store.path("states", key).unlink()
+    with Store.create(tmp_path, study, study.runs()) as store:
+        assert store.states() == {"pending": 1, "done": 1, "failed": 1}
+    write_report(tmp_path, tmp_path / "report.html")
+    report = opener(tmp_path / "report.html")
+    text = report.page.locator("body").inner_text()
+    assert "1 of 3 runs are done.  1 run failed.  1 run missing: the study has not been run to its end." in text.replace(
+        "\xa0", " "
+    ) or ("1 of 3 runs are done. 1 run failed. 1 run missing: the study has not been run to its end." in text)
+    assert "leave out jobs submitted in the first 1,000 s." in text
+    failed = report.page.locator("#failed + dl")
+    assert failed.locator("dt").all_inner_texts() == ["machine 128 nodes, workload w, policy failing, replication 1"]
+    assert failed.locator("dd").all_inner_texts() == ["I cannot"]
+    assert key not in text
+    report.assert_quiet()
+
+
+# Other studies.
+
+
+def test_a_study_of_scenarios(opener: Open, tmp_path: Path) -> None:
+    jobs = synthetic_workload(jobs=60, nodes=32)
+    scenarios = [
+        Scenario(workload=jobs, machine=Machine(nodes=nodes), policy=policy, name=f"{policy} on {nodes}")
+        for nodes in (32, 40) for policy in ("easy", "fcfs")
+    ]  # fmt: skip
+    report = made(tmp_path, opener, Study(name="s", scenarios=scenarios))
+    assert column_of(report, "summary", "policy") == ["easy on 32", "fcfs on 32", "easy on 40", "fcfs on 40"]
+    assert report.do("return of('viewer').children[0].options.length") == 4
+    report.assert_quiet()
+
+
+def test_a_study_with_one_run(opener: Open, tmp_path: Path) -> None:
+    report = made(tmp_path, opener, Study(name="one", workloads={"w": synthetic_workload(jobs=60)}, policies=["easy"]))
+    assert "1 of 1 run is done." in report.page.locator("body").inner_text()
+    drawn = report.drawn("curves linear", 1)
+    with Store.read(tmp_path) as store:
+        assert drawn["y"].tolist() == store.results()["mean_wait_s"].tolist()
+    assert "±" not in section(report, "summary").locator(".slick-header-column").all_inner_texts()
+    report.assert_quiet()
+
+
+def test_a_run_of_one_job(opener: Open, tmp_path: Path) -> None:
+    jobs = Workload.from_jobs([Job(id=7, nodes=3, submit_s=5, run_s=10)], name="w")
+    machine = Machine(nodes=4, time_slicing=TimeSlicing())
+    report = made(
+        tmp_path,
+        opener,
+        Study(name="s", machines={"m": machine}, workloads={"w": jobs}, policies=["easy", "bgs"], history=True),
+    )
+    for place, running in ((0, ""), (1, "; row 0 runs first")):
+        report.do("const select = of('viewer').children[0]; select.value = select.options[given]", place)
+        report.do("of('event').value = 1")
+        assert report.do("return of('matrix').title.text") == (
+            f"at 0 seconds (event 1 of 2): 1 job on the nodes, 0 jobs waiting{running}"
+        )
+        boxes = report.drawn("matrix")
+        assert boxes[["job", "left", "right"]].to_numpy().tolist() == [[7, -0.5, 2.5]]
+        assert report.drawn("gantt")[["left", "right"]].to_numpy().tolist() == [[0, 10]]
+    report.assert_quiet()
+
+
+def test_runs_in_which_all_jobs_were_rejected(opener: Open, tmp_path: Path) -> None:
+    wide = Workload.from_jobs([Job(id=i, nodes=20, submit_s=5 * i, run_s=10) for i in range(3)], name="wide")
+    machine = Machine(nodes=4, time_slicing=TimeSlicing())
+    alone = Study(name="s", machines={"m": machine}, workloads={"w": wide}, policies=["easy", "bgs"], history=True)
+    report = made(tmp_path / "alone", opener, alone)
+    assert "2 runs left out, in which no job ran." in section(report, "viewer").inner_text()
+    assert column_of(report, "summary", "jobs that ended") == ["0", "0"]
+    report.assert_quiet()
+    both = {"w": wide, "v": Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=10)], name="v")}
+    mixed = made(tmp_path / "mixed", opener, Study(name="s", machines={"m": machine}, workloads=both, policies=["easy"]))
+    assert "1 run left out, in which no job ran." in section(mixed, "viewer").inner_text()
+    assert mixed.do("return of('viewer').children[0].options.length") == 1
+    for metric in METRICS:
+        choose(mixed, "metrics", "metric", metric)
+    mixed.assert_quiet()
+
+
+def test_a_run_that_shared_nodes_in_time_without_history_is_said(opener: Open, tmp_path: Path) -> None:
+    machine = Machine(nodes=32, time_slicing=TimeSlicing())
+    jobs = {"w": synthetic_workload(jobs=60, nodes=32)}
+    report = made(tmp_path, opener, Study(name="s", machines={"m": machine}, workloads=jobs, policies=["easy", "bgs"]))
+    said = section(report, "viewer").inner_text()
+    assert "1 run shared nodes in time without keeping history: give the study history=True." in said
+    assert [text.split()[0] for text in report.do("return of('viewer').children[0].options")] == ["easy"]
+    report.assert_quiet()
+
+
+def test_the_runs_that_are_asked_for_are_looked_into(
+    opener: Open, directory: Path, results: pd.DataFrame, tmp_path: Path
+) -> None:
+    keys = results[results["replication"] == 2]["run"].tolist()[:2]
+    path = tmp_path / "chosen.html"
+    write_report(directory, path, runs=[keys[0], keys[1][:10]])
+    report = opener(path)
+    assert {text[-8:] for text in report.do("return of('viewer').children[0].options")} == {key[:8] for key in keys}
+    report.assert_quiet()
+
+
+def test_ids_of_jobs_may_be_large(opener: Open, tmp_path: Path) -> None:
+    ids = [2**40 + i for i in range(4)]
+    jobs = Workload.from_jobs([Job(id=i, nodes=4, submit_s=0, run_s=10, user=2**33) for i in ids], name="w")
+    study = Study(name="s", machines={"m": Machine(nodes=4)}, workloads={"w": jobs}, policies=["fcfs"])
+    report = made(tmp_path, opener, study)
+    assert report.drawn("gantt")["job"].tolist() == ids
+    report.assert_quiet()
+
+
+# The command.
+
+
+def test_the_command_writes_into_the_directory_or_where_it_is_told(
+    command_line: Callable[..., object], directory: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "there.html"
+    finished = command_line("report", directory, "--out", path)
+    assert finished.code == 0
+    assert finished.out == ""
+    assert finished.err == f"{path}: {path.stat().st_size / 1e6:.1f} MB\n"
+    assert small_study().name in path.read_text(encoding="utf-8")
+    assert [left.name for left in tmp_path.iterdir()] == ["there.html"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("{tmp}",), 2, "{tmp}: there is no study here (no study.sqlite)"),
+        (("{pending}",), 2, "{pending}: no run of this study is done; there is nothing to report"),
+        (
+            ("{done}", "--run", "zzz"),
+            2,
+            "--run: 'zzz' is not allowed; it must be the beginning of the key of a run that is done",
+        ),
+        (
+            ("{done}", "--out", "{tmp}/no/such/place.html"),
+            1,
+            "{tmp}/no/such/place.html: cannot be written: No such file or directory",
+        ),
+        (("{done}", "--out", "{tmp}"), 1, "{tmp}: cannot be written: Is a directory"),
+        (("{done}", "--out", "/"), 1, "/: cannot be written: "),
+        (
+            ("{done}", "--out", "{done}/study.sqlite/r.html"),
+            1,
+            "{done}/study.sqlite/r.html: cannot be written: Not a directory",
+        ),
+    ],
+)
+def test_errors_are_one_line(
+    arguments: tuple[str, ...], code: int, said: str, command_line: Callable[..., object], directory: Path, tmp_path: Path
+) -> None:
+    pending = tmp_path / "pending"
+    study = Study(name="s", workloads={"w": synthetic_workload(jobs=20)}, policies=["easy"])
+    with Store.create(pending, study, study.runs()):
+        pass
+    words = {"tmp": tmp_path, "pending": pending, "done": directory}
+    finished = command_line("report", *(argument.format(**words) for argument in arguments))
+    assert finished.code == code
+    assert len(finished.err.splitlines()) == 1
+    assert finished.err.startswith(f"clustermodel: error: {said.format(**words)}")
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_missing_package_is_one_line(
+    command_line: Callable[..., object], directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clustermodel.cli_studies.find_spec", lambda name: None if name == "bokeh" else True)
+    finished = command_line("report", directory)
+    assert finished.code == 2
+    assert finished.err == (
+        "clustermodel: error: the package bokeh is missing, which is needed here; pip install 'clustermodel[report]'\n"
+    )
