@@ -32,7 +32,8 @@ from clustermodel.study.store import Store
 from clustermodel.study.sweep import describe
 
 ROOM: Final = 12_000_000
-"""Bytes for the pictures of runs; runs for which there is no room are left out.  In the file they take a third more."""
+"""Bytes for the pictures of runs, of which those for which there is no room are left out.  In the file, where they are packed,
+they take a third more at most."""
 BINS: Final = 400
 """Intervals over which curves over time are averaged."""
 GROUPS: Final = 12
