@@ -38,6 +38,8 @@ FACTORS: Final = ("machine", "workload", "policy")
 METRICS: Final = tuple(name for name in QUANTITIES if name not in {"nodes", "warm_up_s"})
 STRETCH: Final = {"sizing_mode": "stretch_width", "max_width": 1180}
 """How wide the elements of the page are."""
+_ITEM: Final = 24
+"""Height of an item of a legend."""
 _TOOLS: Final = "xpan,xwheel_zoom,box_zoom,reset,save"
 _DASHES: Final = {"-": "solid", (4, 1.5): "dashed", (1, 1.5): "dotted", (5, 1.5, 1, 1.5): "dashdot"}
 _MARKERS: Final = {
@@ -148,9 +150,10 @@ def metric_curves(points: pd.DataFrame) -> tuple[UIElement, CustomJS]:
         "end": float(known.max()) + margin,
     }
     several = [factor for factor in ("workload", "machine") if len(levels[factor]) > 1]
+    height = max(430, 80 + _ITEM * len(levels["policy"]))
     plots = {
         scale: figure(
-            **STRETCH, height=430, x_range=Range1d(0, 1), y_range=Range1d(0.1, 1), y_axis_type=kind,
+            **STRETCH, height=height, x_range=Range1d(0, 1), y_range=Range1d(0.1, 1), y_axis_type=kind,
             tools="pan,wheel_zoom,box_zoom,reset,save", active_drag="box_zoom", name=f"curves {scale}",
         )
         for scale, kind in (("linear", "linear"), ("logarithmic", "log"))
@@ -229,8 +232,10 @@ def curves_over_time(
         lines.append({"policy": policy, **sources})
     for plot in plots:
         plot.add_tools(HoverTool(tooltips=[("policy", "$name"), ("time", "@x{0,0.00}"), ("mean", "@y{0,0.000}")]))
-    legend = Legend(items=items, click_policy="hide", label_text_font_size="12px", orientation="horizontal", ncols=6)
+    columns = min(max(660 // max(50 + 7 * len(policy) for policy in policies), 1), 6)
+    legend = Legend(items=items, click_policy="hide", label_text_font_size="12px", orientation="horizontal", ncols=columns)
     plots[0].add_layout(legend, "above")
+    plots[0].height += _ITEM * (-(-len(items) // columns) - 1)
     curves = {
         name: {
             "time": times.tolist(),

@@ -32,7 +32,8 @@ from clustermodel.study.store import Store
 from clustermodel.study.sweep import describe
 
 ROOM: Final = 12_000_000
-"""Bytes for the pictures of runs; runs for which there is no room are left out.  In the file they take a third more."""
+"""Bytes for the pictures of runs, of which those for which there is no room are left out.  In the file, where they are packed,
+they take a third more at most."""
 BINS: Final = 400
 """Intervals over which curves over time are averaged."""
 GROUPS: Final = 12
@@ -325,17 +326,17 @@ def _viewed(store: Store, results: pd.DataFrame, wanted: Sequence[str], unit_s: 
         chosen = results[results["run"].str.startswith(tuple(wanted))]
     known = [store.has_placements(key) for key in chosen["run"]]
     viewed: list[ViewedRun] = []
-    room, idle, no_room = ROOM, 0, 0
+    room, idle, no_room, shown_at_most = ROOM, 0, 0, sum(known)
     for run in chosen[known].itertuples():
         if store.placements(run.run).empty:
             idle += 1
             continue
         one = _viewed_run(store, run, unit_s)
-        if one.size <= room or not viewed:
-            viewed.append(one)
-            room -= one.size
-        else:
-            no_room += 1
+        if one.size > room and (viewed or not wanted):
+            no_room = shown_at_most - len(viewed) - idle  # the others are not even read: there may be hundreds
+            break
+        viewed.append(one)
+        room -= one.size
     return viewed, len(chosen) - sum(known), idle, no_room
 
 

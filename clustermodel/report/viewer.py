@@ -173,7 +173,7 @@ def run_viewer(runs: Sequence[ViewedRun], unit_s: float, unit: str) -> tuple[UIE
     matrix.grid.visible = False
     matrix.xaxis.axis_label = "column (node)"
     matrix.yaxis.axis_label = "row (time slice)"
-    matrix.yaxis.ticker = SingleIntervalTicker(interval=1)
+    matrix.yaxis.ticker = SingleIntervalTicker(interval=1, num_minor_ticks=0)
     boxes, names = {}, {}
     hover = [("job", "@job"), ("user", "@user"), ("nodes", "@nodes"), ("submitted", f"@submit{{0,0.000}} {unit}")]
     hover += [("here from", f"@begin{{0,0.000}} {unit}"), ("until", f"@end{{0,0.000}} {unit}"), ("", "@kind")]

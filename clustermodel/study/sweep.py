@@ -84,8 +84,7 @@ class Study:
     """Instead of a grid: the scenarios to run, told apart by their labels."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.strip():
-            raise SpecificationError(f"Study.name: {self.name!r} is not allowed; it must be a text that is not empty")
+        _require_text("Study.name", self.name)
         object.__setattr__(self, "replications", require_whole("Study.replications", self.replications, at_least=1))
         object.__setattr__(self, "seed", require_whole("Study.seed", self.seed, at_least=0))
         object.__setattr__(self, "warm_up_s", require_seconds("Study.warm_up_s", self.warm_up_s))
@@ -100,16 +99,19 @@ class Study:
             if not given:
                 raise SpecificationError(f"Study.{name}: none is given; at least one is needed")
         for label, workload in self.workloads.items():
+            _require_text("Study.workloads", label)
             if not (isinstance(workload, JobSource) or callable(workload)):
                 raise SpecificationError(
                     f"Study.workloads: {label}: {workload!r} is not allowed; it must be a Workload, an SwfStream, "
                     "or a function of a seed that returns one"
                 )
         for label, machine in (self.machines or {}).items():
+            _require_text("Study.machines", label)
             if not isinstance(machine, Machine):
                 raise SpecificationError(f"Study.machines: {label}: {machine!r} is not allowed; it must be a Machine")
         labels = [policy_label(policy) for policy in self.policies]
         for label, policy in zip(labels, self.policies, strict=True):
+            _require_text("Study.policies", label)
             make_policy(policy)
             if labels.count(label) > 1:
                 raise SpecificationError(f"Study.policies: {label!r} is given twice; names must be unique")
@@ -119,6 +121,7 @@ class Study:
         for one in self.scenarios:
             if not isinstance(one, Scenario):
                 raise SpecificationError(f"Study.scenarios: {one!r} is not allowed; it must be a Scenario")
+            _require_text("Study.scenarios", one.label)
             labels.append(one.label)
         if twice := next((label for label in labels if labels.count(label) > 1), None):
             raise SpecificationError(f"Study.scenarios: {twice!r} is there twice; give each a name=... of its own")
@@ -217,6 +220,16 @@ class Study:
         machine, workload, policy, replication = self._places[position]
         name = machine if machine is not None else f"{scenario.used_machine.nodes} nodes"
         return dict(zip(FACTORS, (name, workload, policy_label(self.policies[policy]), replication), strict=True))
+
+
+def _require_text(field: str, text: object) -> None:
+    """Refuse what cannot be a name in tables and files."""
+    if not isinstance(text, str) or not text.strip():
+        raise SpecificationError(f"{field}: {text!r} is not allowed; a name must be a text that is not empty")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise SpecificationError(f"{field}: {text!a} is not allowed; a name must be made of whole characters") from None
 
 
 def canonical(value: object) -> str:

@@ -103,6 +103,21 @@ def test_they_are_shown_as_text(report: Opened) -> None:
         assert any(text.startswith(f"{' '.join(label.split())} · ") for text in runs), name
 
 
+@pytest.mark.parametrize(("name", "plot"), [("metrics", "curves linear"), ("over-time", "over time busy")])
+def test_all_are_in_the_legend_and_none_is_cut_off(report: Opened, name: str, plot: str) -> None:
+    report.box(plot)
+    items = report.page.locator(f"section:has(#{name}) .bk-item:visible")
+    assert items.count() == len(HOSTILE)
+    body = """
+        const {top, right, bottom} = Bokeh.index.find_one_by_id(of(given).id).el.getBoundingClientRect();
+        return {top, right, bottom};
+    """
+    plotted = report.do(body, plot)
+    for box in items.evaluate_all("all => all.map((one) => one.getBoundingClientRect().toJSON())"):
+        assert plotted["top"] <= box["top"] < box["bottom"] <= plotted["bottom"]
+        assert box["right"] <= plotted["right"]
+
+
 def test_they_are_whole_in_the_provenance(report: Opened) -> None:
     text = report.page.locator("#provenance ~ details").evaluate_all("all => all.map((one) => one.textContent)")
     whole = "\n".join(text)
