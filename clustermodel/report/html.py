@@ -138,7 +138,7 @@ def _with_labels(results: pd.DataFrame) -> pd.DataFrame:
 
 def labels_of(names: Iterable[str]) -> dict[str, str]:
     """Return what names are shown as: short and visible, and each unlike the others."""
-    shown = {name: short(visible(name)) or "(no name)" for name in names}
+    shown = {name: short(visible(name)) for name in names}
     often = Counter(shown.values())
     taken = set(shown.values())
     labels = {}

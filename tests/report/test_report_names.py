@@ -38,7 +38,6 @@ HOSTILE = (
     "]]>",
     "two\nlines",
     "two lines",
-    "",
 )
 
 
@@ -164,7 +163,6 @@ def test_labels_are_short_visible_and_differ() -> None:
     assert (labels["same"], labels["same (1)"], labels["same "], labels["same\u200b"]) == (
         "same (2)", "same (1)", "same (3)", r"same\u200b",
     )  # fmt: skip
-    assert labels[""] == "(no name)"
     assert labels_of(["easy", "bgs:mpl=3"]) == {"easy": "easy", "bgs:mpl=3": "bgs:mpl=3"}
 
 
