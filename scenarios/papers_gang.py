@@ -59,7 +59,7 @@ def by_context_switch(measure: str) -> Figure:
     runs = stored("context_switch_tradeoff")
     parts = [
         frame(Runs(runs.facts, [row for row in runs.rows if row["switch"] == switch or row["strategy"] == "BF"])).assign(
-            switch=f"context switch {switch:.0%} of a slice"
+            switch=f"context switch {100 * switch:.0f} % of a slice"
         )
         for switch in runs.distinct("switch")
     ]
