@@ -173,7 +173,7 @@ ENTRIES_002: Final = (
     Entry(
         "002", "figure", 7, "the scheduling matrix",
         "Eight processors, four rows: J1 and J2 on all, J3 beside J4 and J5, J6 beside J4 and J5 again.",
-        "The same six jobs under `gs` make the same matrix.  Time slice 0 is row 0.",
+        "Six jobs of these sizes under `gs` make the same matrix; how long they run is ours.  Time slice 0 is row 0.",
         picture=illustrations.matrix, alt="The Ousterhout matrix: six jobs in four rows, jobs 4 and 5 in two of them",
         more="pictures.md#the-matrix-at-an-instant",
     ),

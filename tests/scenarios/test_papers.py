@@ -259,6 +259,11 @@ def test_what_the_page_says_of_003(load: Callable[[str], ModuleType]) -> None:
         }
         assert max(shapes, key=shapes.__getitem__) == "long-wide"
         assert shapes["long-wide"] < 1
+    for algorithm, improved in (("D-NG", []), ("1/L", ["short-narrow", "short-wide", "long-narrow"])):
+        shapes = {
+            shape: mean(algorithm, f"slowdown_{shape}") / mean("D", f"slowdown_{shape}") for shape in load("shapes").SHAPES
+        }
+        assert [shape for shape, ratio in shapes.items() if ratio < 1] == improved
 
     runs = read(FIGURES / "speculation_ctc.json")
     for algorithm in runs.distinct("algorithm"):

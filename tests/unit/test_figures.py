@@ -377,6 +377,11 @@ def test_a_workload_has_jobs() -> None:
         estimates_used([Workload.from_jobs([])])
     with pytest.raises(SpecificationError, match=r"phi: 2 is not allowed; it must be a number in \[0, 1\]"):
         estimates_used([synthetic_workload(jobs=10)], phi=2)
+    with pytest.raises(SpecificationError, match="workloads: a single workload is not allowed"):
+        distributions(synthetic_workload(jobs=10))  # type: ignore[arg-type]
+    for bins in (0, 2.5, "many"):
+        with pytest.raises(SpecificationError, match=f"bins: .*{bins}.*; it must be an integer >= 1"):
+            estimates_used([synthetic_workload(jobs=10)], bins=bins)  # type: ignore[arg-type]
 
 
 # Words
