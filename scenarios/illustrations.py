@@ -121,7 +121,7 @@ def cost_example() -> Figure:
     one, two, three = (2, 2), (1, 5), (2, 2)  # nodes, seconds
     weights = Weights()
     moved = {"S1": (None, 2), "S2": (two, 0), "S3": (one, 0)}
-    panels = [("figure 6: the profile", _gantt(play(4, [(0, *one), (0, *two)], "fcfs"), until_s=5))]
+    panels = [("figure 6: the profile", _gantt(play(4, [(0, *one), (0, *two)], "fcfs"), until_s=7))]
     for name, (delayed, start) in moved.items():
         price = price_of_start(three[0], start, weights)
         if delayed:
@@ -159,7 +159,7 @@ def job_sizes_and_cpu_time() -> Figure:
     return distributions([baseline()])
 
 
-BACKFILLED = [(0, 4, 2), (0, 2, 5), (0, 4, 1), (0, 1, 4), (0, 2, 3), (0, 1, 4)]
+BACKFILLED = [(0, 3, 2), (0, 2, 5), (0, 4, 1), (0, 4, 2), (0, 3, 3)]
 
 
 def with_and_without_backfilling() -> Figure:
@@ -235,15 +235,21 @@ def guarantee() -> Figure:
     )
 
 
-class FirstJobUnderestimated(UserEstimate):
-    """The user's estimate, except that job 1 is thought to take half as long."""
+class OneUnderestimated(UserEstimate):
+    """The user's estimate, except that one job is thought to take less time."""
+
+    def __init__(self, job: int, predicted_s: int) -> None:
+        self.job, self.predicted_s = job, predicted_s
 
     def predict(self, job: QueuedJob) -> int:
         """Return the prediction."""
-        return TICKS_PER_SECOND if job.id == 1 else job.estimate
+        return self.predicted_s * TICKS_PER_SECOND if job.id == self.job else job.estimate
 
 
 THREE_JOBS = [(0, 2, 2), (0, 5, 2), (0, 1, 2)]
+FIVE_JOBS = [(0, 2, 5), (0, 5, 1), (0, 3, 6), (0, 2, 6), (0, 1, 6)]
+FIRST_UNDERESTIMATED = Easy(predictor=OneUnderestimated(1, 1))
+FIFTH_UNDERESTIMATED = Easy(predictor=OneUnderestimated(5, 4))
 
 
 def wasted_before_second(result: Result) -> float:
@@ -255,12 +261,17 @@ def wasted_before_second(result: Result) -> float:
 
 
 def underestimate() -> Figure:
-    """004, figure 1: with job 1 underestimated, job 3 is not backfilled, and job 2 starts later than promised."""
+    """004, figure 1: what EASY does with users' estimates, with a running and with a waiting job underestimated.
+
+    With job 1 underestimated job 3 is not backfilled, and job 2 starts later than promised.  Job 5 is backfilled because it is
+    underestimated, and delays job 2.
+    """
     panels = []
-    for name, policy in (
-        ("(a) users' estimates", "easy"),
-        ("(b) job 1 predicted to end at 1", Easy(predictor=FirstJobUnderestimated())),
-    ):
+    for name, policy in (("(a) users' estimates", "easy"), ("(b) job 1 predicted to end at 1", FIRST_UNDERESTIMATED)):
         result = play(5, THREE_JOBS, policy)
         panels.append((f"{name}:\n{wasted_before_second(result):g} node-s idle before 2 starts", _gantt(result, until_s=6)))
+    result = play(5, FIVE_JOBS, FIFTH_UNDERESTIMATED)
+    second = result.jobs.set_index("job").loc[2]
+    promise = f"2 starts at {second['start_s']:g}, not at {second['reserved_s']:g}"
+    panels.append((f"(c) job 5 predicted to end at 4:\n{promise}", _gantt(result, until_s=14)))
     return beside_each_other(panels, height=3.1)

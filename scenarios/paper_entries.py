@@ -31,8 +31,8 @@ class Entry(NamedTuple):
     """What the paper says or shows, in a few words; its numbers where its text has them."""
     ours: str = ""
     """What is seen in ours, in a few words."""
-    grid: Callable[[], Grid] | None = None
-    """Makes the numbers to show."""
+    grid: Callable[[], Grid | list[Grid]] | None = None
+    """Makes the numbers to show, a table or several."""
     picture: Callable[[], Figure] | None = None
     alt: str = ""
     """What can be seen in the picture."""
@@ -75,7 +75,8 @@ def as_markdown(entry: Entry) -> str:
     if entry.picture:
         parts.append(f"![{entry.alt}](figures/papers/{entry.name}.png)")
     if entry.grid:
-        parts.append(markdown([entry.grid()]).rstrip())
+        shown = entry.grid()
+        parts.append(markdown([shown] if isinstance(shown, Grid) else shown).rstrip())
     if entry.differs:
         parts.append(f"**Where we differ.**  {entry.differs}")
     if entry.rerun:

@@ -59,7 +59,7 @@ def by_context_switch(measure: str) -> Figure:
     runs = stored("context_switch_tradeoff")
     parts = [
         frame(Runs(runs.facts, [row for row in runs.rows if row["switch"] == switch or row["strategy"] == "BF"])).assign(
-            switch=f"context switch {switch:.0%} of a slice"
+            switch=f"context switch {100 * switch:.0f} % of a slice"
         )
         for switch in runs.distinct("switch")
     ]
@@ -104,9 +104,9 @@ def four_strategies() -> Figure:
     return titled(curves(table, y=["kappa", SLOWDOWN, WAIT], log={SLOWDOWN, WAIT}), "migration_tradeoff")
 
 
-def _table_1() -> Grid:
-    conclusions = table1_migration.tables(stored("table1_migration"))[2]
-    return conclusions._replace(rows=conclusions.rows[:9])
+def _table_1() -> list[Grid]:
+    *halves, conclusions = table1_migration.tables(stored("table1_migration"))
+    return [*halves, conclusions._replace(rows=conclusions.rows[:9])]
 
 
 def _large_jobs() -> Grid:
@@ -127,14 +127,14 @@ ENTRIES_002: Final = (
     Entry(
         "002", "figure", 1, "the phi model of overestimation",
         "A fraction phi of the jobs uses all of its estimate, the others any share of it alike.",
-        "10,000 jobs of the model, and what is expected.",
+        "10,000 jobs of our model at phi = 0.2, and what is expected; jobs that use all of it are in the last step.",
         picture=illustrations.phi_model, alt="Histogram of run time over estimate, with the phi model's expectation",
         more="workloads.md",
     ),
     Entry(
         "002", "figure", 2, "distribution of job sizes",
         "Large jobs, of more than 32 nodes, are only 30 % of the jobs.",
-        "Upper row: jobs of each size, and of at most that size.",
+        "Upper row: jobs of each size, and of at most that size, here as a share of all.",
         grid=_large_jobs,
         picture=illustrations.job_sizes_and_cpu_time,
         alt="Jobs and CPU time by job size, of each size and of at most that size",
@@ -142,44 +142,48 @@ ENTRIES_002: Final = (
     ),
     Entry(
         "002", "figure", 3, "distribution of CPU time",
-        "Large jobs make more than 80 % of the work.", "Lower row: CPU time of each size, and of at most that size.",
+        "Large jobs make more than 80 % of the work.",
+        "Lower row: CPU time of each size, and of at most that size, here as a share of all.",
         with_picture_of=2, differs=_JOBS, more="workloads.md#what-blue-pacific-is",
     ),
     Entry(
         "002", "figure", 4, "FCFS without and with backfilling",
-        "Jobs further back in the queue fill the holes, and all is done sooner.",
-        "The same with six jobs, numbered by their places in the queue.",
-        picture=illustrations.with_and_without_backfilling, alt="Two Gantt charts of six jobs, without and with backfilling",
+        "Five jobs, numbered in order of arrival.  Job 5 fills the space that is empty while job 3 waits for job 2, without "
+        "delaying job 3.",
+        "The same.  The jobs are ours, of sizes for which this happens.",
+        picture=illustrations.with_and_without_backfilling, alt="Two Gantt charts of five jobs, without and with backfilling",
         more="model.md",
     ),
     Entry(
         "002", "figure", 5, "overestimation under backfilling",
         "Very little impact of overestimation; it even helps slowdowns up to a utilization of 0.90, but not waits.",
-        "Below a utilization of about 0.75 the curves cannot be told apart.",
+        "Below a utilization of about 0.75 differences are within their intervals; above it overestimation helps slowdowns.",
         picture=lambda: by_phi("bf"), alt="Slowdown and wait against utilization under BF, a curve for each phi",
-        differs="At high load exact estimates are clearly worse here; a likely cause is that jobs that end early leave holes.",
+        differs="At high load exact estimates are clearly worse here, for waits as well; a likely cause is that jobs that end "
+        "early leave holes.",
         more="gang_scheduling.md#overestimation-figures-5-6-and-8", rerun=RERUN.format("overestimation"),
     ),
     Entry(
         "002", "figure", 6, "who estimates well is rewarded",
-        "Jobs of users who estimate well wait less.",
-        "The best estimators wait less than the average in all workloads, the worst ones more.",
+        "At phi = 0.2 jobs of users who estimate well wait less.",
+        "The best estimators wait less than the average in all workloads, the worst ones more; phi is the same.",
         picture=by_class_of_estimate, alt="Wait against utilization under BF: all jobs, the worst and the best estimators",
         more="gang_scheduling.md#overestimation-figures-5-6-and-8", rerun=RERUN.format("overestimation"),
     ),
     Entry(
         "002", "figure", 7, "the scheduling matrix",
         "Eight processors, four rows: J1 and J2 on all, J3 beside J4 and J5, J6 beside J4 and J5 again.",
-        "The same six jobs under `gs` make the same matrix.  Time slice 0 is row 0.",
+        "Six jobs of these sizes under `gs` make the same matrix; how long they run is ours.  Time slice 0 is row 0.",
         picture=illustrations.matrix, alt="The Ousterhout matrix: six jobs in four rows, jobs 4 and 5 in two of them",
         more="pictures.md#the-matrix-at-an-instant",
     ),
     Entry(
         "002", "figure", 8, "overestimation under BGS",
-        "Insignificant for waits; for slowdowns only from utilizations of 85 % on, and not monotonic.",
+        "Differences of waits are insignificant, those of slowdowns up to utilizations of 75 %; from 85 % on slowdowns vary "
+        "more, but not monotonically.",
         "The same up to a utilization of about 0.75.",
         picture=lambda: by_phi("bgs"), alt="Slowdown and wait against utilization under BGS, a curve for each phi",
-        differs="At high load slowdown rises with phi here.",
+        differs="At high load slowdown and wait rise with phi here.",
         more="gang_scheduling.md#overestimation-figures-5-6-and-8", rerun=RERUN.format("overestimation"),
     ),
     Entry(
@@ -188,12 +192,14 @@ ENTRIES_002: Final = (
         "The same; where BF overtakes BGS-5 differs from the paper by 0.02 at most.",
         picture=lambda: by_context_switch(SLOWDOWN),
         alt="Slowdown against utilization of BF, GS and BGS at four costs of a switch",
-        differs="BF is better here at medium load, and GS-2 and GS-3 saturate elsewhere.",
+        differs="BF has smaller slowdowns than in the paper at medium load: 20 at a utilization of 0.82, not of 0.76.  GS-2 "
+        "saturates earlier, GS-3 a little later.",
         more="gang_scheduling.md#context-switches-figures-9-10-and-12", rerun=RERUN.format("context_switch_tradeoff"),
     ),
     Entry(
         "002", "figure", 10, "wait by the cost of a context switch",
-        "GS has very long waits even at moderate load; BGS waits least where switches are free.",
+        "GS has very long waits even at moderate load; where switches are free BGS waits less than BF and than GS with the "
+        "same MPL.",
         "The same.", picture=lambda: by_context_switch(WAIT),
         alt="Mean wait against utilization of BF, GS and BGS at four costs of a switch",
         differs="Costly switches hurt saturated GS less than in the paper.",
@@ -203,7 +209,8 @@ ENTRIES_002: Final = (
         "002", "figure", 11, "large and small jobs",
         "BGS-5 has smaller slowdowns than BF for both, and helps the waits of large jobs most; small jobs wait less and, under "
         "BF, are slowed down more.",
-        "BGS is better for both, and large and small jobs wait more alike under it: large ones gain most seconds.",
+        "BGS-5 is better for both, and the difference in wait between large and small jobs is less under it: large ones gain "
+        "most seconds.",
         grid=_seconds_by_size, picture=lambda: job_sizes.figure(stored("job_sizes")),
         alt="Slowdown and wait against utilization of small and of large jobs under BF and BGS",
         differs="Under BF large jobs also have the larger slowdowns here, perhaps because their run times in the model are "
@@ -216,21 +223,22 @@ ENTRIES_002: Final = (
         "BGS loses less than BF and than GS with the same MPL; all saturate on the line 1 - ρ; BF's loss falls at high load.",
         "The same where switches cost little; the dashed line is κ = 1 - ρ.", picture=lambda: by_context_switch("kappa"),
         alt="Loss of capacity against utilization of BF, GS and BGS at four costs of a switch",
-        differs="Where a switch costs 5 % of a slice BGS loses as much as BF at high load.",
+        differs="At high load BGS loses more than BF where a switch costs 5 % of a slice, and with an MPL of 2 or 3 where it "
+        "costs 2 %.",
         more="gang_scheduling.md#context-switches-figures-9-10-and-12", rerun=RERUN.format("context_switch_tradeoff"),
     ),
     Entry(
         "002", "figure", 13, "the two ways to migrate",
         "A is to move to J's row.  Either J makes way and A keeps its columns, or A takes others; eqs. (4), (5) are the costs.",
-        "A is job 4, J is job 1, and job 2 has just ended.  Above both cost the same, and J makes way; below A is the smaller, "
-        "and moves.",
+        "A is job 4, J is job 1, and job 2 has just ended; the jobs are ours.  Above both cost the same, and J makes way; "
+        "below A is the smaller, and moves.",
         picture=illustrations.migration_options, alt="The matrix before and after a migration by option 1 and by option 2",
         more="model.md#sharing-nodes-in-time",
     ),
     Entry(
         "002", "figure", 14, "limited migration",
         "Slowdown and wait fall with Q; most of the benefit is there at Q = 64, and costs of up to 30 s leave a benefit.",
-        "The same, except for where most of it is.  Q = 0 is without migration, 320 without limit.", picture=by_limit,
+        "Nearly the same, except for where most of it is.  Q = 0 is without migration, 320 without limit.", picture=by_limit,
         alt="Slowdown and wait against Q in workloads 2 and 5, under MBGS and MGS, at three costs",
         differs="Most of the benefit is at Q = 128: here all tasks of a gang count, also those that keep their node.",
         more="gang_scheduling.md#costly-and-limited-migration-figures-14-and-15", rerun=RERUN.format("migration_tradeoff"),
@@ -238,18 +246,23 @@ ENTRIES_002: Final = (
     Entry(
         "002", "figure", 15, "GS, BGS, MGS and MBGS",
         "MBGS is the best and GS the worst in all three; MGS loses less capacity than BGS, BGS is better in the others.",
-        "MBGS is the best and GS the worst, and BGS has smaller slowdowns and waits than MGS.", picture=four_strategies,
+        "MBGS is the best and GS the worst in all three, and BGS has smaller slowdowns and waits than MGS; Q and C are the "
+        "paper's.",
+        picture=four_strategies,
         alt="Loss of capacity, slowdown and wait against utilization of GS, BGS, MGS and MBGS",
-        differs="With Q = 64 MGS loses more capacity than BGS here, for the reason given for figure 14.",
+        differs="With Q = 64 MGS loses more capacity than BGS from workload 2 on here, for the reason given for figure 14.",
         more="gang_scheduling.md#costly-and-limited-migration-figures-14-and-15", rerun=RERUN.format("migration_tradeoff"),
     ),
     Entry(
         "002", "table", 1, "improvement by migration",
         "Utilization and slowdown of nine workloads under BGS, MBGS, GS and MGS.",
-        "Every conclusion of the paper holds.", grid=_table_1,
+        "Migration helps in all workloads, GS more than BGS, and BGS without it is still better than GS with it, as in the "
+        "paper.",
+        grid=_table_1,
         picture=lambda: table1_migration.figure(stored("table1_migration")),
         alt="Slowdown against utilization of GS, BGS, MGS and MBGS, ours and 002's, and improvement by migration",
-        differs="Slowdowns of saturated strategies are smaller here; they depend on how long the queue has grown.",
+        differs="Slowdowns of saturated strategies are smaller here; they depend on how long the queue has grown.  BGS and "
+        "MBGS reach lower utilizations, and BGS gains most from migration at lower load.",
         more="gang_scheduling.md#migration-table-1", rerun="python scenarios/table1_migration.py --full --replications 5",
     ),
 )  # fmt: skip

@@ -31,6 +31,8 @@ HEURISTICS: Final = ("ast", "aat", "dc", "du", "dp")
 REMOVALS: Final = ("afresh", "in-place")
 FACTORS: Final = (1.0, 3.0, 5.0, 7.0, 9.0, 11.0)
 GAPS: Final = (0.0, 0.5, 1.0, 1.5, 2.0)
+IN_ONE_RUN: Final = "in one run"
+"""The row of tables 1 and 3 that is ours alone: all months without a break."""
 
 PAPER_MONTHS: Final = {
     "1996-09": (440.6, 440.6, 440.6, 0.0, 550.8),
@@ -102,7 +104,7 @@ def tables(runs: Runs) -> list[Grid]:
         here = [one if part == "year" else one.at(part=part) for one in (conservative, slack, unequal)]
         if part == WHOLE:
             here = [Runs(one.facts, [{**row, "part": ""} for row in one.rows]) for one in here]
-        label = {"year": "total wait / jobs", WHOLE: "in one run"}.get(part, part)
+        label = {"year": "total wait / jobs", WHOLE: IN_ONE_RUN}.get(part, part)
         before, after = mean_wait(here[0]), mean_wait(here[1])
         theirs = paper(part, 0), paper(part, 1)
         improvement = gain(before, after) + (f" [{gain(*theirs)}]" if theirs[0] is not None and theirs[1] is not None else "")

@@ -71,11 +71,13 @@ def curves(
         table: a row for each run.
         y: the column to show, or several, one for each panel.
         x: the column along the axis: an outcome, such as ``"utilization"``, of which the mean is taken, or a factor.
-        at: the factor that tells the points of a curve apart; by default ``"workload"`` if ``x`` is an outcome, else ``x``.
+        at: the factor that tells the points of a curve apart; by default ``"workload"`` if ``x`` is an outcome, else ``x``.  If
+            ``x`` is an outcome and this factor has numbers, points are joined in their order, and a curve may turn back: a
+            saturated policy uses no more of the machine at a higher load.  Otherwise they are joined from left to right.
         by: the factor that tells the curves apart.
         panels: a factor that has a panel of its own for each of its values; then each of ``y`` has a row of panels.
         log: scale the vertical axes logarithmically, or those of these columns; zero lies at their lower ends.
-        bands: whether there are bands, or those of these curves, where all of them would hide each other.
+        bands: whether there are bands, or which curves have one, where all of them would hide each other.
         share_y: whether the panels of a row have the same vertical axis.
         level: confidence level of the bands.
 
@@ -87,7 +89,7 @@ def curves(
     at = at or ("workload" if x in QUANTITIES else x)
     parts = {title: points_of(part, [*columns, x], by, at) for title, part in parts_of(table, panels).items()}
     styles = policy_styles(labels_of(parts))
-    banded = {label for label in styles if bands is True or (not isinstance(bands, bool) and label in bands)}
+    banded = {label for label in styles if _chosen(label, bands)}
     return _curves(parts, columns, x, by, styles, banded=banded, log=log, share_y=share_y, level=level)
 
 
@@ -175,6 +177,11 @@ def improvements(
 # Drawing.
 
 
+def _chosen(name: str, among: bool | Collection[str]) -> bool:
+    """Return whether a name is among those that are given: all, none, one or several."""
+    return among if isinstance(among, bool) else name == among if isinstance(among, str) else name in among
+
+
 def _panels(columns: Sequence[str], titles: Sequence[str], *, share_y: bool) -> tuple[Figure, list[tuple[str, str, Axes]]]:
     """Return a figure with a panel for each column and title."""
     one_row = len(titles) == 1
@@ -205,13 +212,21 @@ def _curves(
     handles: dict[str, Any] = dict.fromkeys(styles)
     for column, title, axes in panels:
         for label, style in styles.items():
-            here = [one for one in parts[title] if one.of == label]
+            here = _in_order([one for one in parts[title] if one.of == label], x)
             if here:
                 found = [(mean_of(one.values[x]), interval_of(one.values[column], level)) for one in here]
-                handles[label] = _draw_curve(axes, sorted(found), style, band=label in banded)
+                handles[label] = _draw_curve(axes, found, style, band=label in banded)
     _finish(panels, axis_label(x), log)
     legend_below(figure, handles, title=axis_label(by))
     return figure
+
+
+def _in_order(points: Sequence[Point], x: str) -> list[Point]:
+    """Return the points of a curve in the order in which they are joined."""
+    places = pd.Series([one.at for one in points])
+    if x not in QUANTITIES or not is_numeric_dtype(places):
+        places = pd.Series([mean_of(one.values[x]) for one in points])
+    return [points[place] for place in places.argsort()]
 
 
 def _bars(
@@ -269,11 +284,11 @@ def _finish(panels: Sequence[tuple[str, str, Axes]], x: str, log: bool | Collect
         axes.set_axisbelow(True)
     for column in dict.fromkeys(column for column, *_ in panels):
         here = [axes for name, _, axes in panels if name == column]
-        if log is True or (not isinstance(log, bool) and column in log):
+        if _chosen(column, log):
             _use_log_scale(column, here)
-        elif all(axes.get_ylim()[0] < 0 <= min(_means(axes), default=-1) for axes in here):
+        elif column in QUANTITIES and all(axes.get_ylim()[0] < 0 <= min(_means(axes), default=-1) for axes in here):
             for axes in here:
-                axes.set_ylim(bottom=0)  # an interval may go below what there can be
+                axes.set_ylim(bottom=0)  # an interval may go below what there can be; an improvement may be negative
 
 
 def _means(axes: Axes) -> list[float]:

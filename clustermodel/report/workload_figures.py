@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from clustermodel.errors import SpecificationError
-from clustermodel.machine import require_number
+from clustermodel.machine import require_number, require_whole
 from clustermodel.report.style import legend_labels, policy_styles
 from clustermodel.workload.table import Workload
 
@@ -59,9 +59,10 @@ def estimates_used(workloads: Sequence[Workload], *, phi: float | None = None, b
         bins: number of equal intervals of the share.  Jobs that use all of their estimates or more are in the last one.
 
     Raises:
-        SpecificationError: there is no workload, one without jobs, or a ``phi`` outside [0, 1].
+        SpecificationError: there is no workload, one without jobs, a ``phi`` outside [0, 1], or no interval.
     """
     shown = _checked(workloads)
+    bins = require_whole("bins", bins, at_least=1)
     if phi is not None:
         require_number("phi", phi, "a number in [0, 1]", lambda share: 0 <= share <= 1)
     figure = Figure(figsize=(7, 3.6), layout="constrained")
@@ -86,6 +87,8 @@ def estimates_used(workloads: Sequence[Workload], *, phi: float | None = None, b
 
 def _checked(workloads: Sequence[Workload]) -> list[tuple[Workload, str, str]]:
     """Return workloads with their colours and labels."""
+    if isinstance(workloads, Workload):
+        raise SpecificationError("workloads: a single workload is not allowed; it must be a list of workloads")
     if not workloads:
         raise SpecificationError("workloads: none is given; there is nothing to draw")
     for workload in workloads:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from clustermodel.policies.easy import Easy
 from clustermodel.ticks import TICKS_PER_SECOND
 
 
@@ -55,11 +54,12 @@ def test_how_many_orders_there_are(drawn: Any) -> None:
     assert drawn.complexity_example().axes[0].get_title().endswith("6 at t = 0, 2 at t = 2, 1 at t = 5, 1 at t = 6")
 
 
-def test_backfilling_fills_holes(drawn: Any) -> None:
+def test_backfilling_fills_the_hole(drawn: Any) -> None:
+    """002, figure 4: while job 3 waits for job 2 there is empty space; job 5 fills it, and job 3 starts when it did."""
     fcfs, backfilling = (drawn.play(5, drawn.BACKFILLED, name) for name in ("fcfs", "bf"))
-    assert all(starts(backfilling)[job] <= start for job, start in starts(fcfs).items())
-    assert backfilling.summary().backfilled >= 2
-    assert backfilling.jobs["end_s"].max() < fcfs.jobs["end_s"].max()
+    assert starts(fcfs)[3] == fcfs.jobs.set_index("job")["end_s"][2] > fcfs.jobs.set_index("job")["end_s"][1]
+    assert {job for job, start in starts(fcfs).items() if start != starts(backfilling)[job]} == {5}
+    assert starts(backfilling)[5] < starts(backfilling)[3]
 
 
 def test_the_matrix_is_the_papers(drawn: Any) -> None:
@@ -109,9 +109,17 @@ def test_a_guaranteed_start(drawn: Any) -> None:
 def test_an_underestimate(drawn: Any) -> None:
     """004, section 3.2: four squares are wasted with estimates, six with the prediction; job 2 starts at 2, not at 1."""
     by_estimate = drawn.play(5, drawn.THREE_JOBS, "easy")
-    predicted = drawn.play(5, drawn.THREE_JOBS, Easy(predictor=drawn.FirstJobUnderestimated()))
+    predicted = drawn.play(5, drawn.THREE_JOBS, drawn.FIRST_UNDERESTIMATED)
     assert (drawn.wasted_before_second(by_estimate), drawn.wasted_before_second(predicted)) == (4, 6)
     assert starts(by_estimate) == {1: 0, 2: 2, 3: 0}
     assert starts(predicted)[2] == 2
     assert starts(predicted)[3] > 2
     assert predicted.jobs.set_index("job")["reserved_s"][2] == 1
+
+
+def test_an_underestimate_of_a_waiting_job(drawn: Any) -> None:
+    """004, section 3.2: job 5 takes six time units, not four; job 2 was promised 5 and starts at 6."""
+    jobs = drawn.play(5, drawn.FIVE_JOBS, drawn.FIFTH_UNDERESTIMATED).jobs.set_index("job")
+    assert (jobs["start_s"][5], jobs["end_s"][5]) == (0, 6)
+    assert (jobs["reserved_s"][2], jobs["start_s"][2]) == (5, 6)
+    assert starts(drawn.play(5, drawn.FIVE_JOBS, "easy"))[2] == 5

@@ -112,6 +112,20 @@ def test_points_are_drawn_from_left_to_right() -> None:
         assert (np.diff(line.get_xdata()) > 0).all()
 
 
+def test_a_saturated_curve_turns_back() -> None:
+    """At the highest load the policy uses no more of the machine than before; the points are joined by load all the same."""
+    table = made().sample(frac=1, random_state=3)
+    table.loc[table["workload"] == "heavy", "utilization"] = 0.55
+    loads = table["workload"].map({"light": 1.0, "medium": 1.5, "heavy": 2.0})
+    (axes,) = curves(table.assign(workload=loads), y="mean_wait_s").axes
+    for line in axes.lines:
+        low, high, back = line.get_xdata()
+        assert low < back < high
+        assert back == pytest.approx(0.55)
+    (axes,) = curves(table, y="mean_wait_s").axes  # names have no order
+    assert all((np.diff(line.get_xdata()) > 0).all() for line in axes.lines)
+
+
 def test_a_logarithmic_axis_begins_below_the_lowest_mean() -> None:
     table = made()
     table.loc[(table["policy"] == "easy") & (table["workload"] == "light"), "mean_wait_s"] = 0.0
@@ -147,6 +161,16 @@ def test_bands_of_some_curves() -> None:
     assert not curves(table, y="mean_wait_s", bands=False).axes[0].collections
 
 
+def test_a_single_name_is_no_part_of_others() -> None:
+    """``"easy"`` chooses neither ``"asy"`` nor ``"uneasy"``."""
+    table = made(("easy", "asy", "uneasy"))
+    assert len(curves(table, y="mean_wait_s", bands="easy").axes[0].collections) == 1
+    figure = curves(table, y=["mean_wait_s", "load"], log="load")
+    assert [axes.get_yscale() for axes in figure.axes] == ["linear", "log"]
+    figure = curves(table.assign(wait=table["mean_wait_s"]), y=["mean_wait_s", "wait"], log="mean_wait_s")
+    assert [axes.get_yscale() for axes in figure.axes] == ["log", "linear"]
+
+
 def test_panels_with_axes_of_their_own() -> None:
     table = pd.concat([made().assign(machine="one"), made().assign(machine="two", mean_wait_s=1e6)])
     for draw in (curves, bars):
@@ -164,6 +188,17 @@ def test_an_axis_of_what_is_never_negative_begins_at_zero() -> None:
         assert figure.axes[0].get_ylim()[0] == 0
     table["mean_wait_s"] -= 500
     assert curves(table, y="mean_wait_s").axes[0].get_ylim()[0] < 0
+
+
+def test_an_improvement_may_be_negative_so_its_interval_is_whole() -> None:
+    table = made(("easy", "conservative"))
+    less = np.where(table["replication"] == 1, 1.0, 90.0)
+    table["mean_wait_s"] = np.where(table["policy"] == "easy", 100.0, less)
+    for x in ("load", "workload"):
+        (axes,) = improvements(table, y="mean_wait_s", baseline="easy", x=x, at="workload").axes
+        mean, half = by_hand([99, 10, 10])
+        assert mean > 0 > mean - half
+        assert axes.get_ylim()[0] < mean - half
 
 
 # Bars
@@ -342,6 +377,11 @@ def test_a_workload_has_jobs() -> None:
         estimates_used([Workload.from_jobs([])])
     with pytest.raises(SpecificationError, match=r"phi: 2 is not allowed; it must be a number in \[0, 1\]"):
         estimates_used([synthetic_workload(jobs=10)], phi=2)
+    with pytest.raises(SpecificationError, match="workloads: a single workload is not allowed"):
+        distributions(synthetic_workload(jobs=10))  # type: ignore[arg-type]
+    for bins in (0, 2.5, "many"):
+        with pytest.raises(SpecificationError, match=f"bins: .*{bins}.*; it must be an integer >= 1"):
+            estimates_used([synthetic_workload(jobs=10)], bins=bins)  # type: ignore[arg-type]
 
 
 # Words
