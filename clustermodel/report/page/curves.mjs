@@ -4,10 +4,11 @@ export default ({points, lines, choose, plots, scales, labels}) => {
   const all = points.data
   const x = choose.x.value
   const y = choose.y.value
-  const held = ["machine", "workload"].filter((factor) => factor !== x && factor in choose)
-  for (const [factor, select] of Object.entries(choose)) {
-    if (factor === "machine" || factor === "workload") select.disabled = factor === x
-  }
+  // Along a curve a factor changes; against utilization it is the workload, if there are several, and points follow its order.
+  const factors = ["workload", "machine"].filter((factor) => factor in choose)
+  const free = x === "utilization" ? factors[0] ?? "policy" : x
+  const held = factors.filter((factor) => factor !== free)
+  for (const factor of factors) choose[factor].disabled = factor === free
   let [low, high] = [Infinity, -Infinity]
   let least = Infinity  // above zero
   for (const {policy, source, spread, drawn} of lines) {
@@ -16,7 +17,7 @@ export default ({points, lines, choose, plots, scales, labels}) => {
       const wanted = all.policy[i] === policy && held.every((factor) => all[factor][i] === choose[factor].value)
       if (wanted && Number.isFinite(all[y][i])) here.push(i)
     }
-    here.sort((one, other) => all[`at ${x}`][one] - all[`at ${x}`][other])
+    here.sort((one, other) => all[`at ${free}`][one] - all[`at ${free}`][other])
     const pick = (column) => here.map((i) => all[column][i])
     const mean = pick(y)
     const half = pick(`${y} half`)
