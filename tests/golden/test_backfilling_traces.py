@@ -47,6 +47,7 @@ def test_the_parts_put_together_give_the_reference_schedules_job_for_job(policy:
 # CTC-SP2: figure 3.
 
 
+@pytest.mark.statistical
 def test_on_ctc_random_beats_priority_and_arrival_order_and_priority_does_slightly_worse_than_shortest_first() -> None:
     # "Randomized backfilling performs better than priority backfilling with or without guarantees."  "Priority backfilling
     # performs slightly worse than shortest-first backfilling, while randomized performs better."
@@ -87,7 +88,7 @@ def test_on_ctc_the_means_of_those_that_draw_nothing_stay_what_they_are(
 # CTC-SP2: figures 5 and 6.
 
 
-@pytest.mark.long
+@pytest.mark.statistical
 def test_on_ctc_test_runs_help_most_at_large_speculation_percentages() -> None:
     # "In all algorithms, the bounded slowdown slightly decreases with the higher speculation percentages" with test runs.  What
     # does not hold with R/L-NG is figure 5, speculation without test runs: 4.62 at 0.1, 5.04 at 0.5, 4.46 at 0.9, 4.30 without.
@@ -102,6 +103,7 @@ def test_on_ctc_test_runs_help_most_at_large_speculation_percentages() -> None:
 # KTH-SP2, 100 nodes.
 
 
+@pytest.mark.statistical
 def test_on_kth_random_beats_arrival_order_and_guarantees_hurt_all_but_arrival_order() -> None:
     # What does not hold on KTH: R is not better than P (slowdown 74.1 against 74.0; without guarantees 72.4 against 67.6)
     # nor than 1/L (70.3); 1/L-NG is the best of the twelve (45.2, R/L-NG 51.3); P-NG waits longer than P (6868 s against
