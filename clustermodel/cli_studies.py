@@ -128,7 +128,7 @@ def _bar(console: Console) -> Iterator[Callable[[SweepProgress], None]]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("runs", total=None, running=0, failed=0)
 
         def advance(state: SweepProgress) -> None:
@@ -208,9 +208,13 @@ def _printed(results: pd.DataFrame, title: str) -> Table:
     for name in SHOWN:
         table.add_column(name.replace("_", "\n", 1).replace("_", " "), justify="right")
     for row in results.to_dict("records"):
-        shown = ["-" if row[name] is None or row[name] != row[name] else f"{row[name]:,.4g}" for name in SHOWN]
+        shown = ["-" if row[name] is None or row[name] != row[name] else _four_digits(row[name]) for name in SHOWN]
         table.add_row(*(escape(str(row[name])) for name in factors), *shown)
     return table
+
+
+def _four_digits(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _print_failures(failures: list[tuple[str, str]], notes: Console) -> None:

@@ -376,6 +376,7 @@ def test_the_commands(command: Callable[..., tuple[int, str, str]], whole: Path,
     assert code == 0
     assert "0 pending, 20 done, 4 failed" in err
     assert "R/L-NG" in out
+    assert "e+0" not in out
     with Store.read(whole) as store:
         table = store.results()
     pd.testing.assert_frame_equal(pd.read_parquet(exports[1]), table)
