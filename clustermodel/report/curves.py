@@ -29,6 +29,7 @@ from bokeh.models import (
 from bokeh.plotting import figure
 
 from clustermodel.report.quantities import QUANTITIES
+from clustermodel.report.run_tables import interval_of
 from clustermodel.report.style import Style, policy_styles
 from clustermodel.study import statistics
 
@@ -74,10 +75,8 @@ def points_of(results: pd.DataFrame) -> pd.DataFrame:
     for place, group in results.groupby(list(FACTORS), sort=False):
         one: dict[str, object] = {**dict(zip(FACTORS, place, strict=True)), "runs": len(group)}
         for name in METRICS:
-            values = pd.to_numeric(group[name]).dropna().to_numpy(dtype=float)
-            found = statistics.interval(values) if len(values) > 1 else None
-            one[name] = float(values.mean()) if len(values) else np.nan
-            one[f"{name} half"] = found.half if found else np.nan
+            values = pd.to_numeric(group[name]).dropna()
+            one[name], one[f"{name} half"] = interval_of(values, statistics.LEVEL) if len(values) else (np.nan, np.nan)
         rows.append(one)
     return pd.DataFrame(rows)
 
@@ -179,8 +178,7 @@ def metric_curves(points: pd.DataFrame) -> tuple[UIElement, CustomJS]:
     for scale, plot in plots.items():
         plot.add_layout(Legend(items=items[scale], click_policy="hide", label_text_font_size="12px"), "right")
         plot.visible = scale == "linear"
-    plots["linear"].yaxis.formatter = NumeralTickFormatter(format="0,0.[0000]")
-    plots["logarithmic"].yaxis.formatter = NumeralTickFormatter(format="0,0.[0000]")
+        plot.yaxis.formatter = NumeralTickFormatter(format="0,0.[0000]")
     choose = {
         "y": Select(title="metric", value="mean_wait_s", options=[(name, QUANTITIES[name].label()) for name in METRICS]),
         "x": Select(title="against", value=(several or ["policy"])[0], options=[*several, "policy", "utilization"]),

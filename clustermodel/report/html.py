@@ -328,10 +328,11 @@ def _viewed(store: Store, results: pd.DataFrame, wanted: Sequence[str], unit_s: 
     viewed: list[ViewedRun] = []
     room, idle, no_room, shown_at_most = ROOM, 0, 0, sum(known)
     for run in chosen[known].itertuples():
-        if store.placements(run.run).empty:
+        placements = store.placements(run.run)
+        if placements.empty:
             idle += 1
             continue
-        one = _viewed_run(store, run, unit_s)
+        one = _viewed_run(store, run, placements, unit_s)
         if one.size > room and (viewed or not wanted):
             no_room = shown_at_most - len(viewed) - idle  # the others are not even read: there may be hundreds
             break
@@ -340,9 +341,9 @@ def _viewed(store: Store, results: pd.DataFrame, wanted: Sequence[str], unit_s: 
     return viewed, len(chosen) - sum(known), idle, no_room
 
 
-def _viewed_run(store: Store, run: Any, unit_s: float) -> ViewedRun:
+def _viewed_run(store: Store, run: Any, placements: pd.DataFrame, unit_s: float) -> ViewedRun:
     states = store.states_over_time(run.run)
     edges = np.linspace(0.0, _span(states), BINS + 1)
     overview = {"x": edges / unit_s, "y": _curves(states, edges, run.nodes)["busy"]}
     label = f"{run.policy} · {run.workload} · {run.machine} · {run.run[:8]}"
-    return viewed_run(label, int(run.nodes), store.records(run.run), store.placements(run.run), states, overview)
+    return viewed_run(label, int(run.nodes), store.records(run.run), placements, states, overview)

@@ -117,7 +117,7 @@ class Store:
         if not (directory / LEDGER).is_file():
             raise SpecificationError(f"{directory}: there is no study here (no {LEDGER})")
         with cls._opened(directory) as store:
-            store._facts()
+            store.facts()
             yield store
 
     @classmethod
@@ -133,7 +133,12 @@ class Store:
         finally:
             connection.close()
 
-    def _facts(self) -> dict[str, str]:
+    def facts(self) -> dict[str, str]:
+        """Return the study's name, seed and warm-up, and the format of the store.
+
+        Raises:
+            SpecificationError: another version of clustermodel wrote it.
+        """
         facts = dict(self._connection.execute("SELECT name, value FROM study"))
         if facts and facts.get("format") != FORMAT:
             raise SpecificationError(
@@ -144,7 +149,7 @@ class Store:
     def _claim(self, study: Study) -> None:
         mine = {"format": FORMAT, "study": study.name, "seed": str(study.seed)}
         chosen = {"warm_up_s": str(study.warm_up_s)}
-        facts = self._facts()
+        facts = self.facts()
         for name in ("study", "seed"):
             if facts and facts[name] != mine[name]:
                 raise SpecificationError(
@@ -174,8 +179,9 @@ class Store:
         Args:
             with_history: keys of the runs of which the matrix is to be kept.
         """
-        for left in self.directory.glob("*/*.part"):
-            left.unlink()
+        for table in TABLES:  # and nowhere else: the directory may hold files of others
+            for left in (self.directory / table).glob("*.part"):
+                left.unlink()
         done = [key for (key,) in self._connection.execute("SELECT key FROM runs WHERE state = 'done'")]
         with self._connection:
             for key in done:
@@ -234,10 +240,6 @@ class Store:
         """Return how many runs of the study are in each state."""
         counts = dict(self._connection.execute(f"SELECT state, count(*) FROM runs WHERE {_IN_STUDY} GROUP BY state"))
         return {state: counts.get(state, 0) for state in STATES}
-
-    def facts(self) -> dict[str, str]:
-        """Return the study's name, seed and warm-up, and the format of the store."""
-        return self._facts()
 
     def results(self, *, earlier: bool = False) -> pd.DataFrame:
         """Return the tidy table: a row for each run that is done, in the order of the study; factors, then the summary.

@@ -129,6 +129,16 @@ def test_a_study_that_grows_keeps_what_it_has(tmp_path: Path) -> None:
         assert store.results()["policy"].tolist() == ["easy", "fcfs"]
 
 
+def test_only_its_own_half_written_files_are_taken_away(tmp_path: Path) -> None:
+    foreign, ours = tmp_path / "download" / "trace.part", tmp_path / "records" / "0123.part"
+    for left in (foreign, ours):
+        left.parent.mkdir()
+        left.write_text("half")
+    sweep(Study(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"]), tmp_path)
+    assert foreign.exists()
+    assert not ours.exists()
+
+
 def test_runs_that_left_the_study_are_kept_and_left_out(tmp_path: Path) -> None:
     """They may have the same names as others that are in it now: a mean over both would mean nothing."""
     jobs = synthetic_workload(jobs=50)
