@@ -35,6 +35,10 @@ class OutputError(ClusterModelError, OSError):
     """A result cannot be written where the user asked for it."""
 
 
+class ExecutionError(ClusterModelError):
+    """The processes or the cluster that run a study cannot go on; what they have not finished is still to be done."""
+
+
 _LONGEST_SHOWN: Final = 60
 _TOO_LONG_TO_PRINT: Final = "a number of thousands of digits"
 
@@ -59,6 +63,16 @@ def quoted(value: object) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN // 2]}... ({len(text):,} characters)"
+
+
+def visible(text: str) -> str:
+    r"""Return ``text`` with escape sequences written out: control characters, which could drive a terminal, as ``\x1b``."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode()
+        for character in text
+    )
 
 
 def counted(number: int, noun: str) -> str:
