@@ -23,7 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from clustermodel.cli_studies import report, results, sweep
-from clustermodel.errors import ClusterModelError, OutputError, SpecificationError
+from clustermodel.errors import ClusterModelError, ExecutionError, OutputError, SpecificationError
 from clustermodel.machine import LARGEST_WHOLE, Checkpointing, ContextSwitch, Machine, TimeSlicing
 from clustermodel.policies import make_policy, policy_names, policy_parameters, policy_summary
 from clustermodel.report.tables import comparison_table, percentile_table, standard_output, trace_facts
@@ -585,7 +585,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = BAD_INPUT
     except click.ClickException as problem:
         code = _complain(problem.format_message(), BAD_INPUT)
-    except OutputError as problem:
+    except (OutputError, ExecutionError) as problem:
         code = _complain(str(problem), BAD_OUTPUT)
     except ClusterModelError as problem:
         code = _complain(str(problem), BAD_INPUT)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -15,17 +17,21 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from clustermodel.errors import OutputError, SpecificationError, counted
+from clustermodel.errors import ExecutionError, OutputError, SpecificationError, counted
 from clustermodel.report.tables import standard_output
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from clustermodel.study.engine import Progress as SweepProgress
+    from clustermodel.study.store import Store
 
 SOME_FAILED = 1
 """Exit code of a sweep of which runs have failed."""
-INTERRUPTED = 130
+DAMAGED = 1
+"""Exit code of results and reports of which a part is damaged and was left out."""
+SIGNALLED = 128
+"""A signal that stops a sweep makes this exit code, plus its number, as shells have it."""
 SHOWN = ("jobs", "mean_wait_s", "mean_bounded_slowdown", "mean_weighted_bounded_slowdown", "utilization", "kappa")
 """Columns of the summary that ``clustermodel results`` prints; the exports have all."""
 
@@ -35,6 +41,10 @@ SHOWN = ("jobs", "mean_wait_s", "mean_bounded_slowdown", "mean_weighted_bounded_
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Directory of the results; made if need be.")
 @click.option("--workers", type=click.IntRange(1), help="Processes of this machine; default: one for each processor.")
 @click.option("--dask", metavar="ADDRESS", help="Run on the Dask cluster with this scheduler, e.g. tcp://host:8786.")
+@click.option(
+    "--run-timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Fail a run that takes longer, and go on."
+)
+@click.option("--traceback", "tracebacks", is_flag=True, help="Show the whole traceback of each run that has failed.")
 @click.option("--tls-ca", type=click.Path(), help="Dask with TLS: file of the certificate authority.")
 @click.option("--tls-cert", type=click.Path(), help="Dask with TLS: file of this client's certificate.")
 @click.option("--tls-key", type=click.Path(), help="Dask with TLS: file of this client's key.")
@@ -43,9 +53,12 @@ def sweep(
     out: Path,
     workers: int | None,
     dask: str | None,
+    run_timeout: float | None,
     tls_ca: str | None,
     tls_cert: str | None,
     tls_key: str | None,
+    *,
+    tracebacks: bool,
 ) -> int:
     r"""Run all scenarios of STUDY and keep their results in a directory.
 
@@ -79,19 +92,27 @@ def sweep(
                 workers=workers or os.cpu_count() or 1,
                 dask=dask,
                 dask_options=_security(tls_ca, tls_cert, tls_key),
+                run_timeout_s=run_timeout,
                 progress=report,
             )
-    except KeyboardInterrupt:
-        done = f"{last[0].done} of {counted(last[0].total, 'run')} are done" if last else "nothing has run"
-        notes.print(f"clustermodel: interrupted; {done}, and the same command goes on from there", markup=False)
-        return INTERRUPTED
+    except KeyboardInterrupt as problem:
+        number = getattr(problem, "number", signal.SIGINT)  # or the shell's SIGTERM, SIGHUP
+        how = "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
+        notes.print(f"clustermodel: {how}; {_so_far(last)}, and the same command goes on from there", markup=False)
+        return SIGNALLED + number
+    except ExecutionError as problem:
+        raise ExecutionError(f"{problem}; {_so_far(last)}, and the same command goes on from there") from None
     total = last[0].total if last else sum(states.values())
     notes.print(f"{out}: {last[0].done if last else states['done']} of {counted(total, 'run')} done", markup=False)
     if last and last[0].failed:
         with Store.read(out) as store:
-            _print_failures(store.failures(), notes)
+            _print_failures(store.failures(), notes, whole=tracebacks)
         return SOME_FAILED
     return 0
+
+
+def _so_far(last: list[SweepProgress]) -> str:
+    return f"{last[0].done} of {counted(last[0].total, 'run')} are done" if last else "nothing has run"
 
 
 def _security(ca: str | None, cert: str | None, key: str | None) -> dict[str, Any]:
@@ -142,32 +163,62 @@ def _bar(console: Console) -> Iterator[Callable[[SweepProgress], None]]:
 @click.option("--csv", type=click.Path(path_type=Path), help="Write the tidy table, a row per run, as CSV.")
 @click.option("--parquet", type=click.Path(path_type=Path), help="Write it as Parquet.")
 @click.option("--earlier", is_flag=True, help="With the runs that are not in the study any more, since it was changed.")
-def results(directory: Path, csv: Path | None, parquet: Path | None, *, earlier: bool) -> int:
+@click.option(
+    "--verify", is_flag=True, help="Compute all keys and digests anew instead, and say what is not as it was written."
+)
+@click.option("--traceback", "tracebacks", is_flag=True, help="Show the whole traceback of each run that has failed.")
+def results(directory: Path, csv: Path | None, parquet: Path | None, *, earlier: bool, verify: bool, tracebacks: bool) -> int:
     """Print the results of the study in DIRECTORY, a row for each run, and export them.
 
-    The exports have the factors of each run and all fields of its summary (docs/outputs).
+    The exports have the factors of each run and all fields of its summary (docs/outputs).  Runs of which a file, or the row in
+    the ledger, is not as it was written are named and left out; the same sweep runs them again.
     """
     _require_packages()
     from clustermodel.study.store import Store  # noqa: PLC0415  needs packages of an extra
 
     out, notes = standard_output(), Console(stderr=True, highlight=False, soft_wrap=True)
     with Store.read(directory) as store:
+        if verify:
+            return _verify(store, directory, notes)
         table, states, failures = store.results(earlier=earlier), store.states(), store.failures()
-        left_out = 0 if earlier else store.earlier()
+        left_out, damaged = 0 if earlier else store.earlier(), store.damaged()
     if len(table):
         out.print(_printed(table, str(directory)))
     notes.print(", ".join(f"{number:,} {state}" for state, number in states.items()), markup=False)
     if left_out:
         which = f"{counted(left_out, 'run')} that the study had before it was changed"
         notes.print(f"left out: {which}; --earlier shows them too", markup=False)
-    _print_failures(failures, notes)
+    _print_failures(failures, notes, whole=tracebacks)
     for path, write in ((csv, _write_csv), (parquet, _write_parquet)):
         if path is not None:
             try:
                 write(table, path)
             except OSError as problem:
                 raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
-    return 0
+    return _print_damaged(damaged, directory, notes)
+
+
+def _verify(store: Store, directory: Path, notes: Console) -> int:
+    """Print what is not as it was written, and how much was looked at."""
+    problems = store.verify()
+    for problem in problems:
+        notes.print(f"{directory}: {problem}", markup=False)
+    rows = store.rows(earlier=True)
+    files = sum(len(json.loads(row.files or "{}")) for row in rows if row.state == "done")
+    looked_at = f"{counted(len(rows), 'run')} and {counted(files, 'file')} are as they were written"
+    notes.print(f"{directory}: {looked_at}; {counted(len(problems), 'problem')}", markup=False)
+    return DAMAGED if problems else 0
+
+
+def _print_damaged(damaged: list[tuple[str, str]], directory: Path, notes: Console) -> int:
+    """Say in one line what was left out because it is damaged; return the exit code."""
+    if not damaged:
+        return 0
+    shown = "; ".join(f"run {key}: {what}" if key else f"{what} are missing" for key, what in damaged[:3])
+    more = f"; and {len(damaged) - 3} more" if len(damaged) > 3 else ""
+    again = "the same sweep runs them again, `clustermodel results --verify` lists all"
+    notes.print(f"{directory}: damaged, and left out: {shown}{more}; {again}", markup=False)
+    return DAMAGED
 
 
 @click.command()
@@ -186,10 +237,11 @@ def report(directory: Path, out: Path | None, runs: tuple[str, ...]) -> int:
     from clustermodel.report.html import write_report  # noqa: PLC0415  needs packages of an extra
 
     path = out or directory / "report.html"
-    write_report(directory, path, runs=runs)
+    damaged = write_report(directory, path, runs=runs)
     size = path.stat().st_size / 1e6
-    Console(stderr=True, highlight=False, soft_wrap=True).print(f"{path}: {size:,.1f} MB", markup=False)
-    return 0
+    notes = Console(stderr=True, highlight=False, soft_wrap=True)
+    notes.print(f"{path}: {size:,.1f} MB", markup=False)
+    return _print_damaged(damaged, directory, notes)
 
 
 def _write_csv(table: pd.DataFrame, path: Path) -> None:
@@ -217,7 +269,9 @@ def _four_digits(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def _print_failures(failures: list[tuple[str, str]], notes: Console) -> None:
+def _print_failures(failures: list[tuple[str, str]], notes: Console, *, whole: bool) -> None:
     for factors, error in failures:
         last_line = error.rstrip().rpartition("\n")[2]
         notes.print(f"failed: {factors}: {last_line}", markup=False)
+        if whole and last_line != error.rstrip():
+            notes.print(error.rstrip().rpartition("\n")[0].rstrip(), markup=False)

@@ -97,6 +97,15 @@ def make_policy(policy: str | Policy) -> Policy:
     return _factory(name)(**parameters)
 
 
+def policy_factory(policy: str) -> PolicyFactory:
+    """Return what makes the policy that ``"name"`` or ``"name:key=value"`` describes.
+
+    Raises:
+        SpecificationError: no policy has this name.
+    """
+    return _factory(policy.partition(":")[0])
+
+
 def policy_label(policy: str | Policy) -> str:
     """Return what tables and file names call ``policy``: the description it was asked for by, or its name."""
     return policy if isinstance(policy, str) else policy.name

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -22,7 +22,8 @@ from bokeh.models import ColumnDataSource, CustomJS, DataTable, NumberFormatter,
 from bokeh.resources import INLINE
 from jinja2 import Environment, FileSystemLoader
 
-from clustermodel.errors import OutputError, SpecificationError, counted
+from clustermodel.errors import SpecificationError, counted
+from clustermodel.output_files import write_file
 from clustermodel.report.curves import FACTORS, METRICS, PAGE, STRETCH, curves_over_time, metric_curves, points_of
 from clustermodel.report.plots import mean_of_steps, time_axis
 from clustermodel.report.quantities import QUANTITIES
@@ -59,8 +60,10 @@ class _Section:
         return self.element is not None
 
 
-def write_report(directory: Path, path: Path, *, runs: Sequence[str] = ()) -> None:
-    """Write the report of the study in a directory.
+def write_report(
+    directory: str | os.PathLike[str], path: str | os.PathLike[str], *, runs: Sequence[str] = ()
+) -> list[tuple[str, str]]:
+    """Write the report of the study in a directory, and return which runs are left out because they are damaged, and why.
 
     Args:
         directory: of the study.
@@ -71,16 +74,11 @@ def write_report(directory: Path, path: Path, *, runs: Sequence[str] = ()) -> No
         SpecificationError: there is no study, no run is done, or there is no such run.
         OutputError: the file cannot be written.
     """
+    directory, path = Path(directory), Path(path)
     with Store.read(directory) as store:
-        page = _page(store, directory, runs)
-    part = path.parent / f"{path.name}.part"
-    try:
-        part.write_text(page, encoding="utf-8")
-        part.replace(path)
-    except OSError as problem:
-        with suppress(OSError):
-            part.unlink()
-        raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
+        page, damaged = _page(store, directory, runs), store.damaged()
+    write_file(path, page)
+    return damaged
 
 
 def _page(store: Store, directory: Path, wanted: Sequence[str]) -> str:

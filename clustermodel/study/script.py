@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+import os
 import sys
+import sysconfig
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +14,23 @@ from types import ModuleType
 from typing import Any
 
 from clustermodel.errors import ClusterModelError, SpecificationError
+
+_INSTALLED = tuple(
+    str(Path(folder).resolve()) + os.sep
+    for folder in (str(Path(__file__).parents[1]), *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
+)
+
+
+def where_raised(problem: BaseException) -> str | None:
+    """Return ``file:line`` of the user's code that raised ``problem``: the innermost place outside this package and what is
+    installed, ``None`` if there is none.
+    """
+    while problem.__cause__ is not None and problem.__cause__.__traceback__ is not None:  # SimPy raises a copy
+        problem = problem.__cause__
+    for frame in reversed(traceback.extract_tb(problem.__traceback__)):
+        if not frame.filename.startswith("<") and not str(Path(frame.filename).resolve()).startswith(_INSTALLED):
+            return f"{frame.filename}:{frame.lineno}"
+    return None
 
 
 def read_script(path: Path) -> str:
@@ -45,23 +64,38 @@ def run_script(path: Path, text: str) -> Mapping[str, Any]:
         SpecificationError: it fails; the message starts with ``path:line:``.
         ClusterModelError: as raised by the package from within it.
     """
+    folder = str(path.parent.resolve())
+    for name in _imported.pop(folder, ()):  # by a script of this folder before: they may have changed since
+        sys.modules.pop(name, None)
     # A module that can be found, so that classes of the script can say what their source is.
     module = ModuleType("clustermodel_script_" + hashlib.sha256(text.encode()).hexdigest()[:16])
     module.__file__ = str(path)
     linecache.cache[str(path)] = len(text), None, text.splitlines(keepends=True), str(path)
     sys.modules[module.__name__] = module
-    folder = str(path.parent.resolve())
+    before, compiled = set(sys.modules), sys.dont_write_bytecode
     sys.path.insert(0, folder)
+    sys.dont_write_bytecode = True  # two edits within a second would leave a stale file beside the script
     try:
         exec(compile(text, str(path), "exec"), module.__dict__)
     except ClusterModelError:
         raise
     except SyntaxError as problem:
         raise SpecificationError(f"{problem.filename}:{problem.lineno}: {problem.msg}") from None
-    except Exception as problem:
+    except (Exception, SystemExit, GeneratorExit) as problem:
         here = [frame.lineno for frame in traceback.extract_tb(problem.__traceback__) if frame.filename == str(path)]
         line = here[-1] if here else "?"
         raise SpecificationError(f"{path}:{line}: {type(problem).__name__}: {problem}") from problem
     finally:
+        sys.dont_write_bytecode = compiled
         sys.path.remove(folder)
+        new = {name for name in set(sys.modules) - before if _stands_in(sys.modules[name], folder)}
+        _imported.setdefault(folder, set()).update(new - {module.__name__})
     return module.__dict__
+
+
+_imported: dict[str, set[str]] = {}
+
+
+def _stands_in(module: ModuleType, folder: str) -> bool:
+    file = getattr(module, "__file__", None)
+    return file is not None and str(Path(file).resolve()).startswith(folder + os.sep)

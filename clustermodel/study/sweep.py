@@ -1,36 +1,34 @@
-"""A study: a grid of machines, workloads, policies and replications, or any list of scenarios; each run has a key of its own.
-
-The key is a digest of all that a run's numbers depend on, and of nothing else: not of the host, nor of the order of the runs.
-"""
+"""A study: a grid of machines, workloads, policies and replications, or a list of scenarios; each run has a key of its own."""
 
 from __future__ import annotations
 
 import copy
-import hashlib
-import inspect
-import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-
-from clustermodel.errors import SpecificationError
-from clustermodel.job import JobRow
+from clustermodel.errors import SpecificationError, quoted
 from clustermodel.machine import Machine, require_seconds, require_whole
 from clustermodel.policies import make_policy, policy_label
 from clustermodel.policies.base import Policy
+from clustermodel.study.run_key import (
+    JobsDigest,
+    digest_of_jobs,
+    identity_of_policy,
+    identity_of_speedup,
+    key_of,
+    specification,
+)
 from clustermodel.study.scenario import Scenario
-from clustermodel.workload.table import JobSource, Workload
+from clustermodel.study.user_code import as_failure
+from clustermodel.workload.table import JobSource
 
 WorkloadMaker = Callable[[int], JobSource]
 """Makes the jobs of one replication from its seed."""
 FACTORS: Final = ("machine", "workload", "policy", "replication")
 """What tells the runs of a grid apart."""
-_ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
 KEPT_WORKLOADS: Final = 64
 """How many workloads a process keeps in memory for the runs to come."""
 
@@ -50,6 +48,8 @@ class Run(NamedTuple):
     """What its job streams came from, for people to read."""
     history: bool
     """Whether every state of its Ousterhout matrix is kept."""
+    error: str | None = None
+    """Why its jobs could not be made; it has failed then."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,10 +94,18 @@ class Study:
                     "Study.scenarios: scenarios bring their own workloads, policies, machines and seeds; give no others"
                 )
             self._check_scenarios()
-            return
-        for name, given in (("workloads", self.workloads), ("policies", self.policies)):
+        else:
+            self._check_grid()
+
+    def _check_grid(self) -> None:
+        for name, given, kind in (("workloads", self.workloads, Mapping), ("policies", self.policies, Sequence)):
+            if not isinstance(given, kind) or isinstance(given, str):
+                allowed = "a dictionary of job streams by name" if kind is Mapping else "a list of names or policies"
+                raise SpecificationError(f"Study.{name}: {quoted(given)} is not allowed; it must be {allowed}")
             if not given:
                 raise SpecificationError(f"Study.{name}: none is given; at least one is needed")
+        if not isinstance(self.machines, Mapping | None):
+            raise SpecificationError(f"Study.machines: {quoted(self.machines)} is not allowed; it must be a dictionary by name")
         for label, workload in self.workloads.items():
             _require_text("Study.workloads", label)
             if not (isinstance(workload, JobSource) or callable(workload)):
@@ -109,10 +117,17 @@ class Study:
             _require_text("Study.machines", label)
             if not isinstance(machine, Machine):
                 raise SpecificationError(f"Study.machines: {label}: {machine!r} is not allowed; it must be a Machine")
+        self._check_policies()
+
+    def _check_policies(self) -> None:
+        for policy in self.policies:
+            try:
+                make_policy(policy)
+            except SpecificationError as problem:
+                raise SpecificationError(f"Study.policies: {problem}") from None
         labels = [policy_label(policy) for policy in self.policies]
-        for label, policy in zip(labels, self.policies, strict=True):
+        for label in labels:
             _require_text("Study.policies", label)
-            make_policy(policy)
             if labels.count(label) > 1:
                 raise SpecificationError(f"Study.policies: {label!r} is given twice; names must be unique")
 
@@ -147,14 +162,13 @@ class Study:
         """
         if self.scenarios:
             given = self.scenarios[position]
-            return replace(given, history=True) if self.history else given
+            return replace(given, policy=_of_its_own(given.policy), history=self.history or given.history)
         machine, workload, policy_at, replication = self._places[position]
         seed = self.seed + replication - 1
-        policy = self.policies[policy_at]
         return Scenario(
             machine=(self.machines or {}).get(machine) if machine is not None else None,
             workload=self._jobs(workload, seed, {} if made is None else made),
-            policy=policy if isinstance(policy, str) else copy.deepcopy(policy),  # runs may be side by side in one process
+            policy=_of_its_own(self.policies[policy_at]),
             seed=seed,
             history=self.history,
         )
@@ -169,57 +183,133 @@ class Study:
             jobs = source(seed)
             if not isinstance(jobs, JobSource):
                 raise SpecificationError(
-                    f"Study.workloads: {label}: the function returned {jobs!r}; it must return a Workload or an SwfStream"
+                    f"Study.workloads: {label}: the function returned {quoted(jobs)}; it must return a Workload or an SwfStream"
                 )
             made[label, seed] = jobs
         return made[label, seed]
 
-    def runs(self, made: dict[tuple[str, int], JobSource] | None = None) -> list[Run]:
-        """Return all runs, with their keys.
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what each process has to see for itself: what its policies are."""
+        return {name: value for name, value in self.__dict__.items() if name != "identities"}
+
+    @cached_property
+    def identities(self) -> list[tuple[object, object]]:
+        """What identifies the policy and the speedup model of each scenario, or each policy of the grid.
+
+        To be asked for before anything runs: what runs may change module globals that a policy reads.
+
+        Raises:
+            SpecificationError: a policy reaches something of which neither source nor value is known.
+        """
+        if self.scenarios:
+            return [(identity_of_policy(one.policy), identity_of_speedup(one.speedup)) for one in self.scenarios]
+        linear = identity_of_speedup(Scenario.speedup)
+        return [(identity_of_policy(policy), linear) for policy in self.policies]
+
+    def runs(self, made: dict[tuple[str, int], JobSource] | None = None, *, make_twice: bool = False) -> list[Run]:
+        """Return all runs, with their keys.  Where jobs cannot be made, the runs that need them say why.
 
         Args:
             made: keeps workloads that have been made, for other runs.
+            make_twice: make the first jobs of each function twice, to see that they depend on the seed alone.
 
         Raises:
-            SpecificationError: two runs are the same, so that one of them would say nothing.
-            TraceError: a trace cannot be read.
+            SpecificationError: two runs are the same, so that one of them would say nothing; or no jobs can be made at all.
+            TraceError: no jobs can be made, since a trace cannot be read.
         """
         made = {} if made is None else made
-        digests: dict[int, tuple[object, str, int]] = {}
+        _ = self.identities
+        known = DigestsOfJobs()
+        problems: dict[object, BaseException] = self._unseeded(made, known) if make_twice else {}
         runs: dict[str, Run] = {}
         for position in range(len(self)):
-            scenario = self.scenario(position, made)
-            factors = self._factors(position, scenario)
-            sources = []
-            for source in scenario.sources:
-                if id(source) not in digests:
-                    digests[id(source)] = source, *_digest(source)  # the source is kept: an id is unique while it lives
-                sources.append(digests[id(source)])
-            specification = {
-                "machine": asdict(scenario.used_machine),
-                "jobs_sha256": [digest for _, digest, _ in sources],
-                "policy": _policy_specification(scenario.policy),
-                "seed": scenario.seed,
-                "fidelity": scenario.fidelity,
-                "speedup": repr(scenario.speedup),
-                "warm_up_s": self.warm_up_s,
-            }
-            key = hashlib.sha256(canonical(specification).encode()).hexdigest()[:32]
-            if key in runs:
+            drawn_from = position if self.scenarios else (self._places[position][1], self.seed + self._places[position][3] - 1)
+            problem = problems.get(drawn_from) or (None if self.scenarios else problems.get(self._places[position][1]))
+            if problem is None:
+                try:
+                    scenario = self.scenario(position, made)
+                    run = self.identify(position, scenario, [known.of(source) for source in scenario.sources])
+                except BaseException as raised:  # of the user's code
+                    as_failure(raised)
+                    problem = problems[drawn_from] = raised
+            if problem is not None:
+                run = self._without_jobs(position, as_failure(problem))
+            if run.key in runs:
                 raise SpecificationError(
-                    f"study {self.name}: two runs are the same: {describe(runs[key].factors)} and {describe(factors)}"
+                    f"study {self.name}: two runs are the same: {describe(runs[run.key].factors)} and {describe(run.factors)}"
                 )
-            names = [source.provenance.source for source in scenario.sources]
-            runs[key] = Run(key, factors, specification, sum(jobs for *_, jobs in sources), names, scenario.history)
+            runs[run.key] = run
+        if all(run.error for run in runs.values()):
+            raise next(iter(problems.values()))
         return list(runs.values())
 
-    def _factors(self, position: int, scenario: Scenario) -> dict[str, object]:
+    def _unseeded(self, made: dict[tuple[str, int], JobSource], known: DigestsOfJobs) -> dict[object, BaseException]:
+        """Return what is wrong with functions that make other jobs when they are called again."""
+        problems: dict[object, BaseException] = {}
+        for label, source in self.workloads.items():
+            if isinstance(source, JobSource):
+                continue
+            try:
+                first, again = (digest_of_jobs(self._jobs(label, self.seed, kept)) for kept in (made, {}))
+            except BaseException as raised:  # of the user's code; it is met again, and recorded
+                as_failure(raised)
+                continue
+            if first != again:
+                problems[label] = SpecificationError(
+                    f"Study.workloads: {label}: made twice from the seed {self.seed}, its jobs differ ({first.jobs:,} and "
+                    f"{again.jobs:,} jobs); a workload must depend on its seed alone: seed its random generators"
+                )
+        return problems
+
+    def identify(self, position: int, scenario: Scenario, jobs: Sequence[JobsDigest]) -> Run:
+        """Return the run at ``position``, with its key.
+
+        Args:
+            position: which, from 0 on.
+            scenario: what :meth:`scenario` has returned for it.
+            jobs: the digests of its job streams.
+        """
+        found = specification(scenario, *self._identity(position), [one.sha256 for one in jobs], self.warm_up_s)
+        names = [source.provenance.source for source in scenario.sources]
+        factors = self._factors(position, scenario.used_machine.nodes, scenario.workload_name)
+        return Run(key_of(found), factors, found, sum(one.jobs for one in jobs), names, scenario.history)
+
+    def _identity(self, position: int) -> tuple[object, object]:
+        return self.identities[position if self.scenarios else self._places[position][2]]
+
+    def _without_jobs(self, position: int, error: str) -> Run:
+        """Return the run at ``position`` of which no jobs can be made: it has a key of its own, so it hides no results."""
+        factors = self._factors(position, None, "unknown")
+        found = {"jobs": "could not be made", "factors": factors, "study": self.name, "seed": self.seed}
+        return Run(key_of(found), factors, found, 0, [], history=False, error=error)
+
+    def _factors(self, position: int, nodes: int | None, workload_name: str) -> dict[str, object]:
+        size = "unknown" if nodes is None else f"{nodes} nodes"
         if self.scenarios:
-            values = (f"{scenario.used_machine.nodes} nodes", scenario.workload_name, policy_label(scenario.policy), 1)
-            return {"scenario": scenario.label, **dict(zip(FACTORS, values, strict=True))}
+            given = self.scenarios[position]
+            values = (size, workload_name, policy_label(given.policy), 1)
+            return {"scenario": given.label, **dict(zip(FACTORS, values, strict=True))}
         machine, workload, policy, replication = self._places[position]
-        name = machine if machine is not None else f"{scenario.used_machine.nodes} nodes"
+        name = size if machine is None else machine
         return dict(zip(FACTORS, (name, workload, policy_label(self.policies[policy]), replication), strict=True))
+
+
+class DigestsOfJobs:
+    """Digests of job streams, taken once of each."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[JobSource, JobsDigest]] = {}  # with the stream: an id is unique while it lives
+
+    def of(self, source: JobSource) -> JobsDigest:
+        """Return the digest of the jobs of ``source``; a stream is read for it."""
+        if id(source) not in self._known:
+            self._known[id(source)] = source, digest_of_jobs(source)
+        return self._known[id(source)][1]
+
+
+def _of_its_own(policy: str | Policy) -> str | Policy:
+    """Return a policy for one run alone: others may be side by side with it, or after it, in one process."""
+    return policy if isinstance(policy, str) else copy.deepcopy(policy)
 
 
 def _require_text(field: str, text: object) -> None:
@@ -230,40 +320,10 @@ def _require_text(field: str, text: object) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise SpecificationError(f"{field}: {text!a} is not allowed; a name must be made of whole characters") from None
-
-
-def canonical(value: object) -> str:
-    """Return ``value`` as JSON, always in the same way."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    if "\0" in text:
+        raise SpecificationError(f"{field}: {text!a} is not allowed; a name must have no NUL character")
 
 
 def describe(factors: Mapping[str, object]) -> str:
     """Return the factors of a run as text."""
     return ", ".join(f"{name} {value}" for name, value in factors.items())
-
-
-def _digest(source: JobSource) -> tuple[str, int]:
-    """Return a digest of the jobs of a stream, and how many they are."""
-    digest = hashlib.sha256()
-    if isinstance(source, Workload):
-        for name in JobRow._fields:
-            digest.update(source.column(name).astype("<i8").tobytes())
-        return digest.hexdigest(), len(source)
-    rows = list(source.rows())
-    for column in np.array(rows, dtype="<i8").reshape(-1, len(JobRow._fields)).T:
-        digest.update(np.ascontiguousarray(column).tobytes())
-    return digest.hexdigest(), len(rows)
-
-
-def _policy_specification(policy: str | Policy) -> object:
-    """Return what identifies a policy: its name with parameters, or the text of its class and the values of its fields."""
-    if isinstance(policy, str):
-        return policy
-    kind = type(policy)
-    try:
-        text = inspect.getsource(kind)
-    except (OSError, TypeError):  # made at a prompt, say
-        text = ""
-    fields = {name: _ADDRESS.sub("", repr(value)) for name, value in sorted(getattr(policy, "__dict__", {}).items())}
-    code = hashlib.sha256(text.encode()).hexdigest()
-    return {"name": policy.name, "class": kind.__qualname__, "code_sha256": code, "fields": fields}

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
-from distributed import LocalCluster
+from distributed import Client, LocalCluster
 
+import clustermodel
 from clustermodel import SpecificationError
-from clustermodel.study.engine import Progress, _require_same_package, sweep
+from clustermodel.errors import ExecutionError
+from clustermodel.study.cluster import require_same_software
+from clustermodel.study.engine import Progress, sweep
+from clustermodel.study.run_key import software
+from clustermodel.study.store import Store
+from tests.studies.test_interruptions import ENDLESS
 from tests.studies.test_sweep import SCRIPT, assert_same, whole
 
 __all__ = ["whole"]
+OURS = version("clustermodel")
+DASK = str(Path(sys.executable).with_name("dask"))
 
 
 @pytest.fixture
@@ -50,20 +62,27 @@ def test_a_scheduler_without_workers_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("theirs", "found"), [("0.0.1", "clustermodel 0.0.1"), (PackageNotFoundError("clustermodel"), "no clustermodel")]
+    ("theirs", "found"),
+    [
+        ("0.0.1", f"clustermodel 0.0.1, and this is clustermodel {OURS}"),
+        (PackageNotFoundError("clustermodel"), f"no clustermodel, and this is clustermodel {OURS}"),
+        (OURS, f"numpy 0.0.2, and this is numpy {version('numpy')}"),
+    ],
 )
 def test_workers_with_another_package_are_refused(theirs: object, found: str) -> None:
     """Stands in for a cluster of other installations: it answers as :meth:`distributed.Client.run` does."""
 
     class Cluster:
-        def run(self, function: Callable[..., object], *arguments: object, on_error: str) -> dict[str, object]:
-            return {"tcp://one:1": function(*arguments), "tcp://two:2": theirs}
+        def run(
+            self, function: Callable[..., object], *arguments: object, workers: list[str] | None, on_error: str
+        ) -> dict[str, object]:
+            answers = {"tcp://one:1": function(*arguments), "tcp://two:2": theirs if arguments else other}
+            return {worker: answers[worker] for worker in workers or answers}
 
-    expected = (
-        rf"--dask: worker tcp://two:2: it has {found}, and this is clustermodel {version('clustermodel')}; install the same$"
-    )
+    other = {**software(), "numpy": "0.0.2"}
+    expected = rf"--dask: worker tcp://two:2: it has {found}; install the same$"
     with pytest.raises(SpecificationError, match=expected):
-        _require_same_package(Cluster(), "tcp://here:1")
+        require_same_software(Cluster(), "tcp://here:1")
 
 
 def test_workers_that_come_later_get_runs_too(tmp_path: Path) -> None:
@@ -88,3 +107,102 @@ def test_tls_without_its_files_is_one_line(tmp_path: Path) -> None:
 def test_an_address_where_no_scheduler_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(SpecificationError, match=r"--dask: tcp://127\.0\.0\.1:1: "):
         sweep(SCRIPT, tmp_path / "out", dask="tcp://127.0.0.1:1", dask_options={"timeout": "2s"})
+
+
+def test_workers_with_other_sources_that_come_later_get_no_runs(
+    tmp_path: Path, whole: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.copytree(Path(clustermodel.__file__).parent, tmp_path / "other" / "clustermodel")
+    with open(tmp_path / "other" / "clustermodel" / "ticks.py", "a") as file:
+        file.write("\n# another day\n")
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", processes=True) as cluster:
+        joined: list[subprocess.Popen[bytes]] = []
+
+        def grow(progress: Progress) -> None:
+            if progress.done >= 3 and not joined:
+                command = [DASK, "worker", cluster.scheduler_address, "--nthreads", "1", "--no-dashboard", "--name", "late"]
+                environment = {**os.environ, "PYTHONPATH": str(tmp_path / "other")}
+                joined.append(subprocess.Popen(command, env=environment, cwd=tmp_path, stderr=subprocess.DEVNULL))
+                while len(cluster.scheduler_info["workers"]) < 2 and joined[0].poll() is None:
+                    time.sleep(0.05)
+            running.append(progress.running)
+
+        running: list[int] = []
+        try:
+            sweep(SCRIPT, tmp_path / "out", dask=cluster.scheduler_address, progress=grow)
+        finally:
+            for process in joined:
+                process.kill()
+                process.wait()
+    assert max(running) == 1
+    assert "it has other source files of clustermodel" in caplog.text
+    assert_same(tmp_path / "out", whole)
+
+
+def test_a_scheduler_that_dies_is_one_line_and_its_runs_are_pending(tmp_path: Path, whole: Path) -> None:
+    address = "tcp://127.0.0.1:18741"
+    command = [DASK, "scheduler", "--host", "127.0.0.1", "--port", "18741", "--no-dashboard"]
+    scheduler = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    worker = subprocess.Popen(
+        [DASK, "worker", address, "--nworkers", "1", "--nthreads", "1", "--no-dashboard"], stderr=subprocess.DEVNULL
+    )
+    began = time.monotonic()
+    try:
+        with Client(address, timeout="30s") as client:  # type: ignore[no-untyped-call]
+            client.wait_for_workers(1)  # type: ignore[no-untyped-call]
+
+        def kill_it(progress: Progress) -> None:
+            if progress.done >= 5 and scheduler.poll() is None:
+                nonlocal began
+                began = time.monotonic()
+                scheduler.kill()
+                scheduler.wait()
+
+        with pytest.raises(ExecutionError, match=rf"--dask: {address}: the scheduler has gone$"):
+            sweep(SCRIPT, tmp_path / "out", dask=address, progress=kill_it)
+        assert time.monotonic() - began < 20
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
+    with Store.read(tmp_path / "out") as store:
+        states = store.states()
+        assert all("too many jobs for me" in error for _, error in store.failures())
+    assert states["done"] >= 5
+    assert states["pending"] > 0
+    sweep(SCRIPT, tmp_path / "out")
+    assert_same(tmp_path / "out", whole)
+
+
+def test_tls_files_for_an_address_without_tls_are_one_line(tmp_path: Path) -> None:
+    with pytest.raises(SpecificationError, match=r"--dask: tcp://.*: TLS files are given, but the address does not use TLS"):
+        sweep(SCRIPT, tmp_path / "out", dask="tcp://127.0.0.1:1", dask_options={"security": "any"})
+
+
+def test_a_worker_with_another_environment_fails_the_run_and_says_what_differs(tmp_path: Path) -> None:
+    script = tmp_path / "environment.py"
+    script.write_text(
+        "import os\n"
+        "from clustermodel import synthetic_workload\n"
+        "from clustermodel.study.sweep import Study\n"
+        "jobs = int(os.environ.get('CLUSTERMODEL_TEST_JOBS', '50'))\n"
+        "workloads = {'made': lambda seed: synthetic_workload(jobs=jobs, seed=seed)}\n"
+        "study = Study(name='environment', workloads=workloads, policies=['easy', 'fcfs'])\n"
+    )
+    one_worker = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", processes=True)
+    with one_worker as cluster, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLUSTERMODEL_TEST_JOBS", "200")  # here, after the worker has been started
+        states = sweep(script, tmp_path / "out", dask=cluster.scheduler_address)
+    assert states == {"pending": 0, "done": 0, "failed": 2}
+    with Store.read(tmp_path / "out") as store:
+        for _, error in store.failures():
+            assert error.startswith("it was run on other jobs: 50 there and 200 here")
+            assert "seed its random generators, and read no environment" in error
+
+
+def test_a_run_that_never_ends_is_stopped_on_a_cluster_too(tmp_path: Path) -> None:
+    script = tmp_path / "endless.py"
+    script.write_text(ENDLESS)
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", processes=True) as cluster:
+        states = sweep(script, tmp_path / "out", dask=cluster.scheduler_address, run_timeout_s=2)
+    assert states == {"pending": 0, "done": 1, "failed": 2}

@@ -1,0 +1,284 @@
+"""What goes wrong in one run stays in that run; what ends the study leaves no process behind and no work undone."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clustermodel import SpecificationError, synthetic_workload
+from clustermodel.errors import OutputError
+from clustermodel.study.engine import sweep
+from clustermodel.study.store import Store
+from clustermodel.study.sweep import Study
+from tests.studies.test_sweep import SCRIPT, assert_same, command, held, whole
+
+__all__ = ["command", "whole"]
+
+ENDLESS = """
+import itertools
+from clustermodel import WakeAt, synthetic_workload
+from clustermodel.policies.fcfs import Fcfs
+from clustermodel.study.sweep import Study
+
+class Loop(Fcfs):
+    name = "loop"
+    def decide(self, batch, view):
+        for _ in itertools.count():
+            try:
+                pass
+            except Exception:
+                pass
+
+class Alarms(Fcfs):
+    name = "alarms"
+    def decide(self, batch, view):
+        return [WakeAt(time=view.now + 1)]
+
+study = Study(name="endless", workloads={"jobs": synthetic_workload(jobs=20)}, policies=[Loop(), "easy", Alarms()])
+"""
+
+RAISING = """
+from clustermodel import synthetic_workload
+from clustermodel.policies.fcfs import Fcfs
+from clustermodel.study.sweep import Study
+
+class Raising(Fcfs):
+    name = "raising"
+    def decide(self, batch, view):
+        raise {problem}
+
+study = Study(name="raising", workloads={{"jobs": synthetic_workload(jobs=20)}}, policies=["easy", Raising(), "fcfs"])
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("problem", ["SystemExit", "SystemExit(0)", "GeneratorExit", "KeyboardInterrupt", "BaseException('x')"])
+def test_whatever_a_policy_raises_fails_its_run_only(problem: str, workers: int, tmp_path: Path) -> None:
+    script = tmp_path / "raising.py"
+    script.write_text(RAISING.format(problem=problem))
+    assert sweep(script, tmp_path / "out", workers=workers) == {"pending": 0, "done": 2, "failed": 1}
+    with Store.read(tmp_path / "out") as store:
+        ((factors, error),) = store.failures()
+    assert "policy raising" in factors
+    kind, _, text = problem.partition("(")
+    expected = kind + (": " + text.strip("')") if text else "")
+    assert error.splitlines()[-1] == f"{script}:9: {expected}"  # their file and line
+
+
+def test_a_failed_run_shows_where_and_the_whole_only_if_asked(
+    command: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    script = tmp_path / "raising.py"
+    script.write_text(RAISING.format(problem="ValueError('deep')"))
+    arguments = "sweep", script, "--out", tmp_path / "out", "--workers", "1"
+    code, _, err = command(*arguments)
+    assert (code, "Traceback" in err) == (1, False)
+    assert f"policy raising, replication 1: {script}:9: ValueError: deep" in err
+    code, _, err = command(*arguments, "--traceback")
+    assert "Traceback (most recent call last)" in err
+    assert "Traceback" not in command("results", tmp_path / "out")[2]
+    assert "Traceback" in command("results", tmp_path / "out", "--traceback")[2]
+
+
+@pytest.mark.parametrize("exit_code", ["", "0"])
+def test_a_script_that_exits_is_one_line(command: Callable[..., tuple[int, str, str]], tmp_path: Path, exit_code: str) -> None:
+    script = tmp_path / "leaves.py"
+    script.write_text(f"import sys\nsys.exit({exit_code})\n")
+    code, _, err = command("sweep", script, "--out", tmp_path / "out")
+    assert code == 2
+    assert f"{script}:2: SystemExit" in err
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("raised", ["RuntimeError('no second day')", "SystemExit"])
+def test_a_workload_that_cannot_be_made_for_one_seed_fails_its_runs_only(tmp_path: Path, workers: int, raised: str) -> None:
+    script = tmp_path / "some.py"
+    text = (
+        "from clustermodel import synthetic_workload\n"
+        "from clustermodel.study.sweep import Study\n"
+        "def jobs(seed):\n"
+        f"    if seed == 2: raise {raised}\n"
+        "    return synthetic_workload(jobs=20, seed=seed)\n"
+        "study = Study(name='some', workloads={'jobs': jobs}, policies=['easy', 'fcfs'], replications=3)\n"
+    )
+    script.write_text(text)
+    assert sweep(script, tmp_path / "out", workers=workers) == {"pending": 0, "done": 4, "failed": 2}
+    with Store.read(tmp_path / "out") as store:
+        failures = store.failures()
+        done = store.results()["run"].tolist()
+    assert [error.splitlines()[-1].partition(": ")[::2] for _, error in failures] == [
+        (f"{script}:4", raised.replace("('", ": ").replace("')", ""))
+    ] * 2
+    script.write_text(text.replace("seed == 2", "seed == 0"))  # mended: nothing else runs again, and no failure is left
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out" / "records").iterdir()}
+    assert sweep(script, tmp_path / "out") == {"pending": 0, "done": 6, "failed": 0}
+    assert {name: (tmp_path / "out" / "records" / name).stat().st_mtime_ns for name in before} == before
+    assert len(before) == len(done) == 4
+
+
+def test_a_workload_that_does_not_seed_is_found_on_one_process_and_on_two(tmp_path: Path) -> None:
+    script = tmp_path / "unseeded.py"
+    script.write_text(
+        "import random\n"
+        "from clustermodel import synthetic_workload\n"
+        "from clustermodel.study.sweep import Study\n"
+        "workloads = {'luck': lambda seed: synthetic_workload(jobs=20, seed=random.randrange(10**9)),\n"
+        "             'seeded': lambda seed: synthetic_workload(jobs=20, seed=seed)}\n"
+        "study = Study(name='unseeded', workloads=workloads, policies=['easy', 'fcfs'])\n"
+    )
+    for workers, said in ((1, "made twice from the seed 1, its jobs differ"), (2, "it was run on other jobs: 20 there and 20")):
+        directory = tmp_path / str(workers)
+        assert sweep(script, directory, workers=workers) == {"pending": 0, "done": 2, "failed": 2}
+        with Store.read(directory) as store:
+            for factors, error in store.failures():
+                assert "workload luck" in factors
+                assert said in error
+                assert "seed its random generators" in error
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_that_never_ends_is_stopped_and_the_others_go_on(tmp_path: Path, workers: int) -> None:
+    script = tmp_path / "endless.py"
+    script.write_text(ENDLESS)
+    assert sweep(script, tmp_path / "out", workers=workers, run_timeout_s=1) == {"pending": 0, "done": 1, "failed": 2}
+    with Store.read(tmp_path / "out") as store:
+        assert [error for _, error in store.failures()] == ["it ran longer than 1 s (--run-timeout), and was stopped"] * 2
+    with pytest.raises(SpecificationError, match="run_timeout_s: 0 is not allowed"):
+        sweep(script, tmp_path / "out", run_timeout_s=0)
+
+
+# Signals.
+
+
+def _children(pid: int) -> set[int]:
+    """Return the processes that descend from one, as the kernel lists them."""
+    found: set[int] = set()
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, task.read_text().split()):
+            found |= {child} | _children(child)
+    return found
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+LONG = """
+from clustermodel import synthetic_workload
+from clustermodel.study.sweep import Study
+study = Study(name="long", workloads={"jobs": lambda seed: synthetic_workload(jobs=3000, seed=seed)},
+              policies=["conservative"], replications=200)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc to list processes")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_workers_end_with_the_process_that_started_them(number: signal.Signals, tmp_path: Path) -> None:
+    script, out = tmp_path / "long.py", tmp_path / "out"
+    script.write_text(LONG)
+    arguments = [sys.executable, "-m", "clustermodel", "sweep", str(script), "--out", str(out), "--workers", "2"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while len(list((out / "records").glob("*.parquet"))) < 2 and process.poll() is None:
+            time.sleep(0.02)
+        workers = _children(process.pid)
+        assert len(workers) >= 2
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)  # it also ends when the last one has closed its output
+    until = time.monotonic() + 10
+    while any(map(_alive, workers)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not [pid for pid in workers if _alive(pid)]
+    if number == signal.SIGKILL:
+        assert process.returncode == -number
+    else:
+        assert process.returncode == 128 + number
+        assert f"clustermodel: stopped by {number.name}; " in err
+        assert "runs are done, and the same command goes on from there" in err.replace("\n", " ")
+    assert "Traceback" not in err
+
+
+# What cannot be written.
+
+
+def test_a_full_disk_stops_the_study_and_marks_nothing_as_failed(tmp_path: Path, whole: Path) -> None:
+    out = tmp_path / "out"
+    limit = 100_000  # bytes of a file: what the ledger reaches half-way
+    assert (whole / "study.sqlite").stat().st_size > limit
+    program = (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
+        "from clustermodel.cli import main; main()"
+    )
+    for workers in ("1", "2"):
+        command = [sys.executable, "-B", "-c", program, "sweep", str(SCRIPT), "--out", str(out), "--workers", workers]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 1
+        assert len(done.stderr.strip().splitlines()) == 1
+        assert "cannot be written: " in done.stderr
+    with Store.read(out) as store:
+        states, failures = store.states(), store.failures()
+    assert states["pending"] > 0
+    assert all("too many jobs for me" in error for _, error in failures)
+    assert not list(out.rglob("*.part"))
+    sweep(SCRIPT, out)
+    assert_same(out, whole)
+
+
+def test_the_first_failed_write_stops_the_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    study = Study(
+        name="s", workloads={"jobs": lambda seed: synthetic_workload(jobs=5, seed=seed)}, policies=["easy"], replications=9
+    )
+    calls = []
+
+    def full(*_: object, **__: object) -> None:
+        calls.append(1)
+        if len(calls) > 6:  # three files a run
+            raise OutputError("records/x: cannot be written: No space left on device")
+
+    monkeypatch.setattr("clustermodel.study.store.write_file", full)
+    with pytest.raises(OutputError, match="No space left on device"):
+        sweep(study, tmp_path)
+    assert len(calls) == 7
+    assert sorted(state for state, *_ in held(tmp_path).values()) == ["done"] * 2 + ["pending"] * 7
+
+
+# Links.
+
+
+@pytest.mark.parametrize("name", ["records", "states", "study.sqlite", "study.lock", "study.sqlite-journal"])
+def test_a_linked_part_of_the_directory_is_refused_and_its_target_untouched(name: str, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "thesis.part").write_text("precious")
+    target = precious if name in ("records", "states") else precious / "thesis.part"
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / name).symlink_to(target)
+    study = Study(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
+    with pytest.raises(OutputError, match=f"{name}: is a symbolic link; a study's directory must have its own {name}"):
+        sweep(study, out)
+    assert (precious / "thesis.part").read_text() == "precious"
+    assert len(list(precious.iterdir())) == 1
+
+
+def test_links_among_the_files_are_replaced_and_not_followed(tmp_path: Path) -> None:
+    study = Study(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
+    out, precious = tmp_path / "out", tmp_path / "precious"
+    precious.write_text("precious")
+    (out / "records").mkdir(parents=True)
+    (out / "records" / f"{study.runs()[0].key}.parquet").symlink_to(precious)
+    (out / "records" / "left.part").symlink_to(precious)
+    (out / "report.html.part").symlink_to(precious)
+    sweep(study, out)
+    assert precious.read_text() == "precious"
+    with Store.read(out) as store:
+        assert len(store.records(study.runs()[0].key)) == 5
