@@ -53,6 +53,11 @@ def register_policy(name: str, factory: PolicyFactory) -> None:
     _FACTORIES[name] = factory
 
 
+def unregister_policy(name: str) -> None:
+    """Take back :func:`register_policy`; a name that is not registered is ignored."""
+    _FACTORIES.pop(name, None)
+
+
 def policy_names() -> list[str]:
     """Return the registered names."""
     return list(_FACTORIES)

@@ -50,7 +50,7 @@ _GENERATED: Final = frozenset(
      "__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__", "__orig_bases__", "__parameters__",
      "__firstlineno__", "__static_attributes__", "__abstractmethods__", "_abc_impl", "_is_protocol", "_is_runtime_protocol",
      "__protocol_attrs__", "__non_callable_proto_members__", "__subclasshook__", "__qualname__", "__type_params__",
-     "__field_defaults__", "__classcell__"}
+     "__field_defaults__", "__classcell__", "__slotnames__"}
 )  # fmt: skip
 """What Python itself writes into a class: it follows from the rest, or says where the class stands."""
 
@@ -259,14 +259,11 @@ class _Walk:
                 reached = [([*path, one], getattr(found, one)) for one in wanted if hasattr(found, one)]
             else:
                 for after in following:
-                    if (
-                        not isinstance(found, ModuleType)
-                        or after.opname not in _ATTRIBUTES
-                        or not hasattr(found, str(after.argval))
-                    ):
+                    attribute = str(after.argval)
+                    if not _is_module_of_user(found) or after.opname not in _ATTRIBUTES or not hasattr(found, attribute):
                         break
-                    found = getattr(found, str(after.argval))
-                    path.append(str(after.argval))
+                    found = getattr(found, attribute)
+                    path.append(attribute)
                 reached = [(path, found)]
             for names, value in reached:
                 if tuple(names) not in done:
@@ -322,6 +319,9 @@ class _Walk:
 
     def _instance(self, thing: Any) -> None:
         kind = type(thing)
+        if _is_part_of_its_module(thing):
+            self._put("installed", kind.__module__, kind.__qualname__)
+            return
         self._put("instance")
         self.visit(kind)
         written = [above for above in kind.__mro__ if _origin_of_module(above.__module__) in (None, "clustermodel")]
@@ -374,6 +374,17 @@ def _state(thing: object, kind: type) -> list[tuple[str, object]]:
             if name not in ("__dict__", "__weakref__") and hasattr(thing, name):
                 values[name] = getattr(thing, name)
     return sorted(values.items())
+
+
+def _is_part_of_its_module(thing: object) -> bool:
+    """Return whether an object is a global of the installed module that defines its class, as the generator of ``random``."""
+    name = type(thing).__module__
+    home = sys.modules.get(name) if isinstance(name, str) and _origin_of_module(name) is not None else None
+    return home is not None and any(value is thing for value in vars(home).values())
+
+
+def _is_module_of_user(thing: object) -> bool:
+    return isinstance(thing, ModuleType) and _origin_of_module(thing.__name__) is None
 
 
 def _is_code(value: object) -> bool:

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from clustermodel.errors import ClusterModelError, SpecificationError
+from clustermodel.policies import policy_names, unregister_policy
 
 _INSTALLED = tuple(
     str(Path(folder).resolve()) + os.sep
@@ -65,14 +66,16 @@ def run_script(path: Path, text: str) -> Mapping[str, Any]:
         ClusterModelError: as raised by the package from within it.
     """
     folder = str(path.parent.resolve())
-    for name in _imported.pop(folder, ()):  # by a script of this folder before: they may have changed since
-        sys.modules.pop(name, None)
+    while _imported:  # beside another folder's script, or this one's: they may be others, or have changed since
+        sys.modules.pop(_imported.pop(), None)
+    while _registered:
+        unregister_policy(_registered.pop())
     # A module that can be found, so that classes of the script can say what their source is.
     module = ModuleType("clustermodel_script_" + hashlib.sha256(text.encode()).hexdigest()[:16])
     module.__file__ = str(path)
     linecache.cache[str(path)] = len(text), None, text.splitlines(keepends=True), str(path)
     sys.modules[module.__name__] = module
-    before, compiled = set(sys.modules), sys.dont_write_bytecode
+    before, policies, compiled = set(sys.modules), set(policy_names()), sys.dont_write_bytecode
     sys.path.insert(0, folder)
     sys.dont_write_bytecode = True  # two edits within a second would leave a stale file beside the script
     try:
@@ -89,11 +92,15 @@ def run_script(path: Path, text: str) -> Mapping[str, Any]:
         sys.dont_write_bytecode = compiled
         sys.path.remove(folder)
         new = {name for name in set(sys.modules) - before if _stands_in(sys.modules[name], folder)}
-        _imported.setdefault(folder, set()).update(new - {module.__name__})
+        _imported.update(new - {module.__name__})
+        _registered.update(set(policy_names()) - policies)
     return module.__dict__
 
 
-_imported: dict[str, set[str]] = {}
+_imported: set[str] = set()
+"""Modules that the last script has imported from its folder."""
+_registered: set[str] = set()
+"""Policies that the last script has registered: it, or another one, may do so again in this process."""
 
 
 def _stands_in(module: ModuleType, folder: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.machine import Machine, require_seconds, require_whole
-from clustermodel.policies import make_policy, policy_label
+from clustermodel.policies import make_policy, policy_factory, policy_label
 from clustermodel.policies.base import Policy
 from clustermodel.study.run_key import (
     JobsDigest,
@@ -190,7 +190,7 @@ class Study:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what each process has to see for itself: what its policies are."""
-        return {name: value for name, value in self.__dict__.items() if name != "identities"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("identities", "_factories")}
 
     @cached_property
     def identities(self) -> list[tuple[object, object]]:
@@ -201,10 +201,17 @@ class Study:
         Raises:
             SpecificationError: a policy reaches something of which neither source nor value is known.
         """
+        _ = self._factories
         if self.scenarios:
             return [(identity_of_policy(one.policy), identity_of_speedup(one.speedup)) for one in self.scenarios]
         linear = identity_of_speedup(Scenario.speedup)
         return [(identity_of_policy(policy), linear) for policy in self.policies]
+
+    @cached_property
+    def _factories(self) -> dict[str, object]:
+        """What the names of policies stand for when they are identified; another script may register them anew."""
+        policies = [one.policy for one in self.scenarios] if self.scenarios else self.policies
+        return {policy: policy_factory(policy) for policy in policies if isinstance(policy, str)}
 
     def runs(self, made: dict[tuple[str, int], JobSource] | None = None, *, make_twice: bool = False) -> list[Run]:
         """Return all runs, with their keys.  Where jobs cannot be made, the runs that need them say why.
@@ -268,7 +275,12 @@ class Study:
             position: which, from 0 on.
             scenario: what :meth:`scenario` has returned for it.
             jobs: the digests of its job streams.
+
+        Raises:
+            SpecificationError: the name of its policy has come to stand for another one.
         """
+        if isinstance(scenario.policy, str) and policy_factory(scenario.policy) is not self._factories[scenario.policy]:
+            raise SpecificationError(f"policy {scenario.policy}: another script has registered this name meanwhile")
         found = specification(scenario, *self._identity(position), [one.sha256 for one in jobs], self.warm_up_s)
         names = [source.provenance.source for source in scenario.sources]
         factors = self._factors(position, scenario.used_machine.nodes, scenario.workload_name)

@@ -1,0 +1,352 @@
+"""Stale results: whatever a run's numbers depend on changes its key, and the same sweep runs it again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clustermodel import Machine, Scenario, SpecificationError, SwfStream, Workload, synthetic_workload
+from clustermodel.policies.easy import Easy
+from clustermodel.study import run_key
+from clustermodel.study.engine import Progress, sweep
+from clustermodel.study.run_key import Digested, canonical, digest_of_jobs, key_of, software
+from clustermodel.study.store import Store
+from clustermodel.study.sweep import Run, Study
+from clustermodel.study.worker import Failed, Origin, execute, opened
+from tests.studies.test_sweep import command
+
+__all__ = ["command"]
+
+HELPERS = """
+def far(x):
+    return x + 1
+
+def near(x):
+    return far(x) * 2
+"""
+
+STUDY = """
+import json
+from pathlib import Path
+from clustermodel import Scenario, read_swf, register_policy, synthetic_workload, Workload
+from clustermodel.policies.backfilling import Backfilling
+from clustermodel.policies.easy import Easy
+from clustermodel.policies.fcfs import Fcfs
+from clustermodel.study.sweep import Study
+from helpers import near
+
+FOLDER = Path(__file__).parent
+LIMIT = 40
+
+class Registered(Fcfs):
+    name = "registered"
+    def __init__(self, depth: int = 1):
+        super().__init__()
+        self.depth = near(depth)
+
+register_policy("registered", Registered)
+
+class WithLambda(Fcfs):
+    name = "with-lambda"
+    score = staticmethod(lambda job: job.nodes)
+    def decide(self, batch, view):
+        self.score(None) if view.idle > LIMIT * 10**6 else None
+        return super().decide(batch, view)
+
+class Twice:
+    may_overrun = True
+    def predict(self, job): return 2 * job.estimate
+
+class WithPart(Fcfs):
+    name = "with-part"
+    def __init__(self):
+        super().__init__()
+        self.part = Twice()
+
+class WithFile(Fcfs):
+    name = "with-file"
+    def begin(self, setup):
+        self.quotas = json.loads((FOLDER / "quotas.json").read_text())
+        super().begin(setup)
+    path = FOLDER / "quotas.json"
+
+def jobs(seed):
+    return read_swf(FOLDER / "jobs.swf")
+
+study = Study(
+    name="keys",
+    workloads={"made": lambda seed: synthetic_workload(jobs=30, seed=seed), "trace": jobs},
+    policies=["easy", "registered:depth=2", WithLambda(), WithPart(), WithFile()],
+)
+"""
+ALL = {"easy", "registered", "with-lambda", "with-part", "with-file"}
+EDITS = {
+    "nothing": ("study.py", "", "", set(), "both"),
+    "a comment": ("study.py", "LIMIT = 40", "LIMIT = 40  # nodes", set(), "both"),
+    "a function of the workload with the same jobs": ("study.py", "jobs=30, seed=seed", "seed=seed, jobs=30", set(), "both"),
+    "a registered policy": ("study.py", "near(depth)", "near(depth + 1)", {"registered"}, "both"),
+    "a helper function two calls away": ("helpers.py", "x + 1", "x + 3", {"registered"}, "both"),
+    "a lambda body": ("study.py", "lambda job: job.nodes", "lambda job: job.user", {"with-lambda"}, "both"),
+    "a module global": ("study.py", "LIMIT = 40", "LIMIT = 41", {"with-lambda"}, "both"),
+    "a predictor": ("study.py", "2 * job.estimate", "3 * job.estimate", {"with-part"}, "both"),
+    "an input file of a policy": ("quotas.json", "1", "2", {"with-file"}, "both"),
+    "the jobs of a function": ("study.py", "jobs=30", "jobs=31", ALL, "made"),
+    "an input file of a workload": ("jobs.swf", "1 0 -1 5 2", "1 0 -1 6 2", ALL, "trace"),
+    "a parameter": ("study.py", "depth=2", "depth=3", {"registered"}, "both"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "study.py").write_text(STUDY)
+    (tmp_path / "helpers.py").write_text(HELPERS)
+    (tmp_path / "quotas.json").write_text('{"a": 1}')
+    (tmp_path / "jobs.swf").write_text("; MaxProcs: 8\n1 0 -1 5 2 -1 -1 2 9 -1 1 1 1 1 1 1 -1 -1\n")
+    return tmp_path
+
+
+def keys(folder: Path) -> dict[tuple[str, str], str]:
+    """Return the keys of all runs by workload and policy."""
+    runs = Origin.of(folder / "study.py").open().runs()
+    return {(str(run.factors["workload"]), str(run.factors["policy"]).partition(":")[0]): run.key for run in runs}
+
+
+@pytest.mark.parametrize(("file", "old", "new", "policies", "workload"), EDITS.values(), ids=EDITS)
+def test_an_edit_changes_exactly_the_keys_it_should(
+    folder: Path, file: str, old: str, new: str, policies: set[str], workload: str
+) -> None:
+    before = keys(folder)
+    assert {policy for _, policy in before} == ALL
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new, 1))
+    after = keys(folder)
+    changed = {run for run in before if before[run] != after[run]}
+    workloads = ("made", "trace") if workload == "both" else (workload,)
+    assert changed == {(one, policy) for one in workloads for policy in policies}
+
+
+def test_an_edited_policy_gives_new_numbers(tmp_path: Path) -> None:
+    """As it was seen: a policy edited under its name, the same sweep command, old numbers."""
+    script = tmp_path / "study.py"
+    text = (
+        "from clustermodel import register_policy, synthetic_workload\n"
+        "from clustermodel.policies.easy import Easy\n"
+        "from clustermodel.study.sweep import Study\n"
+        "depth = 1\n"
+        "def mine() -> Easy:\n"
+        "    return Easy(reserve_depth=depth)\n"
+        "register_policy('mine', mine)\n"
+        "study = Study(name='s', workloads={'a': synthetic_workload(jobs=400, load=1.0)}, policies=['mine', 'easy'])\n"
+    )
+    waits = []
+    for depth in (1, 30):
+        script.write_text(text.replace("depth = 1", f"depth = {depth}"))
+        arguments = [
+            sys.executable,
+            "-m",
+            "clustermodel",
+            "sweep",
+            str(script),
+            "--out",
+            str(tmp_path / "out"),
+            "--workers",
+            "1",
+        ]
+        subprocess.run(arguments, check=True, capture_output=True)
+        with Store.read(tmp_path / "out") as store:
+            table = store.results()
+        waits.append(table.set_index("policy")["mean_wait_s"].to_dict())
+    assert waits[0]["mine"] == waits[0]["easy"] == waits[1]["easy"] != waits[1]["mine"]
+
+
+def test_in_one_process_too(tmp_path: Path) -> None:
+    """Workloads and modules that an earlier sweep of the same script has made or imported are not used again."""
+    script = tmp_path / "again.py"
+    script.write_text(
+        "from clustermodel import read_swf, synthetic_workload\n"
+        "from clustermodel.study.sweep import Study\n"
+        "import beside\n"
+        f"workloads = {{'trace': lambda seed: read_swf({str(tmp_path / 'jobs.swf')!r}),\n"
+        "             'made': lambda seed: synthetic_workload(jobs=beside.jobs, seed=seed)}\n"
+        "study = Study(name='again', workloads=workloads, policies=['easy'])\n"
+    )
+    jobs = []
+    for run, number in ((5, 20), (7, 30)):
+        (tmp_path / "jobs.swf").write_text(f"; MaxProcs: 8\n1 0 -1 {run} 2 -1 -1 2 9 -1 1 1 1 1 1 1 -1 -1\n")
+        (tmp_path / "beside.py").write_text(f"jobs = {number}\n")
+        sweep(script, str(tmp_path / "out"))
+        with Store.read(str(tmp_path / "out")) as store:
+            table = store.results().set_index("workload")
+            jobs.append((table["jobs"]["made"], store.records(table["run"]["trace"])["run_s"].item()))
+    assert jobs == [(20, 5.0), (30, 7.0)]
+
+
+def test_a_policy_without_source_is_refused_in_one_line(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    script = tmp_path / "study.py"
+    script.write_text(
+        "from clustermodel import synthetic_workload\n"
+        "from clustermodel.policies.fcfs import Fcfs\n"
+        "from clustermodel.study.sweep import Study\n"
+        "exec('class Made(Fcfs):\\n    name = \"made\"\\n    def decide(self, batch, view):\\n        return []\\n')\n"
+        "study = Study(name='s', workloads={'a': synthetic_workload(jobs=5)}, policies=[Made()])\n"
+    )
+    code, _, err = command("sweep", script, "--out", tmp_path / "out")
+    assert code == 2
+    assert err.startswith("clustermodel: error: policy made: reaches decide, a function, whose source is not known")
+    assert len(err.strip().splitlines()) == 1
+    assert not (tmp_path / "out" / "study.sqlite").exists()
+
+
+def test_the_software_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = Study(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
+    first = study.runs()[0]
+    assert {"clustermodel", "clustermodel_sha256", "python", "numpy", "simpy"} == first.specification["software"].keys()
+    for name in first.specification["software"]:
+        monkeypatch.setattr("clustermodel.study.run_key.software", lambda name=name: {**software(), name: "other"})
+        assert study.runs()[0].key != first.key
+    monkeypatch.undo()
+    assert study.runs()[0].key == first.key == key_of(first.specification)
+
+
+def test_sources_of_commands_and_reports_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ticks.py", "cli.py", "report/html.py", "sim/nodes.py", "workload/models/a.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1")
+    monkeypatch.setattr("clustermodel.study.run_key._SOURCES", tmp_path)
+
+    def digest() -> str:
+        return run_key.software.__wrapped__()["clustermodel_sha256"]
+
+    first = digest()
+    for name, counts in (
+        ("cli.py", False),
+        ("report/html.py", False),
+        ("sim/nodes.py", True),
+        ("workload/models/a.json", True),
+    ):
+        (tmp_path / name).write_text("2")
+        assert (digest() != first) == counts
+        first = digest()
+
+
+def test_streams_and_tables_of_the_same_jobs_have_the_same_digest(tmp_path: Path) -> None:
+    jobs = synthetic_workload(jobs=9000)
+    path = tmp_path / "jobs.swf"
+    rest = "-1 1 1 1 1 1 1 -1 -1"
+    lines = [
+        f"{row.id} {row.submit / 1e6:f} -1 {row.run / 1e6:f} {row.nodes} -1 -1 {row.nodes} {row.estimate / 1e6:f} {rest}"
+        for row in jobs.rows()
+    ]
+    path.write_text("; MaxProcs: 128\n" + "\n".join(lines) + "\n")
+    stream = SwfStream(path)
+    table = Workload(stream.rows())
+    assert digest_of_jobs(stream) == digest_of_jobs(table) == digest_of_jobs(Digested(table))
+    assert digest_of_jobs(stream).jobs == 9000
+    assert digest_of_jobs(Workload(list(stream.rows())[:-1])) != digest_of_jobs(stream)
+
+
+def test_a_stream_that_changes_while_the_study_runs_fails_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.swf"
+    line = "{} 0 -1 5 2 -1 -1 2 9 -1 1 1 1 1 1 1 -1 -1\n"
+    path.write_text("; MaxProcs: 8\n" + line.format(1))
+    study = Study(name="s", workloads={"stream": SwfStream(path)}, policies=["easy", "fcfs"])
+
+    def edit(progress: Progress) -> None:
+        if progress.running == 1 and progress.done == 0:
+            path.write_text("; MaxProcs: 8\n" + line.format(1) + line.format(2))
+
+    assert sweep(study, tmp_path / "out", progress=edit) == {"pending": 0, "done": 1, "failed": 1}
+    with Store.read(tmp_path / "out") as store:
+        assert store.failures()[0][1].startswith("it was run on other jobs: 2 there and 1 here")
+
+
+def test_one_policy_object_in_two_scenarios_does_not_carry_over(tmp_path: Path) -> None:
+    script = tmp_path / "shared.py"
+    script.write_text(
+        "from clustermodel import Scenario, synthetic_workload\n"
+        "from clustermodel.policies.fcfs import Fcfs\n"
+        "class Counts(Fcfs):\n"
+        "    name, runs = 'counts', 0\n"
+        "    def begin(self, setup):\n"
+        "        self.runs = self.runs + 1\n"
+        "        assert self.runs == 1\n"
+        "        super().begin(setup)\n"
+        "policy = Counts()\n"
+        "scenarios = [Scenario(workload=synthetic_workload(jobs=9), policy=policy, seed=s, name=str(s)) for s in (1, 2, 3)]\n"
+    )
+    assert sweep(script, tmp_path / "out") == {"pending": 0, "done": 3, "failed": 0}
+    assert sweep(script, tmp_path / "two", workers=2) == {"pending": 0, "done": 3, "failed": 0}
+
+
+def test_no_key_is_made_from_an_address(tmp_path: Path) -> None:
+    class Plain:
+        pass
+
+    def run(speed: object) -> Run:
+        policy = Easy()
+        policy.extra = speed  # type: ignore[attr-defined]
+        return Study(name="s", scenarios=[Scenario(machine=Machine(nodes=128), workload=JOBS, policy=policy)]).runs()[0]
+
+    assert " at 0x" in repr(Plain())
+    assert run(Plain()).key == run(Plain()).key
+    assert " at 0x" not in canonical(run(Plain()).specification)
+
+
+JOBS = synthetic_workload(jobs=5)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"policies": [print]},
+            r"Study.policies: policy: <built-in function print> is not allowed; it must be a name or an",
+        ),
+        ({"policies": "easy"}, "Study.policies: 'easy' is not allowed; it must be a list of names or policies"),
+        ({"policies": [3]}, "Study.policies: policy: 3 is not allowed"),
+        ({"workloads": [JOBS]}, "Study.workloads: .* is not allowed; it must be a dictionary of job streams by name"),
+        ({"machines": [Machine(nodes=5)]}, "Study.machines: .* is not allowed; it must be a dictionary by name"),
+        ({"name": "a\0b"}, r"Study.name: 'a\\x00b' is not allowed; a name must have no NUL character"),
+    ],
+)
+def test_messages_name_the_thing(given: dict[str, object], message: str) -> None:
+    fields = {"name": "s", "workloads": {"jobs": JOBS}, "policies": ["easy"], **given}
+    with pytest.raises(SpecificationError, match=message):
+        Study(**fields)  # type: ignore[arg-type]
+
+
+def test_a_study_that_cannot_be_sent_says_so(tmp_path: Path) -> None:
+    study = Study(name="s", workloads={"jobs": lambda _: JOBS, "more": JOBS}, policies=["easy", "fcfs"])
+    with pytest.raises(
+        SpecificationError, match=r"study s: it cannot be sent to worker processes \(.*\); give the path of a script"
+    ):
+        sweep(study, tmp_path, workers=2)
+
+
+def test_an_origin_is_opened_anew_for_each_sweep(tmp_path: Path) -> None:
+    script = tmp_path / "s.py"
+    script.write_text("study = 1\n")
+    assert Origin.of(script).token != Origin.of(script).token
+
+
+def test_a_name_that_another_script_registers_meanwhile_fails_the_run(tmp_path: Path) -> None:
+    """On a worker that serves two sweeps at once."""
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.py").write_text(
+            "from clustermodel import register_policy, synthetic_workload\n"
+            "from clustermodel.policies.fcfs import Fcfs\n"
+            "from clustermodel.study.sweep import Study\n"
+            "register_policy('mine', lambda: Fcfs())\n"
+            f"study = Study(name='{name}', workloads={{'jobs': synthetic_workload(jobs=9)}}, policies=['mine'])\n"
+        )
+    one = Origin.of(tmp_path / "one.py")
+    key = opened(one).study.runs()[0].key
+    Origin.of(tmp_path / "two.py").open()
+    outcome = execute(one, 0, key)
+    assert isinstance(outcome, Failed)
+    assert outcome.error == "policy mine: another script has registered this name meanwhile"
