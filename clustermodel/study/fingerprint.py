@@ -16,15 +16,12 @@ import hashlib
 import importlib
 import linecache
 import os
-import site
 import sys
-import sysconfig
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from importlib.util import find_spec
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from types import (
     CodeType,
     FunctionType,
@@ -38,8 +35,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from clustermodel.errors import SpecificationError, visible
+from clustermodel.study.installed import origin_of_file, origin_of_module
 
-_PACKAGE: Final = str(Path(__file__).parents[1])
 _ATOMS: Final = (bool, int, float, complex, bytes, type(None), type(Ellipsis), type(NotImplemented))
 _CONTAINERS: Final = (list, tuple, dict, set, frozenset)
 _LONGEST_FILE_NAME: Final = 1024
@@ -86,8 +83,8 @@ def is_ours(thing: object) -> bool:
     """Return whether a class or function is the package's own; its code counts with the package's."""
     code = getattr(thing, "__code__", None)
     if isinstance(code, CodeType):
-        return _origin_of_file(code.co_filename) == "clustermodel"
-    return isinstance(thing, type) and _origin_of_module(thing.__module__) == "clustermodel"
+        return origin_of_file(code.co_filename) == "clustermodel"
+    return isinstance(thing, type) and origin_of_module(thing.__module__) == "clustermodel"
 
 
 class _Walk:
@@ -201,7 +198,7 @@ class _Walk:
 
     def _function(self, function: FunctionType) -> None:
         code = function.__code__
-        origin = _origin_of_file(code.co_filename)
+        origin = origin_of_file(code.co_filename)
         if origin is not None:
             self._put("installed", origin, code.co_qualname, code.co_firstlineno)
             self._lenient += 1  # but it may be a wrapper around the user's own
@@ -273,7 +270,7 @@ class _Walk:
                         self.visit(value)
 
     def _class(self, kind: type) -> None:
-        origin = _origin_of_module(kind.__module__)
+        origin = origin_of_module(kind.__module__)
         if origin is not None:
             self._put("installed", origin, kind.__qualname__)
             return
@@ -292,7 +289,7 @@ class _Walk:
                 self.visit(value)
 
     def _module(self, module: ModuleType) -> None:
-        origin = _origin_of_module(module.__name__)
+        origin = origin_of_module(module.__name__)
         if origin is not None:
             self._put("installed", origin, module.__name__)
             return
@@ -310,7 +307,7 @@ class _Walk:
         if owner is not None and not isinstance(owner, ModuleType):
             self._put("built-in", thing.__name__)
             self.visit(owner)
-        elif module is not None and (origin := _origin_of_module(module)) is not None:
+        elif module is not None and (origin := origin_of_module(module)) is not None:
             self._put("installed", origin, getattr(thing, "__qualname__", type(thing).__qualname__))
         else:
             self._refuse(thing, "whose source is not known")
@@ -324,7 +321,7 @@ class _Walk:
             return
         self._put("instance")
         self.visit(kind)
-        written = [above for above in kind.__mro__ if _origin_of_module(above.__module__) in (None, "clustermodel")]
+        written = [above for above in kind.__mro__ if origin_of_module(above.__module__) in (None, "clustermodel")]
         if written:
             for name, value in _state(thing, kind):
                 self._put(name)
@@ -379,12 +376,12 @@ def _state(thing: object, kind: type) -> list[tuple[str, object]]:
 def _is_part_of_its_module(thing: object) -> bool:
     """Return whether an object is a global of the installed module that defines its class, as the generator of ``random``."""
     name = type(thing).__module__
-    home = sys.modules.get(name) if isinstance(name, str) and _origin_of_module(name) is not None else None
+    home = sys.modules.get(name) if isinstance(name, str) and origin_of_module(name) is not None else None
     return home is not None and any(value is thing for value in vars(home).values())
 
 
 def _is_module_of_user(thing: object) -> bool:
-    return isinstance(thing, ModuleType) and _origin_of_module(thing.__name__) is None
+    return isinstance(thing, ModuleType) and origin_of_module(thing.__name__) is None
 
 
 def _is_code(value: object) -> bool:
@@ -398,8 +395,8 @@ def _is_users_code(cell: Any) -> bool:
         return False
     found = getattr(found, "__func__", found)
     if isinstance(found, FunctionType):
-        return _origin_of_file(found.__code__.co_filename) is None
-    return isinstance(found, type) and _origin_of_module(found.__module__) is None
+        return origin_of_file(found.__code__.co_filename) is None
+    return isinstance(found, type) and origin_of_module(found.__module__) is None
 
 
 def _is_generated(function: FunctionType) -> bool:
@@ -412,58 +409,8 @@ def _imported(name: str, level: int, values: Mapping[str, Any]) -> ModuleType | 
     """Return a module of the user's own that a function imports, ``None`` if it is none, or cannot be found."""
     try:
         full = importlib.util.resolve_name("." * level + name, values.get("__package__")) if level else name
-        if (spec := find_spec(full)) is None or _origin_of_file(spec.origin or "<built-in>") is not None:
+        if (spec := find_spec(full)) is None or origin_of_file(spec.origin or "<built-in>") is not None:
             return None
         return importlib.import_module(full)
     except Exception:  # whatever the module does: the run will meet it, too
         return None
-
-
-@functools.cache
-def _installed_in() -> tuple[tuple[str, str], ...]:
-    """Return the folders of what is installed, with what it is called; the innermost first."""
-    paths = sysconfig.get_paths()
-    packages = {paths["purelib"], paths["platlib"], *site.getsitepackages(), site.getusersitepackages()}
-    library = {paths["stdlib"], paths["platstdlib"], str(Path(os.__file__).parent)}
-    folders = [(folder, "packages") for folder in packages] + [(folder, "python") for folder in library]
-    return tuple((str(Path(folder).resolve()) + os.sep, what) for folder, what in folders)
-
-
-@functools.lru_cache(maxsize=10_000)
-def _origin_of_file(name: str) -> str | None:
-    """Return what a file of code belongs to: ``"clustermodel"``, ``"python"``, a package with its version; ``None`` if it is
-    the user's own.
-    """
-    if name.startswith("<"):
-        return "python" if name.startswith("<frozen") or name == "<built-in>" else None
-    path = str(Path(name).resolve())
-    if path.startswith(_PACKAGE + os.sep):
-        return "clustermodel"
-    for folder, what in _installed_in():
-        if path.startswith(folder):
-            return "python" if what == "python" else _distribution(Path(path.removeprefix(folder)).parts[0])
-    parts = Path(path).parts
-    for kind in ("site-packages", "dist-packages"):
-        if kind in parts:
-            return _distribution(parts[parts.index(kind) + 1])
-    return None
-
-
-def _origin_of_module(name: object) -> str | None:
-    if not isinstance(name, str):  # some metaclasses written in C
-        return "python"
-    top = name.partition(".")[0]
-    if top == "clustermodel" or top in sys.stdlib_module_names:
-        return "clustermodel" if top == "clustermodel" else "python" if top != "__main__" else None
-    file = getattr(sys.modules.get(name), "__file__", None) or getattr(sys.modules.get(top), "__file__", None)
-    return _origin_of_file(file) if file else None
-
-
-@functools.cache
-def _distribution(top: str) -> str:
-    top = top.partition(".")[0]
-    try:
-        return f"{top} {version(top)}"
-    except (PackageNotFoundError, ValueError):
-        names = packages_distributions().get(top, ())
-        return " ".join(f"{name} {version(name)}" for name in sorted(set(names))) or top

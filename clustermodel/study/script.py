@@ -6,7 +6,6 @@ import hashlib
 import linecache
 import os
 import sys
-import sysconfig
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,11 +14,7 @@ from typing import Any
 
 from clustermodel.errors import ClusterModelError, SpecificationError
 from clustermodel.policies import policy_names, unregister_policy
-
-_INSTALLED = tuple(
-    str(Path(folder).resolve()) + os.sep
-    for folder in (str(Path(__file__).parents[1]), *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
-)
+from clustermodel.study.installed import origin_of_file
 
 
 def where_raised(problem: BaseException) -> str | None:
@@ -29,7 +24,7 @@ def where_raised(problem: BaseException) -> str | None:
     while problem.__cause__ is not None and problem.__cause__.__traceback__ is not None:  # SimPy raises a copy
         problem = problem.__cause__
     for frame in reversed(traceback.extract_tb(problem.__traceback__)):
-        if not frame.filename.startswith("<") and not str(Path(frame.filename).resolve()).startswith(_INSTALLED):
+        if not frame.filename.startswith("<") and origin_of_file(frame.filename) is None:
             return f"{frame.filename}:{frame.lineno}"
     return None
 
@@ -105,4 +100,5 @@ _registered: set[str] = set()
 
 def _stands_in(module: ModuleType, folder: str) -> bool:
     file = getattr(module, "__file__", None)
-    return file is not None and str(Path(file).resolve()).startswith(folder + os.sep)
+    in_folder = file is not None and str(Path(file).resolve()).startswith(folder + os.sep)
+    return in_folder and origin_of_file(file) is None  # a virtual environment may be there, too
