@@ -25,6 +25,7 @@ from rich.table import Table
 from clustermodel.cli_studies import report, results, sweep
 from clustermodel.errors import ClusterModelError, OutputError, SpecificationError
 from clustermodel.machine import LARGEST_WHOLE, Checkpointing, ContextSwitch, Machine, TimeSlicing
+from clustermodel.output_files import write_file
 from clustermodel.policies import make_policy, policy_names, policy_parameters, policy_summary
 from clustermodel.report.tables import comparison_table, percentile_table, standard_output, trace_facts
 from clustermodel.sim.simulation import FIDELITIES, Fidelity
@@ -533,10 +534,7 @@ def fit(file: Path, output: Path | None, nodes: int | None, **options: Any) -> N
     if output is None:
         click.echo(model.to_json(), nl=False)
         return
-    try:
-        output.write_text(model.to_json(), encoding="utf-8")
-    except OSError as problem:
-        raise OutputError(f"--output: {output}: cannot be written: {problem.strerror or problem}") from None
+    write_file(output, model.to_json())
     notes.print(f"model: {escape(str(output))}", soft_wrap=True)
 
 

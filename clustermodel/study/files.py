@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
 
-from clustermodel.errors import OutputError, SpecificationError
+from clustermodel.errors import SpecificationError, counted, quoted, visible
 from clustermodel.measure.records import Status
+from clustermodel.output_files import replacing, without_formulas
 from clustermodel.schedule.nodeset import text
 from clustermodel.workload.swf import UNKNOWN, write_swf
 
@@ -23,28 +24,37 @@ JOB_COLUMNS: Final = ("job", "submit_s", "start_s", "end_s", "nodes", "run_s", "
 _SWF_STATUS: Final = {"completed": 1, "killed": 0, "aborted": 0, "rejected": 5, "unfinished": -1}
 
 
-def write_jobs(result: Result, path: Path, layout: str) -> None:
+def write_jobs(result: Result, path: str | PathLike[str], layout: str) -> None:
     """Write ``result``'s jobs to ``path``; see :meth:`clustermodel.study.scenario.Result.to_csv`."""
-    if layout not in _LAYOUTS:
-        raise SpecificationError(f"layout: {layout!r} is not allowed; it must be one of {', '.join(_LAYOUTS)}")
-    frame = _LAYOUTS[layout](result)
+    if not isinstance(layout, str) or layout not in _LAYOUTS:
+        raise SpecificationError(f"layout: {quoted(layout)} is not allowed; it must be one of {', '.join(_LAYOUTS)}")
+    frame = without_formulas(_LAYOUTS[layout](result))
+    with replacing(path) as file:
+        frame.to_csv(file, mode="wb", index=False, float_format="%.6f", lineterminator="\n", errors="backslashreplace")
+
+
+def _jobs_layout(result: Result) -> pd.DataFrame:
+    frame = result.jobs[list(JOB_COLUMNS)].copy()
     for column in frame.select_dtypes("float"):
         values = frame[column]
         if (values.dropna() % 1 == 0).all():  # whole seconds stay whole in the file
             frame[column] = values.astype("Int64")
-    try:
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            frame.to_csv(file, index=False, float_format="%.6f", lineterminator="\n")
-    except OSError as problem:
-        raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
-
-
-def _jobs_layout(result: Result) -> pd.DataFrame:
-    return result.jobs[list(JOB_COLUMNS)].copy()
+    return frame
 
 
 def _evalys_layout(result: Result) -> pd.DataFrame:
     """Return the columns of Batsim's ``_jobs.csv``, from which ``evalys.jobset.JobSet.from_csv`` reads a schedule."""
+    if result.slices is not None:
+        why = "shares nodes in time"
+    elif stopped := len(np.unique(result.records.earlier_tries.job)):
+        why = f"ran {counted(stopped, 'job')} in more than one attempt"
+    else:
+        why = ""
+    if why:
+        raise SpecificationError(
+            f"layout: 'evalys' is not allowed: it has one row, with one time and one set of nodes, for each job, and "
+            f"{visible(result.scenario.label)} {why}; it must be 'jobs'"
+        )
     jobs = result.jobs
     allocated = [text(result.records.columns_of(index)) for index in range(len(jobs))]
     ran = jobs["end_s"].notna()
@@ -81,7 +91,7 @@ _BATSIM_STATE: Final = {
 _LAYOUTS: Final[dict[str, Callable[[Result], pd.DataFrame]]] = {"evalys": _evalys_layout, "jobs": _jobs_layout}
 
 
-def write_schedule(result: Result, path: Path) -> None:
+def write_schedule(result: Result, path: str | PathLike[str]) -> None:
     """Write ``result``'s schedule as SWF; see :meth:`clustermodel.study.scenario.Result.to_swf`."""
     jobs = result.jobs.fillna({"wait_s": UNKNOWN, "run_s": UNKNOWN})
     ran = jobs["end_s"].notna()

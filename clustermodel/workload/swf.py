@@ -23,9 +23,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, TextIO
 
-from clustermodel.errors import OutputError, SpecificationError, TraceError, quoted, shown
+from clustermodel.errors import SpecificationError, TraceError, quoted, shown, visible
 from clustermodel.job import JobRow
 from clustermodel.machine import LARGEST_WHOLE, LONGEST_S
+from clustermodel.output_files import write_file
 from clustermodel.ticks import duration_to_ticks, to_ticks
 from clustermodel.workload.table import Provenance, Workload, transformed
 from clustermodel.workload.transforms import JobFilter, LoadScale
@@ -264,19 +265,16 @@ def read_swf(
 def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *, header: Iterable[tuple[str, object]]) -> None:
     """Write data lines of 18 numbers each (``-1`` for unknown) under the ``; Key: value`` lines of ``header``.
 
-    A name that ends in ``.gz`` is compressed, without a time stamp, so equal schedules give equal bytes.
+    Each line of a value gets a ``; Key:`` of its own.  A name that ends in ``.gz`` is compressed, without a time stamp, so
+    equal schedules give equal bytes.
 
     Raises:
         OutputError: the file cannot be written.
     """
-    path = Path(path)
-    lines = [f"; {key}: {value}\n" for key, value in header]
+    lines = [f"; {visible(key)}: {visible(line)}\n" for key, value in header for line in str(value).split("\n")]
     lines += [" ".join(_number(value) for value in row) + "\n" for row in rows]
     data = "".join(lines).encode()
-    try:
-        path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
-    except OSError as problem:
-        raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
+    write_file(path, gzip.compress(data, mtime=0) if Path(path).suffix == ".gz" else data)
 
 
 def _why_after(row: JobRow, last: JobRow) -> str:
