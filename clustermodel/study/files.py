@@ -43,7 +43,12 @@ def _jobs_layout(result: Result) -> pd.DataFrame:
 
 
 def _evalys_layout(result: Result) -> pd.DataFrame:
-    """Return the columns of Batsim's ``_jobs.csv``, from which ``evalys.jobset.JobSet.from_csv`` reads a schedule."""
+    """Return the columns of Batsim's ``_jobs.csv``, from which ``evalys.jobset.JobSet.from_csv`` reads a schedule.
+
+    Times are rounded to 1/64 s, the finest fraction of six decimals that doubles add up exactly: evalys computes starts and
+    ends anew, as submission + wait and start + run time, and would else find jobs that overlap for 1e-11 s, on more nodes than
+    there are.
+    """
     if result.slices is not None:
         why = "shares nodes in time"
     elif stopped := len(np.unique(result.records.earlier_tries.job)):
@@ -58,21 +63,22 @@ def _evalys_layout(result: Result) -> pd.DataFrame:
     jobs = result.jobs
     allocated = [text(result.records.columns_of(index)) for index in range(len(jobs))]
     ran = jobs["end_s"].notna()
+    submit, start, end = (np.rint(jobs[time] * 64) / 64 for time in ("submit_s", "start_s", "end_s"))
     frame = pd.DataFrame(
         {
             "job_id": jobs["job"],
             "workload_name": result.scenario.workload_name,
             "profile": jobs["user"].map(lambda user: f"user{user}"),
-            "submission_time": jobs["submit_s"],
+            "submission_time": submit,
             "requested_number_of_resources": jobs["nodes"],
             "requested_time": jobs["estimate_s"],
             "success": (jobs["status"] == Status.COMPLETED.label).astype(int),
             "final_state": jobs["status"].map(_BATSIM_STATE),
-            "starting_time": jobs["start_s"],
-            "execution_time": jobs["run_s"],
-            "finish_time": jobs["end_s"],
-            "waiting_time": jobs["wait_s"],
-            "turnaround_time": jobs["response_s"],
+            "starting_time": start,
+            "execution_time": end - start,
+            "finish_time": end,
+            "waiting_time": start - submit,
+            "turnaround_time": end - submit,
             "stretch": np.where(jobs["run_s"] > 0, jobs["response_s"] / jobs["run_s"], np.nan),
             "allocated_resources": allocated,
         }

@@ -108,6 +108,26 @@ def test_evalys_has_a_row_for_each_job_and_none_where_that_is_not_all(tmp_path: 
     result.to_csv(tmp_path / "jobs.csv", layout="jobs")
 
 
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "slack"])
+def test_evalys_finds_no_more_busy_nodes_than_there_are(tmp_path: Path, policy: str) -> None:
+    result = Scenario(machine=Machine(nodes=64), workload=synthetic_workload(jobs=600, nodes=64, load=1.1), policy=policy).run()
+    result.to_csv(tmp_path / "jobs.csv")
+    # evalys 4.0.7: jobset.JobSet rounds, metrics.compute_load adds up
+    table = pd.read_csv(tmp_path / "jobs.csv").round(6)
+    start = table["submission_time"] + table["waiting_time"]
+    end = start + table["execution_time"]
+    nodes = table["requested_number_of_resources"]
+    events = pd.DataFrame({"time": pd.concat([start, end]), "nodes": pd.concat([nodes, -nodes])})
+    busy = events.groupby("time")["nodes"].sum().cumsum()
+    assert busy.max() == 64
+    assert busy.min() == busy.iloc[-1] == 0
+    assert end.tolist() == table["finish_time"].tolist()
+    for written, ours in (("submission_time", "submit_s"), ("starting_time", "start_s"), ("finish_time", "end_s")):
+        assert (table[written] - result.jobs[ours]).abs().max() <= 1 / 128
+    useful = (nodes * table["execution_time"]).sum()
+    assert abs(useful - result.ledger.frame["total_node_s"]["useful"]) <= nodes.sum() / 64
+
+
 class StoppedOnce:
     """Stops each job once after a second, and then lets it run."""
 
