@@ -23,8 +23,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from clustermodel.cli_studies import report, results, sweep
-from clustermodel.errors import ClusterModelError, ExecutionError, OutputError, SpecificationError
+from clustermodel.errors import ClusterModelError, ExecutionError, OutputError, SpecificationError, shown, visible
 from clustermodel.machine import LARGEST_WHOLE, Checkpointing, ContextSwitch, Machine, TimeSlicing
+from clustermodel.output_files import write_file
 from clustermodel.policies import make_policy, policy_names, policy_parameters, policy_summary
 from clustermodel.report.tables import comparison_table, percentile_table, standard_output, trace_facts
 from clustermodel.sim.simulation import FIDELITIES, Fidelity
@@ -38,6 +39,7 @@ from clustermodel.workload.table import Workload
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
 BAD_INPUT, BAD_OUTPUT, INTERRUPTED = 2, 1, 130
+_LONGEST_FILE_NAME = 255  # bytes, on the file systems of Linux, macOS and Windows
 _MACHINE_SIZE = click.IntRange(1, LARGEST_WHOLE)
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -343,12 +345,13 @@ def run(
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
         raise SpecificationError(f"policy: {twice!r} is asked for twice; names must be unique")
+    files = {} if jobs_csv is None else _job_files(labels, jobs_csv)
     _require_writable(jobs_csv, figure)
 
     results: list[Result] = []
     interrupted: str | None = None
     try:
-        _run_all(scenarios, results, jobs_csv, notes)
+        _run_all(scenarios, results, files, notes)
     except KeyboardInterrupt:
         interrupted = next((one.label for one in scenarios[len(results) :]), "the last report")
     finally:
@@ -357,10 +360,10 @@ def run(
         from clustermodel.report.plots import comparison, save  # noqa: PLC0415  matplotlib takes a second to import
 
         save(comparison(results), figure)
-        notes.print(f"figure: {escape(str(figure))}")
+        notes.print(f"figure: {escape(visible(str(figure)))}")
     if interrupted is not None:
         notes.print(
-            f"clustermodel: interrupted during {escape(interrupted)}; "
+            f"clustermodel: interrupted during {escape(visible(interrupted))}; "
             f"{len(results)} of {len(scenarios)} runs had finished and are reported",
             soft_wrap=True,
         )
@@ -390,7 +393,7 @@ def _scenarios(
     drawn_from = None if model is None else load_model(model)
     workload = _load_workload(options, trace=trace, model=drawn_from, jobs=jobs, nodes=nodes, seed=seed)
     for line in workload.provenance.lines():
-        notes.print(f"{escape(workload.name)}: {line}")
+        notes.print(f"{escape(visible(workload.name))}: {line}")
     if nodes is None:
         if workload.machine_nodes is None:
             raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {trace} is the size of a machine; give one")
@@ -413,6 +416,22 @@ def _load_script(path: Path) -> list[Scenario]:
     return scenarios
 
 
+def _job_files(labels: Sequence[str], folder: Path) -> dict[str, Path]:
+    """Return the file of job records for each run; names that no file can have, or that two runs share, are refused."""
+    owners: dict[str, str] = {}
+    for label in labels:
+        name = visible(label).replace("/", "_") + ".csv"
+        if (length := len(name.encode())) > _LONGEST_FILE_NAME:
+            raise SpecificationError(
+                f"--jobs-csv: {shown(label)}: the name of its file would have {length} bytes; "
+                f"at most {_LONGEST_FILE_NAME} are allowed"
+            )
+        if name in owners:
+            raise SpecificationError(f"--jobs-csv: {owners[name]!r} and {label!r} would have one file, {folder / name}")
+        owners[name] = label
+    return {label: folder / name for name, label in owners.items()}
+
+
 def _require_writable(jobs_csv: Path | None, figure: Path | None) -> None:
     """Refuse outputs that cannot be written before any time is spent."""
     if jobs_csv is not None:
@@ -427,16 +446,16 @@ def _require_writable(jobs_csv: Path | None, figure: Path | None) -> None:
         raise OutputError(f"--figure: {figure}: format {figure.suffix!r} is unknown; use .png, .svg or .pdf")
 
 
-def _run_all(scenarios: Sequence[Scenario], results: list[Result], jobs_csv: Path | None, notes: Console) -> None:
+def _run_all(scenarios: Sequence[Scenario], results: list[Result], files: dict[str, Path], notes: Console) -> None:
     """Run the scenarios in turn, appending to ``results`` and writing each one's job records as soon as it is done."""
     for scenario in scenarios:
         began = perf_counter()
         with _progress(scenario, notes) as advance:
             result = scenario.run(progress=advance)
-        if jobs_csv is not None:
-            result.to_csv(jobs_csv / f"{scenario.label.replace('/', '_')}.csv", layout="jobs")
+        if scenario.label in files:
+            result.to_csv(files[scenario.label], layout="jobs")
         results.append(result)
-        notes.print(f"{escape(scenario.label)}: {len(result.records):,} jobs in {perf_counter() - began:.2f} s")
+        notes.print(f"{escape(visible(scenario.label))}: {len(result.records):,} jobs in {perf_counter() - began:.2f} s")
 
 
 @contextmanager
@@ -449,7 +468,7 @@ def _progress(scenario: Scenario, notes: Console) -> Iterator[Callable[[int], No
     total = sum(sized) if len(sized) == len(scenario.sources) else None
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=notes, transient=True) as bar:
-        task = bar.add_task(escape(scenario.label), total=total)
+        task = bar.add_task(escape(visible(scenario.label)), total=total)
         yield lambda jobs: bar.advance(task, jobs)
 
 
@@ -488,7 +507,8 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
     out = standard_output()
     for key in ("Computer", "Installation", "Acknowledge", "MaxProcs", "MaxNodes", "StartTime", "EndTime"):
         if key in workload.provenance.header:
-            out.print(f"{key}: {escape(workload.provenance.header[key])}")
+            lines = workload.provenance.header[key].split("\n")  # more than one where the key is repeated
+            out.print(f"{key}: {escape(chr(10).join(map(visible, lines)))}")
     out.print(f"{len(workload):,} jobs of {facts['users']} users, submitted over {workload.span_s / 86400:,.1f} days")
     if facts["machine_nodes"]:
         if facts["offered_load"] is not None:
@@ -523,26 +543,23 @@ def fit(file: Path, output: Path | None, nodes: int | None, **options: Any) -> N
     notes = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 200)
     workload = _load_workload(options, trace=file, seed=1)
     for line in workload.provenance.lines():
-        notes.print(f"{escape(workload.name)}: {line}", soft_wrap=True)
+        notes.print(f"{escape(visible(workload.name))}: {line}", soft_wrap=True)
     if nodes is None and workload.machine_nodes is None:
         raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {file} is the size of a machine; give one")
     model = fit_model(workload, nodes=nodes)
     notes.print(_model_table(model))
     for line in model.notes:
-        notes.print(f"{escape(model.name)}: {escape(line)}", soft_wrap=True)
+        notes.print(f"{escape(visible(model.name))}: {escape(line)}", soft_wrap=True)
     if output is None:
         click.echo(model.to_json(), nl=False)
         return
-    try:
-        output.write_text(model.to_json(), encoding="utf-8")
-    except OSError as problem:
-        raise OutputError(f"--output: {output}: cannot be written: {problem.strerror or problem}") from None
-    notes.print(f"model: {escape(str(output))}", soft_wrap=True)
+    write_file(output, model.to_json())
+    notes.print(f"model: {escape(visible(str(output)))}", soft_wrap=True)
 
 
 def _model_table(model: WorkloadModel) -> Table:
     """Return one row per size class: what the three moments say, and the order that has them."""
-    title = f"{escape(model.name)} on {model.nodes:,} nodes: offered load {model.offered_load:.4f}"
+    title = f"{escape(visible(model.name))} on {model.nodes:,} nodes: offered load {model.offered_load:.4f}"
     table = Table(title=title, title_justify="left")
     for heading in (
         "nodes", "jobs", "interarrival\nmean (s)", "\nCV", "\nskewness", "\norder", "run time\nmean (s)", "\nCV", "\nskewness",
@@ -599,7 +616,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _complain(message: str, code: int) -> int:
-    click.echo(f"clustermodel: error: {' '.join(message.split())}", err=True)
+    click.echo(f"clustermodel: error: {visible(' '.join(message.split()))}", err=True)
     return code
 
 

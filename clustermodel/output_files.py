@@ -1,4 +1,4 @@
-"""Writing a file as a whole or not at all."""
+"""Writing a file as a whole or not at all, and texts in tables that a spreadsheet must not take for formulas."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from clustermodel.errors import OutputError, quoted
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PART: Final = ".part"
 """How the names of files end that are being written."""
@@ -53,6 +56,22 @@ def write_file(path: str | os.PathLike[str], content: bytes | str, *, durable: b
     """
     with replacing(path, durable=durable) as file:
         file.write(content.encode(errors="backslashreplace") if isinstance(content, str) else content)
+
+
+def without_formulas(table: pd.DataFrame) -> pd.DataFrame:
+    """Return ``table`` for a CSV file: an apostrophe before each text that a spreadsheet would take for a formula.
+
+    These are texts that begin with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return.  Numbers stay as they are.
+    """
+    texts = table.select_dtypes(exclude=["number", "bool", "datetime", "timedelta"])
+    guarded = table.copy(deep=False)
+    for name in texts:
+        guarded[name] = texts[name].map(_no_formula)
+    return guarded
+
+
+def _no_formula(cell: object) -> object:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
 
 
 @contextmanager

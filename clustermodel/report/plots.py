@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -19,6 +20,7 @@ from clustermodel.errors import OutputError, SpecificationError, counted
 from clustermodel.machine import require_seconds, require_whole
 from clustermodel.measure.history import History
 from clustermodel.measure.ledger import Account
+from clustermodel.output_files import replacing
 from clustermodel.report.gang_plots import (
     IDLE_EMPTY,
     IDLE_WAITING,
@@ -214,19 +216,18 @@ def comparison(results: Sequence[Result], *, bins: int = 120) -> Figure:
     return figure
 
 
-def save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: str | PathLike[str]) -> None:
     """Write ``figure`` to ``path``; the suffix chooses the format.
 
     Raises:
         OutputError: the file cannot be written, or the format is unknown.
     """
-    try:
-        figure.savefig(path, dpi=150)
-    except OSError as problem:
-        raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
-    except ValueError:
-        known = ", ".join(sorted(figure.canvas.get_supported_filetypes()))
-        raise OutputError(f"{path}: format {path.suffix!r} is unknown; known are {known}") from None
+    suffix = Path(path).suffix
+    known = sorted(figure.canvas.get_supported_filetypes())
+    if suffix[1:].lower() not in known:
+        raise OutputError(f"{path}: format {suffix!r} is unknown; known are {', '.join(known)}")
+    with replacing(path) as file:
+        figure.savefig(file, format=suffix[1:].lower(), dpi=150)
 
 
 def _position(ids: npt.NDArray[np.int64], field: str, job: int) -> int:

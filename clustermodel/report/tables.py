@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from clustermodel.errors import visible
 from clustermodel.measure.metrics import Summary
 from clustermodel.workload.table import Workload
 
@@ -22,7 +23,7 @@ def standard_output() -> Console:
 def comparison_table(summaries: Sequence[Summary], title: str) -> Table:
     """Return one row per run."""
     stops = [name for name in ("retried", "preempted") if any(getattr(run, name) for run in summaries)]
-    table = Table(title=escape(title), title_justify="left")
+    table = Table(title=escape(visible(title)), title_justify="left")
     table.add_column("policy", no_wrap=True)
     for heading in (
         "jobs", "mean wait\n(s)", "median wait\n(s)", "bounded\nslowdown", "weighted\nslowdown", "utilization\nρ",
@@ -32,7 +33,7 @@ def comparison_table(summaries: Sequence[Summary], title: str) -> Table:
         table.add_column(heading, justify="right")
     for run in summaries:
         table.add_row(
-            escape(run.policy),
+            escape(visible(run.policy)),
             f"{run.jobs:,}",
             f"{run.mean_wait_s:,.1f}",
             f"{run.median_wait_s:,.1f}",

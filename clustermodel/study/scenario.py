@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING
+from unicodedata import category
 from zlib import crc32
 
 import numpy as np
@@ -31,12 +32,14 @@ from clustermodel.sim.simulation import FIDELITIES, Fidelity, Outcome, simulate
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.study.files import write_jobs, write_schedule
 from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss
+from clustermodel.workload.streams import JobStreams
 from clustermodel.workload.table import JobSource
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     from clustermodel.report.plots import ResultPlots
+
+
+_NO_LETTER = {"Cc", "Cs", "Zl", "Zp"}  # control characters, halves of characters, ends of lines and paragraphs
 
 
 def random_stream(seed: int, purpose: str) -> np.random.Generator:
@@ -77,7 +80,8 @@ class Scenario:
 
     workload: JobSource | Sequence[JobSource]
     """The jobs: a :class:`~clustermodel.workload.table.Workload`, an :class:`~clustermodel.workload.swf.SwfStream`, or
-    several, which run as separate streams that merge."""
+    several, which run as separate streams that merge; where they share job numbers, later ones are renumbered
+    (:class:`~clustermodel.workload.streams.JobStreams`)."""
     policy: str | Policy = "easy"
     """A registered name, ``"name:key=value"``, or an object of your own."""
     machine: Machine | None = None
@@ -98,6 +102,11 @@ class Scenario:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", require_whole("Scenario.seed", self.seed, at_least=0))
+        if isinstance(self.workload, (str, PathLike)):
+            raise SpecificationError(
+                f"Scenario.workload: {quoted(str(self.workload))} is not allowed; a path must be read first, as in "
+                "Scenario(workload=read_swf(path))"
+            )
         if not self.sources:
             raise SpecificationError("Scenario.workload: no job stream is given; at least one is needed")
         for source in self.sources:
@@ -116,12 +125,21 @@ class Scenario:
                 "or an object with time_on"
             )
         make_policy(self.policy)
+        if not isinstance(self.name, str) or any(category(letter) in _NO_LETTER for letter in self.name):
+            raise SpecificationError(
+                f"Scenario.name: {quoted(self.name)} is not allowed; it must be a line of text without control characters"
+            )
         _ = self.used_machine
 
     @property
     def sources(self) -> tuple[JobSource, ...]:
-        """The job streams."""
+        """The job streams, as they were given."""
         return tuple(self.workload) if isinstance(self.workload, Sequence) else (self.workload,)
+
+    @cached_property
+    def streams(self) -> JobStreams:
+        """The job streams with the numbers that their jobs have in the run, no two of them the same."""
+        return JobStreams(self.sources)
 
     @property
     def used_machine(self) -> Machine:
@@ -158,10 +176,10 @@ class Scenario:
             TraceError: a trace that is read as a stream is malformed.
         """
         machine, policy = self.used_machine, make_policy(self.policy)
-        calibrate(policy, machine, lambda: [source.rows() for source in self.sources], self.seed)
+        calibrate(policy, machine, lambda: [stream.rows() for stream in self.streams], self.seed)
         outcome = simulate(
             machine,
-            [source.rows() for source in self.sources],
+            [stream.rows() for stream in self.streams],
             policy,
             random_stream(self.seed, "policy"),
             explain=self.explain,
@@ -197,7 +215,7 @@ class Result:
     @cached_property
     def jobs(self) -> pd.DataFrame:
         """One row per job, in order of submission."""
-        return self.records.frame
+        return self.records.frame.assign(stream=self.scenario.streams.of(self.records.column("id")))
 
     @cached_property
     def _summary(self) -> Summary:
@@ -350,7 +368,7 @@ class Result:
             OutputError: the file cannot be written.
             SpecificationError: unknown layout.
         """
-        write_jobs(self, Path(path), layout)
+        write_jobs(self, path, layout)
 
     def to_swf(self, path: str | PathLike[str]) -> None:
         """Write the simulated schedule in the Standard Workload Format (``.gz`` is compressed).
@@ -358,4 +376,4 @@ class Result:
         Raises:
             OutputError: the file cannot be written.
         """
-        write_schedule(self, Path(path))
+        write_schedule(self, path)

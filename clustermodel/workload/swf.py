@@ -1,7 +1,12 @@
 """The Standard Workload Format of the Parallel Workloads Archive: reading traces, streaming them, writing schedules.
 
 A data line has 18 numbers; ``-1`` means unknown; lines that start with ``;`` are comments, of which ``; Key: value`` are
-kept as metadata.  Every job that is left out and every value that is filled in is counted by reason.
+kept as metadata.  Every job that is left out and every value that is filled in is counted by reason.  A wrong value refuses
+its line only if a result depends on it; docs/guide_trace has the rule of each field.
+
+Lines have at most :data:`LONGEST_LINE` characters, and at most :data:`MOST_LINES_WITHOUT_JOB` lines and
+:data:`MOST_TEXT_WITHOUT_JOB` characters of comments and blank lines may follow each other, header included.  So the memory
+that a stream takes is bounded, whatever the file holds.
 """
 
 from __future__ import annotations
@@ -12,14 +17,16 @@ import os
 import stat
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, TextIO
 
-from clustermodel.errors import OutputError, SpecificationError, TraceError, quoted, shown
+from clustermodel.errors import SpecificationError, TraceError, quoted, shown, visible
 from clustermodel.job import JobRow
 from clustermodel.machine import LARGEST_WHOLE, LONGEST_S
+from clustermodel.output_files import write_file
 from clustermodel.ticks import duration_to_ticks, to_ticks
 from clustermodel.workload.table import Provenance, Workload, transformed
 from clustermodel.workload.transforms import JobFilter, LoadScale
@@ -46,8 +53,18 @@ FIELDS: Final = (
 )
 """The 18 fields of a data line, in order."""
 
+LONGEST_LINE: Final = 65_536
+"""Most characters of a line."""
+MOST_LINES_WITHOUT_JOB: Final = 100_000
+"""Most comments and blank lines that follow each other."""
+MOST_TEXT_WITHOUT_JOB: Final = 2**20
+"""Most characters that these lines have together: the longest header, among others."""
+
 _WHOLE_FIELDS: Final = (0, 4, 7, 10, 11, 12)
 _TIME_FIELDS: Final = (1, 3, 8)
+_DECISIVE_FIELDS: Final = (0, 1, 3)  # number, submission and run time decide what a line is
+_LABEL_FIELDS: Final = (10, 11, 12)  # kept with the job, but no schedule depends on them
+_ESTIMATE: Final = 8
 _MALFORMED: Final = "malformed line"
 _LONGEST_SIZE: Final = 20  # digits
 _ENCODING: Final = "utf-8-sig"  # a byte order mark, as some editors write it, is not part of the first line
@@ -146,12 +163,12 @@ class SwfStream:
         dropped, repaired = self.provenance.dropped, self.provenance.repaired
         prefer, other = (4, 7) if self._processors_from == "allocated" else (7, 4)
         substitute = f"{FIELDS[prefer]} missing, {FIELDS[other]} used"
-        for number, line in _lines(self.path):
-            text = line.strip()
-            if not text or text.startswith(";"):
+        needed = (*_DECISIVE_FIELDS, prefer, *([_ESTIMATE] if self._use_estimates else []))
+        for number, text in _lines(self.path):
+            if text[0] == ";":
                 continue
             try:
-                values = _parse(text)
+                values, repairs = _parse(text, needed)
             except ValueError as problem:
                 message = f"{self.path}:{number}: {problem}"
                 if not self._lenient:
@@ -160,12 +177,9 @@ class SwfStream:
                 if len(self.malformed) < 10:
                     self.malformed.append(message)
                 continue
-            run, nodes, estimate = values[3], values[prefer], values[8]
-            if values[1] < 0:
-                dropped["submit time missing"] += 1
-                continue
-            if run <= 0:
-                dropped["run time missing" if run < 0 else "run time zero"] += 1
+            run, nodes, estimate = values[3], values[prefer], values[_ESTIMATE]
+            if values[1] < 0 or run <= 0:
+                dropped["submit time missing" if values[1] < 0 else "run time missing" if run < 0 else "run time zero"] += 1
                 continue
             if nodes <= 0:
                 nodes = values[other]
@@ -181,7 +195,10 @@ class SwfStream:
                 estimate_ticks = duration_to_ticks(estimate)
             else:
                 estimate_ticks = run_ticks
-                repaired["requested_time missing, run_time used"] += 1
+                missing = "negative" if estimate < 0 and estimate != UNKNOWN else "missing"
+                repaired[f"requested_time {missing}, run_time used"] += 1
+            if repairs:
+                repaired.update(repairs)
             yield JobRow(
                 to_ticks(values[1]),
                 int(values[0]),
@@ -248,19 +265,16 @@ def read_swf(
 def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *, header: Iterable[tuple[str, object]]) -> None:
     """Write data lines of 18 numbers each (``-1`` for unknown) under the ``; Key: value`` lines of ``header``.
 
-    A name that ends in ``.gz`` is compressed, without a time stamp, so equal schedules give equal bytes.
+    Each line of a value gets a ``; Key:`` of its own.  A name that ends in ``.gz`` is compressed, without a time stamp, so
+    equal schedules give equal bytes.
 
     Raises:
         OutputError: the file cannot be written.
     """
-    path = Path(path)
-    lines = [f"; {key}: {value}\n" for key, value in header]
+    lines = [f"; {visible(key)}: {visible(line)}\n" for key, value in header for line in str(value).split("\n")]
     lines += [" ".join(_number(value) for value in row) + "\n" for row in rows]
     data = "".join(lines).encode()
-    try:
-        path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
-    except OSError as problem:
-        raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
+    write_file(path, gzip.compress(data, mtime=0) if Path(path).suffix == ".gz" else data)
 
 
 def _why_after(row: JobRow, last: JobRow) -> str:
@@ -274,8 +288,12 @@ def _number(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:.6f}".rstrip("0")
 
 
-def _parse(text: str) -> list[float]:
-    """Return the 18 numbers of a data line; raise ``ValueError`` with a message that names the field."""
+def _parse(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[str]]:
+    """Return the 18 numbers of a data line, and what was put right in it.
+
+    Raises:
+        ValueError: a field that results depend on, one of ``needed``, has no such value; the message names it.
+    """
     words = text.split()
     if len(words) != len(FIELDS):
         raise ValueError(f"{len(words)} fields; a data line has {len(FIELDS)}")
@@ -293,13 +311,29 @@ def _parse(text: str) -> list[float]:
         or [value for value in values if value < 0 and value != UNKNOWN]
         or [index for index in _WHOLE_FIELDS if values[index] % 1]
     ):
-        for index, word in enumerate(words):
-            _require_field(index, word)
-    return values
+        return _put_right(words, needed)
+    return values, ()
 
 
-def _require_field(index: int, word: str) -> None:
-    """Raise ``ValueError`` unless ``word`` is a number that field ``index`` may have."""
+def _put_right(words: Sequence[str], needed: Sequence[int]) -> tuple[list[float], Sequence[str]]:
+    """Return the numbers of an odd line, with :data:`UNKNOWN` in place of wrong ones that no result depends on."""
+    values: list[float] = []
+    wrong: dict[int, ValueError] = {}
+    for index, word in enumerate(words):
+        try:
+            values.append(_value(index, word))
+        except ValueError as problem:
+            values.append(UNKNOWN)
+            wrong[index] = problem
+    _, submit, _, run, *_ = values
+    for index in needed if submit >= 0 and run > 0 else _DECISIVE_FIELDS:  # else the line is left out, whatever it has
+        if index in wrong:
+            raise wrong[index]
+    return values, [f"{FIELDS[at]} invalid, {'unknown (-1) used' if at in _LABEL_FIELDS else 'ignored'}" for at in wrong]
+
+
+def _value(index: int, word: str) -> float:
+    """Return the number that ``word`` is; raise ``ValueError`` unless field ``index`` may have it."""
     field = FIELDS[index]
     try:
         # Python's float reads more than the format has: 1_000, and the digits of every script.
@@ -310,13 +344,14 @@ def _require_field(index: int, word: str) -> None:
         raise ValueError(f"field {field}: {quoted(word)} is not a number")
     if not math.isfinite(value):
         raise ValueError(f"field {field}: {quoted(word)} is not a finite number")
-    if value < 0 and (value != UNKNOWN or index == 0):
+    if value < 0 and (value != UNKNOWN or index == 0) and index != _ESTIMATE:  # a negative estimate is a missing one
         allowed = ">= 0" if index == 0 else ">= 0, or -1 for unknown"
         raise ValueError(f"field {field}: {shown(word)} is not allowed; it must be {allowed}")
     if index in _WHOLE_FIELDS and value % 1:
         raise ValueError(f"field {field}: {shown(word)} is not a whole number")
     if value > LONGEST_S and index in _WHOLE_FIELDS + _TIME_FIELDS:
         raise ValueError(f"field {field}: {shown(word)} is not allowed; it must be <= {LONGEST_S:g}")
+    return value
 
 
 def _open(path: Path) -> TextIO:
@@ -332,13 +367,31 @@ def _open(path: Path) -> TextIO:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, line); every way a file can be unreadable becomes one :class:`TraceError`."""
-    number = 0
+    """Yield (line number from 1, text without margins) of the lines that are not blank.
+
+    Every way a file can be unreadable, and every limit it is beyond, becomes one :class:`TraceError`.
+    """
+    number = others = length = 0  # lines; of these, how many have followed each other without a job, and their characters
     try:
         with _open(path) as file:
-            for line in file:
+            for line in iter(partial(file.readline, LONGEST_LINE + 1), ""):
                 number += 1
-                yield number, line
+                if len(line) > LONGEST_LINE and line[-1] != "\n":
+                    raise TraceError(f"{path}:{number}: the line has more than {LONGEST_LINE:,} characters")
+                text = line.strip()
+                if text and text[0] != ";":
+                    others = length = 0
+                    yield number, text
+                    continue
+                others += 1
+                length += len(line)
+                if others > MOST_LINES_WITHOUT_JOB or length > MOST_TEXT_WITHOUT_JOB:
+                    raise TraceError(
+                        f"{path}:{number}: more than {MOST_LINES_WITHOUT_JOB:,} lines or {MOST_TEXT_WITHOUT_JOB:,} characters "
+                        "of comments and blank lines without a job in between"
+                    )
+                if text:
+                    yield number, text
     except EOFError:
         raise TraceError(f"{path}: the compressed data ends early, after line {number}; the file is truncated") from None
     except (gzip.BadGzipFile, zlib.error) as problem:
@@ -349,15 +402,11 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def _read_header(path: Path) -> dict[str, str]:
     """Return the ``; Key: value`` comments that stand before the first data line."""
-    header: dict[str, str] = {}
-    for _, line in _lines(path):
-        text = line.strip()
-        if not text.startswith(";"):
-            if text:
-                break
-            continue
+    header: dict[str, list[str]] = {}
+    for _, text in _lines(path):
+        if text[0] != ";":
+            break
         key, colon, value = text.lstrip("; \t").partition(":")
         if colon and key and " " not in key.strip():
-            key, value = key.strip(), value.strip()
-            header[key] = f"{header[key]}\n{value}" if key in header else value
-    return header
+            header.setdefault(key.strip(), []).append(value.strip())
+    return {key: "\n".join(values) for key, values in header.items()}

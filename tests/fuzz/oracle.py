@@ -1,4 +1,4 @@
-"""What must become of a line: the rules of docs/outputs, written down a second time and one line at a time."""
+"""What must become of a line: the rules of docs/guide_trace, written down a second time and one line at a time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 WHOLE = {"job_number", "allocated_processors", "requested_processors", "status", "user_id", "group_id"}
 TIMES = {"submit_time", "run_time", "requested_time"}
+LABELS = {"status", "user_id", "group_id"}
 
 
 class Verdict(NamedTuple):
@@ -26,12 +27,13 @@ class Verdict(NamedTuple):
     """The field that is to blame, if one is."""
     repairs: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
-    """The 18 numbers of a line that is not refused."""
+    """The 18 fields of a line that is not refused."""
     nodes: int = 0
 
     def number(self, field: str) -> int:
-        """Return a whole-numbered field."""
-        return int(float(self.words[FIELDS.index(field)]))
+        """Return a whole-numbered field; a label that is wrong is unknown."""
+        word = self.words[FIELDS.index(field)]
+        return -1 if field in LABELS and _what_is_wrong(field, word) else int(float(word))
 
     def admits(self, row: JobRow) -> bool:
         """Tell whether ``row`` is what an accepted line says."""
@@ -63,22 +65,29 @@ def judge(text: str) -> Verdict | None:  # noqa: PLR0911  one return for each th
     words = tuple(text.split())
     if len(words) != 18:
         return Verdict("refused", "number of fields")
-    for field, word in zip(FIELDS, words, strict=True):
-        if wrong := _what_is_wrong(field, word):
-            return Verdict("refused", wrong, field)
-    value = dict(zip(FIELDS, map(float, words), strict=True))
-    if value["submit_time"] < 0:
+    said = dict(zip(FIELDS, words, strict=True))
+    wrong = {field: what for field, word in said.items() if (what := _what_is_wrong(field, word))}
+    for field in ("job_number", "submit_time", "run_time"):
+        if field in wrong:
+            return Verdict("refused", wrong[field], field)
+    if float(said["submit_time"]) < 0:
         return Verdict("counted", "submit time missing")
-    if value["run_time"] <= 0:
-        return Verdict("counted", "run time missing" if value["run_time"] < 0 else "run time zero")
-    nodes, repairs = value["allocated_processors"], []
+    if float(said["run_time"]) <= 0:
+        return Verdict("counted", "run time missing" if float(said["run_time"]) < 0 else "run time zero")
+    for field in ("allocated_processors", "requested_time"):
+        if field in wrong:
+            return Verdict("refused", wrong[field], field)
+    nodes, repairs = float(said["allocated_processors"]), []
     if nodes <= 0:
-        nodes = value["requested_processors"]
+        nodes = -1 if "requested_processors" in wrong else float(said["requested_processors"])
         repairs.append("allocated_processors missing, requested_processors used")
     if nodes <= 0:
         return Verdict("counted", "number of processors missing")
-    if value["requested_time"] <= 0:
-        repairs.append("requested_time missing, run_time used")
+    if (estimate := float(said["requested_time"])) <= 0:
+        repairs.append(f"requested_time {'missing' if estimate in (-1, 0) else 'negative'}, run_time used")
+    repairs += [
+        f"{field} invalid, {'unknown (-1) used' if field in LABELS else 'ignored'}" for field in FIELDS if field in wrong
+    ]
     return Verdict("accepted", repairs=tuple(repairs), words=words, nodes=int(nodes))
 
 
@@ -92,7 +101,7 @@ def _what_is_wrong(field: str, word: str) -> str:  # noqa: PLR0911  one return f
         return "is not a finite number"
     if field == "job_number" and value < 0:
         return "must be >= 0"
-    if value < 0 and value != -1:
+    if value < 0 and value != -1 and field != "requested_time":
         return "must be >= 0, or -1 for unknown"
     if field in WHOLE and value != int(value):
         return "is not a whole number"

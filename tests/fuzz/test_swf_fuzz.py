@@ -28,24 +28,26 @@ HEADER = b"; MaxProcs: 64"
 SORTED = "submitted before the job on the line above, sorted"
 MALFORMED = "malformed line"
 FATES = {
-    ("accepted", ""): 25_312,
-    ("accepted", "requested_time missing, run_time used"): 10_137,
-    ("accepted", "allocated_processors missing, requested_processors used"): 765,
-    ("accepted", "allocated_processors missing, requested_processors used and requested_time missing, run_time used"): 302,
-    ("counted", "number of processors missing"): 2_816,
-    ("counted", "run time zero"): 1_160,
-    ("counted", "run time missing"): 1_129,
-    ("counted", "submit time missing"): 1_074,
+    ("accepted", ""): 24_830,
+    ("accepted", "requested_time missing, run_time used"): 13_341,
+    ("accepted", "a value invalid, ignored"): 7_302,
+    ("accepted", "a value invalid, unknown (-1) used"): 1_956,
+    ("accepted", "allocated_processors missing, requested_processors used"): 1_201,
+    ("accepted", "requested_time negative, run_time used"): 40,
+    ("counted", "number of processors missing"): 3_186,
+    ("counted", "run time zero"): 1_352,
+    ("counted", "run time missing"): 1_327,
+    ("counted", "submit time missing"): 1_239,
     ("refused", "number of fields"): 32_395,
-    ("refused", "is not a number"): 18_211,
-    ("refused", "is used by"): 1_755,
-    ("refused", "is not a finite number"): 1_412,
-    ("refused", "is not a whole number"): 1_337,
-    ("refused", "must be >= 0, or -1 for unknown"): 899,
-    ("refused", "must be <= 1e+10"): 863,
+    ("refused", "is not a number"): 7_198,
+    ("refused", "is used by"): 2_724,
+    ("refused", "must be <= 1e+10"): 496,
+    ("refused", "is not a whole number"): 466,
     ("refused", "must be >= 0"): 433,
+    ("refused", "is not a finite number"): 419,
+    ("refused", "must be >= 0, or -1 for unknown"): 95,
 }
-"""How many lines have which fate, and why; what is said of an accepted line is what was filled in."""
+"""How many lines have which fate, and why; what is said of an accepted line is the first that was put right in it."""
 
 
 class Batch:
@@ -200,7 +202,8 @@ def accepted_and_counted(batch: Batch) -> Counter[tuple[str, str]]:
     assert workload.machine_nodes == 64
     fates = Counter({("counted", reason): count for reason, count in workload.provenance.dropped.items()})
     for row in rows:
-        fates["accepted", " and ".join(accepted[row.id].repairs)] += 1
+        first = next(iter(accepted[row.id].repairs), "")
+        fates["accepted", re.sub(r"^\w+ invalid, ", "a value invalid, ", first)] += 1
     return fates
 
 

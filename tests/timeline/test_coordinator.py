@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 from clustermodel import (
@@ -22,8 +23,10 @@ from clustermodel import (
     Workload,
 )
 from clustermodel.measure.ledger import Account
+from clustermodel.policies import make_policy
 from clustermodel.policies.base import Decision
 from clustermodel.policies.fcfs import Fcfs
+from clustermodel.sim.simulation import simulate
 from clustermodel.theory.capacity import capacity_loss
 from clustermodel.ticks import to_ticks
 from tests.timeline.timeline import play, spans
@@ -129,14 +132,17 @@ def test_a_job_that_ends_in_the_instant_it_would_be_killed_has_ended() -> None:
         play(1, "1 0 1 10", KillAtTen())
 
 
-def test_streams_merge_and_job_ids_must_be_unique_among_them() -> None:
+def test_streams_merge() -> None:
     first = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=5), Job(id=3, nodes=1, submit_s=5, run_s=5)])
     second = Workload.from_jobs([Job(id=2, nodes=1, submit_s=0, run_s=5)])
     result = Scenario(machine=Machine(nodes=1), workload=[first, second], policy="fcfs").run()
     assert spans(result) == {1: (0, 5), 2: (5, 10), 3: (10, 15)}
-    again = Workload.from_jobs([Job(id=1, nodes=1, submit_s=100, run_s=5)])
+
+
+def test_the_mechanism_refuses_two_jobs_of_one_number() -> None:
+    streams = [list(Workload.from_jobs([Job(id=1, nodes=1, submit_s=at, run_s=5)]).rows()) for at in (0, 100)]
     with pytest.raises(SpecificationError, match="job id 1 is submitted twice"):
-        Scenario(machine=Machine(nodes=1), workload=[first, again], policy="fcfs").run()
+        simulate(Machine(nodes=1), streams, make_policy("fcfs"), np.random.default_rng(1))
 
 
 def test_jobs_left_for_ever_are_reported_by_number() -> None:

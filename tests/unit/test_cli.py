@@ -445,6 +445,59 @@ def test_numbers_beyond_all_bounds_are_an_error_or_work_but_never_a_traceback(
     assert (finished.code == 2) == ("clustermodel: error: " in finished.err)
 
 
+# Names of files, and what a terminal must not see
+
+
+@pytest.mark.parametrize(
+    ("names", "complaint"),
+    [
+        (("a/b", "a_b"), "--jobs-csv: 'a/b' and 'a_b' would have one file, {out}/a_b.csv"),
+        (("a_b", "c", "a/b"), "--jobs-csv: 'a_b' and 'a/b' would have one file, {out}/a_b.csv"),
+        (
+            ("é" * 126,),
+            f"--jobs-csv: {'é' * 30}... (126 characters): the name of its file would have 256 bytes; at most 255 are allowed",
+        ),
+        (("a\\0b",), "Scenario.name: 'a\\x00b' is not allowed; it must be a line of text without control characters"),
+    ],
+)
+def test_names_that_can_be_no_files_are_refused_before_any_run(
+    command_line: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], complaint: str
+) -> None:
+    monkeypatch.setattr(Scenario, "run", lambda *_, **__: pytest.fail("a simulation was started"))
+    listed = ", ".join(f"Scenario(machine=Machine(nodes=4), workload=jobs, name='{name}')" for name in names)
+    path, out = script(tmp_path, f"scenarios = [{listed}]"), tmp_path / "out"
+    finished = command_line("run", path, "--jobs-csv", out)
+    assert finished.code == 2
+    assert finished.err == f"clustermodel: error: {complaint.format(out=out)}\n"
+    assert not out.exists()
+
+
+def test_any_other_name_gets_a_file_in_the_folder(command_line: Command, tmp_path: Path) -> None:
+    names = ["..", ".", "...", "../up", "/etc/x", " ", "x" * 251, "[red]", "-rf"]
+    listed = ", ".join(f"Scenario(machine=Machine(nodes=4), workload=jobs, name={name!r})" for name in names)
+    path, out = script(tmp_path, f"scenarios = [{listed}]"), tmp_path / "out"
+    assert command_line("run", path, "--jobs-csv", out).code == 0
+    assert {one.name for one in out.iterdir()} == {name.replace("/", "_") + ".csv" for name in names}
+    assert all(one.read_text().startswith(CSV_HEADER) for one in out.iterdir())
+    assert {one.name for one in tmp_path.iterdir()} == {path.name, "out"}
+
+
+def test_control_characters_of_a_trace_and_its_name_are_made_visible(command_line: Command, tmp_path: Path) -> None:
+    path = tmp_path / "evil\x1b]0;x\x07.swf"
+    header = ("; Computer: \x1b[31mred\x9b", "; Computer: two", "; MaxProcs: 8")
+    lines = [job_line(number, 60 * number, 5, 2).replace("-1 -1", "? -1", 1) for number in range(1, 9)]
+    path.write_text("\n".join((*header, *lines)) + "\n")
+    for arguments in (("trace", "info"), ("trace", "info", "--json"), ("trace", "fit"), ("run", "--policy", "easy", "--trace")):
+        finished = command_line(*arguments, path)
+        assert all(letter.isprintable() for letter in (finished.out + finished.err).replace("\n", ""))
+    out = command_line("trace", "info", path).out
+    assert out.startswith("Computer: \\x1b[31mred\\x9b\ntwo\nMaxProcs: 8\n")
+    assert r"evil\x1b]0;x\x07: 8 jobs repaired: " in command_line("run", "--trace", path).err
+    path.write_text("nonsense\n")
+    finished = command_line("trace", "info", path)
+    assert finished.err == f"clustermodel: error: {tmp_path}/evil\\x1b]0;x\\x07.swf:1: 1 fields; a data line has 18\n"
+
+
 # Output that cannot be written
 
 

@@ -83,7 +83,7 @@ def test_traces_that_cannot_be_fitted(command_line: Command, write_trace: Callab
 def test_a_model_file_that_cannot_be_written(command_line: Command, trace: Path, tmp_path: Path) -> None:
     finished = command_line("trace", "fit", trace, "-o", tmp_path)
     assert (finished.code, finished.out) == (1, "")
-    assert finished.err.endswith(f"clustermodel: error: --output: {tmp_path}: cannot be written: Is a directory\n")
+    assert finished.err.endswith(f"clustermodel: error: {tmp_path}: cannot be written: Is a directory\n")
 
 
 # run --model

@@ -432,10 +432,11 @@ def test_names_are_shown_as_they_are(tmp_path: Path) -> None:
 
 def test_no_policy_is_hidden_in_a_comparison(tmp_path: Path) -> None:
     workload = synthetic_workload(jobs=40, nodes=16)
-    results = [Scenario(machine=Machine(nodes=16), workload=workload, policy="easy", name=name).run() for name in HOSTILE]
+    names = [name for name in HOSTILE if "\n" not in name]  # which no scenario may have
+    results = [Scenario(machine=Machine(nodes=16), workload=workload, policy="easy", name=name).run() for name in names]
     figure = comparison(results)
     figure.savefig(tmp_path / "figure.png")
-    assert len(figure.legends[0].get_texts()) == len(HOSTILE)
+    assert len(figure.legends[0].get_texts()) == len(HOSTILE) - 1
 
 
 def test_hostile_values_of_other_columns(tmp_path: Path) -> None:

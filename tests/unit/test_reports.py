@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Callable
+from io import BufferedWriter, FileIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from clustermodel import Job, Machine, OutputError, Scenario, SpecificationError, Workload, synthetic_workload
+from clustermodel import (
+    Batch,
+    Job,
+    Machine,
+    OutputError,
+    Result,
+    Scenario,
+    SpecificationError,
+    Start,
+    View,
+    Workload,
+    output_files,
+    read_swf,
+    synthetic_workload,
+)
+from clustermodel.output_files import without_formulas
+from clustermodel.policies.base import Setup
 from clustermodel.report.plots import busy_nodes, comparison, save, waiting_jobs
+
+SECOND = 1_000_000
 
 
 def test_figures_have_units_and_average_to_the_ledger(tmp_path: Path) -> None:
@@ -49,8 +73,153 @@ def test_evalys_columns_stand_in_the_csv_with_interval_sets(tmp_path: Path) -> N
         "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,success,final_state,"
         "starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,allocated_resources"
     )
-    assert rows[0].endswith(",0,10,10,0,10,1,0-2")
-    assert rows[1].endswith(",0,20,20,0,20,1,3")
+    seconds = {0: "0.000000", 1: "1.000000", 10: "10.000000", 20: "20.000000"}  # evalys fails where some are whole numbers
+    for row, run, nodes in ((rows[0], 10, "0-2"), (rows[1], 20, "3")):
+        times = ",".join(seconds[value] for value in (0, run, run, 0, run, 1))
+        assert row.endswith(f",{seconds[run]},1,COMPLETED_SUCCESSFULLY,{times},{nodes}")
     assert len(rows) == 2
     with pytest.raises(SpecificationError, match="layout: 'xml' is not allowed; it must be one of evalys, jobs"):
         result.to_csv(tmp_path / "jobs.xml", layout="xml")
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        ("mbgs", "mbgs shares nodes in time"),
+        ("pv-easy", "pv-easy ran 84 jobs in more than one attempt"),
+        ("speculative", "stopped ran 1 job in more than one attempt"),
+    ],
+)
+def test_evalys_has_a_row_for_each_job_and_none_where_that_is_not_all(tmp_path: Path, policy: str, why: str) -> None:
+    if policy == "speculative":
+        jobs = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=10)])
+        scenario = Scenario(machine=Machine(nodes=1), workload=jobs, policy=StoppedOnce(), name="stopped")
+    else:
+        busy = synthetic_workload(jobs=600, nodes=64, load=1.1)
+        scenario = Scenario(machine=Machine(nodes=64), workload=busy, policy=policy)
+    result = scenario.run()
+    with pytest.raises(SpecificationError) as refused:
+        result.to_csv(tmp_path / "jobs.csv")
+    assert str(refused.value) == (
+        "layout: 'evalys' is not allowed: it has one row, with one time and one set of nodes, for each job, and "
+        f"{why}; it must be 'jobs'"
+    )
+    assert not list(tmp_path.iterdir())
+    result.to_csv(tmp_path / "jobs.csv", layout="jobs")
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "slack"])
+def test_evalys_finds_no_more_busy_nodes_than_there_are(tmp_path: Path, policy: str) -> None:
+    result = Scenario(machine=Machine(nodes=64), workload=synthetic_workload(jobs=600, nodes=64, load=1.1), policy=policy).run()
+    result.to_csv(tmp_path / "jobs.csv")
+    # evalys 4.0.7: jobset.JobSet rounds, metrics.compute_load adds up
+    table = pd.read_csv(tmp_path / "jobs.csv").round(6)
+    start = table["submission_time"] + table["waiting_time"]
+    end = start + table["execution_time"]
+    nodes = table["requested_number_of_resources"]
+    events = pd.DataFrame({"time": pd.concat([start, end]), "nodes": pd.concat([nodes, -nodes])})
+    busy = events.groupby("time")["nodes"].sum().cumsum()
+    assert busy.max() == 64
+    assert busy.min() == busy.iloc[-1] == 0
+    assert end.tolist() == table["finish_time"].tolist()
+    for written, ours in (("submission_time", "submit_s"), ("starting_time", "start_s"), ("finish_time", "end_s")):
+        assert (table[written] - result.jobs[ours]).abs().max() <= 1 / 128
+    useful = (nodes * table["execution_time"]).sum()
+    assert abs(useful - result.ledger.frame["total_node_s"]["useful"]) <= nodes.sum() / 64
+
+
+class StoppedOnce:
+    """Stops each job once after a second, and then lets it run."""
+
+    name = "stopped once"
+
+    def begin(self, setup: Setup) -> None:
+        self._seen: set[int] = set()
+
+    def decide(self, batch: Batch, view: View) -> list[Start]:
+        starts = [Start(job, limit=None if job.id in self._seen else SECOND) for job in view.waiting.values()]
+        self._seen |= set(view.waiting)
+        return starts
+
+
+# Files are written as a whole or not at all, texts in them are no formulas
+
+
+def writers(result: Result) -> dict[str, Callable[[str], None]]:
+    """Return what writes files, by suffix, given a path as text."""
+    return {
+        "evalys.csv": result.to_csv,
+        "jobs.csv": lambda path: result.to_csv(path, layout="jobs"),
+        "swf": result.to_swf,
+        "swf.gz": result.to_swf,
+        **{kind: lambda path: save(comparison([result]), path) for kind in ("png", "svg", "pdf")},
+    }
+
+
+@pytest.fixture(scope="module")
+def small() -> Result:
+    return Scenario(machine=Machine(nodes=32), workload=synthetic_workload(jobs=50, nodes=32)).run()
+
+
+@pytest.mark.parametrize("kind", ["evalys.csv", "jobs.csv", "swf", "swf.gz", "png", "svg", "pdf"])
+def test_a_file_that_fails_half_way_leaves_the_old_one_and_nothing_else(
+    small: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    path = tmp_path / f"out.{kind}"
+    write = writers(small)[kind]
+    write(str(path))  # a path as text
+    assert path.stat().st_size > 100
+    path.write_text("old")
+
+    class FullDisk(BufferedWriter):
+        def write(self, data: Any) -> int:
+            super().write(bytes(data)[: len(data) // 2])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def opened(target: Any, mode: str) -> FullDisk:
+        return FullDisk(FileIO(target, mode.replace("b", "")))
+
+    monkeypatch.setattr(output_files, "open", opened, raising=False)
+    with pytest.raises(OutputError) as refused:
+        write(str(path))
+    assert str(refused.value) == f"{path}: cannot be written: No space left on device"
+    assert path.read_text() == "old"
+    assert [left.name for left in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_device_is_named_in_one_line(small: Result) -> None:
+    for write in (small.to_csv, small.to_swf):
+        with pytest.raises(OutputError) as refused:
+            write("/dev/full")
+        assert str(refused.value) == "/dev/full: cannot be written: No space left on device"
+
+
+def test_texts_in_csv_files_are_no_formulas(tmp_path: Path) -> None:
+    jobs = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=10)], name='=HYPERLINK("x")')
+    Scenario(machine=Machine(nodes=1), workload=jobs).run().to_csv(tmp_path / "jobs.csv")
+    table = pd.read_csv(tmp_path / "jobs.csv")
+    assert table["workload_name"].tolist() == ['\'=HYPERLINK("x")']
+    assert table["profile"].tolist() == ["user-1"]
+
+
+def test_numbers_and_other_texts_stay_as_they_are() -> None:
+    texts = ["=1+1", "+1", "-1", "@a", "\tx", "\rx", "a=1", "", "easy:p=-1"]
+    table = pd.DataFrame({"number": range(-4, 5), "share": np.linspace(-1, 1, 9), "text": texts, "kind": pd.Categorical(texts)})
+    guarded = without_formulas(table)
+    assert guarded[["number", "share"]].equals(table[["number", "share"]])
+    for column in ("text", "kind"):
+        assert guarded[column].tolist() == ["'=1+1", "'+1", "'-1", "'@a", "'\tx", "'\rx", "a=1", "", "easy:p=-1"]
+    assert table["text"].tolist() == texts
+    assert without_formulas(table[:0]).columns.tolist() == table.columns.tolist()
+
+
+def test_a_schedule_keeps_names_with_line_ends_in_its_header(tmp_path: Path) -> None:
+    jobs = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=10)], name="a\n1 2\x1b[31m")
+    Scenario(machine=Machine(nodes=1), workload=jobs).run().to_swf(tmp_path / "out.swf")
+    again = read_swf(tmp_path / "out.swf")
+    assert len(again) == 1
+    assert again.provenance.header["Note"].splitlines()[:2] == [
+        "simulated schedule of a",
+        r"1 2\x1b[31m under easy",
+    ]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields
 from fractions import Fraction
 from math import inf, nan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -325,3 +326,26 @@ def test_the_room_for_suspended_tasks_is_a_whole_number_or_none(limit: object, m
         Machine(nodes=4, suspended_per_node=limit)  # type: ignore[arg-type]
     assert Machine(nodes=4).suspended_per_node is None
     assert Machine(nodes=4, suspended_per_node=np.int64(2)).suspended_per_node == 2
+
+
+@pytest.mark.parametrize("path", ["KTH.swf", Path("KTH.swf")])
+def test_a_path_is_no_workload_but_must_be_read(path: object) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        Scenario(workload=path)  # type: ignore[arg-type]
+    assert str(refused.value) == (
+        "Scenario.workload: 'KTH.swf' is not allowed; a path must be read first, as in Scenario(workload=read_swf(path))"
+    )
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\nb", "\x1b[31m", "\x7f", "\x85", "\u2028", "half \ud800", 5])
+def test_a_scenario_has_a_line_of_text_for_a_name(name: object) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        Scenario(workload=synthetic_workload(jobs=2), name=name)  # type: ignore[arg-type]
+    assert str(refused.value) == (
+        f"Scenario.name: {name!r} is not allowed; it must be a line of text without control characters"
+    )
+
+
+def test_names_in_all_languages_are_names() -> None:
+    for name in ("", "EASY, ρ = 0.9", "日本", "a\N{NO-BREAK SPACE}b", "👩‍💻", "../x"):
+        assert Scenario(workload=synthetic_workload(jobs=2), name=name).name == name

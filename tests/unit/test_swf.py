@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -435,30 +437,30 @@ NOT_NEGATIVE = "is not allowed; it must be >= 0, or -1 for unknown"
         (line(1, run_time="abc"), "field run_time: 'abc' is not a number"),
         (line(1, run_time="1_000"), "field run_time: '1_000' is not a number"),  # Python reads these three
         (line(1, run_time="\u0663"), "field run_time: '\u0663' is not a number"),
-        (line(1, think_time="\uff11"), "field think_time: '\uff11' is not a number"),
+        (line(1, allocated_processors="\uff11"), "field allocated_processors: '\uff11' is not a number"),
         (line(1, run_time="9" * 1000), f"field run_time: '{'9' * 29}... (1,002 characters) is not a finite number"),
         (
             line(1, run_time="0" * 1000 + "1e99"),
             f"field run_time: {'0' * 30}... (1,004 characters) is not allowed; it must be <= 1e+10",
         ),
         (line(1, run_time="1:30"), "field run_time: '1:30' is not a number"),
-        (line(1, think_time="?"), "field think_time: '?' is not a number"),
+        (line(1, requested_time="?"), "field requested_time: '?' is not a number"),
         (line("x1"), "field job_number: 'x1' is not a number"),
         (line(1, submit_time="nan"), "field submit_time: 'nan' is not a finite number"),
         (line(1, requested_time="inf"), "field requested_time: 'inf' is not a finite number"),
         (line(1, run_time="-inf"), "field run_time: '-inf' is not a finite number"),
-        (line(1, used_memory="1e999"), "field used_memory: '1e999' is not a finite number"),
+        (line(1, requested_time="1e999"), "field requested_time: '1e999' is not a finite number"),
         (line(1, submit_time=-2), f"field submit_time: -2 {NOT_NEGATIVE}"),
         (line(1, run_time=-0.5), f"field run_time: -0.5 {NOT_NEGATIVE}"),
         (line(1, allocated_processors=-4), f"field allocated_processors: -4 {NOT_NEGATIVE}"),
-        (line(1, user_id=-7), f"field user_id: -7 {NOT_NEGATIVE}"),
         (line(-1), "field job_number: -1 is not allowed; it must be >= 0"),
         (line(1.5), "field job_number: 1.5 is not a whole number"),
         (line(1, allocated_processors=2.5), "field allocated_processors: 2.5 is not a whole number"),
-        (line(1, status=0.1), "field status: 0.1 is not a whole number"),
+        (line(-1, submit_time=-1), "field job_number: -1 is not allowed; it must be >= 0"),
+        (line(1, requested_time="1e11"), "field requested_time: 1e11 is not allowed; it must be <= 1e+10"),
         (line(1, run_time="1e11"), "field run_time: 1e11 is not allowed; it must be <= 1e+10"),
         (line(10**20), f"field job_number: {10**20} is not allowed; it must be <= 1e+10"),
-        (line(1, run_time="abc", status="def"), "field run_time: 'abc' is not a number"),  # the first of several
+        (line(1, run_time="abc", submit_time="def"), "field submit_time: 'def' is not a number"),  # the first of several
     ],
 )
 def test_a_malformed_line_is_refused_by_file_line_field_and_value(write_trace: WriteTrace, wrong: str, complaint: str) -> None:
@@ -469,6 +471,168 @@ def test_a_malformed_line_is_refused_by_file_line_field_and_value(write_trace: W
 def test_a_large_number_in_a_field_that_is_not_used_is_no_error(write_trace: WriteTrace) -> None:
     path = write_trace(line(1, used_memory="1e300", requested_memory="1e308", think_time=1.5))
     assert ids(read_swf(path)) == [1]
+    assert not read_swf(path).provenance.repaired
+
+
+IGNORED = (
+    *("wait_time", "average_cpu_time", "used_memory", "requested_memory"),
+    *("executable", "queue", "partition", "preceding_job", "think_time"),
+)
+LABELS = ("status", "user_id", "group_id")
+
+
+def read_alike(path: Path, **options: Any) -> Workload:
+    """Return the workload of ``path``, which the stream reads in the same way."""
+    workload, stream = read_swf(path, **options), SwfStream(path, **options)
+    assert list(stream.rows()) == list(workload.rows())
+    assert stream.provenance == workload.provenance
+    return workload
+
+
+@pytest.mark.parametrize("word", ["-2", "-0.5", "nan", "-inf", "1e999", "n/a", "1_0", "\uff11", "12:30"])
+@pytest.mark.parametrize("field", IGNORED)
+def test_a_field_that_no_result_depends_on_never_refuses_a_line_and_is_counted(
+    write_trace: WriteTrace, field: str, word: str
+) -> None:
+    workload = read_alike(write_trace(line(1), line(2, **{field: word}), line(3, **{field: word})))
+    assert list(workload.rows()) == list(read_swf(write_trace(line(1), line(2), line(3))).rows())
+    assert workload.provenance.repaired == {f"{field} invalid, ignored": 2}
+
+
+@pytest.mark.parametrize("word", ["-2", "-4", "0.1", "nan", "inf", "n/a", "1e11", str(2**63)])
+@pytest.mark.parametrize("field", LABELS)
+def test_an_impossible_status_user_or_group_is_unknown_and_counted(write_trace: WriteTrace, field: str, word: str) -> None:
+    workload = read_alike(write_trace(line(1), line(2, **{field: word})))
+    column = field.removesuffix("_id")
+    assert workload.column(column).tolist() == [USUAL[field], -1]
+    assert workload.provenance.repaired == {f"{field} invalid, unknown (-1) used": 1}
+
+
+def test_a_log_of_the_archive_with_odd_states_is_read(write_trace: WriteTrace) -> None:
+    path = write_trace(line(1, status=-4), line(2, status=-2), line(3, status=-4), line(4, status=5))
+    workload = read_alike(path)
+    assert workload.column("status").tolist() == [-1, -1, -1, 5]
+    assert workload.provenance.lines() == ["3 jobs repaired: status invalid, unknown (-1) used"]
+
+
+def test_a_negative_estimate_is_a_missing_one_counted_apart(write_trace: WriteTrace) -> None:
+    path = write_trace(line(1, requested_time=-2), line(2, requested_time=-1), line(3, requested_time=-0.5))
+    workload = read_alike(path)
+    assert workload.seconds("estimate").tolist() == [100, 100, 100]
+    assert workload.provenance.repaired == {
+        "requested_time negative, run_time used": 2,
+        "requested_time missing, run_time used": 1,
+    }
+
+
+@pytest.mark.parametrize("word", ["?", "inf", "1e11"])
+def test_an_estimate_that_is_not_used_refuses_no_line(write_trace: WriteTrace, word: str) -> None:
+    workload = read_alike(write_trace(line(1, requested_time=word)), use_estimates=False)
+    assert workload.seconds("estimate").tolist() == [100]
+    assert workload.provenance.repaired == {"requested_time invalid, ignored": 1}
+
+
+@pytest.mark.parametrize("word", ["-4", "2.5", "many", "nan", "1e11"])
+@pytest.mark.parametrize(("used", "other"), [("allocated", "requested"), ("requested", "allocated")])
+def test_the_field_of_processors_that_is_not_used_refuses_no_line(
+    write_trace: WriteTrace, used: str, other: str, word: str
+) -> None:
+    fields = {f"{used}_processors": 3, f"{other}_processors": word}
+    workload = read_alike(write_trace(line(1, **fields)), processors_from=used)
+    assert workload.column("nodes").tolist() == [3]
+    assert workload.provenance.repaired == {f"{other}_processors invalid, ignored": 1}
+    fields[f"{used}_processors"] = -1
+    workload = read_alike(write_trace(line(1, **fields), line(2)), processors_from=used)
+    assert ids(workload) == [2]
+    assert workload.provenance.dropped == {"number of processors missing": 1}
+    assert not workload.provenance.repaired
+    with pytest.raises(TraceError, match=rf":1: field {other}_processors: "):
+        read_swf(write_trace(line(1, **fields)), processors_from=other)
+
+
+@pytest.mark.parametrize("why", [{"run_time": -1}, {"run_time": 0}, {"submit_time": -1}])
+def test_a_line_that_is_left_out_is_so_whatever_else_it_has(write_trace: WriteTrace, why: dict[str, object]) -> None:
+    wrong = {"allocated_processors": -4, "requested_time": "?", "status": -2}
+    workload = read_alike(write_trace(line(1, **why, **wrong), line(2)))
+    assert ids(workload) == [2]
+    assert sum(workload.provenance.dropped.values()) == 1
+    assert not workload.provenance.repaired
+
+
+# Limits
+
+
+def test_a_line_of_the_greatest_length_is_read_and_a_longer_one_is_refused(write_trace: WriteTrace) -> None:
+    longest = line(1).ljust(65_536)
+    assert ids(read_swf(write_trace(longest))) == [1]
+    for lines in ((longest + " ",), (longest + " ", line(2))):
+        assert refusal(path := write_trace(*lines)) == f"{path}:1: the line has more than 65,536 characters"
+    path = write_trace(line(1), "; " + "x" * 65_536, line(2))
+    for lenient in (False, True):
+        assert refusal(path, lenient=lenient) == f"{path}:2: the line has more than 65,536 characters"
+
+
+@pytest.mark.parametrize("other", ["", ";", "   "])
+def test_so_many_lines_without_a_job_are_read_and_no_more(write_trace: WriteTrace, other: str) -> None:
+    between = [other] * 100_000
+    path = write_trace(*between, line(1), *between, line(2))
+    assert ids(read_swf(path)) == [1, 2]
+    end = "more than 100,000 lines or 1,048,576 characters of comments and blank lines without a job in between"
+    path = write_trace(*between, other, line(1))
+    assert refusal(path) == f"{path}:100001: {end}"
+    path = write_trace(line(1), *between, other, line(2))
+    assert refusal(path) == f"{path}:100002: {end}"
+
+
+def test_a_header_of_a_mebibyte_is_read_and_no_longer_one(write_trace: WriteTrace) -> None:
+    comment = "; Note: ".ljust(1023, "x")  # 1,024 characters with the line's end
+    assert len(read_swf(write_trace(*[comment] * 1024, line(1))).provenance.header["Note"].split("\n")) == 1024
+    path = write_trace(*[comment] * 1024, ";", line(1))
+    assert refusal(path).startswith(f"{path}:1025: more than 100,000 lines or 1,048,576 characters of comments")
+
+
+PEAK = """
+import resource, sys, time
+from clustermodel import SwfStream, TraceError, read_swf
+before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+for read in read_swf, lambda path: list(SwfStream(path, lenient=True).rows()):
+    try:
+        read(sys.argv[1])
+    except TraceError as refused:
+        print(refused)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, time.process_time() - began)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the unit of ru_maxrss is another one")
+@pytest.mark.parametrize(
+    ("start", "filling", "complaint"),
+    [
+        (b"", b"1 ", ":1: the line has more than 65,536 characters"),
+        (b"; Note: ", b"x", ":1: the line has more than 65,536 characters"),
+        (line(1).encode() + b"\n", b"9", ":2: the line has more than 65,536 characters"),
+        (b"", b"\n", ":100001: more than 100,000 lines or 1,048,576 characters of comments and blank lines without a job"),
+        (line(1).encode() + b"\n", b"\r\n", ":100002: more than 100,000 lines or 1,048,576 characters of comments"),
+        (b"", b" " * 60_000 + b"\n", ":18: more than 100,000 lines or 1,048,576 characters of comments and blank lines"),
+    ],
+    ids=["a line", "a comment", "a word after a job", "3 * 10^8 empty lines", "empty lines after a job", "spaces"],
+)
+def test_a_compressed_bomb_is_refused_soon_and_in_little_memory(
+    tmp_path: Path, start: bytes, filling: bytes, complaint: str
+) -> None:
+    path = tmp_path / "bomb.swf.gz"
+    block = filling * (2**20 // len(filling))
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(start)
+        for _ in range(300):
+            file.write(block)
+    done = subprocess.run([sys.executable, "-c", PEAK, path], capture_output=True, text=True, check=True, timeout=60)
+    *refusals, taken = done.stdout.splitlines()
+    assert len(refusals) == 2
+    assert all(said.startswith(f"{path}{complaint}") for said in refusals)
+    kilobytes, seconds = map(float, taken.split())
+    assert kilobytes < 20_000  # of 300 MB
+    assert seconds < 2
 
 
 def test_two_jobs_of_one_number_are_refused(write_trace: WriteTrace) -> None:

@@ -1,0 +1,129 @@
+"""Several job streams in one run: numbers that no two jobs share, and which stream a job came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+
+from clustermodel.errors import SpecificationError
+from clustermodel.job import JobRow
+from clustermodel.ticks import LAST_TICK
+from clustermodel.workload.table import IntArray, JobSource, Provenance, Workload
+
+
+class JobStreams:
+    """The job streams of one run, each job with the number that it has in the run.
+
+    Workloads without a number in common keep their numbers.  Otherwise, and where the numbers of a stream are not known before
+    it is read, job i of the k-th stream gets the number i + the sum of the largest numbers of the streams before it.  So the
+    first stream keeps its numbers.  (Later streams whose numbers begin at 0 or below are moved up by so much more.)
+
+    Args:
+        sources: in order; one that is not in memory is read once more, if another one follows it or comes before it.
+
+    Raises:
+        SpecificationError: the numbers do not fit 64 bits.
+        TraceError: a trace that is read for its largest number is malformed.
+    """
+
+    def __init__(self, sources: Sequence[JobSource]) -> None:
+        self._sources = sources
+        self._apart = _have_numbers_apart(sources)
+        if self._apart:
+            self._shifts = [0] * len(sources)
+        else:
+            self._shifts, self._largest = _shifts(sources)
+
+    def __iter__(self) -> Iterator[JobSource]:
+        """Yield the streams, with the numbers of the run."""
+        for source, shift in zip(self._sources, self._shifts, strict=True):
+            yield Renumbered(source, shift) if shift else source
+
+    def names(self) -> list[str]:
+        """Return the names of the streams, with " (2)", " (3)" where two share one."""
+        names: list[str] = []
+        for source in self._sources:
+            name = given = str(source.name).encode(errors="backslashreplace").decode()  # half characters fit no file
+            copies = 1
+            while name in names:
+                copies += 1
+                name = f"{given} ({copies})"
+            names.append(name)
+        return names
+
+    def of(self, jobs: IntArray) -> pd.Categorical[str]:
+        """Return the name of the stream that each of these jobs, by number, came from; shape ``(jobs,)``."""
+        if len(self._sources) == 1:
+            codes = np.zeros(len(jobs), dtype=np.int64)
+        elif self._apart:
+            ids = [source.column("id") for source in self._sources if isinstance(source, Workload)]
+            stream = np.repeat(np.arange(len(ids)), [len(one) for one in ids])
+            order = np.argsort(every := np.concatenate(ids))
+            codes = stream[order][np.searchsorted(every[order], jobs)]
+        else:
+            codes = np.searchsorted(self._largest, jobs)
+        return pd.Categorical.from_codes(codes, categories=pd.Index(self.names()))
+
+
+class Renumbered:
+    """A job stream with ``shift`` added to all numbers; for the rest, ``source``."""
+
+    def __init__(self, source: JobSource, shift: int) -> None:
+        self.source = source
+        self.shift = shift
+
+    @property
+    def name(self) -> str:
+        """A label for messages and tables."""
+        return self.source.name
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where the jobs come from."""
+        return self.source.provenance
+
+    @property
+    def machine_nodes(self) -> int | None:
+        """The size of the machine the workload was recorded on, when known."""
+        return self.source.machine_nodes
+
+    def rows(self) -> Iterator[JobRow]:
+        """Yield the jobs in order of submission."""
+        for row in self.source.rows():
+            yield row._replace(id=row.id + self.shift)
+
+
+def _have_numbers_apart(sources: Sequence[JobSource]) -> bool:
+    """Return whether no two streams are known to have a number in common."""
+    ids = [source.column("id") for source in sources if isinstance(source, Workload)]
+    if len(sources) > 1 and len(ids) == len(sources):
+        return len(np.unique(np.concatenate(ids))) == sum(map(len, ids))
+    return len(sources) == 1
+
+
+def _shifts(sources: Sequence[JobSource]) -> tuple[list[int], list[int]]:
+    """Return what is added to the numbers of each stream, and the largest number that it or one before it then has."""
+    shifts: list[int] = []
+    last: list[int] = []
+    for source in sources:
+        first, largest = _range(source)
+        before = last[-1] if last else 0
+        shift = before + max(0, 1 - first) if last else 0
+        shifts.append(shift)
+        last.append(max(before, shift + largest))
+    if last[-1] > LAST_TICK:
+        raise SpecificationError("Scenario.workload: the job numbers of the streams, one after the other, do not fit 64 bits")
+    return shifts, last
+
+
+def _range(source: JobSource) -> tuple[int, int]:
+    """Return the smallest and the largest number of a stream; (1, 0) if it has no job."""
+    if isinstance(source, Workload):
+        ids = source.column("id")
+        return int(ids.min()), int(ids.max())
+    smallest, largest = 1, 0
+    for at, row in enumerate(source.rows()):
+        smallest, largest = (min(smallest, row.id), max(largest, row.id)) if at else (row.id, row.id)
+    return smallest, largest
