@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -30,7 +31,7 @@ from clustermodel.policies import make_policy, policy_names, policy_parameters, 
 from clustermodel.report.tables import comparison_table, percentile_table, standard_output, trace_facts
 from clustermodel.sim.simulation import FIDELITIES, Fidelity
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup
-from clustermodel.study.scenario import Result, Scenario
+from clustermodel.study.scenario import NOTHING_PLAYED, Result, Scenario
 from clustermodel.study.script import read_script, run_script
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel, fit_model, load_model, shipped_models
 from clustermodel.workload.swf import read_swf
@@ -291,7 +292,7 @@ def cli() -> None:
     type=click.Choice(list(FIDELITIES)),
     default="fast",
     show_default=True,
-    help="Compute what happens between scheduling events, or play every time slice on every node.",
+    help="Time sharing only: compute what happens between scheduling events, or play every time slice on every node, slowly.",
 )
 @click.option(
     "--speedup",
@@ -450,12 +451,18 @@ def _run_all(scenarios: Sequence[Scenario], results: list[Result], files: dict[s
     """Run the scenarios in turn, appending to ``results`` and writing each one's job records as soon as it is done."""
     for scenario in scenarios:
         began = perf_counter()
-        with _progress(scenario, notes) as advance:
+        with _progress(scenario, notes) as advance, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=NOTHING_PLAYED)  # a note says it for all runs
             result = scenario.run(progress=advance)
         if scenario.label in files:
             result.to_csv(files[scenario.label], layout="jobs")
         results.append(result)
         notes.print(f"{escape(visible(scenario.label))}: {len(result.records):,} jobs in {perf_counter() - began:.2f} s")
+    if unplayed := [visible(result.scenario.label) for result in results if result.nothing_played]:
+        notes.print(
+            f"fidelity node: no gang shared its nodes in time under {escape(', '.join(unplayed))}; there was nothing to play, "
+            "and the result is that of fidelity fast"
+        )
 
 
 @contextmanager

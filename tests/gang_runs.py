@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from math import isnan
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ from clustermodel.schedule.nodeset import as_mask, from_mask
 from clustermodel.sim.simulation import Fidelity
 from clustermodel.study.scenario import Result
 from clustermodel.ticks import to_seconds
+from tests.property.strategies import LATE, one_in, refused_sizes
 
 POLICIES = ("gs", "bgs", "mgs", "mbgs")
 BY_JOB = ("id", "start", "end", "worked", "ended_as", "reserved", "backfilled", "head_since")
@@ -55,13 +57,18 @@ def run(case: GangCase, policy: str | Policy, *, fidelity: Fidelity = "fast") ->
 def check_books(result: Result) -> None:
     """Check that the ledger balances to the tick, that jobs worked as long as they should, and that eq. (3) gives kappa."""
     records, ledger = result.records, result.ledger
-    worked, size, ended_as, run_time, estimate, end, submit = (
-        records.column(name) for name in ("worked", "nodes", "ended_as", "run", "estimate", "end", "submit")
+    accepted = records.column("ended_as") != Status.REJECTED
+    worked, size, ended_as, run_time, estimate, start, end, submit = (
+        records.column(name)[accepted] for name in ("worked", "nodes", "ended_as", "run", "estimate", "start", "end", "submit")
     )
     if ledger.capacity:
         assert abs(result.kappa_by_formula - ledger.capacity_loss) <= 1e-9
         assert 0 <= ledger.capacity_loss <= 1
-    assert sum(sum(ledger.amount(account)) for account in Account) == ledger.nodes * int(end.max() - submit.min())
+    else:
+        assert isnan(result.kappa_by_formula)
+        assert isnan(ledger.capacity_loss)
+    horizon = int(end.max() - submit.min()) if accepted.any() else 0
+    assert sum(sum(ledger.amount(account)) for account in Account) == ledger.nodes * horizon
     assert all(amount >= 0 for account in Account for amount in ledger.amount(account))
     lost = ended_as == Status.ABORTED
     assert sum(ledger.amount(Account.USEFUL)) == int(np.dot(size[~lost], worked[~lost]))
@@ -69,13 +76,22 @@ def check_books(result: Result) -> None:
     due = np.minimum(run_time, estimate) if result.machine.kill_at_estimate else run_time
     assert (worked[~lost] == due[~lost]).all()
     assert (worked[lost] <= due[lost]).all()
-    assert (end - records.column("start") >= worked).all()
+    assert (end - start >= worked).all()
 
 
 def seen(result: Result) -> tuple[dict[str, list[int]], dict[Account, Amount]]:
     """Return everything that the two fidelities, or two runs, must agree on."""
     columns = {name: result.records.column(name).tolist() for name in BY_JOB}
     return columns, {account: result.ledger.amount(account) for account in Account}
+
+
+def seen_in_time(result: Result) -> tuple[object, ...]:
+    """Return what the two fidelities must agree on besides, if gangs shared their nodes: all that says what happened when."""
+    log = result.events
+    happened = [column.tolist() for column in log], result.states.to_dict("list")
+    if result.slices is None:
+        return *seen(result), *happened
+    return *seen(result), *happened, list(result.slices), result.history.moments, result.placements.to_dict("list")
 
 
 def spans(result: Result) -> dict[int, tuple[int, int]]:
@@ -98,8 +114,11 @@ def gang_cases(
     runs: tuple[int, int] = (1, 30),
     widest: int = 6,
     largest: int = 10,
+    perhaps_none_runs: bool = False,
 ) -> GangCase:
     """Return a small machine and jobs close together; times are around whole ``units`` of ticks, so that instants collide.
+
+    Some jobs are twins of others, some are submitted when all others have long ended, and the machine rejects some.
 
     Args:
         draw: of hypothesis.
@@ -113,6 +132,7 @@ def gang_cases(
         runs: shortest and longest run time, units.
         widest: most nodes.
         largest: most jobs.
+        perhaps_none_runs: the machine may reject all jobs.
     """
     nodes = draw(st.integers(1, widest))
     unit = draw(st.sampled_from(units))
@@ -131,15 +151,19 @@ def gang_cases(
             max_tasks_per_slice=limit,
         ),
     )
-    rows = []
+    rows: list[JobRow] = []
     for number in range(1, draw(st.integers(1, largest)) + 1):
+        if rows and draw(one_in(8)):
+            rows.append(rows[-1]._replace(id=number))
+            continue
+        refused = (rows or perhaps_none_runs) and draw(one_in(8))
         run_time = draw(st.integers(*runs)) * unit + draw(odd)
         slack = 0 if exact_estimates else draw(st.sampled_from((0, 0, 1, 2, -1, -2))) * run_time // 3
         rows.append(
             JobRow(
-                submit=draw(st.integers(0, 40)) * unit,
+                submit=(draw(st.integers(0, 40)) + (LATE if draw(one_in(8)) else 0)) * unit,
                 id=number,
-                nodes=draw(st.integers(1, nodes)),
+                nodes=draw(refused_sizes(nodes) if refused else st.integers(1, nodes)),
                 run=run_time,
                 estimate=max(1, run_time + slack),
                 user=-1,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +80,10 @@ class Stretch(NamedTuple):
     """Node-ticks that gangs spent on checkpoints and restarts, or waiting for them."""
 
 
+_WORD: Final = 2**62
+"""Node-ticks may be more than 64 bits hold: what is above is kept beside the truth value of a stretch."""
+
+
 class SliceLog:
     """The stretches of one run, as flat integers: 32 bytes each, and 8 for every row in use, 24 where switches cost time."""
 
@@ -102,25 +106,27 @@ class SliceLog:
         waiting: bool,
     ) -> None:
         """Note a stretch; ``switching`` has, for each row, nodes that switch and that wait, in the first lap and later."""
+        high, low = divmod(migration, _WORD)
         if switching:
-            row = [length, waiting, migration, len(held), *held]
+            row = [length, 2 * high + waiting, low, len(held), *held]
             for switches, waits, switches_later, waits_later in switching:
                 row += (switches + waits, switches_later + waits_later)
             self._flat.extend(row)
         else:
-            self._flat.extend([length, waiting, migration, -len(held), *held])
+            self._flat.extend([length, 2 * high + waiting, low, -len(held), *held])
 
     def __iter__(self) -> Iterator[Stretch]:
         flat, at = self._flat, 0
         while at < len(flat):
-            length, waiting, migration, rows = flat[at : at + 4]
+            length, high_and_waiting, low, rows = flat[at : at + 4]
             at += 4
+            high, waiting = divmod(high_and_waiting, 2)
             free, rows = rows < 0, abs(rows)  # whether nobody switched
             held = tuple(flat[at : at + rows])
             at += rows
             pairs = [0] * 2 * rows if free else flat[at : at + 2 * rows]
             at += 0 if free else 2 * rows
-            yield Stretch(length, bool(waiting), held, tuple(zip(pairs[::2], pairs[1::2], strict=True)), migration)
+            yield Stretch(length, bool(waiting), held, tuple(zip(pairs[::2], pairs[1::2], strict=True)), high * _WORD + low)
 
 
 def sliced_event_log(records: JobRecords, slices: SliceLog, nodes: int, quantum: int) -> EventLog:

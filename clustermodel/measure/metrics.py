@@ -306,7 +306,6 @@ def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
     # What the slowdown would have been if the job had started, and so ended, as much earlier as it was late.
     increment = slowdown - bounded_slowdown(end - submit - violations.late_s, run)
     preempted = _preempted(records)
-    useful = np.where(records.column("ended_as") == Status.ABORTED, 0, records.allocated * records.column("worked"))
     blocked = records.blocked_since != UNKNOWN
     wide = 4 * nodes > ledger.nodes
     rows = {}
@@ -314,7 +313,7 @@ def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
         stuck, late = members & blocked, members & (delays > 0)
         violated, benign = (members & (violations.late_s > 0) & blame for blame in (violations.by_later, ~violations.by_later))
         stopped = members & preempted.jobs
-        lost, done = (int(work[members].sum()) for work in (records.wasted, useful))
+        lost, done = (int(work[members].sum()) for work in (records.wasted, records.useful))
         rows[name] = {
             "jobs": int(members.sum()),
             "mean_bounded_slowdown": _statistic(np.mean, slowdown[members]),

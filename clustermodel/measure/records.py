@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from clustermodel.job import JobRow
+from clustermodel.measure.node_time import NodeTicks, node_seconds, node_ticks
 from clustermodel.schedule.nodeset import NodeSet
 from clustermodel.ticks import TICKS_PER_SECOND
 
@@ -261,7 +262,8 @@ class JobRecords:
     def _held(self, first: IntArray, count: IntArray) -> IntArray:
         """Return how many nodes are in each of these stretches of the ranges' bounds."""
         bounds = np.frombuffer(self._columns, dtype=np.int64) if len(self._columns) else np.empty(0, dtype=np.int64)
-        before = np.concatenate([[0], np.cumsum(bounds[1::2] - bounds[::2])])  # nodes in all ranges up to each
+        # Nodes in all ranges up to each; should that be more than 64 bits hold, it wraps, and so do the differences.
+        before = np.concatenate([[0], np.cumsum(bounds[1::2] - bounds[::2])])
         held: IntArray = before[(first + count) // 2] - before[first // 2]
         return held
 
@@ -346,13 +348,20 @@ class JobRecords:
         return lost
 
     @property
-    def wasted(self) -> IntArray:
+    def wasted(self) -> NodeTicks:
         """Node-ticks for which each job worked in vain, shape ``(jobs,)``; all of them are the ledger's account *lost*."""
-        aborted = self.column("ended_as") == Status.ABORTED
-        wasted: IntArray = np.where(aborted, self.allocated * self.column("worked"), 0)
+        last = np.where(self.column("ended_as") == Status.ABORTED, self.column("worked"), 0)
         tries = self.earlier_tries
-        np.add.at(wasted, tries.job, tries.nodes * tries.lost)
+        each = node_ticks(np.concatenate([self.allocated, tries.nodes]), np.concatenate([last, tries.lost]))
+        wasted, of_tries = each[: len(self)], each[len(self) :]
+        np.add.at(wasted, tries.job, of_tries)
         return wasted
+
+    @property
+    def useful(self) -> NodeTicks:
+        """Node-ticks for which each job worked, without what was lost, shape ``(jobs,)``: the ledger's account *useful*."""
+        ended_as, worked = self.column("ended_as"), self.column("worked")
+        return node_ticks(self.allocated, np.where((ended_as == Status.ABORTED) | (worked == UNKNOWN), 0, worked))
 
     @property
     def finished(self) -> npt.NDArray[np.bool_]:
@@ -386,7 +395,7 @@ class JobRecords:
                 "blocked": self.blocked_since != UNKNOWN,
                 "backfilled": self.column("backfilled") == 1,
                 "tries": self.tries,
-                "wasted_node_s": self.wasted / TICKS_PER_SECOND,
+                "wasted_node_s": node_seconds(self.wasted),
             }
         )
 

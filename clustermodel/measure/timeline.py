@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from clustermodel.measure.events import EventLog
 from clustermodel.measure.history import Cell, History
-from clustermodel.measure.records import JobRecords, Status
+from clustermodel.measure.records import IntArray, JobRecords, Status
 from clustermodel.schedule.nodeset import from_mask
 from clustermodel.ticks import TICKS_PER_SECOND
 
@@ -64,7 +65,7 @@ def placements_in_matrix(history: History, end: int) -> pd.DataFrame:
     return _frame(*np.array(places, dtype=np.int64).reshape(-1, len(_PLACE)).T)
 
 
-def _frame(*columns: np.ndarray) -> pd.DataFrame:
+def _frame(*columns: IntArray) -> pd.DataFrame:
     job, begin, end, row, first_node, nodes, kind = columns
     frame = pd.DataFrame(
         {
@@ -72,12 +73,17 @@ def _frame(*columns: np.ndarray) -> pd.DataFrame:
             "begin_s": begin / TICKS_PER_SECOND,
             "end_s": end / TICKS_PER_SECOND,
             "row": row.astype(np.int32),
-            "first_node": first_node.astype(np.int32),
-            "nodes": nodes.astype(np.int32),
+            "first_node": _narrow(first_node),
+            "nodes": _narrow(nodes),
             "kind": np.array(KINDS)[kind],
         }
     )
     return frame.sort_values(["begin_s", "row", "first_node"], kind="stable", ignore_index=True)
+
+
+def _narrow(numbers: IntArray) -> npt.NDArray[np.int32] | IntArray:
+    """Return numbers of nodes in 32 bits if they fit; a table has a row for every run of neighbouring nodes."""
+    return numbers.astype(np.int32) if numbers.max(initial=0) <= np.iinfo(np.int32).max else numbers
 
 
 def states(log: EventLog, nodes: int, history: History | None) -> pd.DataFrame:

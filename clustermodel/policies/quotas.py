@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from numbers import Integral
 from typing import Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.machine import require_number
 from clustermodel.policies.base import QueuedJob
-from clustermodel.ticks import to_ticks
+from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 
 Limits = Mapping[int, float] | float | None
 
@@ -94,7 +94,9 @@ class Accounts:
             limits = limits.get(number)
         elif number == _UNKNOWN:
             return None
-        return None if limits is None else to_ticks(limits)
+        if limits is None or limits * TICKS_PER_SECOND == inf:  # nobody can use so much
+            return None
+        return to_ticks(limits)
 
 
 def _keys(job: QueuedJob) -> tuple[tuple[str, int], tuple[str, int]]:

@@ -47,8 +47,8 @@ EXTENSION: Final = 0.1
 """Share of its estimate by which an unfinished job is extended (001, section 4.7)."""
 
 
-_NEVER: Final = 2**62
-"""Later than any start, ticks."""
+_NEVER: Final = 2**127
+"""Later than any start, ticks, be it one that no record can hold."""
 
 
 class Waiting(MovableReservation):

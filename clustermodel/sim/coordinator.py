@@ -6,6 +6,7 @@ replicate, migrate, reshape) is a new entry, and nothing else here changes.  An 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Generator, Iterable
 from types import MappingProxyType
 from typing import Any, Final
@@ -341,6 +342,8 @@ class Coordinator:
     def _terms(self, decision: Start, image: Image | None) -> tuple[int, int, int, Status]:
         """Return on how many nodes a job starts, for how long it will work and can be expected to, and how that ends."""
         job, nodes, limit = decision.job, decision.nodes, decision.limit
+        if nodes is not None or limit is not None:
+            nodes, limit = (_plain(number, f"job {job.id} cannot start") for number in (nodes, limit))
         duration, length, status = self._run_time[job.id], job.estimate, Status.COMPLETED
         if nodes is None or nodes == job.nodes:
             nodes = job.nodes
@@ -426,7 +429,7 @@ class Coordinator:
         self.records.reserved(self._index[job.id], decision.start)
 
     def _wake_at(self, decision: WakeAt) -> None:
-        time, now = decision.time, self._env.now
+        time, now = _plain(decision.time, "the alarm clock cannot be set"), self._env.now
         if time is not None and time <= now:
             raise DecisionError(f"the alarm clock cannot be set to {time}: it is {now} already")
         self._alarm.set(time)
@@ -471,6 +474,14 @@ class Coordinator:
     def run_time(self, job: QueuedJob) -> int:
         """Return how long a job in the system would run if nothing killed it, ticks."""
         return self._run_time[job.id]
+
+
+def _plain(number: int | None, refused: str) -> int | None:
+    """Return a number of a decision as Python's own: numpy's would turn clock and ledger into numbers of 64 bits."""
+    try:
+        return None if number is None else operator.index(number)
+    except TypeError:
+        raise DecisionError(f"{refused}: {number!r} is not a whole number") from None
 
 
 def _overhead_left(gang: RunningJob) -> int:

@@ -150,7 +150,7 @@ class NodeByNode:
         env: the simulation.
         machine: what is sliced.
         ledger: where node time is charged.
-        log: where each slice is noted, for the formulas.
+        log: where each stretch between scheduling events is noted, for the formulas.
     """
 
     def __init__(self, env: Clock, machine: Machine, ledger: Ledger, log: SliceLog) -> None:
@@ -160,7 +160,7 @@ class NodeByNode:
         self.waiting = False
         """Whether jobs wait."""
         self.migrated = 0
-        """Node-ticks spent on migrations in this slice."""
+        """Node-ticks spent on migrations since the last scheduling event."""
         self._log = log
         self._quantum = machine.time_slicing.quantum
         self._switch = machine.switch_ticks
@@ -169,9 +169,10 @@ class NodeByNode:
         self._worked: dict[SlicedGang, int] = {}
         self._turns: dict[SlicedGang, Turn] = {}
         self._row: int | None = None  # the row whose slice it is
-        self._held = 0  # nodes in use in it
-        self._not_progressing = 0  # nodes that switch or wait for others to switch at its beginning
-        self._since = env.now
+        self._held: list[int] = []  # nodes in use in each row of the rotation
+        self._not_progressing: list[list[int]] = []  # nodes that switch or wait for it in each: in the first lap, in later ones
+        self._slice_began = env.now
+        self._since = env.now  # the last scheduling event
         self._rotation: Process | None = None
 
     def nodes_of(self, gang: SlicedGang) -> list[Node]:
@@ -205,43 +206,58 @@ class NodeByNode:
                 self._rotation.interrupt()
             self._rotation = None
         self._end_slice()
+        if elapsed := now - self._since:
+            self._since = now
+            self._note(elapsed)
+
+    def _note(self, elapsed: int) -> None:
+        """Note what has been seen since the last scheduling event."""
+        if self._held:
+            switching = [(first, 0, later, 0) for first, later in self._not_progressing] if self._switch else []
+            self._log.slices(elapsed, self._held, switching, self.migrated, waiting=self.waiting)
+        else:
+            self._log.idle(elapsed, waiting=self.waiting)
+        self.migrated = 0
 
     def resume(self, *, waiting: bool) -> None:
-        """Go on with the next row in use."""
+        """Go on with the next row in use; without any, the nodes stay idle until the next scheduling event."""
         if self.rows.changed:
             self.rows.require_possible()
         self.rows.changed.clear()
         self.waiting = waiting
-        self._rotation = self.env.process(self._rotate(self.rows.rotation()))
+        order = self.rows.rotation()
+        self._held = [self.rows.held[row] for row in order]
+        self._not_progressing = [[0, 0] for _ in order]
+        if order:
+            self._rotation = self.env.process(self._rotate(order))
 
     def _rotate(self, order: list[int]) -> Generator[Event, object, None]:
         try:
             yield InstantOver(self.env)
             for number in count_from():
-                self._begin_slice(order[number % len(order)] if order else None)
+                lap, place = divmod(number, len(order))
+                self._not_progressing[place][min(lap, 1)] = self._begin_slice(order[place])
                 yield self.env.timeout(self._quantum)
                 yield InstantOver(self.env)  # whatever else happens at this instant comes first
                 self._end_slice()
         except Interrupt:
             pass
 
-    def _begin_slice(self, row: int | None) -> None:
-        self._row = row
-        if row is None:
-            return
-        self._held = self.rows.held[row]
+    def _begin_slice(self, row: int) -> int:
+        """Give every node of a row its orders; return how many switch, or wait for others to switch."""
+        self._row, self._slice_began = row, self.env.now
+        not_progressing = 0
         for gang in self.rows.gangs[row].values():
             turn = self._turns[gang] = Turn(self, gang, self._worked[gang])
             nodes = self.nodes_of(gang)
             switching = [node for node in nodes if self._every_slice or node.loaded is not gang]
             if switching and self._switch:
-                self._not_progressing += len(nodes)
+                not_progressing += len(nodes)
             for node in nodes:
                 node.run_slice(turn, switch=self._switch if node in switching else 0)
+        return not_progressing
 
     def _end_slice(self) -> None:
-        elapsed = self.env.now - self._since
-        self._since = self.env.now
         for gang, turn in self._turns.items():
             turn.settle()
             if gang in self._worked:
@@ -252,11 +268,6 @@ class NodeByNode:
             node.turn_to(Account.IDLE, waiting=self.waiting)
             node.suspend()
         self._turns.clear()
-        if elapsed and self._row is not None:
+        if self._row is not None and self.env.now > self._slice_began:
             self.rows.last = self._row
-            lost = self._not_progressing
-            self._log.slices(elapsed, [self._held], [(lost, 0, lost, 0)], self.migrated, waiting=self.waiting)
-        elif elapsed:
-            self._log.idle(elapsed, waiting=self.waiting)
         self._row = None
-        self._not_progressing = self.migrated = 0

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final, NamedTuple
 
-import numpy as np
 from simpy import Event
 
 from clustermodel.errors import DecisionError
@@ -21,6 +20,7 @@ from clustermodel.measure.ledger import Account, Ledger
 from clustermodel.measure.records import JobRecords, Status
 from clustermodel.policies.base import QueuedJob, RunningJob
 from clustermodel.schedule.nodeset import NodeSet, text
+from clustermodel.schedule.profile import Profile
 from clustermodel.sim.checkpoint import CheckpointStore
 from clustermodel.sim.kernel import Clock
 
@@ -58,8 +58,8 @@ class Preemption:
         self._restart = machine.checkpointing.restart
         self._switch = machine.switch_ticks
         self._store = CheckpointStore(env, machine.checkpointing.max_tasks_per_slice)
-        self._most_suspended = machine.suspended_per_node
-        self._suspended = np.zeros(0 if machine.suspended_per_node is None else machine.nodes, dtype=np.int64)  # tasks per node
+        self._most_suspended = most = machine.suspended_per_node
+        self._room = Profile(0 if most is None else most)  # for how many more tasks each node has memory: steps along the nodes
         self._images: dict[int, Image] = {}  # job id -> what has been saved of it
         self._working_since: dict[int, int] = {}  # id of a running job that has an image -> when it began to work
         self._stopped_at: dict[int, int] = {}  # id of a running job that has been preempted -> when it stopped working
@@ -77,12 +77,9 @@ class Preemption:
 
     def can_suspend(self, gang: RunningJob) -> bool:
         """Tell whether the memory of a gang's nodes has room for it."""
-        most = self._most_suspended
-        if most is None or gang.fetching:
+        if self._most_suspended is None or gang.fetching:
             return True
-        return most > 0 and all(
-            int(self._suspended[low:high].max()) < most for low, high in zip(gang.columns[::2], gang.columns[1::2], strict=True)
-        )
+        return all(self._room.fits_at(low, 1, high - low) for low, high in _ranges(gang.columns))
 
     def cost_of_fetching(self, job: QueuedJob, columns: NodeSet) -> int:
         """Return for how long ``columns`` are held before a saved job goes on there, ticks, if it need not wait for the store.
@@ -214,5 +211,9 @@ class Preemption:
     def _remember(self, columns: NodeSet, tasks: int) -> None:
         """Add ``tasks`` to the suspended tasks of each node."""
         if self._most_suspended is not None:
-            for low, high in zip(columns[::2], columns[1::2], strict=True):
-                self._suspended[low:high] += tasks
+            for low, high in _ranges(columns):
+                self._room.release(low, high, -tasks)
+
+
+def _ranges(columns: NodeSet) -> Iterator[tuple[int, int]]:
+    return zip(columns[::2], columns[1::2], strict=True)

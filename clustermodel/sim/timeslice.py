@@ -212,11 +212,19 @@ class Rotation:
         self.rows.last = order[last % len(order)]
         self._charge(*self._run_rows(last, length))
         migration = self._pay_debts() if self._indebted else 0
-        self._log.slices(elapsed, [held[row] for row in order], self._switching, migration, waiting=waiting)
+        self._log.slices(elapsed, [held[row] for row in order], self._switched(last), migration, waiting=waiting)
         if self._on_change:
             self._note_loaded(last, length)
         following = last % len(order) + 1
         self._order = order[following:] + order[:following]
+
+    def _switched(self, last: int) -> list[tuple[int, int, int, int]]:
+        """Return which nodes switched or waited in slices up to number ``last``: none in those that never came."""
+        rows, none = len(self._order), (0, 0)
+        return [
+            (*(switching[:2] if place <= last else none), *(switching[2:] if place + rows <= last else none))
+            for place, switching in enumerate(self._switching)
+        ]
 
     def _run_rows(self, last: int, length: int) -> tuple[int, int, int]:
         """Count what each row has done until slice number ``last`` was cut short after ``length``.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import platform
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from unicodedata import category
 from zlib import crc32
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 
 _NO_LETTER = {"Cc", "Cs", "Zl", "Zp"}  # control characters, halves of characters, ends of lines and paragraphs
+NOTHING_PLAYED: Final = "Scenario.fidelity: 'node'"
+"""How the warning begins that says so."""
 
 
 def random_stream(seed: int, purpose: str) -> np.random.Generator:
@@ -91,8 +94,9 @@ class Scenario:
     explain: bool = False
     """Keep the decision log, for :meth:`Result.explain`."""
     fidelity: Fidelity = "fast"
-    """How time slices are simulated: ``"fast"`` computes what happens between two scheduling events, ``"node"`` plays every
-    slice on every node, far more slowly, with the same results to the tick."""
+    """How time slices are simulated: ``"fast"`` computes what happens between two scheduling events; ``"node"``, the slow mode,
+    plays every slice on every node, far more slowly, with the same results to the tick.  It exists for time sharing only:
+    where no gang shares its nodes there is nothing to play, and a warning says so."""
     history: bool = False
     """Keep every state of the Ousterhout matrix and of the ledger, for the pictures of :attr:`Result.plot`."""
     speedup: Speedup = LINEAR
@@ -171,6 +175,9 @@ class Scenario:
         Args:
             progress: called now and then with the number of jobs submitted since its last call.
 
+        Warns:
+            UserWarning: the slow mode was asked for, and no gang shared its nodes in time.
+
         Raises:
             DecisionError: the policy asked for something impossible, or left jobs waiting for ever.
             TraceError: a trace that is read as a stream is malformed.
@@ -188,7 +195,15 @@ class Scenario:
             speedup=self.speedup,
             progress=progress,
         )
-        return Result(self, machine, outcome)
+        result = Result(self, machine, outcome)
+        if result.nothing_played:
+            warnings.warn(
+                f"{NOTHING_PLAYED}: no gang shared its nodes in time under {self.label}, so that the slow mode had nothing to "
+                "play; the result is that of fidelity='fast'",
+                UserWarning,
+                stacklevel=2,
+            )
+        return result
 
 
 class Result:
@@ -211,6 +226,11 @@ class Result:
             f"<Result of {self.scenario.label} on {self.scenario.workload_name}: {len(self.records):,} jobs, "
             f"utilization {self.ledger.utilization:.3f}>"
         )
+
+    @property
+    def nothing_played(self) -> bool:
+        """Whether the slow mode was asked for in vain: no gang shared its nodes in time."""
+        return self.scenario.fidelity == "node" and self.slices is None
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
@@ -304,8 +324,10 @@ class Result:
         """Every state of the Ousterhout matrix and of the ledger.
 
         Raises:
-            SpecificationError: it was not kept, or nodes are not shared in time.
+            SpecificationError: it was not kept, no job ran, or nodes are not shared in time.
         """
+        if not self.records.finished.any():
+            raise SpecificationError("history: no job ran; there is no matrix to show")
         if self.slices is None:
             raise SpecificationError(f"history: {self.scenario.label} does not share nodes in time; there is no matrix to show")
         if self._history is None:
@@ -321,7 +343,7 @@ class Result:
 
     @property
     def provenance(self) -> Mapping[str, object]:
-        """What this result was made from: versions, workload, machine, policy, seed."""
+        """What this result was made from: versions, workload, machine, policy, the fidelity asked for, seed."""
         return {
             "clustermodel": version("clustermodel"),
             "simpy": version("simpy"),
@@ -331,6 +353,7 @@ class Result:
             "machine": repr(self.machine),
             "policy": self.scenario.label,
             "speedup": repr(self.scenario.speedup),
+            "fidelity": self.scenario.fidelity,
             "seed": self.scenario.seed,
         }
 

@@ -73,13 +73,13 @@ def gang_capacity_loss(stretches: Iterable[Stretch], quantum: int, switch: int, 
         if not rows:
             lost += machine_nodes * stretch.length
             continue
-        begins = np.arange(0, stretch.length, quantum)
-        lengths = np.minimum(quantum, stretch.length - begins)
-        row = np.arange(len(begins)) % rows
-        lap = np.minimum(np.arange(len(begins)) // rows, 1)
-        empty = machine_nodes - np.array(stretch.held)[row]
-        held_up = np.array(stretch.switching)[row, lap]
-        lost += int(np.dot(empty, lengths)) + int(np.dot(held_up, np.minimum(lengths, switch)))
+        slices, rest = divmod(stretch.length, quantum)
+        for place, (held, (first, later)) in enumerate(zip(stretch.held, stretch.switching, strict=True)):
+            full = -(-max(slices - place, 0) // rows)  # slices of this row that nothing cut short
+            lost += full * (machine_nodes - held) * quantum
+            lost += ((first + (full - 1) * later) if full else 0) * min(quantum, switch)
+            if place == slices % rows:  # its turn when the event came
+                lost += (machine_nodes - held) * rest + (later if full else first) * min(rest, switch)
     return lost / (total * machine_nodes) if total else float("nan")
 
 
@@ -91,6 +91,9 @@ def capacity_loss(event_s: npt.ArrayLike, empty: npt.ArrayLike, waiting: npt.Arr
         empty: e_i, nodes left empty from event i on, shape ``(events,)``.
         waiting: jobs (or truth values) waiting from event i on: delta_i is whether there are any; shape ``(events,)``.
         machine_nodes: N.
+
+    Returns:
+        kappa; ``nan`` without any time.
 
     Raises:
         ValueError: the arrays differ in length, or the events are not in order.
@@ -104,4 +107,5 @@ def capacity_loss(event_s: npt.ArrayLike, empty: npt.ArrayLike, waiting: npt.Arr
     if (lengths < 0).any():
         raise ValueError("event_s: event times must be in ascending order")
     lost = float(np.sum(nodes[:-1] * lengths * delta[:-1]))
-    return lost / (float(times[-1] - times[0]) * machine_nodes)
+    span = float(times[-1] - times[0]) if len(times) else 0.0
+    return lost / (span * machine_nodes) if span else float("nan")

@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+import os
+from typing import Final
+
 from hypothesis import strategies as st
 
 from clustermodel.job import JobRow
 from clustermodel.ticks import TICKS_PER_SECOND
+
+LATE: Final = 20_000
+"""Units of time after which whatever was submitted in the first 40 has ended."""
+
+
+def cases(usual: int) -> int:
+    """Return how many random cases a comparison with a twin takes: ``usual``, or what TWIN_CASES in the environment says."""
+    return int(os.environ.get("TWIN_CASES", usual))
+
+
+def one_in(number: int) -> st.SearchStrategy[bool]:
+    """Return what is true once in so many times, and shrinks to what is not."""
+    return st.integers(1, number).map(lambda drawn: drawn == number)
+
+
+def refused_sizes(nodes: int) -> st.SearchStrategy[int]:
+    """Return sizes of jobs that a machine of ``nodes`` rejects."""
+    return st.sampled_from((nodes + 1, 10 * nodes, 0, -1))
 
 
 @st.composite
@@ -16,18 +37,32 @@ def machines_and_rows(
     priorities: bool = False,
     underestimates: bool = False,
     largest: int = 25,
+    awkward: bool = False,
 ) -> tuple[int, list[JobRow]]:
-    """Return (nodes, rows): times are whole seconds, close together, so that instants collide."""
+    """Return (nodes, rows): times are whole seconds, close together, so that instants collide.
+
+    Args:
+        draw: of hypothesis.
+        exact_estimates: instead of overestimates.
+        priorities: of several levels.
+        underestimates: besides overestimates.
+        largest: most jobs.
+        awkward: some jobs are twins of others, some are submitted when all others have long ended, the machine rejects some.
+    """
     nodes = draw(st.integers(1, 8))
-    rows = []
+    rows: list[JobRow] = []
     for number in range(1, draw(st.integers(1, largest)) + 1):
+        twin, late, refused = (awkward and draw(one_in(8)) for _ in range(3))
+        if rows and twin:
+            rows.append(rows[-1]._replace(id=number))
+            continue
         run = draw(st.integers(1, 30))
         slack = 0 if exact_estimates else draw(st.integers(-run + 1 if underestimates else 0, 40))
         rows.append(
             JobRow(
-                submit=draw(st.integers(0, 40)) * TICKS_PER_SECOND,
+                submit=(draw(st.integers(0, 40)) + (LATE if late else 0)) * TICKS_PER_SECOND,
                 id=number,
-                nodes=draw(st.integers(1, nodes)),
+                nodes=draw(refused_sizes(nodes) if refused else st.integers(1, nodes)),
                 run=run * TICKS_PER_SECOND,
                 estimate=(run + slack) * TICKS_PER_SECOND,
                 user=number % 3,

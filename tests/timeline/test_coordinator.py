@@ -22,6 +22,7 @@ from clustermodel import (
     WakeAt,
     Workload,
 )
+from clustermodel.job import JobRow
 from clustermodel.measure.ledger import Account
 from clustermodel.policies import make_policy
 from clustermodel.policies.base import Decision
@@ -186,3 +187,40 @@ def test_jobs_left_behind_are_noticed_when_the_last_thing_that_happens_is_a_reje
 
     with pytest.raises(StrandedJobsError, match=r"policy lazy: 1 job left waiting for ever .* \(job 1\)"):
         play(2, "1 0 1 1\n2 5 3 1", Lazy())
+
+
+class Numeric(Fcfs):
+    """Starts one job, at a time and with a width and a limit that it is given."""
+
+    name = "numeric"
+
+    def __init__(self, *, at: object, nodes: object = None, limit: object = None) -> None:
+        self._at, self._nodes, self._limit = at, nodes, limit
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        if not batch.alarm and batch.submitted:
+            return [WakeAt(self._at)]  # type: ignore[arg-type]
+        return [Start(job, nodes=self._nodes, limit=self._limit) for job in view.waiting.values()]  # type: ignore[arg-type]
+
+
+def test_numbers_of_numpy_in_decisions_do_not_turn_the_ledger_into_64_bits() -> None:
+    row = JobRow(0, 1, 2**52, 10**15, 10**15, -1, -1, 0, -1)
+    policy = Numeric(at=np.int64(10**15), nodes=np.int64(2**51), limit=np.int64(10**16))
+    result = Scenario(machine=Machine(nodes=2**53), workload=Workload([row]), policy=policy).run()
+    assert result.records.column("end").tolist() == [3 * 10**15]
+    assert result.ledger.capacity == 2**53 * 3 * 10**15
+    assert sum(result.ledger.amount(Account.USEFUL)) == 2**52 * 10**15
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ({"at": 1.5e6}, "the alarm clock cannot be set: 1500000.0 is not a whole number"),
+        ({"at": 10, "nodes": 1.0}, "job 1 cannot start: 1.0 is not a whole number"),
+        ({"at": 10, "limit": "5"}, "job 1 cannot start: '5' is not a whole number"),
+    ],
+)
+def test_what_is_no_whole_number_in_a_decision_is_refused(said: dict[str, object], problem: str) -> None:
+    with pytest.raises(DecisionError) as refused:
+        play(4, "1 0 2 10", Numeric(**said))
+    assert str(refused.value) == f"policy numeric: {problem}"

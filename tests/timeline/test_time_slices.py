@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from clustermodel import Checkpointing, ContextSwitch, Job, Machine, Scenario, TimeSlicing, Workload
+from clustermodel.measure.events import Stretch
 from clustermodel.measure.ledger import Account
 from clustermodel.policies.base import Policy
 from clustermodel.study.scenario import Result
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
-from tests.gang_runs import check_books, seen
+from tests.gang_runs import check_books, seen_in_time
 from tests.timeline.timeline import spans
 
 
@@ -51,7 +52,7 @@ def play(
     )
     check_books(fast)
     check_books(node)
-    assert seen(fast) == seen(node)
+    assert seen_in_time(fast) == seen_in_time(node)
     return fast
 
 
@@ -263,3 +264,34 @@ def test_bgs_promises_the_worst_case_of_mpl_rows() -> None:
     result = play(1, "1 0 1 20\n2 0 1 20\n3 5 1 10", "bgs")
     assert result.jobs["reserved_s"].tolist()[2] == 35
     assert spans(result) == {1: (0, 40), 2: (0, 35), 3: (35, 50)}
+
+
+# The end of the run, and the log of slices.
+
+
+def test_a_rejected_job_after_the_last_end_is_no_time_of_the_run() -> None:
+    # Job 1 runs from 0 to 15; job 2 asks for three of two nodes, a hundred slices later.
+    result = play(2, "1 0 1 15\n2 1000 3 5")
+    assert spans(result)[1] == (0, 15)
+    assert result.jobs["status"].tolist() == ["completed", "rejected"]
+    assert result.ledger.end == 15_000_000
+    assert spent(result) == {Account.USEFUL: 15, Account.IDLE: 15}
+
+
+def test_the_time_between_two_jobs_is_one_stretch_however_many_slices_it_is_long() -> None:
+    result = play(2, "1 0 1 15\n2 5 3 5\n3 1015 2 10")
+    assert result.slices is not None
+    assert [(stretch.length, stretch.held) for stretch in result.slices] == [
+        (15_000_000, (1,)),
+        (1_000_000_000, ()),
+        (10_000_000, (2,)),
+    ]
+    assert result.states[["time_s", "busy_nodes"]].to_numpy().tolist() == [[0, 1], [15, 0], [1015, 2], [1025, 0]]
+
+
+def test_a_stretch_says_which_nodes_switched_in_slices_that_came() -> None:
+    # One node, T = 10, switches of 2 s.  0-10 job 1 (switch, 8 s of work), 10-15 job 2 until 3 comes: neither's later lap
+    # has come, so nobody has switched in it.  15-25 job 3, 25-28 job 1 (1 s of 9 left), 28-38 job 2, whose 8 s are done.
+    result = play(1, "1 0 1 9\n2 0 1 11\n3 15 1 8", mpl=3, switch=ContextSwitch(seconds=2))
+    assert result.slices is not None
+    assert next(iter(result.slices)) == Stretch(15_000_000, False, (1, 1), ((1, 0), (1, 0)), 0)

@@ -621,3 +621,19 @@ scenarios = [Scenario(machine=Machine(nodes=4), workload=jobs, policy=policy) fo
 
 def test_the_trace_in_these_tests_is_the_one_that_is_meant(trace: Path) -> None:
     assert [row.id for row in read_swf(trace).rows()] == [1, 2, 3, 4, 5]
+
+
+# The slow mode.
+
+
+def test_the_slow_mode_under_space_sharing_is_one_note(command_line: Command, trace: Path) -> None:
+    finished = command_line(
+        "run", "--trace", trace, "--policy", "fcfs", "--policy", "gs", "--policy", "easy", "--fidelity", "node"
+    )
+    assert finished.code == 0
+    assert finished.err.splitlines()[-1] == (
+        "fidelity node: no gang shared its nodes in time under fcfs, easy; there was nothing to play, "
+        "and the result is that of fidelity fast"
+    )
+    assert "Warning" not in finished.err
+    assert "fidelity" not in command_line("run", "--trace", trace, "--policy", "gs", "--fidelity", "node").err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields
+from fractions import Fraction
 from math import isnan, sqrt
 
 import numpy as np
@@ -11,14 +12,14 @@ import pytest
 
 from clustermodel import Kill, Machine, Scenario, SpecificationError, Workload, synthetic_workload
 from clustermodel.job import JobRow
-from clustermodel.measure.events import event_log
+from clustermodel.measure.events import SliceLog, Stretch, event_log
 from clustermodel.measure.fairness import delays_by_later_jobs
 from clustermodel.measure.metrics import Summary, bounded_slowdown, bounded_slowdown_003, by_class, weighted_mean
 from clustermodel.measure.records import JobRecords, Status
 from clustermodel.policies.base import Batch, Decision, View
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.study.scenario import Result
-from clustermodel.theory.capacity import capacity_loss, utilization
+from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss, utilization
 from tests.timeline.timeline import play, spans
 
 
@@ -364,3 +365,19 @@ def test_jobs_that_still_wait_or_run_are_in_the_log() -> None:
     assert (log.ticks.tolist(), log.empty.tolist(), log.waiting.tolist()) == ([10, 20, 30], [1, 1, 1], [0, 1, 1])
     assert records.finished.tolist() == [True, False, False]
     assert records.columns_of(third) == ()
+
+
+def test_a_log_of_slices_holds_more_node_ticks_than_64_bits() -> None:
+    log = SliceLog()
+    noted = [(7, True, (3, 2**53), ((1, 0), (2, 5)), 10**32), (1, False, (4,), ((0, 0),), 2**62 - 1), (9, True, (), (), 0)]
+    log.slices(7, [3, 2**53], [(1, 0, 0, 0), (1, 1, 2, 3)], 10**32, waiting=True)
+    log.slices(1, [4], [], 2**62 - 1, waiting=False)
+    log.idle(9, waiting=True)
+    assert list(log) == [Stretch(*one) for one in noted]
+
+
+def test_equation_3_is_exact_beyond_64_bits_and_as_quick_with_many_slices() -> None:
+    # Ten thousand million slices of a second, N = 2^53, one node empty: e x psi is 10^16 ticks.
+    stretch = Stretch(10**16, True, (2**53 - 1,), ((2**53 - 1, 0),), 10**31)
+    expected = Fraction(10**16 + (2**53 - 1) * 1000 + 10**31, 2**53 * 10**16)
+    assert gang_capacity_loss([stretch], 10**6, 1000, 2**53) == float(expected)

@@ -20,6 +20,7 @@ from clustermodel import (
     read_swf,
     synthetic_workload,
 )
+from clustermodel.job import JobRow
 from clustermodel.policies.base import Batch, Kill, QueuedJob, Reserve, RunningJob, Start, View, WakeAt
 from clustermodel.policies.calibration import Calibrated, Waits
 from clustermodel.policies.quotas import Accounts, Quotas
@@ -342,6 +343,19 @@ def test_a_job_over_quota_runs_only_where_it_disturbs_nobody() -> None:
     assert starts(result) == {1: 0, 2: 10, 3: 20, 5: 3}
     assert starts(run("slack:awt=1000", *(job for job in jobs if job[-1] != 7))) == {1: 0, 2: 10, 5: 3}
     assert result.jobs["reserved_s"].isna().tolist() == [True, False, True, True]
+
+
+def test_a_job_over_quota_waits_for_as_long_as_times_go() -> None:
+    # Job 1 holds the machine until 2^62 ticks and five more: half of what 64 bits hold.
+    rows = [JobRow(0, 1, 4, 2**62 + 5, 2**62 + 5, -1, -1, 0, -1), JobRow(1, 2, 4, S, S, 7, -1, 0, -1)]
+    policy = Slack(awt=1000.0, quotas=Quotas(user={7: 0.0}))
+    records = Scenario(machine=Machine(nodes=4), workload=Workload(rows), policy=policy).run().records
+    assert records.column("start").tolist() == [0, 2**62 + 5]
+
+
+def test_a_quota_that_nobody_can_use_up_is_none() -> None:
+    result = run(Slack(awt=1000.0, quotas=Quotas(user=1e308)), (1, 0, 4, 10, 10, 7), (2, 1, 4, 10, 10, 7))
+    assert starts(result) == {1: 0, 2: 10}
 
 
 def test_a_job_over_quota_starts_where_there_is_room_that_nobody_needs() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 from math import inf, nan
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -234,6 +235,30 @@ def test_an_unknown_fidelity_is_refused() -> None:
     with pytest.raises(SpecificationError) as refused:
         Scenario(machine=Machine(nodes=1), workload=workload, policy="gs", fidelity="slow")  # type: ignore[arg-type]
     assert str(refused.value) == "Scenario.fidelity: 'slow' is not allowed; it must be one of 'fast', 'node'"
+
+
+@pytest.mark.parametrize("policy", ["easy", "gs"])
+def test_the_slow_mode_says_where_there_was_nothing_to_play(policy: str) -> None:
+    # Space sharing; or a machine that rejects all jobs.
+    workload = Workload.from_jobs([Job(id=1, nodes=1 if policy == "easy" else 2, submit_s=0, run_s=1)])
+    scenario = Scenario(machine=Machine(nodes=1), workload=workload, policy=policy, fidelity="node")
+    with pytest.warns(UserWarning, match="^Scenario.fidelity") as warned:
+        result = scenario.run()
+    (warning,) = warned
+    assert str(warning.message) == (
+        f"Scenario.fidelity: 'node': no gang shared its nodes in time under {policy}, so that the slow mode had nothing to "
+        "play; the result is that of fidelity='fast'"
+    )
+    assert (warning.category, warning.filename) == (UserWarning, __file__)
+    fast = replace(scenario, fidelity="fast").run()
+    pd.testing.assert_frame_equal(result.jobs, fast.jobs)
+    assert (result.provenance["fidelity"], fast.provenance["fidelity"]) == ("node", "fast")
+
+
+def test_the_slow_mode_is_silent_where_it_plays() -> None:
+    workload = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=1)])
+    result = Scenario(machine=Machine(nodes=1), workload=workload, policy="gs", fidelity="node").run()
+    assert result.slices is not None
 
 
 def test_a_history_is_kept_on_demand_and_only_where_nodes_are_shared_in_time() -> None:
