@@ -6,13 +6,13 @@ import ctypes
 import signal
 import threading
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
 from clustermodel.errors import ClusterModelError
-from clustermodel.study.script import where_raised
+from clustermodel.study.script import failure_line
 
 STOPPING: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that stop a study."""
@@ -32,6 +32,23 @@ class Stopped(KeyboardInterrupt):
 
 class RunTimeoutError(BaseException):
     """A run takes too long; a base exception, so that ``except Exception`` of the user's does not catch it."""
+
+
+Handler = Callable[[int, FrameType | None], object]
+
+
+def _stop_after(before: Handler | int | None) -> Handler:
+    """Return a handler that stops the study, once, after the one before it has seen the signal."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if _Signals.received is None:
+            _Signals.received = number
+            if callable(before):
+                with suppress(KeyboardInterrupt):
+                    before(number, frame)
+            raise Stopped(number)
+
+    return stop
 
 
 class _Signals:
@@ -55,20 +72,13 @@ def stoppable() -> Iterator[None]:
     try:
         for number, handler in before.items():
             if handler is not signal.SIG_IGN:  # as nohup has it
-                signal.signal(number, _stop)
+                signal.signal(number, _stop_after(handler))
         yield
     finally:
         _Signals.watching = False
         for number, handler in before.items():
-            # Impatient further signals are not for what remains: closing files.
-            if _Signals.received is None and handler is not None:
+            if handler is not None:
                 signal.signal(number, handler)
-
-
-def _stop(number: int, _: FrameType | None) -> None:
-    if _Signals.received is None:
-        _Signals.received = number
-        raise Stopped(number)
 
 
 def ignore_interrupts() -> None:
@@ -109,9 +119,7 @@ def as_failure(problem: BaseException) -> str:
     if isinstance(problem, ClusterModelError | RunTimeoutError):
         return str(problem)
     whole = "".join(traceback.format_exception(problem)).rstrip()
-    place = where_raised(problem)
-    what = f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
-    return f"{whole}\n\n{place + ': ' if place else ''}{what}"
+    return f"{whole}\n\n{failure_line(problem)}"
 
 
 @contextmanager
