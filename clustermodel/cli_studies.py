@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from clustermodel.errors import OutputError, SpecificationError, counted
-from clustermodel.report.tables import standard_output
+from clustermodel.errors import SpecificationError, counted
+from clustermodel.interrupts import INTERRUPTED
+from clustermodel.output_files import replacing, write_file
+from clustermodel.terminal import literal, standard_error, standard_output
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 
 SOME_FAILED = 1
 """Exit code of a sweep of which runs have failed."""
-INTERRUPTED = 130
+_PATIENCE_S: Final = 5.0
+"""How long an interrupted sweep waits for a thread."""
 SHOWN = ("jobs", "mean_wait_s", "mean_bounded_slowdown", "mean_weighted_bounded_slowdown", "utilization", "kappa")
 """Columns of the summary that ``clustermodel results`` prints; the exports have all."""
 
@@ -64,7 +67,7 @@ def sweep(
     from clustermodel.study.engine import sweep as run_sweep  # noqa: PLC0415  needs packages of an extra
     from clustermodel.study.store import Store  # noqa: PLC0415
 
-    notes = Console(stderr=True, highlight=False, soft_wrap=True)
+    notes = standard_error()
     last: list[SweepProgress] = []
     try:
         with _bar(notes) as advance:
@@ -82,16 +85,24 @@ def sweep(
                 progress=report,
             )
     except KeyboardInterrupt:
+        _wait_for_threads()
         done = f"{last[0].done} of {counted(last[0].total, 'run')} are done" if last else "nothing has run"
-        notes.print(f"clustermodel: interrupted; {done}, and the same command goes on from there", markup=False)
+        notes.print(f"clustermodel: interrupted; {done}, and the same command goes on from there")
         return INTERRUPTED
     total = last[0].total if last else sum(states.values())
-    notes.print(f"{out}: {last[0].done if last else states['done']} of {counted(total, 'run')} done", markup=False)
+    notes.print(f"{literal(out)}: {last[0].done if last else states['done']} of {counted(total, 'run')} done")
     if last and last[0].failed:
         with Store.read(out) as store:
             _print_failures(store.failures(), notes)
         return SOME_FAILED
     return 0
+
+
+def _wait_for_threads() -> None:
+    """Let the threads of a pool that was given up end: concurrent.futures would wake them once more when Python ends."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(_PATIENCE_S)
 
 
 def _security(ca: str | None, cert: str | None, key: str | None) -> dict[str, Any]:
@@ -150,23 +161,20 @@ def results(directory: Path, csv: Path | None, parquet: Path | None, *, earlier:
     _require_packages()
     from clustermodel.study.store import Store  # noqa: PLC0415  needs packages of an extra
 
-    out, notes = standard_output(), Console(stderr=True, highlight=False, soft_wrap=True)
+    out, notes = standard_output(), standard_error()
     with Store.read(directory) as store:
         table, states, failures = store.results(earlier=earlier), store.states(), store.failures()
         left_out = 0 if earlier else store.earlier()
     if len(table):
         out.print(_printed(table, str(directory)))
-    notes.print(", ".join(f"{number:,} {state}" for state, number in states.items()), markup=False)
+    notes.print(", ".join(f"{number:,} {state}" for state, number in states.items()))
     if left_out:
         which = f"{counted(left_out, 'run')} that the study had before it was changed"
-        notes.print(f"left out: {which}; --earlier shows them too", markup=False)
+        notes.print(f"left out: {which}; --earlier shows them too")
     _print_failures(failures, notes)
     for path, write in ((csv, _write_csv), (parquet, _write_parquet)):
         if path is not None:
-            try:
-                write(table, path)
-            except OSError as problem:
-                raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
+            write(table, path)
     return 0
 
 
@@ -188,20 +196,21 @@ def report(directory: Path, out: Path | None, runs: tuple[str, ...]) -> int:
     path = out or directory / "report.html"
     write_report(directory, path, runs=runs)
     size = path.stat().st_size / 1e6
-    Console(stderr=True, highlight=False, soft_wrap=True).print(f"{path}: {size:,.1f} MB", markup=False)
+    standard_error().print(f"{literal(path)}: {size:,.1f} MB")
     return 0
 
 
 def _write_csv(table: pd.DataFrame, path: Path) -> None:
-    table.to_csv(path, index=False, lineterminator="\n")
+    write_file(path, table.to_csv(index=False, lineterminator="\n"))
 
 
 def _write_parquet(table: pd.DataFrame, path: Path) -> None:
-    table.to_parquet(path, index=False)
+    with replacing(path) as file:
+        table.to_parquet(file, index=False)
 
 
 def _printed(results: pd.DataFrame, title: str) -> Table:
-    table = Table(title=escape(title), title_justify="left")
+    table = Table(title=literal(title), title_justify="left")
     factors = [name for name in ("scenario", "machine", "workload", "policy", "replication") if name in results]
     for name in factors:
         table.add_column(name, justify="right" if name == "replication" else "left")
@@ -209,7 +218,7 @@ def _printed(results: pd.DataFrame, title: str) -> Table:
         table.add_column(name.replace("_", "\n", 1).replace("_", " "), justify="right")
     for row in results.to_dict("records"):
         shown = ["-" if row[name] is None or row[name] != row[name] else _four_digits(row[name]) for name in SHOWN]
-        table.add_row(*(escape(str(row[name])) for name in factors), *shown)
+        table.add_row(*(literal(row[name]) for name in factors), *shown)
     return table
 
 
@@ -220,4 +229,4 @@ def _four_digits(value: float) -> str:
 def _print_failures(failures: list[tuple[str, str]], notes: Console) -> None:
     for factors, error in failures:
         last_line = error.rstrip().rpartition("\n")[2]
-        notes.print(f"failed: {factors}: {last_line}", markup=False)
+        notes.print(f"failed: {literal(factors)}: {literal(last_line)}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -22,7 +21,8 @@ from bokeh.models import ColumnDataSource, CustomJS, DataTable, NumberFormatter,
 from bokeh.resources import INLINE
 from jinja2 import Environment, FileSystemLoader
 
-from clustermodel.errors import OutputError, SpecificationError, counted
+from clustermodel.errors import SpecificationError, counted
+from clustermodel.output_files import write_file
 from clustermodel.report.curves import FACTORS, METRICS, PAGE, STRETCH, curves_over_time, metric_curves, points_of
 from clustermodel.report.plots import mean_of_steps, time_axis
 from clustermodel.report.quantities import QUANTITIES
@@ -73,14 +73,7 @@ def write_report(directory: Path, path: Path, *, runs: Sequence[str] = ()) -> No
     """
     with Store.read(directory) as store:
         page = _page(store, directory, runs)
-    part = path.parent / f"{path.name}.part"
-    try:
-        part.write_text(page, encoding="utf-8")
-        part.replace(path)
-    except OSError as problem:
-        with suppress(OSError):
-            part.unlink()
-        raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
+    write_file(path, page)
 
 
 def _page(store: Store, directory: Path, wanted: Sequence[str]) -> str:

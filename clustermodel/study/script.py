@@ -5,13 +5,19 @@ from __future__ import annotations
 import hashlib
 import linecache
 import sys
+import sysconfig
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from clustermodel.errors import ClusterModelError, SpecificationError
+
+_NOT_OF_THE_USER: Final = (Path(__file__).resolve().parents[1], Path(sysconfig.get_path("stdlib")).resolve())
+"""Folders of this package and of the standard library."""
+_INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
+"""Names of folders of packages that are installed."""
 
 
 def read_script(path: Path) -> str:
@@ -58,10 +64,44 @@ def run_script(path: Path, text: str) -> Mapping[str, Any]:
         raise
     except SyntaxError as problem:
         raise SpecificationError(f"{problem.filename}:{problem.lineno}: {problem.msg}") from None
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         here = [frame.lineno for frame in traceback.extract_tb(problem.__traceback__) if frame.filename == str(path)]
         line = here[-1] if here else "?"
         raise SpecificationError(f"{path}:{line}: {type(problem).__name__}: {problem}") from problem
     finally:
         sys.path.remove(folder)
     return module.__dict__
+
+
+def where_raised(exception: BaseException) -> str | None:
+    """Return ``file:line`` of the user's code that an exception comes from; ``None`` where no file of a user took part.
+
+    That is the innermost frame which is neither in this package nor in the standard library or an installed package.  SimPy
+    raises copies of exceptions, so their causes count too.
+    """
+    for one in _with_causes(exception):
+        for frame in reversed(traceback.extract_tb(one.__traceback__)):
+            if not frame.filename.startswith("<") and not _is_installed(Path(frame.filename)):
+                return f"{frame.filename}:{frame.lineno}"
+    return None
+
+
+def failure_line(exception: BaseException) -> str:
+    """Return one line of text: where code of a user failed, and how."""
+    words = " ".join(f"{type(exception).__name__}: {exception}".rstrip(": ").split())
+    where = where_raised(exception)
+    return words if where is None else f"{where}: {words}"
+
+
+def _with_causes(exception: BaseException) -> Iterator[BaseException]:
+    seen: list[BaseException] = []
+    following: BaseException | None = exception
+    while following is not None and following not in seen:
+        yield following
+        seen.append(following)
+        following = following.__cause__ or following.__context__
+
+
+def _is_installed(path: Path) -> bool:
+    path = path.resolve()
+    return not _INSTALLED.isdisjoint(path.parts) or any(path.is_relative_to(folder) for folder in _NOT_OF_THE_USER)
