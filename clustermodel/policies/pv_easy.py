@@ -3,7 +3,8 @@
 Jobs start in queue order until the first one is *blocked*: the idle nodes are not enough for it.  Then
 
 * *shadow load preemption* (section 4.2): the running jobs of lower priority, the *shadow load*, make way if, and only if, that
-  lets the blocked job start at once; so no job is ever delayed by one behind it in the queue;
+  lets the blocked job start at once; so where priorities are equal and preemption costs no time, no job that is at the head of
+  the queue is delayed by one behind it (jobs deeper in the queue can be: docs/pv_easy);
 * *venture backfilling* (section 4.3): if it cannot start, jobs that are predicted to end by its reservation are backfilled,
   the shortest first, and then whatever fits, in queue order, for the shadow load can be preempted.
 
