@@ -6,6 +6,10 @@
 100
 """
 
+from clustermodel.interrupts import leave_quietly_while_starting
+
+leave_quietly_while_starting()
+
 from clustermodel.errors import (
     ClusterModelError,
     DecisionError,

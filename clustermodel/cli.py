@@ -1,7 +1,7 @@
 """The command line: run policies on a trace, a workload model, a synthetic year or a scenario script; look into traces.
 
 Every error a user can cause is one line on standard error and a non-zero exit: 2 for bad input, 1 for output that cannot
-be written, 130 for Ctrl-C.  Results go to standard output, everything else to standard error.
+be written and for policies that fail, 130 for Ctrl-C.  Results go to standard output, everything else to standard error.
 """
 
 from __future__ import annotations
@@ -15,31 +15,42 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
+from traceback import format_exception
 from typing import Any, TypeVar
 
 import click
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from clustermodel.cli_studies import report, results, sweep
-from clustermodel.errors import ClusterModelError, ExecutionError, OutputError, SpecificationError, shown, visible
+from clustermodel.errors import (
+    ClusterModelError,
+    ExecutionError,
+    OutputError,
+    PolicyError,
+    SpecificationError,
+    shown,
+    visible,
+)
+from clustermodel.interrupts import INTERRUPTED, OneInterrupt
 from clustermodel.machine import LARGEST_WHOLE, Checkpointing, ContextSwitch, Machine, TimeSlicing
 from clustermodel.output_files import write_file
-from clustermodel.policies import make_policy, policy_names, policy_parameters, policy_summary
-from clustermodel.report.tables import comparison_table, percentile_table, standard_output, trace_facts
+from clustermodel.policies import make_policy, policy_label, policy_names, policy_parameters, policy_summary
+from clustermodel.report.tables import comparison_table, percentile_table, trace_facts
 from clustermodel.sim.simulation import FIDELITIES, Fidelity
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup
 from clustermodel.study.scenario import NOTHING_PLAYED, Result, Scenario
-from clustermodel.study.script import read_script, run_script
+from clustermodel.study.script import failure_line, read_script, run_script
+from clustermodel.study.sweep import Study
+from clustermodel.terminal import guarded_streams, literal, standard_error, standard_output
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel, fit_model, load_model, shipped_models
 from clustermodel.workload.swf import read_swf
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import Workload
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
-BAD_INPUT, BAD_OUTPUT, INTERRUPTED = 2, 1, 130
+BAD_INPUT, BAD_OUTPUT, FAILED = 2, 1, 1
 _LONGEST_FILE_NAME = 255  # bytes, on the file systems of Linux, macOS and Windows
 _MACHINE_SIZE = click.IntRange(1, LARGEST_WHOLE)
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -301,6 +312,9 @@ def cli() -> None:
     show_default=True,
     help="How run times change where a policy gives a job another width than it asked for: linear, or Downey's model.",
 )
+@click.option(
+    "--traceback", "with_traceback", is_flag=True, help="Where the code of a policy fails, print the whole traceback too."
+)
 @machine_options
 @trace_options
 def run(
@@ -315,6 +329,8 @@ def run(
     jobs_csv: Path | None,
     figure: Path | None,
     fidelity: Fidelity,
+    *,
+    with_traceback: bool,
     **options: Any,
 ) -> int:
     """Simulate policies and print one table, a row per policy.
@@ -333,7 +349,7 @@ def run(
       clustermodel run --model blue-pacific --policy bf --policy bgs --policy mbgs --context-switch 0.02
       clustermodel run scenarios/quickstart.py
     """
-    notes = Console(stderr=True, highlight=False, soft_wrap=True)
+    notes = standard_error()
     if scenario is not None:
         if policies or any(given is not None for given in (trace, model, jobs, nodes)):
             raise SpecificationError(
@@ -352,7 +368,7 @@ def run(
     results: list[Result] = []
     interrupted: str | None = None
     try:
-        _run_all(scenarios, results, files, notes)
+        _run_all(scenarios, results, files, notes, with_traceback=with_traceback)
     except KeyboardInterrupt:
         interrupted = next((one.label for one in scenarios[len(results) :]), "the last report")
     finally:
@@ -361,12 +377,11 @@ def run(
         from clustermodel.report.plots import comparison, save  # noqa: PLC0415  matplotlib takes a second to import
 
         save(comparison(results), figure)
-        notes.print(f"figure: {escape(visible(str(figure)))}")
+        notes.print(f"figure: {literal(figure)}")
     if interrupted is not None:
         notes.print(
-            f"clustermodel: interrupted during {escape(visible(interrupted))}; "
-            f"{len(results)} of {len(scenarios)} runs had finished and are reported",
-            soft_wrap=True,
+            f"clustermodel: interrupted during {literal(interrupted)}; "
+            f"{len(results)} of {len(scenarios)} runs had finished and are reported"
         )
         return INTERRUPTED
     return 0
@@ -394,7 +409,7 @@ def _scenarios(
     drawn_from = None if model is None else load_model(model)
     workload = _load_workload(options, trace=trace, model=drawn_from, jobs=jobs, nodes=nodes, seed=seed)
     for line in workload.provenance.lines():
-        notes.print(f"{escape(visible(workload.name))}: {line}")
+        notes.print(f"{literal(workload.name)}: {literal(line)}")
     if nodes is None:
         if workload.machine_nodes is None:
             raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {trace} is the size of a machine; give one")
@@ -409,6 +424,8 @@ def _load_script(path: Path) -> list[Scenario]:
     """Return the scenarios that a script defines, in ``scenario`` or ``scenarios``."""
     defined = run_script(path, read_script(path))
     found = defined.get("scenarios", defined.get("scenario"))
+    if found is None and isinstance(defined.get("study"), Study):
+        raise SpecificationError(f"{path}: defines a study; run it with: clustermodel sweep {path} --out DIRECTORY")
     scenarios = [found] if isinstance(found, Scenario) else list(found) if isinstance(found, Sequence) else []
     if not scenarios or not all(isinstance(one, Scenario) for one in scenarios):
         raise SpecificationError(
@@ -447,20 +464,31 @@ def _require_writable(jobs_csv: Path | None, figure: Path | None) -> None:
         raise OutputError(f"--figure: {figure}: format {figure.suffix!r} is unknown; use .png, .svg or .pdf")
 
 
-def _run_all(scenarios: Sequence[Scenario], results: list[Result], files: dict[str, Path], notes: Console) -> None:
+def _run_all(
+    scenarios: Sequence[Scenario], results: list[Result], files: dict[str, Path], notes: Console, *, with_traceback: bool
+) -> None:
     """Run the scenarios in turn, appending to ``results`` and writing each one's job records as soon as it is done."""
     for scenario in scenarios:
         began = perf_counter()
         with _progress(scenario, notes) as advance, warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=NOTHING_PLAYED)  # a note says it for all runs
-            result = scenario.run(progress=advance)
+            try:
+                result = scenario.run(progress=advance)
+            except (ClusterModelError, KeyboardInterrupt):
+                raise
+            except BaseException as problem:  # of the policy's code
+                if with_traceback:
+                    notes.print("\n".join(map(literal, "".join(format_exception(problem)).splitlines())))
+                policy = f"policy {policy_label(scenario.policy)}"
+                hint = "" if with_traceback else "; --traceback shows all"
+                raise PolicyError(f"{failure_line(problem)} ({policy}{hint})") from None
         if scenario.label in files:
             result.to_csv(files[scenario.label], layout="jobs")
         results.append(result)
-        notes.print(f"{escape(visible(scenario.label))}: {len(result.records):,} jobs in {perf_counter() - began:.2f} s")
-    if unplayed := [visible(result.scenario.label) for result in results if result.nothing_played]:
+        notes.print(f"{literal(scenario.label)}: {len(result.records):,} jobs in {perf_counter() - began:.2f} s")
+    if unplayed := [result.scenario.label for result in results if result.nothing_played]:
         notes.print(
-            f"fidelity node: no gang shared its nodes in time under {escape(', '.join(unplayed))}; there was nothing to play, "
+            f"fidelity node: no gang shared its nodes in time under {literal(', '.join(unplayed))}; there was nothing to play, "
             "and the result is that of fidelity fast"
         )
 
@@ -475,7 +503,7 @@ def _progress(scenario: Scenario, notes: Console) -> Iterator[Callable[[int], No
     total = sum(sized) if len(sized) == len(scenario.sources) else None
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=notes, transient=True) as bar:
-        task = bar.add_task(escape(visible(scenario.label)), total=total)
+        task = bar.add_task(literal(scenario.label), total=total)
         yield lambda jobs: bar.advance(task, jobs)
 
 
@@ -515,7 +543,7 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
     for key in ("Computer", "Installation", "Acknowledge", "MaxProcs", "MaxNodes", "StartTime", "EndTime"):
         if key in workload.provenance.header:
             lines = workload.provenance.header[key].split("\n")  # more than one where the key is repeated
-            out.print(f"{key}: {escape(chr(10).join(map(visible, lines)))}")
+            out.print(f"{key}: " + "\n".join(map(literal, lines)))
     out.print(f"{len(workload):,} jobs of {facts['users']} users, submitted over {workload.span_s / 86400:,.1f} days")
     if facts["machine_nodes"]:
         if facts["offered_load"] is not None:
@@ -527,7 +555,7 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
     out.print(f"jobs that run past their estimate: {facts['jobs_beyond_estimate']:,}")
     out.print(percentile_table(facts))
     for line in workload.provenance.lines() or ["nothing dropped, nothing repaired"]:
-        out.print(line)
+        out.print(literal(line))
 
 
 @trace.command()
@@ -547,26 +575,26 @@ def fit(file: Path, output: Path | None, nodes: int | None, **options: Any) -> N
       clustermodel trace fit CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --output ctc.json
       clustermodel run --model kth.json --jobs 20000 --scale-run-time 1.2
     """
-    notes = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 200)
+    notes = standard_error(tables=True)
     workload = _load_workload(options, trace=file, seed=1)
     for line in workload.provenance.lines():
-        notes.print(f"{escape(visible(workload.name))}: {line}", soft_wrap=True)
+        notes.print(f"{literal(workload.name)}: {literal(line)}", soft_wrap=True)
     if nodes is None and workload.machine_nodes is None:
         raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {file} is the size of a machine; give one")
     model = fit_model(workload, nodes=nodes)
     notes.print(_model_table(model))
     for line in model.notes:
-        notes.print(f"{escape(visible(model.name))}: {escape(line)}", soft_wrap=True)
+        notes.print(f"{literal(model.name)}: {literal(line)}", soft_wrap=True)
     if output is None:
         click.echo(model.to_json(), nl=False)
         return
     write_file(output, model.to_json())
-    notes.print(f"model: {escape(visible(str(output)))}", soft_wrap=True)
+    notes.print(f"model: {literal(output)}", soft_wrap=True)
 
 
 def _model_table(model: WorkloadModel) -> Table:
     """Return one row per size class: what the three moments say, and the order that has them."""
-    title = f"{escape(visible(model.name))} on {model.nodes:,} nodes: offered load {model.offered_load:.4f}"
+    title = f"{literal(model.name)} on {model.nodes:,} nodes: offered load {model.offered_load:.4f}"
     table = Table(title=title, title_justify="left")
     for heading in (
         "nodes", "jobs", "interarrival\nmean (s)", "\nCV", "\nskewness", "\norder", "run time\nmean (s)", "\nCV", "\nskewness",
@@ -591,8 +619,8 @@ def policies() -> None:
             f"{key}={'...' if value.default is value.empty else value.default}"
             for key, value in policy_parameters(name).items()
         )
-        out.print(f"[bold]{escape(name)}[/]{escape(':' + parameters) if parameters else ''}")
-        out.print(f"    {escape(policy_summary(name))}")
+        out.print(f"[bold]{literal(name)}[/]{literal(':' + parameters) if parameters else ''}")
+        out.print(f"    {literal(policy_summary(name))}")
 
 
 cli.add_command(sweep)
@@ -601,25 +629,51 @@ cli.add_command(report)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit."""
+    """Run the command line and exit.
+
+    Args:
+        arguments: by default those of the process, which then has nothing else to do.
+    """
+    with OneInterrupt(for_good=arguments is None):
+        try:
+            with guarded_streams():
+                code = _exit_code(arguments)
+        except KeyboardInterrupt:  # while something else was being said
+            code = INTERRUPTED
+    sys.exit(code)
+
+
+def _exit_code(arguments: Sequence[str] | None) -> int:
+    try:
+        code = _run_command(arguments)
+        if code == 0:
+            sys.stdout.flush()
+    except OutputError as problem:
+        code = _complain(str(problem), BAD_OUTPUT)
+    except BrokenPipeError:  # the reader of our output has gone (| head)
+        code = BAD_OUTPUT
+    except SystemExit as gone:  # the same, as click and rich put it
+        code = gone.code if isinstance(gone.code, int) else BAD_OUTPUT
+    return code
+
+
+def _run_command(arguments: Sequence[str] | None) -> int:
     try:
         code = cli.main(args=arguments, prog_name="clustermodel", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as problem:
         click.echo(problem.format_message())
-        code = BAD_INPUT
+        return BAD_INPUT
     except click.ClickException as problem:
-        code = _complain(problem.format_message(), BAD_INPUT)
-    except (OutputError, ExecutionError) as problem:
-        code = _complain(str(problem), BAD_OUTPUT)
+        return _complain(problem.format_message(), BAD_INPUT)
+    except OutputError:
+        raise
+    except (PolicyError, ExecutionError) as problem:
+        return _complain(str(problem), FAILED)
     except ClusterModelError as problem:
-        code = _complain(str(problem), BAD_INPUT)
+        return _complain(str(problem), BAD_INPUT)
     except (click.Abort, KeyboardInterrupt):
-        code = _complain("interrupted", INTERRUPTED)
-    except BrokenPipeError:
-        # The reader of our output has gone (| head); Python would complain once more when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = BAD_OUTPUT
-    sys.exit(code if isinstance(code, int) else 0)
+        return _complain("interrupted", INTERRUPTED)
+    return code if isinstance(code, int) else 0
 
 
 def _complain(message: str, code: int) -> int:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from clustermodel.errors import ExecutionError, OutputError, SpecificationError, counted
-from clustermodel.report.tables import standard_output
+from clustermodel.errors import ExecutionError, SpecificationError, counted
+from clustermodel.output_files import replacing, without_formulas, write_file
+from clustermodel.terminal import literal, standard_error, standard_output
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +33,8 @@ DAMAGED = 1
 """Exit code of results and reports of which a part is damaged and was left out."""
 SIGNALLED = 128
 """A signal that stops a sweep makes this exit code, plus its number, as shells have it."""
+_PATIENCE_S: Final = 5.0
+"""How long an interrupted sweep waits for a thread."""
 SHOWN = ("jobs", "mean_wait_s", "mean_bounded_slowdown", "mean_weighted_bounded_slowdown", "utilization", "kappa")
 """Columns of the summary that ``clustermodel results`` prints; the exports have all."""
 
@@ -77,7 +80,7 @@ def sweep(
     from clustermodel.study.engine import sweep as run_sweep  # noqa: PLC0415  needs packages of an extra
     from clustermodel.study.store import Store  # noqa: PLC0415
 
-    notes = Console(stderr=True, highlight=False, soft_wrap=True)
+    notes = standard_error()
     last: list[SweepProgress] = []
     try:
         with _bar(notes) as advance:
@@ -96,14 +99,15 @@ def sweep(
                 progress=report,
             )
     except KeyboardInterrupt as problem:
-        number = getattr(problem, "number", signal.SIGINT)  # or the shell's SIGTERM, SIGHUP
+        _wait_for_threads()
+        number = getattr(problem, "number", signal.SIGINT)  # or SIGTERM, SIGHUP
         how = "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
-        notes.print(f"clustermodel: {how}; {_so_far(last)}, and the same command goes on from there", markup=False)
+        notes.print(f"clustermodel: {how}; {_so_far(last)}, and the same command goes on from there")
         return SIGNALLED + number
     except ExecutionError as problem:
         raise ExecutionError(f"{problem}; {_so_far(last)}, and the same command goes on from there") from None
     total = last[0].total if last else sum(states.values())
-    notes.print(f"{out}: {last[0].done if last else states['done']} of {counted(total, 'run')} done", markup=False)
+    notes.print(f"{literal(out)}: {last[0].done if last else states['done']} of {counted(total, 'run')} done")
     if last and last[0].failed:
         with Store.read(out) as store:
             _print_failures(store.failures(), notes, whole=tracebacks)
@@ -113,6 +117,13 @@ def sweep(
 
 def _so_far(last: list[SweepProgress]) -> str:
     return f"{last[0].done} of {counted(last[0].total, 'run')} are done" if last else "nothing has run"
+
+
+def _wait_for_threads() -> None:
+    """Let the threads of a pool that was given up end: concurrent.futures would wake them once more when Python ends."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(_PATIENCE_S)
 
 
 def _security(ca: str | None, cert: str | None, key: str | None) -> dict[str, Any]:
@@ -176,7 +187,7 @@ def results(directory: Path, csv: Path | None, parquet: Path | None, *, earlier:
     _require_packages()
     from clustermodel.study.store import Store  # noqa: PLC0415  needs packages of an extra
 
-    out, notes = standard_output(), Console(stderr=True, highlight=False, soft_wrap=True)
+    out, notes = standard_output(), standard_error()
     with Store.read(directory) as store:
         if verify:
             return _verify(store, directory, notes)
@@ -184,17 +195,14 @@ def results(directory: Path, csv: Path | None, parquet: Path | None, *, earlier:
         left_out, damaged = 0 if earlier else store.earlier(), store.damaged()
     if len(table):
         out.print(_printed(table, str(directory)))
-    notes.print(", ".join(f"{number:,} {state}" for state, number in states.items()), markup=False)
+    notes.print(", ".join(f"{number:,} {state}" for state, number in states.items()))
     if left_out:
         which = f"{counted(left_out, 'run')} that the study had before it was changed"
-        notes.print(f"left out: {which}; --earlier shows them too", markup=False)
+        notes.print(f"left out: {which}; --earlier shows them too")
     _print_failures(failures, notes, whole=tracebacks)
     for path, write in ((csv, _write_csv), (parquet, _write_parquet)):
         if path is not None:
-            try:
-                write(table, path)
-            except OSError as problem:
-                raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
+            write(table, path)
     return _print_damaged(damaged, directory, notes)
 
 
@@ -202,11 +210,11 @@ def _verify(store: Store, directory: Path, notes: Console) -> int:
     """Print what is not as it was written, and how much was looked at."""
     problems = store.verify()
     for problem in problems:
-        notes.print(f"{directory}: {problem}", markup=False)
+        notes.print(f"{literal(directory)}: {literal(problem)}")
     rows = store.rows(earlier=True)
     files = sum(len(json.loads(row.files or "{}")) for row in rows if row.state == "done")
     looked_at = f"{counted(len(rows), 'run')} and {counted(files, 'file')} are as they were written"
-    notes.print(f"{directory}: {looked_at}; {counted(len(problems), 'problem')}", markup=False)
+    notes.print(f"{literal(directory)}: {looked_at}; {counted(len(problems), 'problem')}")
     return DAMAGED if problems else 0
 
 
@@ -217,7 +225,7 @@ def _print_damaged(damaged: list[tuple[str, str]], directory: Path, notes: Conso
     shown = "; ".join(f"run {key}: {what}" if key else f"{what} are missing" for key, what in damaged[:3])
     more = f"; and {len(damaged) - 3} more" if len(damaged) > 3 else ""
     again = "the same sweep runs them again, `clustermodel results --verify` lists all"
-    notes.print(f"{directory}: damaged, and left out: {shown}{more}; {again}", markup=False)
+    notes.print(f"{literal(directory)}: damaged, and left out: {literal(shown)}{more}; {again}")
     return DAMAGED
 
 
@@ -239,21 +247,22 @@ def report(directory: Path, out: Path | None, runs: tuple[str, ...]) -> int:
     path = out or directory / "report.html"
     damaged = write_report(directory, path, runs=runs)
     size = path.stat().st_size / 1e6
-    notes = Console(stderr=True, highlight=False, soft_wrap=True)
-    notes.print(f"{path}: {size:,.1f} MB", markup=False)
+    notes = standard_error()
+    notes.print(f"{literal(path)}: {size:,.1f} MB")
     return _print_damaged(damaged, directory, notes)
 
 
 def _write_csv(table: pd.DataFrame, path: Path) -> None:
-    table.to_csv(path, index=False, lineterminator="\n")
+    write_file(path, without_formulas(table).to_csv(index=False, lineterminator="\n"))
 
 
 def _write_parquet(table: pd.DataFrame, path: Path) -> None:
-    table.to_parquet(path, index=False)
+    with replacing(path) as file:
+        table.to_parquet(file, index=False)
 
 
 def _printed(results: pd.DataFrame, title: str) -> Table:
-    table = Table(title=escape(title), title_justify="left")
+    table = Table(title=literal(title), title_justify="left")
     factors = [name for name in ("scenario", "machine", "workload", "policy", "replication") if name in results]
     for name in factors:
         table.add_column(name, justify="right" if name == "replication" else "left")
@@ -261,7 +270,7 @@ def _printed(results: pd.DataFrame, title: str) -> Table:
         table.add_column(name.replace("_", "\n", 1).replace("_", " "), justify="right")
     for row in results.to_dict("records"):
         shown = ["-" if row[name] is None or row[name] != row[name] else _four_digits(row[name]) for name in SHOWN]
-        table.add_row(*(escape(str(row[name])) for name in factors), *shown)
+        table.add_row(*(literal(row[name]) for name in factors), *shown)
     return table
 
 
@@ -272,6 +281,6 @@ def _four_digits(value: float) -> str:
 def _print_failures(failures: list[tuple[str, str]], notes: Console, *, whole: bool) -> None:
     for factors, error in failures:
         last_line = error.rstrip().rpartition("\n")[2]
-        notes.print(f"failed: {factors}: {last_line}", markup=False)
+        notes.print(f"failed: {literal(factors)}: {literal(last_line)}")
         if whole and last_line != error.rstrip():
-            notes.print(error.rstrip().rpartition("\n")[0].rstrip(), markup=False)
+            notes.print("\n".join(map(literal, error.rstrip().rpartition("\n")[0].rstrip().splitlines())))

@@ -23,6 +23,10 @@ class DecisionError(ClusterModelError):
     """A policy asked for something impossible, for example to start a gang on more nodes than are idle."""
 
 
+class PolicyError(ClusterModelError):
+    """The code of a policy failed; the message starts with ``file:line:`` where a file of the user is to blame."""
+
+
 class StrandedJobsError(DecisionError):
     """The simulation ran out of events while jobs still waited: the policy never started them."""
 

@@ -56,7 +56,7 @@ class Generous:
         for head in waiting:
             if head.nodes > idle:
                 break
-            starts.append(Start(head))
+            starts.append(Start(job=head))
             load.append((now + head.estimate, head.nodes))
             idle -= head.nodes
         else:
@@ -68,7 +68,7 @@ class Generous:
             shadow, free = end, free + nodes
         for job in waiting if idle else ():
             if job.nodes <= idle and (now + job.estimate <= shadow or job.nodes <= free - head.nodes):
-                starts.append(Start(job))
+                starts.append(Start(job=job))
                 idle -= job.nodes
         return starts
 

@@ -32,7 +32,7 @@ class Greedy:
         for job in view.waiting.values():
             if job.nodes <= idle:
                 idle -= job.nodes
-                starts.append(Start(job))
+                starts.append(Start(job=job))
         return starts
 
 

@@ -266,10 +266,10 @@ class Meddler:
                 number = draw.choice(list(self._jobs))
                 draw.choice((self._replicate, self._replicate, self._withdraw, self._rehome, self._move, self._kill))(number)
         if not self._jobs:
-            self._decisions.append(WakeAt(None))
+            self._decisions.append(WakeAt(time=None))
         elif self._alarms and draw.random() < 0.4:
             self._alarms -= 1
-            self._decisions.append(WakeAt(view.now + draw.randint(1, 3 * self._quantum)))
+            self._decisions.append(WakeAt(time=view.now + draw.randint(1, 3 * self._quantum)))
         return self._decisions
 
     def _free(self, row: int, *, but: int = -1) -> int:
@@ -293,7 +293,7 @@ class Meddler:
             row = self._draw.choice(rows)
             columns = self._pick(self._free(row), job)
             self._jobs[job.id], self._columns[job.id], self._rows[job.id] = job, columns, {row}
-            self._decisions.append(Start(job, from_mask(columns), row=row))
+            self._decisions.append(Start(job=job, columns=from_mask(columns), row=row))
 
     def _replicate(self, number: int) -> None:
         row = self._draw.randrange(self._mpl)
@@ -301,32 +301,34 @@ class Meddler:
             return
         if number not in self._moving or self._store_has_room(number, row):
             self._rows[number].add(row)
-            self._decisions.append(Replicate(self._jobs[number], row))
+            self._decisions.append(Replicate(job=self._jobs[number], row=row))
 
     def _withdraw(self, number: int) -> None:
         if len(self._rows[number]) > 1:
             row = self._draw.choice(sorted(self._rows[number]))
             self._rows[number].remove(row)
-            self._decisions.append(Withdraw(self._jobs[number], row))
+            self._decisions.append(Withdraw(job=self._jobs[number], row=row))
 
     def _rehome(self, number: int) -> None:
-        self._decisions.append(Rehome(self._jobs[number], self._draw.choice(sorted(self._rows[number]))))
+        self._decisions.append(Rehome(job=self._jobs[number], row=self._draw.choice(sorted(self._rows[number]))))
 
     def _move(self, number: int) -> None:
         job, row = self._jobs[number], self._draw.randrange(self._mpl)
         free = self._free(row, but=number)
         if free.bit_count() < job.nodes or not self._store_has_room(number, row):
             return
-        self._decisions += [Withdraw(job, old) for old in sorted(self._rows[number])]
+        self._decisions += [Withdraw(job=job, row=old) for old in sorted(self._rows[number])]
         columns = self._pick(free, job)
         others = [other for other in self._jobs if other != number]
         blocked = self._draw.sample(others, min(len(others), self._draw.randrange(3)))
-        self._decisions.append(Migrate(((job, from_mask(columns)),), tuple(self._jobs[other] for other in blocked)))
-        self._decisions.append(Replicate(job, row))
+        self._decisions.append(
+            Migrate(moves=((job, from_mask(columns)),), blocked=tuple(self._jobs[other] for other in blocked))
+        )
+        self._decisions.append(Replicate(job=job, row=row))
         self._columns[number], self._rows[number] = columns, {row}
         self._moving.add(number)
 
     def _kill(self, number: int) -> None:
         if self._kills:
             self._kills -= 1
-            self._decisions.append(Kill(self._jobs.pop(number)))  # its tasks are in their rows until the instant is over
+            self._decisions.append(Kill(job=self._jobs.pop(number)))  # its tasks are in their rows until the instant is over

@@ -138,7 +138,7 @@ class Backfilling:
             # A running job that should make the room may outlive its expected end: what to do then is decided when it does.
             alarm = current.held_next
         if alarm is not None:
-            decisions.append(WakeAt(alarm))
+            decisions.append(WakeAt(time=alarm))
         return decisions
 
     def _note(self, batch: Batch) -> None:

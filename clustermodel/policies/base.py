@@ -8,6 +8,7 @@ estimates, who submitted what and when - never the run time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -122,7 +123,8 @@ class Reason(NamedTuple):
     """The start time this job itself had been given, ticks."""
 
 
-class Start(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
     """Dispatch a waiting job now, as a whole gang."""
 
     job: QueuedJob
@@ -138,7 +140,8 @@ class Start(NamedTuple):
     """Ticks after which the job, if it still runs, is stopped and waits again: its work is lost, not its turn in the queue."""
 
 
-class Kill(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill:
     """End a running job now; its work is lost.
 
     One that has had its estimate is *killed* as by a batch system, and its work counts (the archive's convention).
@@ -150,7 +153,8 @@ class Kill(NamedTuple):
     from its last checkpoint, or from the beginning if it has none."""
 
 
-class Checkpoint(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
     """Preempt a running job: write it to the checkpoint store and let it wait again, at its place in the queue.
 
     It stops working at once, and holds its nodes until it is written.  When it starts again, on any nodes, they are first held
@@ -160,7 +164,8 @@ class Checkpoint(NamedTuple):
     job: QueuedJob
 
 
-class Suspend(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspend:
     """Preempt a running job: leave it in the memory of its nodes and let it wait again, at its place in the queue.
 
     It stops working at once, and holds its nodes for a context switch.  When it starts again they are held for another one; on
@@ -170,7 +175,8 @@ class Suspend(NamedTuple):
     job: QueuedJob
 
 
-class Reserve(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserve:
     """Tell a waiting job when it will start at the latest.  The first promise is kept in the job's record."""
 
     job: QueuedJob
@@ -180,28 +186,32 @@ class Reserve(NamedTuple):
     """Whether that is certain as long as jobs are killed at their estimates; not where it rests on predictions."""
 
 
-class WakeAt(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WakeAt:
     """Set the policy's alarm clock.  It has one: a later ``WakeAt`` replaces the time, and ringing clears it."""
 
     time: int | None
     """Ticks, after now; ``None`` clears it."""
 
 
-class Replicate(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replicate:
     """Let a gang run in one more row of the Ousterhout matrix, on its own columns."""
 
     job: QueuedJob
     row: int
 
 
-class Withdraw(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdraw:
     """Take a gang out of a row.  When all decisions have been carried out it must be in at least one."""
 
     job: QueuedJob
     row: int
 
 
-class Rehome(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehome:
     """Make one of a gang's rows its home row; in the others it is a replica (002, section 4.1).
 
     The home row is the one of :class:`Start` until then.  It matters to pictures only.
@@ -211,7 +221,8 @@ class Rehome(NamedTuple):
     row: int
 
 
-class Migrate(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migrate:
     """Move gangs to other columns by checkpoint and restart (002, section 5.4); they must be in no row at the moment.
 
     Each gang of ``moves`` spends a checkpoint and a restart at the beginning of its next slice, and each gang of

@@ -103,7 +103,7 @@ class Easy:
         decisions = self._schedule(candidates, view)
         # The first job's reservation begins when a running job is expected to end: if that job does, all is looked at anyway.
         if self._depth > 1 and (alarm := plan.new_alarm()) is not None:
-            decisions.append(WakeAt(alarm))
+            decisions.append(WakeAt(time=alarm))
         return decisions
 
     def _jumps_the_queue(self, newcomers: Sequence[QueuedJob]) -> bool:
@@ -133,7 +133,7 @@ class Easy:
                 plan.drop(first)  # it is predicted anew, like all jobs that start
                 decisions.append(self._start(first, now))
             else:
-                decisions.append(Start(first, None, self._reason(first, now) if self._explain else None))
+                decisions.append(Start(job=first, reason=self._reason(first, now) if self._explain else None))
                 plan.note_start(first.id, first.nodes, plan.take_up(first).end)
             idle -= first.nodes
 
@@ -147,7 +147,7 @@ class Easy:
             else:
                 room = plan.earliest_room(((job.nodes, self._length(job)),))
                 plan.keep(job, room)
-                decisions.append(Reserve(job, room.start, self._believes_users))
+                decisions.append(Reserve(job=job, start=room.start, guaranteed=self._believes_users))
                 protected.append(job)
         backfill: Iterable[QueuedJob] = rest if idle else ()
         if idle and (order := self._order) is not None:
@@ -168,7 +168,7 @@ class Easy:
     def _start(self, job: QueuedJob, now: int) -> Start:
         reason = self._reason(job, now) if self._explain else None
         self._plan.start(job.id, job.nodes, now, now + self._length(job))
-        return Start(job, None, reason)
+        return Start(job=job, reason=reason)
 
     def _reason(self, job: QueuedJob, now: int) -> Reason:
         holder = self._protected[0] if self._protected else job

@@ -25,5 +25,5 @@ class Fcfs:
             if job.nodes > idle:
                 break
             idle -= job.nodes
-            decisions.append(Start(job, None, self._reason))
+            decisions.append(Start(job=job, reason=self._reason))
         return decisions

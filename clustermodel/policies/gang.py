@@ -8,7 +8,7 @@ reservations, and whether there are steps that migrate.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, starmap
+from itertools import chain
 from typing import Final
 
 from clustermodel.errors import SpecificationError
@@ -145,11 +145,14 @@ class GangScheduling:
     def _add_changes(self, decisions: list[Decision]) -> None:
         """Decide what has to change on the machine, in the one order in which no step is in another's way."""
         change = self.matrix.changes()
-        decisions += starmap(Withdraw, change.withdrawn)
-        decisions += [Migrate(tuple(moves), tuple(blocked)) for moves, blocked in change.migrations]
-        decisions += [Start(job, columns, self._reasons.pop(job.id, None), row) for job, columns, row in change.started]
-        decisions += starmap(Replicate, change.replicated)
-        decisions += starmap(Rehome, change.rehomed)
+        decisions += [Withdraw(job=job, row=row) for job, row in change.withdrawn]
+        decisions += [Migrate(moves=tuple(moves), blocked=tuple(blocked)) for moves, blocked in change.migrations]
+        decisions += [
+            Start(job=job, columns=columns, reason=self._reasons.pop(job.id, None), row=row)
+            for job, columns, row in change.started
+        ]
+        decisions += [Replicate(job=job, row=row) for job, row in change.replicated]
+        decisions += [Rehome(job=job, row=row) for job, row in change.rehomed]
 
     # Schedule.
 
@@ -192,7 +195,7 @@ class GangScheduling:
             reservation = plans.improve(job, self._open_rows) if self._off_plan else plans.reserved[job.id]
         if reservation.start > now:
             if is_new:
-                decisions.append(Reserve(job, reservation.start))
+                decisions.append(Reserve(job=job, start=reservation.start))
             return False
         room = self.matrix.room
         rows = [row for row in plans.rows_free_now(reservation, self._open_rows) if room[row] >= job.nodes]
@@ -218,7 +221,7 @@ class GangScheduling:
             alarm = max(alarm, now + self._rows_at_worst * self._quantum)
         if alarm != self._alarm:
             self._alarm = alarm
-            decisions.append(WakeAt(alarm))
+            decisions.append(WakeAt(time=alarm))
 
     def _begin_plans(self, batch: Batch) -> None:
         """Lay out the rows' profiles if waiting jobs hold reservations; otherwise that is done when the first one needs one."""

@@ -3,7 +3,8 @@
 Jobs start in queue order until the first one is *blocked*: the idle nodes are not enough for it.  Then
 
 * *shadow load preemption* (section 4.2): the running jobs of lower priority, the *shadow load*, make way if, and only if, that
-  lets the blocked job start at once; so no job is ever delayed by one behind it in the queue;
+  lets the blocked job start at once; so where priorities are equal and preemption costs no time, no job that is at the head of
+  the queue is delayed by one behind it (jobs deeper in the queue can be: docs/pv_easy);
 * *venture backfilling* (section 4.3): if it cannot start, jobs that are predicted to end by its reservation are backfilled,
   the shortest first, and then whatever fits, in queue order, for the shadow load can be preempted.
 
@@ -146,7 +147,7 @@ class PVEasy:
         if fitting or head is not self._blocked:
             room = self._reservation(head, view.now)
             if head is not self._blocked and not claimed:
-                decisions.append(Reserve(head, room.start, self._keeps_promises))
+                decisions.append(Reserve(job=head, start=room.start, guaranteed=self._keeps_promises))
             backfill = self._venture_backfilling if self._vb else self._easy_backfilling
             decisions += backfill(fitting, idle, head, room, view)
         self._blocked = None if claimed else head
@@ -174,10 +175,10 @@ class PVEasy:
     def _preempt(self, gang: RunningJob, view: View) -> Kill | Checkpoint | Suspend:
         self._load[gang.job.id] = _Running(gang.job, view.now + self._to_save, stopping=True)
         if self._mode == "checkpoint":
-            return Checkpoint(gang.job)
+            return Checkpoint(job=gang.job)
         if self._mode == "suspend" and view.can_suspend(gang):
-            return Suspend(gang.job)
-        return Kill(gang.job, requeue=True)
+            return Suspend(job=gang.job)
+        return Kill(job=gang.job, requeue=True)
 
     def _frees_at_once(self, order: Kill | Checkpoint | Suspend, view: View) -> bool:
         return not self._to_save or isinstance(order, Kill) or view.running[order.job.id].fetching
@@ -248,7 +249,7 @@ class PVEasy:
     def _start(self, job: QueuedJob, view: View, rule: str, head: QueuedJob | None = None, room: _Room | None = None) -> Start:
         self._load[job.id] = _Running(job, view.now + self._length(job, view))
         if not self._explain:
-            return Start(job)
+            return Start(job=job)
         if head is None or room is None:
-            return Start(job, None, Reason(rule))
-        return Start(job, None, Reason(rule, holder=head.id, shadow=room.start))
+            return Start(job=job, reason=Reason(rule))
+        return Start(job=job, reason=Reason(rule, holder=head.id, shadow=room.start))

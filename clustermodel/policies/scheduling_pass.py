@@ -111,7 +111,7 @@ class Pass:
 
     def promise(self, job: QueuedJob, start: int) -> None:
         """Tell a job when it will start at the latest."""
-        self._promises.append(Reserve(job, start, self._guaranteed))
+        self._promises.append(Reserve(job=job, start=start, guaranteed=self._guaranteed))
 
     def start_due(self) -> None:
         """Start the jobs whose reserved time has come."""
@@ -170,7 +170,7 @@ class Pass:
             plan.note_start(job_id, nodes, now + dispatch.length)
             width = None if nodes == job.nodes else nodes
             reason = self._reason(dispatch) if self._explain else None
-            decisions.append(Start(job, None, reason, None, width, dispatch.limit))
+            decisions.append(Start(job=job, reason=reason, nodes=width, limit=dispatch.limit))
         return decisions
 
     def _reason(self, dispatch: Dispatch) -> Reason:

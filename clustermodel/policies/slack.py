@@ -244,13 +244,13 @@ class Slack:
                 continue
             one = self.insert(job, now)
             if one.start > now:
-                decisions.append(Reserve(job, one.latest))
+                decisions.append(Reserve(job=job, start=one.latest))
             decisions += self.tick(view)
         if self._over_quota:
             decisions += self._place_over_quota(view)
         if (alarm := self._next_alarm()) != self._alarm:
             self._alarm = alarm
-            decisions.append(WakeAt(alarm))
+            decisions.append(WakeAt(time=alarm))
         self._room_made = False
         self._submitted.clear()
         return decisions
@@ -348,7 +348,7 @@ class Slack:
     def _unfinished(self, late: list[int], view: View) -> list[Decision]:
         """Decide about running jobs that have reached their estimates, or the end of an extension, and go on."""
         if self._extend_unfinished:
-            return [Kill(gang.job) for job_id in late if not self._extend(gang := view.running[job_id], view.now)]
+            return [Kill(job=gang.job) for job_id in late if not self._extend(gang := view.running[job_id], view.now)]
         # Nobody may be killed, so all must give way: bounds may be broken by it.
         self._running.extend(late, view.now)
         profile = self._running.copy()
@@ -380,7 +380,7 @@ class Slack:
 
     def _start(self, job: QueuedJob, view: View) -> Start:
         self._running.start(job.id, job.nodes, view.now, view.now + job.estimate)
-        return Start(job, None, self._reason(job, view) if self._explain else None)
+        return Start(job=job, reason=self._reason(job, view) if self._explain else None)
 
     def _reason(self, job: QueuedJob, view: View) -> Reason:
         reserved = {one.job.id: one.start for one in self._plan}

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import numpy as np
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from clustermodel.errors import visible
 from clustermodel.measure.metrics import Summary
+from clustermodel.terminal import literal
 from clustermodel.workload.table import Workload
-
-
-def standard_output() -> Console:
-    """Return standard output; wide enough for a whole table where there is no terminal to fit."""
-    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=200)
 
 
 def comparison_table(summaries: Sequence[Summary], title: str) -> Table:
     """Return one row per run."""
     stops = [name for name in ("retried", "preempted") if any(getattr(run, name) for run in summaries)]
-    table = Table(title=escape(visible(title)), title_justify="left")
+    table = Table(title=literal(title), title_justify="left")
     table.add_column("policy", no_wrap=True)
     for heading in (
         "jobs", "mean wait\n(s)", "median wait\n(s)", "bounded\nslowdown", "weighted\nslowdown", "utilization\nρ",
@@ -33,7 +25,7 @@ def comparison_table(summaries: Sequence[Summary], title: str) -> Table:
         table.add_column(heading, justify="right")
     for run in summaries:
         table.add_row(
-            escape(visible(run.policy)),
+            literal(run.policy),
             f"{run.jobs:,}",
             f"{run.mean_wait_s:,.1f}",
             f"{run.median_wait_s:,.1f}",

@@ -7,7 +7,7 @@ import linecache
 import os
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,18 +15,6 @@ from typing import Any
 from clustermodel.errors import ClusterModelError, SpecificationError
 from clustermodel.policies import policy_names, unregister_policy
 from clustermodel.study.installed import origin_of_file
-
-
-def where_raised(problem: BaseException) -> str | None:
-    """Return ``file:line`` of the user's code that raised ``problem``: the innermost place outside this package and what is
-    installed, ``None`` if there is none.
-    """
-    while problem.__cause__ is not None and problem.__cause__.__traceback__ is not None:  # SimPy raises a copy
-        problem = problem.__cause__
-    for frame in reversed(traceback.extract_tb(problem.__traceback__)):
-        if not frame.filename.startswith("<") and origin_of_file(frame.filename) is None:
-            return f"{frame.filename}:{frame.lineno}"
-    return None
 
 
 def read_script(path: Path) -> str:
@@ -102,3 +90,32 @@ def _stands_in(module: ModuleType, folder: str) -> bool:
     file = getattr(module, "__file__", None)
     in_folder = file is not None and str(Path(file).resolve()).startswith(folder + os.sep)
     return in_folder and origin_of_file(file) is None  # a virtual environment may be there, too
+
+
+def where_raised(exception: BaseException) -> str | None:
+    """Return ``file:line`` of the user's code that an exception comes from; ``None`` where no file of a user took part.
+
+    That is the innermost frame which is neither in this package nor in the standard library or an installed package.  SimPy
+    raises copies of exceptions, so their causes count too.
+    """
+    for one in _with_causes(exception):
+        for frame in reversed(traceback.extract_tb(one.__traceback__)):
+            if not frame.filename.startswith("<") and origin_of_file(frame.filename) is None:
+                return f"{frame.filename}:{frame.lineno}"
+    return None
+
+
+def failure_line(exception: BaseException) -> str:
+    """Return one line of text: where code of a user failed, and how."""
+    words = " ".join(f"{type(exception).__name__}: {exception}".rstrip(": ").split())
+    where = where_raised(exception)
+    return words if where is None else f"{where}: {words}"
+
+
+def _with_causes(exception: BaseException) -> Iterator[BaseException]:
+    seen: list[BaseException] = []
+    following: BaseException | None = exception
+    while following is not None and following not in seen:
+        yield following
+        seen.append(following)
+        following = following.__cause__ or following.__context__

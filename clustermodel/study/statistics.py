@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtri, stdtrit  # scipy.stats has the same, and takes a second to import
 
-from clustermodel.errors import SpecificationError, did_you_mean
+from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted
 from clustermodel.machine import require_number, require_whole
 from clustermodel.measure.metrics import Summary
 from clustermodel.policies import policy_label
@@ -66,18 +66,30 @@ class Interval:
         return f"{self.mean:,.{max(0, digits)}f} ± {self.half:,.{max(0, digits)}f}"
 
 
-def _checked(name: str, values: npt.ArrayLike, at_least: int) -> FloatArray:
-    """Return values as an array, shape ``(values,)``, if there are enough and all are finite."""
-    array = np.asarray(values, dtype=float)
-    if array.ndim != 1 or len(array) < at_least:
-        raise SpecificationError(f"{name}: shape {array.shape} is not allowed; it must be ({at_least} or more,)")
+def _checked(name: str, values: npt.ArrayLike, at_least: int, why: str = "one for each replication") -> FloatArray:
+    """Return values as an array, shape ``(values,)``, if there are enough, ``why`` so many, and all are finite."""
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise SpecificationError(f"{name}: {quoted(values)} is not allowed; it must be a sequence of numbers") from None
+    if array.ndim != 1:
+        shape = f"an array of shape {array.shape}" if array.ndim else quoted(values)
+        raise SpecificationError(f"{name}: {shape} is not allowed; it must be a sequence of numbers, {why}")
+    if len(array) < at_least:
+        given = f"{counted(len(array), 'value')}, {quoted(array.tolist())},"
+        raise SpecificationError(f"{name}: {given} cannot be enough; at least {at_least} are needed, {why}")
     if not np.isfinite(array).all():
         first = int(np.flatnonzero(~np.isfinite(array))[0])
         raise SpecificationError(f"{name}: {array[first]} at {first} is not allowed; every value must be finite")
     return array
 
 
-def _checked_level(level: float) -> float:
+def checked_level(level: float) -> float:
+    """Return a confidence level, if it is one.
+
+    Raises:
+        SpecificationError: it is not.
+    """
     return require_number("level", level, "> 0 and < 1", lambda share: 0 < share < 1)
 
 
@@ -92,7 +104,7 @@ def interval(values: npt.ArrayLike, level: float = LEVEL) -> Interval:
     Raises:
         SpecificationError: fewer than two values, one that is not finite, or no such level.
     """
-    array, level = _checked("values", values, 2), _checked_level(level)
+    array, level = _checked("values", values, 2), checked_level(level)
     half = float(stdtrit(len(array) - 1, (1 + level) / 2) * np.std(array, ddof=1) / sqrt(len(array)))
     return Interval(float(np.mean(array)), half, level, len(array))
 
@@ -278,6 +290,7 @@ def replicate_until(
     if (half_width is None) == (relative is None):
         raise SpecificationError(f"half_width, relative: {half_width}, {relative} is not allowed; give one of the two")
     name, wanted = ("half_width", half_width) if relative is None else ("relative", relative)
+    level = checked_level(level)
     wanted = require_number(name, wanted, "a finite number > 0", lambda number: number > 0 and isfinite(number))
     at_least = require_whole("at_least", at_least, at_least=2)
     at_most = require_whole("at_most", at_most, at_least=at_least)
@@ -321,7 +334,7 @@ def mser5(values: npt.ArrayLike) -> Truncation:
     Raises:
         SpecificationError: fewer than ten values, or one that is not finite.
     """
-    array = _checked("values", values, 2 * MSER_BATCH)
+    array = _checked("values", values, 2 * MSER_BATCH, f"two batches of {MSER_BATCH}")
     count = len(array) // MSER_BATCH
     batches = array[: count * MSER_BATCH].reshape(count, MSER_BATCH).mean(axis=1)
     batches -= batches[-1]  # near the mean, so that the sums below do not cancel; and zero where all values are the same
@@ -362,12 +375,18 @@ def suggest_warm_up(*results: Result, column: str = "wait_s") -> WarmUp:
     """
     if not results:
         raise SpecificationError("results: none is given; at least one is needed")
+    for result in results:
+        if not isinstance(result, Result):
+            raise SpecificationError(f"results: {quoted(result)} is not allowed; each must be a Result, of Scenario.run")
     runs = [result.jobs[result.records.finished] for result in results]  # in order of submission
     numbers = list(map(str, runs[0].select_dtypes("number")))
     if column not in numbers:
         near = did_you_mean(column, numbers)
         raise SpecificationError(f"column: {column!r} is not allowed{near}; it must be a column of numbers of result.jobs")
     length = min(map(len, runs))
+    if length < 2 * MSER_BATCH:
+        enough = f"at least {2 * MSER_BATCH} are needed in each"
+        raise SpecificationError(f"results: {counted(length, 'job')} that ran to an end in a run cannot be enough; {enough}")
     drop, settled = mser5(np.mean([run[column].iloc[:length] for run in runs], axis=0))
     since_start = [
         float(run["submit_s"].iloc[drop]) - to_seconds(result.ledger.start) for run, result in zip(runs, results, strict=True)
@@ -409,7 +428,7 @@ def batch_means(values: npt.ArrayLike, batches: int = 20, level: float = LEVEL) 
         SpecificationError: fewer than two values in a batch, one that is not finite, or too few batches.
     """
     batches = require_whole("batches", batches, at_least=2)
-    array = _checked("values", values, 2 * batches)
+    array = _checked("values", values, 2 * batches, f"two for each of {batches} batches")
     batch = len(array) // batches
     means = array[len(array) - batch * batches :].reshape(batches, batch).mean(axis=1)
     found = interval(means, level)

@@ -22,7 +22,7 @@ from clustermodel.machine import require_number, require_whole
 from clustermodel.policies import policy_label
 from clustermodel.policies.base import Policy
 from clustermodel.study.scenario import Scenario
-from clustermodel.study.statistics import LEVEL, Interval, Mapper, Metric, paired_difference, run_all, seeds_of
+from clustermodel.study.statistics import LEVEL, Interval, Mapper, Metric, checked_level, paired_difference, run_all, seeds_of
 
 _MOST_STEPS: Final = 1_000_000
 
@@ -131,7 +131,7 @@ def crossover(
     Raises:
         SpecificationError: an argument is not allowed, or a run does not have the metric.
     """
-    seeds = seeds_of(replications, seed, at_least=2)
+    seeds, level = seeds_of(replications, seed, at_least=2), checked_level(level)
 
     def difference(value: float) -> Interval:
         tasks = [(value, policy, number) for policy in (policy_a, policy_b) for number in seeds]
@@ -254,7 +254,7 @@ def tradeoff_map(
     Raises:
         SpecificationError: an argument is not allowed, or a run does not have the metric.
     """
-    seeds = seeds_of(replications, seed, at_least=2)
+    seeds, level = seeds_of(replications, seed, at_least=2), checked_level(level)
     points = [(x, y) for x in values_x for y in values_y]
     if not points:
         raise SpecificationError(f"values_x, values_y: {values_x!r}, {values_y!r} is not allowed; each needs a value")

@@ -76,7 +76,7 @@ class WakesUp:
         if self._left and self._left[0] <= view.now:
             self._left.pop(0)
         if self._left:
-            decisions.append(WakeAt(self._left[0]))
+            decisions.append(WakeAt(time=self._left[0]))
         return decisions
 
 
@@ -99,7 +99,7 @@ class KillsAtOnce:
         if not batch.submitted:
             return []
         first, second = view.waiting.values()
-        return [Start(first, (0, 1), row=0), Start(second, (1, 2), row=0), Kill(first)]
+        return [Start(job=first, columns=(0, 1), row=0), Start(job=second, columns=(1, 2), row=0), Kill(job=first)]
 
 
 def test_a_gang_killed_in_the_instant_of_the_first_start_leaves_the_others_running() -> None:

@@ -101,7 +101,7 @@ class KillsTheFirstRunning(Easy):
         victim = next(iter(view.running.values()), None)
         if batch.submitted and victim is not None and victim.job.id not in self._killed:
             self._killed.add(victim.job.id)
-            decisions.append(Kill(victim.job))
+            decisions.append(Kill(job=victim.job))
         return decisions
 
 

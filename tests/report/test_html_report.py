@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -646,6 +648,30 @@ def test_errors_are_one_line(
     assert len(finished.err.splitlines()) == 1
     assert finished.err.startswith(f"clustermodel: error: {said.format(**words)}")
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_link_beside_the_report_is_not_followed(command_line: Callable[..., object], directory: Path, tmp_path: Path) -> None:
+    precious, path = tmp_path / "precious.txt", tmp_path / "r.html"
+    precious.write_text("not ours")
+    (tmp_path / "r.html.part").symlink_to(precious)
+    assert command_line("report", directory, "--out", path).code == 0
+    assert precious.read_text() == "not ours"
+    assert {left.name for left in tmp_path.iterdir()} == {"precious.txt", "r.html", "r.html.part"}
+
+
+def test_a_report_that_cannot_be_finished_leaves_the_one_before(
+    command_line: Callable[..., object], directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r.html"
+    path.write_text("the one before")
+
+    def full(self: Path, target: Path) -> Path:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "replace", full)
+    finished = command_line("report", directory, "--out", path)
+    assert (finished.code, finished.err) == (1, f"clustermodel: error: {path}: cannot be written: No space left on device\n")
+    assert (path.read_text(), [left.name for left in tmp_path.iterdir()]) == ("the one before", ["r.html"])
 
 
 def test_a_missing_package_is_one_line(

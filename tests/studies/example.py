@@ -22,7 +22,7 @@ class Greedy:
         idle, starts = view.idle, []
         for job in view.waiting.values():
             if job.nodes <= idle:
-                starts.append(Start(job))
+                starts.append(Start(job=job))
                 idle -= job.nodes
         self._left -= len(starts)
         if self._left < 0:

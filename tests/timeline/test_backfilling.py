@@ -68,7 +68,7 @@ class Scripted:
             idle -= nodes or job.nodes
             if job.id in self._left:
                 del self._left[job.id][:1]
-            yield Start(job, nodes=nodes, limit=None if limit is None else round(limit * SECOND))
+            yield Start(job=job, nodes=nodes, limit=None if limit is None else round(limit * SECOND))
 
 
 def test_a_job_stopped_at_its_limit_waits_again_at_its_old_place_and_its_work_is_lost() -> None:

@@ -78,9 +78,9 @@ class Scripted(Fcfs):
         for order in self._script.get(view.now // 1_000_000, ()):
             verb, number = order.split()
             if verb == "wake":
-                decisions.append(WakeAt(to_ticks(float(number))))
+                decisions.append(WakeAt(time=to_ticks(float(number))))
             elif int(number) in view.running:
-                decisions.append(Kill(view.running[int(number)].job))
+                decisions.append(Kill(job=view.running[int(number)].job))
         return decisions
 
 
@@ -115,7 +115,7 @@ def test_a_job_killed_in_the_instant_it_was_started_did_no_work() -> None:
 
         def decide(self, batch: Batch, view: View) -> list[Decision]:
             starts = super().decide(batch, view)
-            return [*starts, *(Kill(start.job) for start in starts if isinstance(start, Start) and start.job.id == 1)]
+            return [*starts, *(Kill(job=start.job) for start in starts if isinstance(start, Start) and start.job.id == 1)]
 
     result = play(1, "1 0 1 5\n2 0 1 5", StartAndKill())
     assert spans(result) == {1: (0, 0), 2: (0, 5)}
@@ -126,7 +126,7 @@ def test_a_job_that_ends_in_the_instant_it_would_be_killed_has_ended() -> None:
         name = "kill at ten"
 
         def decide(self, batch: Batch, view: View) -> list[Decision]:
-            victims = [Kill(gang.job) for gang in batch.ended]
+            victims = [Kill(job=gang.job) for gang in batch.ended]
             return super().decide(batch, view) + victims
 
     with pytest.raises(DecisionError, match="kill at ten: job 1 cannot be killed: it is not running"):
@@ -168,7 +168,7 @@ def test_named_columns_are_used_and_must_be_idle_and_as_many_as_the_gang() -> No
             pass
 
         def decide(self, batch: Batch, view: View) -> list[Decision]:
-            return [Start(job, self._columns) for job in view.waiting.values() if job.nodes <= view.idle]
+            return [Start(job=job, columns=self._columns) for job in view.waiting.values() if job.nodes <= view.idle]
 
     result = play(4, "1 0 2 5", Placing((1, 2, 3, 4)))
     assert result.records.columns_of(0) == (1, 2, 3, 4)

@@ -277,14 +277,14 @@ class Script(Fcfs):
             job = jobs[number]
             kinds = {"checkpoint": Checkpoint, "suspend": Suspend, "abort": Kill}
             if verb == "start":
-                decisions.append(Start(job, *columns))
+                decisions.append(Start(job=job, columns=columns[0] if columns else None))
             elif verb == "kill":
-                decisions.append(Kill(job, requeue=True))
+                decisions.append(Kill(job=job, requeue=True))
             else:
-                decisions.append(kinds[verb](job))
+                decisions.append(kinds[verb](job=job))
         self._done_at = view.now
         later = [time for time in self._script if time > now]
-        return [*decisions, WakeAt(min(later) * SECOND if later else None)]
+        return [*decisions, WakeAt(time=min(later) * SECOND if later else None)]
 
     def begin(self, setup: object) -> None:
         self._done_at = -1

@@ -32,11 +32,13 @@ MAY_IMPORT = {
     "measure": FOUNDATION | {"job", "schedule", "policies", "measure"},
     "sim": MECHANISM,
     "theory": FOUNDATION | {"theory"},
-    "report": EVERYTHING,
+    "report": EVERYTHING | {"terminal"},
     "study": EVERYTHING,
-    "cli": EVERYTHING | {"cli_studies"},
-    "cli_studies": EVERYTHING,
-    "__init__": EVERYTHING,
+    "interrupts": set(),
+    "terminal": {"errors"},
+    "cli": EVERYTHING | {"cli_studies", "interrupts", "terminal"},
+    "cli_studies": EVERYTHING | {"interrupts", "terminal"},
+    "__init__": EVERYTHING | {"interrupts"},
     "__main__": EVERYTHING | {"cli"},
 }
 

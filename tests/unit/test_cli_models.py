@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,6 +86,23 @@ def test_a_model_file_that_cannot_be_written(command_line: Command, trace: Path,
     finished = command_line("trace", "fit", trace, "-o", tmp_path)
     assert (finished.code, finished.out) == (1, "")
     assert finished.err.endswith(f"clustermodel: error: {tmp_path}: cannot be written: Is a directory\n")
+
+
+def test_a_model_that_cannot_be_finished_leaves_the_one_before(
+    command_line: Command, trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.json"
+    path.write_text("the one before")
+
+    def full(self: Path, target: Path) -> Path:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "replace", full)
+    finished = command_line("trace", "fit", trace, "-o", path)
+    assert finished.code == 1
+    assert finished.err.endswith(f"clustermodel: error: {path}: cannot be written: No space left on device\n")
+    assert path.read_text() == "the one before"
+    assert sorted(left.name for left in tmp_path.iterdir()) == ["jobs.swf", "m.json"]
 
 
 # run --model

@@ -104,7 +104,7 @@ class Mine:
         self.asked = setup.explain
 
     def decide(self, batch: Batch, view: View) -> list[Start]:
-        return [Start(job) for job in view.waiting.values() if job.nodes <= view.idle][:1]
+        return [Start(job=job) for job in view.waiting.values() if job.nodes <= view.idle][:1]
 
 
 def test_a_policy_that_gives_no_reason_is_named_as_the_reason() -> None:

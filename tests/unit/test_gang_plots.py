@@ -359,9 +359,9 @@ def test_work_that_is_lost_is_work() -> None:
     class Impatient(Sliced):
         def decide(self, batch: Batch, view: View) -> list[Decision]:
             if batch.alarm:
-                return [Kill(gang.job) for gang in view.running.values()]
+                return [Kill(job=gang.job) for gang in view.running.values()]
             decisions = super().decide(batch, view)
-            return [*decisions, WakeAt(view.now + 25_000_000)] if decisions else []
+            return [*decisions, WakeAt(time=view.now + 25_000_000)] if decisions else []
 
     result = share(2, "1 0 1 100", Impatient())
     assert result.ledger.amount(Account.LOST).queue_empty == 25_000_000
@@ -390,14 +390,14 @@ class Sliced:
         return (0, nodes)
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
-        return [Start(job, self.columns(job.nodes), None, 0) for job in view.waiting.values()]
+        return [Start(job=job, columns=self.columns(job.nodes), row=0) for job in view.waiting.values()]
 
 
 class OnAlarm(Sliced):
     """The same, when its alarm rings, every 7 s."""
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
-        alarm = [WakeAt(view.now + 7_000_000)] if batch.alarm or not view.now else []
+        alarm = [WakeAt(time=view.now + 7_000_000)] if batch.alarm or not view.now else []
         return [*super().decide(batch, view), *alarm] if batch.alarm else alarm
 
 

@@ -147,16 +147,16 @@ class Impatient:
     def decide(self, batch: Batch, view: View) -> Iterable[Decision]:
         limit = LIMIT_S * 1_000_000
         due = [gang for gang in view.running.values() if view.now - gang.start >= limit]
-        yield from (Kill(gang.job) for gang in due)
+        yield from (Kill(job=gang.job) for gang in due)
         idle, starts = view.idle, [gang.start for gang in view.running.values() if gang not in due]
         for job in view.waiting.values():
             if job.nodes > idle:
                 break
             idle -= job.nodes
             starts.append(view.now)
-            yield Start(job)
+            yield Start(job=job)
         if starts:
-            yield WakeAt(min(starts) + limit)
+            yield WakeAt(time=min(starts) + limit)
 
 
 POLICIES: list[str | Impatient] = ["fcfs", "easy", "conservative", "easy:backfill_order=shortest", Impatient()]

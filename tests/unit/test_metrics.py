@@ -215,7 +215,7 @@ class KillAtFive(Fcfs):
     name = "killer"
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
-        kills = [Kill(view.running[1].job) for job in batch.submitted if job.id == 2]
+        kills = [Kill(job=view.running[1].job) for job in batch.submitted if job.id == 2]
         return [*super().decide(batch, view), *kills]
 
 

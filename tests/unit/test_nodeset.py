@@ -163,7 +163,7 @@ class StartsOn:
         """Nothing to remember."""
 
     def decide(self, batch: Batch, view: View) -> list[Start]:
-        return [Start(job, self._columns) for job in view.waiting.values()]
+        return [Start(job=job, columns=self._columns) for job in view.waiting.values()]
 
 
 def start_four_nodes_on(columns: NodeSet) -> NodeSet:

@@ -57,7 +57,7 @@ def fcfs(batch: Batch, view: View) -> list[Decision]:
         if job.nodes > idle:
             break
         idle -= job.nodes
-        starts.append(Start(job))
+        starts.append(Start(job=job))
     return starts
 
 
@@ -290,7 +290,7 @@ def answers_with_jobs(batch: Batch, view: View) -> list[Any]:
 
 
 def starts_too_wide(batch: Batch, view: View) -> list[Start]:
-    return [Start(job) for job in view.waiting.values()]
+    return [Start(job=job) for job in view.waiting.values()]
 
 
 def starts_twice(batch: Batch, view: View) -> list[Decision]:
@@ -298,45 +298,45 @@ def starts_twice(batch: Batch, view: View) -> list[Decision]:
 
 
 def starts_what_has_ended(batch: Batch, view: View) -> list[Decision]:
-    return [*fcfs(batch, view), *(Start(gang.job) for gang in batch.ended)]
+    return [*fcfs(batch, view), *(Start(job=gang.job) for gang in batch.ended)]
 
 
 def starts_a_part(batch: Batch, view: View) -> list[Decision]:
-    return [Start(job, (0, 1)) for job in view.waiting.values()][:1]
+    return [Start(job=job, columns=(0, 1)) for job in view.waiting.values()][:1]
 
 
 def kills_the_dead(batch: Batch, view: View) -> list[Decision]:
-    return [*fcfs(batch, view), *(Kill(gang.job) for gang in batch.ended)]
+    return [*fcfs(batch, view), *(Kill(job=gang.job) for gang in batch.ended)]
 
 
 def kills_the_waiting(batch: Batch, view: View) -> list[Decision]:
-    return [Kill(job) for job in view.waiting.values()]
+    return [Kill(job=job) for job in view.waiting.values()]
 
 
 def kills_twice(batch: Batch, view: View) -> list[Decision]:
-    return fcfs(batch, view) + [Kill(gang.job) for gang in view.running.values()] * 2
+    return fcfs(batch, view) + [Kill(job=gang.job) for gang in view.running.values()] * 2
 
 
 def promises_the_running(batch: Batch, view: View) -> list[Decision]:
-    return fcfs(batch, view) + [Reserve(gang.job, view.now) for gang in view.running.values()]
+    return fcfs(batch, view) + [Reserve(job=gang.job, start=view.now) for gang in view.running.values()]
 
 
 def sets_the_alarm_to_now(batch: Batch, view: View) -> list[Decision]:
-    return [*fcfs(batch, view), WakeAt(view.now)]
+    return [*fcfs(batch, view), WakeAt(time=view.now)]
 
 
 def sets_the_alarm_to_the_past(batch: Batch, view: View) -> list[Decision]:
-    return [*fcfs(batch, view), WakeAt(view.now - SECOND)]
+    return [*fcfs(batch, view), WakeAt(time=view.now - SECOND)]
 
 
 def sets_alarms_for_ever(batch: Batch, view: View) -> list[Decision]:
-    return [WakeAt(view.now + 1)]
+    return [WakeAt(time=view.now + 1)]
 
 
 def breaks_its_promise(batch: Batch, view: View) -> list[Decision]:
     starts = fcfs(batch, view)
     started = {start.job for start in starts if isinstance(start, Start)}
-    return starts + [Reserve(job, view.now) for job in view.waiting.values() if job not in started]
+    return starts + [Reserve(job=job, start=view.now) for job in view.waiting.values() if job not in started]
 
 
 def raises(batch: Batch, view: View) -> list[Decision]:
@@ -391,7 +391,7 @@ class Alternating(Fcfs):
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         if self.runs % 2 and not batch.alarm:
-            return [WakeAt(view.now + SECOND)]
+            return [WakeAt(time=view.now + SECOND)]
         return super().decide(batch, view)
 
 
@@ -409,7 +409,7 @@ class Forgetless(Fcfs):
             if job.nodes <= idle and job.id not in self.seen:
                 idle -= job.nodes
                 self.seen.add(job.id)
-                starts.append(Start(job))
+                starts.append(Start(job=job))
         return starts
 
 

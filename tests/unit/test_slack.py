@@ -408,12 +408,16 @@ def test_a_kill_comes_first_and_the_start_on_its_nodes_in_a_second_call() -> Non
     view = View()
     view.now, view.idle, view.waiting, view.running = 0, 4, {1: one, 2: two}, {}
     everything: NodeSet = (0, 4)
-    assert policy.decide(Batch([], [one, two], False), view) == [Start(one), Reserve(two, 100 * S), WakeAt(100 * S)]
+    assert policy.decide(Batch([], [one, two], False), view) == [
+        Start(job=one),
+        Reserve(job=two, start=100 * S),
+        WakeAt(time=100 * S),
+    ]
     gang = RunningJob(one, 0, everything, one.nodes, one.estimate)
     view.now, view.idle, view.waiting, view.running = 100 * S, 0, {2: two}, {1: gang}
-    assert policy.decide(Batch([], [], True), view) == [Kill(one)]
+    assert policy.decide(Batch([], [], True), view) == [Kill(job=one)]
     view.idle, view.running = 4, {}
-    assert policy.decide(Batch([gang], [], False), view) == [Start(two), WakeAt(110 * S)]
+    assert policy.decide(Batch([gang], [], False), view) == [Start(job=two), WakeAt(time=110 * S)]
 
 
 def test_where_nothing_kills_jobs_and_none_is_extended_everybody_gives_way() -> None:

@@ -96,23 +96,44 @@ def test_a_ratio_is_the_mean_of_ratios_and_one_where_both_are_zero() -> None:
 @pytest.mark.parametrize(
     ("refused", "says"),
     [
-        (lambda: interval([]), r"^values: shape \(0,\) is not allowed; it must be \(2 or more,\)$"),
-        (lambda: interval([1.0]), r"^values: shape \(1,\) is not allowed"),
-        (lambda: interval([[1.0, 2.0]]), r"^values: shape \(1, 2\) is not allowed"),
+        (lambda: interval([]), r"^values: 0 values, \[\], cannot be enough; at least 2 are needed, one for each replication$"),
+        (
+            lambda: interval([1]),
+            r"^values: 1 value, \[1.0\], cannot be enough; at least 2 are needed, one for each replication$",
+        ),
+        (
+            lambda: interval([[1.0, 2.0]]),
+            r"^values: an array of shape \(1, 2\) is not allowed; it must be a sequence of numbers, one",
+        ),
+        (lambda: interval(5), r"^values: 5 is not allowed; it must be a sequence of numbers, one for each replication$"),
+        (lambda: interval([1, "x"]), r"^values: \[1, 'x'\] is not allowed; it must be a sequence of numbers$"),
+        (lambda: interval([1, [2, 3]]), r"^values: \[1, \[2, 3\]\] is not allowed; it must be a sequence of numbers$"),
+        (lambda: interval({1.5, 2}), r"^values: \{.*\} is not allowed; it must be a sequence of numbers$"),
         (lambda: interval([1.0, nan]), r"^values: nan at 1 is not allowed; every value must be finite$"),
         (lambda: interval([1.0, 2.0], level=1.0), r"^level: 1.0 is not allowed; it must be > 0 and < 1$"),
         (lambda: interval([1.0, 2.0], level=95), r"^level: 95 is not allowed"),
         (lambda: paired_difference([1, 2], [1, 2, 3]), r"^b: 3 values are not allowed; a has 2"),
         (lambda: paired_difference([1, 2], [1, nan]), r"^b: nan at 1 is not allowed"),
-        (lambda: paired_ratio([1], [1]), r"^a: shape \(1,\) is not allowed"),
+        (
+            lambda: paired_ratio([1], [1]),
+            r"^a: 1 value, \[1.0\], cannot be enough; at least 2 are needed, one for each replication$",
+        ),
+        (lambda: paired_difference("ab", [1, 2]), r"^a: 'ab' is not allowed; it must be a sequence of numbers$"),
         (lambda: paired_ratio([1, 2], [1, 0]), r"^b: 0 at 1 is not allowed; a is 2 there"),
-        (lambda: mser5(range(9)), r"^values: shape \(9,\) is not allowed; it must be \(10 or more,\)$"),
+        (
+            lambda: mser5(range(9)),
+            r"^values: 9 values, \[0.0, 1.0, .*\], cannot be enough; at least 10 are needed, two batches of 5$",
+        ),
         (lambda: mser5([nan] * 10), r"^values: nan at 0 is not allowed"),
-        (lambda: batch_means(range(39)), r"^values: shape \(39,\) is not allowed; it must be \(40 or more,\)$"),
+        (
+            lambda: batch_means(range(39)),
+            r"^values: 39 values, .* cannot be enough; at least 40 are needed, two for each of 20 batches$",
+        ),
         (lambda: batch_means(range(39), batches=1), r"^batches: 1 is not allowed; it must be an integer >= 2$"),
         (lambda: replicate_until(float), r"^half_width, relative: None, None is not allowed; give one of the two$"),
         (lambda: replicate_until(float, half_width=1, relative=1), r"^half_width, relative: 1, 1 is not allowed"),
         (lambda: replicate_until(float, half_width=0), r"^half_width: 0 is not allowed; it must be a finite number > 0$"),
+        (lambda: replicate_until(float, half_width=1, level=95), r"^level: 95 is not allowed"),
         (lambda: replicate_until(float, relative=nan), r"^relative: nan is not allowed"),
         (lambda: replicate_until(float, relative=0.1, at_least=1), r"^at_least: 1 is not allowed"),
         (lambda: replicate_until(float, relative=0.1, at_most=9), r"^at_most: 9 is not allowed; it must be an integer >= 10$"),
@@ -278,10 +299,14 @@ def test_the_suggestion_for_several_runs_is_that_for_their_average_and_holds_for
     assert drop > 0
     with pytest.raises(SpecificationError, match=r"^results: none is given"):
         suggest_warm_up()
+    with pytest.raises(SpecificationError, match=r"^results: 3 is not allowed; each must be a Result"):
+        suggest_warm_up(3)  # type: ignore[arg-type]
 
 
 def test_jobs_that_never_ran_do_not_count_and_too_few_are_refused() -> None:
-    with pytest.raises(SpecificationError, match=r"^values: shape \(9,\) is not allowed"):
+    with pytest.raises(
+        SpecificationError, match=r"^results: 9 jobs that ran to an end in a run cannot be enough; at least 10 "
+    ):
         suggest_warm_up(play(1, "\n".join(f"{n} {n} {1 + n // 9} 5" for n in range(20)), "fcfs"))
 
 

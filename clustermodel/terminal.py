@@ -1,0 +1,110 @@
+"""What commands print: names of users as they are and visible, on streams whose failure is one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final, TextIO, cast
+
+from rich.console import Console
+from rich.markup import escape
+
+from clustermodel.errors import OutputError, visible
+
+_WIDE: Final = 200
+"""Columns of a table where there is no terminal to fit."""
+
+
+def literal(value: object) -> str:
+    """Return text for a console that prints ``value`` as it is: no markup in it acts, control characters are written out."""
+    return escape(visible(str(value)))
+
+
+def standard_output() -> Console:
+    """Return standard output; wide enough for a whole table where there is no terminal to fit."""
+    return Console(file=sys.stdout, highlight=False, emoji=False, width=None if sys.stdout.isatty() else _WIDE)
+
+
+def standard_error(*, tables: bool = False) -> Console:
+    """Return standard error, for everything that is no result; lines are not wrapped, unless it is wide enough for tables."""
+    if tables:
+        return Console(file=sys.stderr, highlight=False, emoji=False, width=None if sys.stderr.isatty() else _WIDE)
+    return Console(file=sys.stderr, highlight=False, emoji=False, soft_wrap=True)
+
+
+@contextmanager
+def guarded_streams() -> Iterator[None]:
+    """Guard standard output and standard error while a command runs.
+
+    Letters that a stream cannot show are written out.  That standard output cannot be written is an
+    :class:`~clustermodel.errors.OutputError`; that standard error cannot, there is nobody to tell.
+    """
+    _open_closed_streams()
+    before = sys.stdout, sys.stderr
+    sys.stdout = cast("TextIO", _Stream(sys.stdout, "standard output"))
+    sys.stderr = cast("TextIO", _Stream(sys.stderr, None))
+    try:
+        yield
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):  # what a script has printed, after another failure
+                stream.flush()
+        sys.stdout, sys.stderr = before
+
+
+def _open_closed_streams() -> None:
+    """Give streams that were closed before the process began (``>&-``) their numbers, which the next open file would take."""
+    while (spare := os.open(os.devnull, os.O_RDONLY)) <= 2:
+        pass
+    os.close(spare)
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  it is open for reading: writing fails
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  for the rest of the process
+
+
+class _Stream:
+    """A standard stream.  Without ``buffer``, so that nothing is written past it."""
+
+    def __init__(self, stream: TextIO, name: str | None) -> None:
+        self._stream = stream
+        self._name = name
+        self._encoding = stream.encoding or "utf-8"
+        self._failure: OutputError | None = None  # raised again and again: whoever tries a stream out may catch it
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute == "buffer":
+            raise AttributeError(attribute)
+        return getattr(self._stream, attribute)
+
+    def write(self, text: str) -> int:
+        with self._guarded():
+            self._stream.write(text.encode(self._encoding, "backslashreplace").decode(self._encoding))
+        return len(text)
+
+    def flush(self) -> None:
+        with self._guarded():
+            self._stream.flush()
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            yield
+        except OSError as problem:
+            self._give_up()
+            if isinstance(problem, BrokenPipeError):  # its reader has seen enough (| head)
+                raise
+            if self._name is not None:
+                self._failure = OutputError(f"{self._name} cannot be written: {problem.strerror or problem}")
+                raise self._failure from None
+
+    def _give_up(self) -> None:
+        """Lead the stream nowhere: what it still holds would fail once more when Python ends."""
+        with suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)

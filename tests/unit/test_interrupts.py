@@ -1,0 +1,113 @@
+"""Ctrl-C, several times in quick succession: one line, exit code 130, and nothing about threads or processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from clustermodel.interrupts import OneInterrupt
+
+ROOT = Path(__file__).parents[2]
+RUN = ["run", "--scale-run-time", "1.4", "--policy", "fcfs", "--policy", "conservative"]
+NOISE = ("Traceback", "Exception ignored", "threading", "multiprocessing", "resource_tracker", "Process ")
+
+
+def interrupted(arguments: list[str], *, after: str | float, group: bool = False) -> tuple[int, str]:
+    """Start ``clustermodel``, press Ctrl-C three times after a time or a line, and return exit code and standard error."""
+    command = [sys.executable, "-m", "clustermodel", *arguments]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        # A shell starts what runs in the background without Ctrl-C, and its children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    ) as process:
+        assert process.stderr is not None
+        if isinstance(after, str):
+            while after not in process.stderr.readline():
+                assert process.poll() is None
+        else:
+            time.sleep(after)
+        for _ in range(3):
+            if process.poll() is None:
+                (os.killpg if group else os.kill)(process.pid, signal.SIGINT)
+            time.sleep(0.03)
+        _, err = process.communicate(timeout=120)
+    return process.returncode, err
+
+
+def assert_quiet(code: int, err: str) -> None:
+    assert code == 130
+    assert not [noise for noise in NOISE if noise in err], err
+    assert len([line for line in err.splitlines() if "interrupted" in line]) == 1, err
+
+
+# Python itself needs some hundredths of a second before it reads any of our lines.
+@pytest.mark.parametrize("after", [0.15, 0.3, 0.5, 0.7, 0.9, 1.1, 1.4])
+def test_three_interrupts_while_it_starts(after: float) -> None:
+    code, err = interrupted(RUN, after=after)
+    assert_quiet(code, err)
+
+
+def test_three_interrupts_in_the_middle_of_a_simulation() -> None:
+    code, err = interrupted(RUN, after="fcfs: 30,000 jobs")
+    assert_quiet(code, err)
+    assert err.splitlines()[-1] == ("clustermodel: interrupted during conservative; 1 of 2 runs had finished and are reported")
+
+
+@pytest.mark.parametrize("after", [0.5, 1.0, 1.5, 2.0, 3.0])
+def test_three_interrupts_during_a_sweep_on_two_processes(tmp_path: Path, after: float) -> None:
+    study = tmp_path / "study.py"
+    study.write_text(
+        "from clustermodel import Machine, synthetic_workload\n"
+        "from clustermodel.study.sweep import Study\n"
+        "study = Study(name='s', machines={'m': Machine(nodes=128)}, policies=['easy', 'conservative'], replications=9,\n"
+        "    workloads={'w': lambda seed: synthetic_workload(seed=seed)})\n"
+    )
+    arguments = ["sweep", str(study), "--out", str(tmp_path / "out"), "--workers", "2"]
+    assert_quiet(*interrupted(arguments, after=after, group=True))
+
+
+def test_a_second_interrupt_is_ignored_until_the_first_has_had_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    now = [100.0]
+    monkeypatch.setattr("clustermodel.interrupts.time.monotonic", lambda: now[0])
+    try:
+        with OneInterrupt(for_good=False):
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            now[0] += 1.0
+            signal.raise_signal(signal.SIGINT)
+            now[0] += 6.0  # code of a user has caught it
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        with OneInterrupt(for_good=True):
+            pass
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        with OneInterrupt(for_good=False):  # as in the background of a shell
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_program_that_imports_the_package_keeps_its_own_ctrl_c() -> None:
+    program = "import signal, clustermodel; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert done.stdout == "True\n"
