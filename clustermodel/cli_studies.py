@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -33,8 +32,6 @@ DAMAGED = 1
 """Exit code of results and reports of which a part is damaged and was left out."""
 SIGNALLED = 128
 """A signal that stops a sweep makes this exit code, plus its number, as shells have it."""
-_PATIENCE_S: Final = 5.0
-"""How long an interrupted sweep waits for a thread."""
 SHOWN = ("jobs", "mean_wait_s", "mean_bounded_slowdown", "mean_weighted_bounded_slowdown", "utilization", "kappa")
 """Columns of the summary that ``clustermodel results`` prints; the exports have all."""
 
@@ -99,7 +96,6 @@ def sweep(
                 progress=report,
             )
     except KeyboardInterrupt as problem:
-        _wait_for_threads()
         number = getattr(problem, "number", signal.SIGINT)  # or SIGTERM, SIGHUP
         how = "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
         notes.print(f"clustermodel: {how}; {_so_far(last)}, and the same command goes on from there")
@@ -117,13 +113,6 @@ def sweep(
 
 def _so_far(last: list[SweepProgress]) -> str:
     return f"{last[0].done} of {counted(last[0].total, 'run')} are done" if last else "nothing has run"
-
-
-def _wait_for_threads() -> None:
-    """Let the threads of a pool that was given up end: concurrent.futures would wake them once more when Python ends."""
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join(_PATIENCE_S)
 
 
 def _security(ca: str | None, cert: str | None, key: str | None) -> dict[str, Any]:

@@ -101,7 +101,7 @@ class Pool:
         if now:
             for process in list((self._pool._processes or {}).values()):
                 process.kill()
-        self._pool.shutdown(wait=not now, cancel_futures=True)
+        self._pool.shutdown(wait=True, cancel_futures=True)  # its thread would otherwise be woken once more when Python ends
 
 
 @contextmanager

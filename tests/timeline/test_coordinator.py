@@ -199,8 +199,8 @@ class Numeric(Fcfs):
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         if not batch.alarm and batch.submitted:
-            return [WakeAt(self._at)]  # type: ignore[arg-type]
-        return [Start(job, nodes=self._nodes, limit=self._limit) for job in view.waiting.values()]  # type: ignore[arg-type]
+            return [WakeAt(time=self._at)]  # type: ignore[arg-type]
+        return [Start(job=job, nodes=self._nodes, limit=self._limit) for job in view.waiting.values()]  # type: ignore[arg-type]
 
 
 def test_numbers_of_numpy_in_decisions_do_not_turn_the_ledger_into_64_bits() -> None:

@@ -137,7 +137,7 @@ class StoppedOnce:
         self._seen: set[int] = set()
 
     def decide(self, batch: Batch, view: View) -> list[Start]:
-        starts = [Start(job, limit=None if job.id in self._seen else SECOND) for job in view.waiting.values()]
+        starts = [Start(job=job, limit=None if job.id in self._seen else SECOND) for job in view.waiting.values()]
         self._seen |= set(view.waiting)
         return starts
 

@@ -147,11 +147,17 @@ def script(
     return path
 
 
-@pytest.mark.parametrize("where", [{"name": HOSTILE}, {"workload": HOSTILE}], ids=["scenario", "workload"])
-def test_names_of_a_script_do_not_drive_the_terminal(command_line: Command, tmp_path: Path, where: dict[str, str]) -> None:
-    finished = command_line("run", script(tmp_path, **where))
+def test_the_name_of_a_workload_does_not_drive_the_terminal(command_line: Command, tmp_path: Path) -> None:
+    finished = command_line("run", script(tmp_path, workload=HOSTILE))
     assert finished.code == 0
     assert_harmless(finished)
+
+
+def test_the_name_of_a_scenario_is_refused_without_driving_the_terminal(command_line: Command, tmp_path: Path) -> None:
+    finished = command_line("run", script(tmp_path, name=HOSTILE))
+    assert finished.code == 2
+    assert "it must be a line of text without control characters" in finished.err
+    assert_harmless(finished, shown=False)
 
 
 @pytest.mark.parametrize("decide", [f"raise ValueError({HOSTILE!r})", "return []", "return [1]"])
