@@ -10,6 +10,7 @@ library, packages in ``site-packages``) counts by its name and version; what can
 
 from __future__ import annotations
 
+import copyreg
 import dis
 import functools
 import hashlib
@@ -17,10 +18,12 @@ import importlib
 import linecache
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from importlib.util import find_spec
+from itertools import takewhile
 from pathlib import PurePath
 from types import (
     CodeType,
@@ -40,7 +43,7 @@ from clustermodel.study.installed import origin_of_file, origin_of_module
 _ATOMS: Final = (bool, int, float, complex, bytes, type(None), type(Ellipsis), type(NotImplemented))
 _CONTAINERS: Final = (list, tuple, dict, set, frozenset)
 _LONGEST_FILE_NAME: Final = 1024
-_LOADS: Final = ("LOAD_GLOBAL", "LOAD_NAME")
+_LOADS: Final = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 _ATTRIBUTES: Final = ("LOAD_ATTR", "LOAD_METHOD")
 _GENERATED: Final = frozenset(
     {"__dataclass_fields__", "__dataclass_params__", "__match_args__", "__doc__", "__module__", "__dict__", "__weakref__",
@@ -202,7 +205,8 @@ class _Walk:
         if origin is not None:
             self._put("installed", origin, code.co_qualname, code.co_firstlineno)
             self._lenient += 1  # but it may be a wrapper around the user's own
-            self.visit(tuple(cell.cell_contents for cell in function.__closure__ or () if _is_users_code(cell)))
+            for held in (*map(_contents_of, function.__closure__ or ()), *function.__dict__.values()):
+                self.visit(_users_code_in(held))
             self._lenient -= 1
             return
         if not linecache.getline(code.co_filename, code.co_firstlineno) and not _is_generated(function):
@@ -211,11 +215,7 @@ class _Walk:
         self._code(code, function)
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             with self._at(name):
-                try:
-                    found = cell.cell_contents
-                except ValueError:  # not filled yet
-                    found = "empty"
-                self.visit(found)
+                self.visit(_contents_of(cell))
         self.visit((function.__defaults__, function.__kwdefaults__, function.__dict__))
 
     def _code(self, code: CodeType, function: FunctionType | None, reaches: dict[str, Any] | None = None) -> None:
@@ -252,7 +252,8 @@ class _Walk:
                 continue
             following = instructions[at + 1 :]
             if instruction.opname == "IMPORT_NAME" and following and following[0].opname == "IMPORT_FROM":
-                wanted = [str(one.argval) for one in following if one.opname == "IMPORT_FROM"]
+                own = takewhile(lambda one: one.opname == "IMPORT_FROM" or one.opname.startswith("STORE"), following)
+                wanted = [str(one.argval) for one in own if one.opname == "IMPORT_FROM"]
                 reached = [([*path, one], getattr(found, one)) for one in wanted if hasattr(found, one)]
             else:
                 for after in following:
@@ -334,7 +335,9 @@ class _Walk:
             if all(above in ("object", "Generic", "Protocol", "ABC") for above in others):
                 return
         try:
-            reduced = thing.__reduce_ex__(4)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                reduced = _reduced(thing)
         except Exception:  # whatever it says: it has no value that could be written down
             self._refuse(thing, "of which neither source nor value is known")
             return
@@ -388,15 +391,29 @@ def _is_code(value: object) -> bool:
     return isinstance(value, FunctionType | staticmethod | classmethod | property)
 
 
-def _is_users_code(cell: Any) -> bool:
+def _contents_of(cell: Any) -> object:
     try:
-        found = cell.cell_contents
-    except ValueError:
-        return False
-    found = getattr(found, "__func__", found)
-    if isinstance(found, FunctionType):
-        return origin_of_file(found.__code__.co_filename) is None
-    return isinstance(found, type) and origin_of_module(found.__module__) is None
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None
+
+
+def _users_code_in(held: object) -> tuple[object, ...]:
+    """Return the functions and classes of the user's own that a variable of installed code holds, itself or in a mapping."""
+    values = list(held.values()) if isinstance(held, Mapping) else [held]
+    return tuple(one for one in values if _is_users_code(getattr(one, "__func__", one)))
+
+
+def _is_users_code(thing: object) -> bool:
+    if isinstance(thing, FunctionType):
+        return origin_of_file(thing.__code__.co_filename) is None
+    return isinstance(thing, type) and origin_of_module(thing.__module__) is None
+
+
+def _reduced(thing: Any) -> Any:
+    """Return what an object is made from, as :mod:`copy` and :mod:`pickle` find it."""
+    registered = copyreg.dispatch_table.get(type(thing))
+    return thing.__reduce_ex__(4) if registered is None else registered(thing)
 
 
 def _is_generated(function: FunctionType) -> bool:

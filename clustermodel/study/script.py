@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import linecache
 import os
 import sys
@@ -53,8 +52,8 @@ def run_script(path: Path, text: str) -> Mapping[str, Any]:
         sys.modules.pop(_imported.pop(), None)
     while _registered:
         unregister_policy(_registered.pop())
-    # A module that can be found, so that classes of the script can say what their source is.
-    module = ModuleType("clustermodel_script_" + hashlib.sha256(text.encode()).hexdigest()[:16])
+    # A module that can be found, as classes of the script expect; its name, which they may use, changes with no edit.
+    module = ModuleType(f"clustermodel_script_{path.stem}")
     module.__file__ = str(path)
     linecache.cache[str(path)] = len(text), None, text.splitlines(keepends=True), str(path)
     sys.modules[module.__name__] = module

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
+import logging
+import operator
+import random
+import re
 import subprocess
 import sys
 import threading
+from collections import Counter, deque
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from clustermodel import SpecificationError
 from clustermodel.policies.backfilling import Backfilling
@@ -20,12 +29,14 @@ from clustermodel.study.script import run_script
 
 TEXT = '''
 """A script."""
-import collections, dataclasses, enum, functools, math, random
+import collections, dataclasses, enum, functools, logging, math, random, re
 import numpy as np
 from clustermodel.policies.fcfs import Fcfs
 
 LIMITS = {"short": 3600, "sizes": [1, 2, 4], "names": {"b", "a"}}
 UNUSED = 1
+LOG = logging.getLogger(__name__)
+WORD = re.compile("a+")
 TABLE = np.arange(6).reshape(2, 3)
 
 def two_away(x):
@@ -38,6 +49,14 @@ def helper(x, power=2):
 
 def unused(x):
     return x
+
+@functools.singledispatch
+def kind_of(x):
+    return 1
+
+@kind_of.register(int)
+def _(x):
+    return 20
 
 def twice(function):
     @functools.wraps(function)
@@ -86,6 +105,7 @@ class Mine(Base):
         def inner():
             return helper(1) + TABLE.sum() + len(LIMITS)
         random.random()
+        LOG.debug("%s %s", WORD.match("a"), kind_of(2))
         return [inner()] + [self.kind.bound()]
 '''
 
@@ -109,6 +129,8 @@ CHANGES = {
     "an inner function": ("len(LIMITS)", "2 * len(LIMITS)"),
     "a decorator": ("function(*given) * 2", "function(*given) * 4"),
     "what is decorated": ("def scaled(self, x):\n        return x", "def scaled(self, x):\n        return -x"),
+    "a pattern": ("a+", "b+"),
+    "an implementation of a dispatched function": ("return 20", "return 30"),
     "a property": ('LIMITS["short"]', 'LIMITS["short"] + 1'),
     "a static method": ("kept(3)", "kept(4)"),
     "a cached function": ("return x + 1", "return x + 2"),
@@ -153,7 +175,7 @@ def test_it_is_the_same_in_every_process(tmp_path: Path) -> None:
     )
     here = mine(TEXT, tmp_path)
     for seed in ("1", "2"):
-        path = tmp_path / seed / "elsewhere.py"
+        path = tmp_path / seed / "script.py"
         path.parent.mkdir()
         path.write_text(TEXT)
         done = subprocess.run(
@@ -217,6 +239,8 @@ def test_policies_of_the_package_count_by_their_values() -> None:
         lambda: {"frame": pd.DataFrame({"a": [1, 2]}), 3: {4, 5}, "f": frozenset({"x", "y"})},
         lambda: [max, "a".join, np.add, np.random.default_rng, [].append],
         lambda: (range(3), slice(1, 2), Path("nowhere"), pd.Timestamp(0)),
+        lambda: [re.compile("a+"), logging.getLogger("mine"), list[int], int | None, Any, itertools.count(3), stats.norm],
+        lambda: (random.Random(3), Counter("abc"), deque([1], maxlen=2), operator.itemgetter(1), Decimal("1.5"), np.add),
     ],
 )
 def test_values_of_many_kinds(value: Callable[[], object]) -> None:
