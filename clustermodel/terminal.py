@@ -39,7 +39,7 @@ def guarded_streams() -> Iterator[None]:
     """Guard standard output and standard error while a command runs.
 
     Letters that a stream cannot show are written out.  That standard output cannot be written is an
-    :class:`~clustermodel.errors.OutputError`; that standard error cannot, there is nobody to tell.
+    :class:`~clustermodel.errors.OutputError`; a failure of standard error is ignored.
     """
     _open_closed_streams()
     before = sys.stdout, sys.stderr

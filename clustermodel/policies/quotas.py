@@ -94,7 +94,7 @@ class Accounts:
             limits = limits.get(number)
         elif number == _UNKNOWN:
             return None
-        if limits is None or limits * TICKS_PER_SECOND == inf:  # nobody can use so much
+        if limits is None or limits * TICKS_PER_SECOND == inf:  # more than any job uses
             return None
         return to_ticks(limits)
 

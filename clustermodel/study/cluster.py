@@ -56,7 +56,7 @@ class Cluster:
 
     def start(self) -> None:
         """Have all workers get ready."""
-        self._starting = [  # kept: a future that nobody holds is cancelled
+        self._starting = [  # kept: a future without references is cancelled
             self._client.submit(_get_ready, self._sent, workers=[worker], pure=False) for worker in self._known
         ]
 

@@ -229,7 +229,7 @@ class Result:
 
     @property
     def nothing_played(self) -> bool:
-        """Whether the slow mode was asked for in vain: no gang shared its nodes in time."""
+        """Whether the slow mode was requested although no gang shared its nodes in time."""
         return self.scenario.fidelity == "node" and self.slices is None
 
     @cached_property

@@ -85,7 +85,7 @@ class Books(NamedTuple):
     start: int
     end: int
     idle_while_waiting: int
-    """Node-ticks on which nobody worked while somebody waited."""
+    """Idle node-ticks while a job waited."""
 
 
 def books(result: Result) -> Books:

@@ -291,7 +291,7 @@ def test_the_time_between_two_jobs_is_one_stretch_however_many_slices_it_is_long
 
 def test_a_stretch_says_which_nodes_switched_in_slices_that_came() -> None:
     # One node, T = 10, switches of 2 s.  0-10 job 1 (switch, 8 s of work), 10-15 job 2 until 3 comes: neither's later lap
-    # has come, so nobody has switched in it.  15-25 job 3, 25-28 job 1 (1 s of 9 left), 28-38 job 2, whose 8 s are done.
+    # has come, so no node has switched in it.  15-25 job 3, 25-28 job 1 (1 s of 9 left), 28-38 job 2, whose 8 s are done.
     result = play(1, "1 0 1 9\n2 0 1 11\n3 15 1 8", mpl=3, switch=ContextSwitch(seconds=2))
     assert result.slices is not None
     assert next(iter(result.slices)) == Stretch(15_000_000, False, (1, 1), ((1, 0), (1, 0)), 0)
