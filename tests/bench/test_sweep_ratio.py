@@ -33,8 +33,8 @@ def test_two_processes_are_nearly_twice_as_fast_and_dask_as_fast_as_they(tmp_pat
     with dask.config.set(AS_IN_THE_GUIDE), LocalCluster(**workers) as cluster:
         on_dask = seconds("dask", dask=cluster.scheduler_address)
     print(
-        f"\n40 runs: one process {one:.1f} s, two processes {one / two:.2f} times as fast, Dask {on_dask / two:.2f}x their time; "
-        f"reading and keys {nothing_to_do / one:.2%} of one process"
+        f"\n40 runs: one process {one:.1f} s, two processes {one / two:.2f} times as fast, Dask {on_dask / two:.2f}x their "
+        f"time; reading and keys {nothing_to_do / one:.2%} of one process"
     )
     assert one >= 1.9 * two
     assert nothing_to_do <= 0.02 * one
