@@ -37,6 +37,8 @@ ROOM: Final = 12_000_000
 they take a third more at most."""
 BINS: Final = 400
 """Intervals over which curves over time are averaged."""
+LABEL: Final = 36
+"""Characters of a name beside curves, which must leave room for them on a page 700 pixels wide."""
 GROUPS: Final = 12
 """Machines, workloads and replications of which curves over time are shown."""
 _SUMMARY: Final = (
@@ -136,7 +138,7 @@ def _with_labels(results: pd.DataFrame) -> pd.DataFrame:
 
 def labels_of(names: Iterable[str]) -> dict[str, str]:
     """Return what names are shown as: short and visible, and each unlike the others."""
-    shown = {name: short(visible(name)) for name in names}
+    shown = {name: short(visible(name), LABEL) for name in names}
     often = Counter(shown.values())
     taken = set(shown.values())
     labels = {}
