@@ -69,14 +69,18 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN // 2]}... ({len(text):,} characters)"
 
 
-def visible(text: str) -> str:
-    r"""Return ``text`` with escape sequences written out: control characters, which could drive a terminal, as ``\x1b``."""
+def visible(text: str, keep: str = "") -> str:
+    r"""Return ``text`` with escape sequences written out: control characters, which could drive a terminal, as ``\x1b``.
+
+    Marks of direction, which act on other letters, and halves of characters, which no file can hold, are written out too.
+
+    Args:
+        text: any.
+        keep: characters to leave as they are.
+    """
     if text.isprintable():
         return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode()
-        for character in text
-    )
+    return "".join(one if one.isprintable() or one in keep else ascii(one)[1:-1] for one in text)
 
 
 def counted(number: int, noun: str) -> str:

@@ -15,6 +15,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
 
+from clustermodel.errors import visible as written_out
+
 BLUE: Final = "#0072B2"
 ORANGE: Final = "#E69F00"
 GREEN: Final = "#009E73"
@@ -168,11 +170,8 @@ def plain(text: object, longest: int = _LONGEST) -> str:
 
 
 def visible(text: object) -> str:
-    """Return text with escapes for what nobody sees or what acts on other letters, such as marks of direction; with its lines.
-
-    Half characters, as in names of files that are not UTF-8, become escapes too, so that the text can be written anywhere.
-    """
-    return "".join(one if one.isprintable() or one in _JOINS else ascii(one)[1:-1] for one in str(text))
+    """Return text for a page: what is not seen, or acts on other letters, is written out; line ends and joiners stay."""
+    return written_out(str(text), keep=_JOINS)
 
 
 def legend_labels(texts: Sequence[object]) -> list[str]:
