@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import Any, Final, NamedTuple
 
-from clustermodel.errors import SpecificationError, quoted
+from clustermodel.errors import ClusterModelError, SpecificationError, quoted
 from clustermodel.machine import Machine, require_seconds, require_whole
 from clustermodel.policies import make_policy, policy_factory, policy_label
 from clustermodel.policies.base import Policy
@@ -22,6 +23,7 @@ from clustermodel.study.run_key import (
     specification,
 )
 from clustermodel.study.scenario import Scenario
+from clustermodel.study.script import failure_line
 from clustermodel.study.user_code import as_failure
 from clustermodel.workload.table import JobSource
 
@@ -227,32 +229,46 @@ class Study:
         made = {} if made is None else made
         _ = self.identities
         known = DigestsOfJobs()
-        problems: dict[object, BaseException] = self._unseeded(made, known) if make_twice else {}
+        problems = self._unseeded(made) if make_twice else {}  # by what cannot be made: a workload, or its jobs of one seed
+        first_problem: BaseException | None = None
         runs: dict[str, Run] = {}
         for position in range(len(self)):
-            drawn_from = position if self.scenarios else (self._places[position][1], self.seed + self._places[position][3] - 1)
-            problem = problems.get(drawn_from) or (None if self.scenarios else problems.get(self._places[position][1]))
+            wanted = self._drawn_from(position)
+            problem = next((problems[one] for one in wanted if one in problems), None)
             if problem is None:
                 try:
                     scenario = self.scenario(position, made)
                     run = self.identify(position, scenario, [known.of(source) for source in scenario.sources])
                 except BaseException as raised:  # of the user's code
-                    as_failure(raised)
-                    problem = problems[drawn_from] = raised
+                    problem = raised
+                    if wanted and wanted[-1] not in made:
+                        problems[wanted[-1]] = raised  # other policies need not try
             if problem is not None:
                 run = self._without_jobs(position, as_failure(problem))
+                first_problem = first_problem or problem
             if run.key in runs:
                 raise SpecificationError(
                     f"study {self.name}: two runs are the same: {describe(runs[run.key].factors)} and {describe(run.factors)}"
                 )
             runs[run.key] = run
-        if all(run.error for run in runs.values()):
-            raise next(iter(problems.values()))
+        if first_problem is not None and all(run.error for run in runs.values()):
+            if isinstance(first_problem, ClusterModelError):
+                raise first_problem
+            raise SpecificationError(
+                f"study {self.name}: no jobs can be made: {failure_line(first_problem)}"
+            ) from first_problem
         return list(runs.values())
 
-    def _unseeded(self, made: dict[tuple[str, int], JobSource], known: DigestsOfJobs) -> dict[object, BaseException]:
-        """Return what is wrong with functions that make other jobs when they are called again."""
-        problems: dict[object, BaseException] = {}
+    def _drawn_from(self, position: int) -> tuple[Hashable, ...]:
+        """Return what a run of a grid is drawn from by a function: the workload, and the workload with the seed."""
+        if self.scenarios or isinstance(self.workloads[self._places[position][1]], JobSource):
+            return ()
+        _, workload, _, replication = self._places[position]
+        return workload, (workload, self.seed + replication - 1)
+
+    def _unseeded(self, made: dict[tuple[str, int], JobSource]) -> dict[Hashable, BaseException]:
+        """Return what is wrong with functions that make other jobs when they are called again, by workload."""
+        problems: dict[Hashable, BaseException] = {}
         for label, source in self.workloads.items():
             if isinstance(source, JobSource):
                 continue
@@ -307,16 +323,25 @@ class Study:
 
 
 class DigestsOfJobs:
-    """Digests of job streams, taken once of each."""
+    """Digests of job streams, taken once of each; the streams are not kept."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[JobSource, JobsDigest]] = {}  # with the stream: an id is unique while it lives
+        self._known: dict[int, tuple[Callable[[], JobSource | None], JobsDigest]] = {}
 
     def of(self, source: JobSource) -> JobsDigest:
         """Return the digest of the jobs of ``source``; a stream is read for it."""
-        if id(source) not in self._known:
-            self._known[id(source)] = source, digest_of_jobs(source)
-        return self._known[id(source)][1]
+        reference, digest = self._known.get(id(source), (None, None))
+        if reference is None or digest is None or reference() is not source:  # an id may be used again
+            digest = digest_of_jobs(source)
+            self._known[id(source)] = _reference_to(source), digest
+        return digest
+
+
+def _reference_to(source: JobSource) -> Callable[[], JobSource | None]:
+    try:
+        return weakref.ref(source)
+    except TypeError:  # some classes allow none
+        return lambda: source
 
 
 def _of_its_own(policy: str | Policy) -> str | Policy:

@@ -122,6 +122,37 @@ def test_a_workload_that_cannot_be_made_for_one_seed_fails_its_runs_only(tmp_pat
     assert len(before) == len(done) == 4
 
 
+@pytest.mark.parametrize(("raised", "said"), [("RuntimeError('none')", "RuntimeError: none"), ("SystemExit", "SystemExit")])
+def test_where_no_jobs_can_be_made_at_all_the_command_ends_with_that_error(
+    command: Callable[..., tuple[int, str, str]], tmp_path: Path, raised: str, said: str
+) -> None:
+    script = tmp_path / "none.py"
+    script.write_text(
+        "from clustermodel.study.sweep import Study\n"
+        "def jobs(seed):\n"
+        f"    raise {raised}\n"
+        "study = Study(name='none', workloads={'jobs': jobs}, policies=['easy', 'fcfs'], replications=3)\n"
+    )
+    code, _, err = command("sweep", script, "--out", tmp_path / "out", "--workers", "1")
+    assert (code, err) == (2, f"clustermodel: error: study none: no jobs can be made: {script}:3: {said}\n")
+
+
+def test_a_policy_that_cannot_be_copied_fails_its_runs_only(tmp_path: Path) -> None:
+    script = tmp_path / "single.py"
+    script.write_text(
+        "from clustermodel import synthetic_workload\n"
+        "from clustermodel.policies.fcfs import Fcfs\n"
+        "from clustermodel.study.sweep import Study\n"
+        "class Single(Fcfs):\n"
+        "    name = 'single'\n"
+        "    def __deepcopy__(self, memo):\n"
+        "        raise TypeError('there is only one of me')\n"
+        "workloads = {'jobs': lambda seed: synthetic_workload(jobs=9, seed=seed)}\n"
+        "study = Study(name='single', workloads=workloads, policies=['easy', Single(), 'fcfs'], replications=2)\n"
+    )
+    assert sweep(script, tmp_path / "out") == {"pending": 0, "done": 4, "failed": 2}
+
+
 def test_a_workload_that_does_not_seed_is_found_on_one_process_and_on_two(tmp_path: Path) -> None:
     script = tmp_path / "unseeded.py"
     script.write_text(
