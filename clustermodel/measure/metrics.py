@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from clustermodel.arrays import dot
 from clustermodel.errors import SpecificationError
 from clustermodel.measure.fairness import delays_by_later_jobs, reservation_violations
 from clustermodel.measure.ledger import Ledger
@@ -174,7 +175,7 @@ def summarize(
     """
     ran = records.finished
     ended_as = records.column("ended_as")
-    work = float(np.dot(records.column("nodes")[ran], records.dedicated[ran] / TICKS_PER_SECOND))
+    work = dot(records.column("nodes")[ran], records.dedicated[ran] / TICKS_PER_SECOND)
     accepted = records.seconds("submit")[ended_as != Status.REJECTED]
     delays = None if shared_in_time else delays_by_later_jobs(records, ledger.nodes)
     delayed = np.empty(0) if delays is None else delays[delays > 0]

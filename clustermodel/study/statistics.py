@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtri, stdtrit  # scipy.stats has the same, and takes a second to import
 
+from clustermodel.arrays import dot
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted
 from clustermodel.machine import require_number, require_whole
 from clustermodel.measure.metrics import Summary
@@ -433,6 +434,6 @@ def batch_means(values: npt.ArrayLike, batches: int = 20, level: float = LEVEL) 
     means = array[len(array) - batch * batches :].reshape(batches, batch).mean(axis=1)
     found = interval(means, level)
     apart = means - found.mean
-    squares = float(np.dot(apart, apart))
-    lag_1 = float(np.dot(apart[:-1], apart[1:])) / squares if squares else 0.0
+    squares = dot(apart, apart)
+    lag_1 = dot(apart[:-1], apart[1:]) / squares if squares else 0.0
     return BatchMeans(found.mean, found.half, found.level, found.count, batch, lag_1)

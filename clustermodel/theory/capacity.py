@@ -8,6 +8,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from clustermodel.arrays import dot
+
 
 def utilization(nodes: npt.ArrayLike, execution_s: npt.ArrayLike, last_finish_s: float, machine_nodes: int) -> float:
     """Return rho = sum_i n_i t^e_i / (t^f_m N), 002 eq. (1).
@@ -18,7 +20,7 @@ def utilization(nodes: npt.ArrayLike, execution_s: npt.ArrayLike, last_finish_s:
         last_finish_s: t^f_m, the last job's finish, seconds after the first arrival.
         machine_nodes: N.
     """
-    work = float(np.dot(np.asarray(nodes, dtype=float), np.asarray(execution_s, dtype=float)))
+    work = dot(nodes, execution_s)
     return work / (last_finish_s * machine_nodes)
 
 

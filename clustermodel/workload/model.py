@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from clustermodel.arrays import dot
 from clustermodel.errors import SpecificationError, counted, did_you_mean
 from clustermodel.job import JobRow
 from clustermodel.machine import LONGEST_S, require_number, require_whole
@@ -98,7 +99,7 @@ class SizeClass:
     @property
     def mean_nodes(self) -> float:
         """Mean size, nodes."""
-        return float(np.dot(self.sizes, self.probabilities))
+        return dot(self.sizes, self.probabilities)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -202,7 +203,7 @@ class WorkloadModel:
             nodes[mine] = sizes.choice(one.sizes, size=len(mine), p=one.probabilities)
             run[mine] = np.minimum(one.run_time.sample(runs, len(mine)), LONGEST_S)
         if match_load and submit[-1] > 0:
-            submit *= float(np.dot(nodes, run)) / (self.nodes * submit[-1]) / self.offered_load
+            submit *= dot(nodes, run) / (self.nodes * submit[-1]) / self.offered_load
         if submit[-1] * TICKS_PER_SECOND >= LAST_TICK:
             raise SpecificationError(
                 f"{self.name}: {counted(jobs, 'job')} take {submit[-1]:g} s to arrive, too long for 64-bit ticks"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from clustermodel.arrays import dot
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.job import JobRow
 from clustermodel.machine import LONGEST_S, require_number, require_whole
@@ -63,7 +64,7 @@ def synthetic_workload(*, jobs: int = 30_000, nodes: int = 128, load: float = 0.
     size = np.where(sizes.random(jobs) < 0.25, 1, np.clip(np.round(2**exponent), 1, nodes)).astype(np.int64)
 
     run = np.minimum(runs.lognormal(np.log(MEDIAN_RUN_S), 2.0, jobs), LONGEST_RUN_S)
-    run = np.maximum(1.0, run * (load * nodes * float(np.ptp(submit)) / float(np.dot(size, run))))
+    run = np.maximum(1.0, run * (load * nodes * float(np.ptp(submit)) / dot(size, run)))
 
     factor = np.minimum(phi_factors(estimates, jobs, PHI), ESTIMATES_PER_RUN)
 

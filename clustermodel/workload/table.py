@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from clustermodel.arrays import dot
 from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.job import Job, JobRow
 from clustermodel.machine import LONGEST_S, require_whole
@@ -188,7 +189,7 @@ class Workload:
         run = self.seconds("run")
         if kill_at_estimate:
             run = np.minimum(run, self.seconds("estimate"))
-        work = float(np.dot(np.maximum(self.column("nodes"), 0), run))
+        work = dot(np.maximum(self.column("nodes"), 0), run)
         return work / (nodes * self.span_s) if self.span_s else float("nan")
 
     def select(self, keep: JobFilter) -> Workload:

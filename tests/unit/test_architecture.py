@@ -11,7 +11,7 @@ import clustermodel
 
 ROOT = Path(clustermodel.__file__).parent
 
-FOUNDATION = {"errors", "ticks", "output_files"}
+FOUNDATION = {"errors", "ticks", "arrays", "output_files"}
 SPECIFICATION = FOUNDATION | {"machine", "job", "speedup", "workload"}
 DECISION = SPECIFICATION | {"schedule", "policies", "predict"}
 MEASUREMENT = DECISION | {"measure"}
@@ -21,6 +21,7 @@ EVERYTHING = MECHANISM | {"theory", "study", "report"}
 MAY_IMPORT = {
     "errors": set(),
     "ticks": set(),
+    "arrays": set(),
     "output_files": {"errors"},
     "machine": FOUNDATION,
     "job": SPECIFICATION,

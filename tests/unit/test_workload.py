@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import Counter
 from math import isnan, log, log2, nan, sqrt
 from typing import Any
@@ -335,3 +338,20 @@ def test_times_scaled_beyond_64_bit_ticks_are_refused() -> None:
     workload = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=1e9)])
     with pytest.raises(SpecificationError, match="too large for 64-bit ticks"):
         workload.scaled(LoadScale(run_time=1e9))
+
+
+def test_jobs_do_not_depend_on_the_number_of_threads() -> None:
+    """A product of arrays that BLAS adds up on one thread has other last digits than on two: estimates differed by a tick."""
+    program = (
+        "from clustermodel import load_model, synthetic_workload\n"
+        "from clustermodel.study.run_key import digest_of_jobs\n"
+        "made = [synthetic_workload(jobs=60_000, seed=2), load_model('blue-pacific').generate(jobs=30_000, seed=2)]\n"
+        "print(*map(digest_of_jobs, made))"
+    )
+    found = set()
+    for threads in ("1", "2"):
+        names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+        environment = {**os.environ, **dict.fromkeys(names, threads)}
+        done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+        found.add(done.stdout)
+    assert len(found) == 1
