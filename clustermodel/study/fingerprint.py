@@ -11,10 +11,9 @@ library, packages in ``site-packages``) counts by its name and version; what can
 from __future__ import annotations
 
 import copyreg
-import dis
 import functools
 import hashlib
-import importlib
+import inspect
 import linecache
 import os
 import sys
@@ -22,34 +21,44 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
-from importlib.util import find_spec
-from itertools import takewhile
 from pathlib import PurePath
 from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
     CodeType,
     FunctionType,
     GetSetDescriptorType,
+    MappingProxyType,
     MemberDescriptorType,
+    MethodDescriptorType,
     MethodType,
+    MethodWrapperType,
     ModuleType,
+    WrapperDescriptorType,
 )
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NewType
 
 import numpy as np
 
 from clustermodel.errors import SpecificationError, visible
 from clustermodel.study.installed import origin_of_file, origin_of_module
+from clustermodel.study.reach import operations, reached
 
 _ATOMS: Final = (bool, int, float, complex, bytes, type(None), type(Ellipsis), type(NotImplemented))
 _CONTAINERS: Final = (list, tuple, dict, set, frozenset)
 _LONGEST_FILE_NAME: Final = 1024
-_LOADS: Final = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
-_ATTRIBUTES: Final = ("LOAD_ATTR", "LOAD_METHOD")
+_HEAP_TYPE: Final = 1 << 9  # of CPython's flags of types: made while the program runs
+_HAS_DOCSTRING: Final = 0x4000000
+_BUILT_IN: Final = (
+    BuiltinFunctionType, ClassMethodDescriptorType, MethodDescriptorType, MethodWrapperType, WrapperDescriptorType,
+)  # fmt: skip
+_FACTORIES_OF_CLASSES: Final = ("abc", "collections", "dataclasses", "enum", "functools", "types", "typing")
+"""Modules of the standard library that classes of the user's say to be from when they are made by a call."""
 _GENERATED: Final = frozenset(
-    {"__dataclass_fields__", "__dataclass_params__", "__match_args__", "__doc__", "__module__", "__dict__", "__weakref__",
+    {"__dataclass_fields__", "__dataclass_params__", "__doc__", "__module__", "__dict__", "__weakref__",
      "__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__", "__orig_bases__", "__parameters__",
      "__firstlineno__", "__static_attributes__", "__abstractmethods__", "_abc_impl", "_is_protocol", "_is_runtime_protocol",
-     "__protocol_attrs__", "__non_callable_proto_members__", "__subclasshook__", "__qualname__", "__type_params__",
+     "__protocol_attrs__", "__non_callable_proto_members__", "__qualname__", "__type_params__",
      "__field_defaults__", "__classcell__", "__slotnames__"}
 )  # fmt: skip
 """What Python itself writes into a class: it follows from the rest, or says where the class stands."""
@@ -83,11 +92,12 @@ def fingerprint(thing: object, name: str) -> Fingerprint:
 
 
 def is_ours(thing: object) -> bool:
-    """Return whether a class or function is the package's own; its code counts with the package's."""
-    code = getattr(thing, "__code__", None)
-    if isinstance(code, CodeType):
-        return origin_of_file(code.co_filename) == "clustermodel"
-    return isinstance(thing, type) and origin_of_module(thing.__module__) == "clustermodel"
+    """Return whether a class or function is the package's own, as it came; its code counts with the package's."""
+    if isinstance(thing, FunctionType):
+        return origin_of_file(thing.__code__.co_filename) == "clustermodel"
+    if not isinstance(thing, type) or origin_of_module(thing.__module__) != "clustermodel":
+        return False
+    return not any(_is_users_code(value) for above in thing.__mro__ for value in vars(above).values())
 
 
 class _Walk:
@@ -103,6 +113,7 @@ class _Walk:
         self._seen: dict[int, tuple[int, object]] = {}  # with the object, since an id is unique while it lives
         self._trail = [name]
         self._lenient = 0
+        self._folder = ""  # of the code that is gone through
 
     def _put(self, *tokens: object) -> None:
         for token in tokens:
@@ -133,15 +144,14 @@ class _Walk:
             self._put(type(thing).__name__, hex(thing) if type(thing) is int else repr(thing))
         elif type(thing) is str:
             self._put("str", thing)
-            if "." in thing or os.sep in thing:
-                self._file(thing)
+            self._file(thing)
         elif isinstance(thing, PurePath):
             self._put("path", thing)
             self._file(str(thing))
         elif type(thing) in (tuple, frozenset):
             self._contents(thing)
         elif isinstance(thing, CodeType):
-            self._code(thing, None)
+            self._code(thing, {})
         elif id(thing) in self._seen:
             self._put("again", self._seen[id(thing)][0])
         else:
@@ -156,32 +166,42 @@ class _Walk:
         elif isinstance(thing, ModuleType):
             self._module(thing)
         elif (parts := _parts(thing)) is not None:
-            self._put(type(thing).__qualname__)
+            self._put("wrapper")
+            self.visit(type(thing))
             self.visit(parts)
+            if origin_of_module(type(thing).__module__) is None:
+                self.visit([(name, value) for name, value in _state(thing, type(thing)) if name not in _GENERATED])
         elif isinstance(thing, MemberDescriptorType | GetSetDescriptorType):
             self._put("descriptor", thing.__name__)
+        elif isinstance(thing, MappingProxyType):
+            self._contents(dict(thing))
         elif type(thing) in _CONTAINERS:
             self._contents(thing)
-        elif isinstance(thing, np.ndarray) and not thing.dtype.hasobject:
-            self._put("array", thing.dtype.str, thing.shape, np.ascontiguousarray(thing).tobytes())
+        elif type(thing) is np.ndarray and not thing.dtype.hasobject:
+            self._put("array", thing.dtype.descr, thing.shape, np.ascontiguousarray(thing).tobytes())
         elif isinstance(thing, Enum):
             self._put("enum", thing.name)
             self.visit(type(thing))
-        elif callable(thing) and hasattr(thing, "__name__") and hasattr(thing, "__qualname__"):
+        elif isinstance(thing, NewType):
+            self._put("new type", thing.__name__)
+            self.visit(thing.__supertype__)
+        elif isinstance(thing, _BUILT_IN):
             self._built_in(thing)
         else:
             self._instance(thing)
 
     def _file(self, name: str) -> None:
-        """Count the content of the file that a text names, if there is one."""
-        if len(name) > _LONGEST_FILE_NAME or name in self.files or not name.isprintable() or self._lenient:
+        """Count the content of the file that a text names, if there is one, here or beside the code that names it."""
+        if not name or len(name) > _LONGEST_FILE_NAME or name in self.files or not name.isprintable() or self._lenient:
             return
-        try:
-            if os.path.isfile(name):  # noqa: PTH113  a Path would lose what the text says
-                with open(name, "rb") as file:
-                    self.files[name] = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError:
-            self.files[name] = "unreadable"
+        for path in (name, os.path.join(self._folder, name)):  # noqa: PTH118  a Path would lose what the text says
+            try:
+                if os.path.isfile(path):  # noqa: PTH113
+                    with open(path, "rb") as file:
+                        self.files[name] = hashlib.file_digest(file, "sha256").hexdigest()
+                    return
+            except OSError:
+                self.files[name] = "unreadable"
 
     def _contents(self, thing: Any) -> None:
         self._put(next(kind.__name__ for kind in _CONTAINERS if isinstance(thing, kind)), len(thing))
@@ -191,11 +211,20 @@ class _Walk:
                 with self._at(key if isinstance(key, str) else f"[{type(key).__name__}]"):
                     self.visit(value)
         elif isinstance(thing, set | frozenset):  # which have no order
-            for digest in sorted(fingerprint(element, self._trail[0]).sha256 for element in thing):
+            for digest in sorted(map(self._digest_apart, thing)):
                 self._put(digest)
         else:
             for element in thing:
                 self.visit(element)
+
+    def _digest_apart(self, element: object) -> str:
+        """Return the digest of an element of a set, which does not depend on the elements before it."""
+        walk = _Walk(self._trail[0])
+        walk._trail, walk._lenient, walk._folder, walk.files = list(self._trail), self._lenient, self._folder, self.files
+        if not isinstance(element, (*_ATOMS, str)):
+            walk._seen = dict(self._seen)  # it may lead back here
+        walk.visit(element)
+        return walk.digest.hexdigest()
 
     # Code.
 
@@ -211,79 +240,52 @@ class _Walk:
             return
         if not linecache.getline(code.co_filename, code.co_firstlineno) and not _is_generated(function):
             self._refuse(function, "whose source is not known")
+        folder, self._folder = self._folder, os.path.dirname(code.co_filename)  # noqa: PTH120
         self._put("function", function.__name__)
-        self._code(code, function)
+        self._code(code, function.__globals__)
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             with self._at(name):
                 self.visit(_contents_of(cell))
         self.visit((function.__defaults__, function.__kwdefaults__, function.__dict__))
+        self._folder = folder
 
-    def _code(self, code: CodeType, function: FunctionType | None, reaches: dict[str, Any] | None = None) -> None:
-        constants = code.co_consts
-        if function is not None and constants and isinstance(constants[0], str) and constants[0] == function.__doc__:
-            constants = constants[1:]
-        if function is not None:
-            reaches = function.__globals__
-        shape = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
-        self._put("code", code.co_name, shape, code.co_code, code.co_exceptiontable)
+    def _code(self, code: CodeType, values: Mapping[str, Any]) -> None:
+        shape = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & ~_HAS_DOCSTRING
+        self._put("code", code.co_name, shape, code.co_exceptiontable)
         self._put(code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
-        for constant in constants:
-            if isinstance(constant, CodeType):
-                self._code(constant, None, reaches)
+        for operation, argument in operations(code):
+            self._put(operation)
+            if isinstance(argument, CodeType):
+                self._code(argument, values)
             else:
-                self.visit(constant)
-        if reaches is not None:
-            self._globals(code, reaches)
-
-    def _globals(self, code: CodeType, values: Mapping[str, Any]) -> None:
-        """Go into the module globals that ``code`` names, and of modules into the attributes that it uses."""
-        done = set()
-        instructions = list(dis.get_instructions(code))
-        for at, instruction in enumerate(instructions):
-            name = str(instruction.argval)
-            if instruction.opname in _LOADS and name in values:
-                found, path = values[name], [name]
-            elif instruction.opname == "IMPORT_NAME":
-                level = instructions[at - 2].argval if at >= 2 else 0
-                found, path = _imported(name, level if isinstance(level, int) else 0, values), [name]
-                if found is None:
-                    continue
-            else:
-                continue
-            following = instructions[at + 1 :]
-            if instruction.opname == "IMPORT_NAME" and following and following[0].opname == "IMPORT_FROM":
-                own = takewhile(lambda one: one.opname == "IMPORT_FROM" or one.opname.startswith("STORE"), following)
-                wanted = [str(one.argval) for one in own if one.opname == "IMPORT_FROM"]
-                reached = [([*path, one], getattr(found, one)) for one in wanted if hasattr(found, one)]
-            else:
-                for after in following:
-                    attribute = str(after.argval)
-                    if not _is_module_of_user(found) or after.opname not in _ATTRIBUTES or not hasattr(found, attribute):
-                        break
-                    found = getattr(found, attribute)
-                    path.append(attribute)
-                reached = [(path, found)]
-            for names, value in reached:
-                if tuple(names) not in done:
-                    done.add(tuple(names))
-                    self._put("global", names)
-                    with self._at(".".join(names)):
-                        self.visit(value)
+                self.visit(argument)
+        for names, value in reached(code, values):
+            self._put("global", names)
+            with self._at(".".join(names)):
+                self.visit(value)
 
     def _class(self, kind: type) -> None:
-        origin = origin_of_module(kind.__module__)
+        origin = _origin_of_class(kind)
         if origin is not None:
             self._put("installed", origin, kind.__qualname__)
+            if origin == "clustermodel":  # unless a script has put something of its own in its place
+                self.visit([(name, value) for name, value in sorted(vars(kind).items()) if _is_users_code(value)])
             return
         self._put("class", kind.__qualname__)
         for base in kind.__bases__:
             self.visit(base)
         if type(kind) is not type:
             self.visit(type(kind))
-        if issubclass(kind, Enum):
-            self.visit([(name, member.value) for name, member in kind.__members__.items()])
+        metadata = [
+            (one.name, dict(one.metadata)) for one in getattr(kind, "__dataclass_fields__", {}).values() if one.metadata
+        ]
+        self.visit(metadata)
+        members: Mapping[str, Any] = kind.__members__ if issubclass(kind, Enum) else {}
+        for name, member in members.items():
+            own = {key: value for key, value in vars(member).items() if not _is_sunder(key) and key not in _GENERATED}
+            self.visit((name, member.value, sorted(own.items())))
         for name, value in sorted(vars(kind).items()):
-            if name in _GENERATED or (issubclass(kind, Enum) and not _is_code(value)):
+            if name in _GENERATED or name in members or (members and _is_sunder(name)):
                 continue
             self._put(name)
             with self._at(name):
@@ -361,19 +363,20 @@ def _parts(thing: Any) -> tuple[object, ...] | None:
         return thing.fget, thing.fset, thing.fdel
     if isinstance(thing, functools.cached_property):
         return (thing.func,)
-    wrapped = getattr(thing, "__wrapped__", None)  # functools.cache and its like
-    return (wrapped,) if isinstance(wrapped, FunctionType) else None
+    wrapped = inspect.getattr_static(thing, "__wrapped__", None)  # functools.cache and its like
+    return (wrapped,) if wrapped is not None and origin_of_module(type(thing).__module__) is not None else None
 
 
-def _state(thing: object, kind: type) -> list[tuple[str, object]]:
-    """Return the attributes of an instance, by name."""
-    values = dict(getattr(thing, "__dict__", {}))
-    for above in kind.__mro__:
-        slots = vars(above).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if name not in ("__dict__", "__weakref__") and hasattr(thing, name):
-                values[name] = getattr(thing, name)
-    return sorted(values.items())
+def _origin_of_class(kind: type) -> str | None:
+    """Return whose a class is, in the words of :func:`~clustermodel.study.installed.origin_of_module`."""
+    origin = origin_of_module(kind.__module__)
+    if origin == "python" and kind.__module__ in _FACTORIES_OF_CLASSES:
+        found: object = sys.modules[kind.__module__]
+        for name in kind.__qualname__.split("."):
+            found = getattr(found, name, None)
+        heap = bool(kind.__flags__ & _HEAP_TYPE)
+        return origin if found is kind or not heap or kind.__qualname__.startswith("_") else None
+    return origin
 
 
 def _is_part_of_its_module(thing: object) -> bool:
@@ -383,12 +386,21 @@ def _is_part_of_its_module(thing: object) -> bool:
     return home is not None and any(value is thing for value in vars(home).values())
 
 
-def _is_module_of_user(thing: object) -> bool:
-    return isinstance(thing, ModuleType) and origin_of_module(thing.__name__) is None
+def _is_sunder(name: str) -> bool:
+    return name.startswith("_") and name.endswith("_")
 
 
-def _is_code(value: object) -> bool:
-    return isinstance(value, FunctionType | staticmethod | classmethod | property)
+def _state(thing: object, kind: type) -> list[tuple[str, object]]:
+    """Return the attributes of an instance, by name."""
+    values = dict(getattr(thing, "__dict__", {}))
+    for above in kind.__mro__:
+        slots = vars(above).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            private = name.startswith("__") and not name.endswith("__")
+            slot = f"_{above.__name__.lstrip('_')}{name}" if private else name
+            if name not in ("__dict__", "__weakref__") and hasattr(thing, slot):
+                values[slot] = getattr(thing, slot)
+    return sorted(values.items())
 
 
 def _contents_of(cell: Any) -> object:
@@ -399,15 +411,16 @@ def _contents_of(cell: Any) -> object:
 
 
 def _users_code_in(held: object) -> tuple[object, ...]:
-    """Return the functions and classes of the user's own that a variable of installed code holds, itself or in a mapping."""
+    """Return what a variable of installed code holds of the user's own, itself or in a mapping."""
     values = list(held.values()) if isinstance(held, Mapping) else [held]
-    return tuple(one for one in values if _is_users_code(getattr(one, "__func__", one)))
+    return tuple(one for one in values if isinstance(one, functools.partial) or _is_users_code(getattr(one, "__func__", one)))
 
 
 def _is_users_code(thing: object) -> bool:
     if isinstance(thing, FunctionType):
-        return origin_of_file(thing.__code__.co_filename) is None
-    return isinstance(thing, type) and origin_of_module(thing.__module__) is None
+        return origin_of_file(thing.__code__.co_filename) is None and not _is_generated(thing)
+    kind = thing if isinstance(thing, type) else type(thing)
+    return _origin_of_class(kind) is None
 
 
 def _reduced(thing: Any) -> Any:
@@ -420,14 +433,3 @@ def _is_generated(function: FunctionType) -> bool:
     """Return whether Python itself has written a function: the methods of dataclasses and of named tuples."""
     name, file = function.__name__, function.__code__.co_filename
     return file.startswith("<") and name.startswith("__") and name.endswith("__")
-
-
-def _imported(name: str, level: int, values: Mapping[str, Any]) -> ModuleType | None:
-    """Return a module of the user's own that a function imports, ``None`` if it is none, or cannot be found."""
-    try:
-        full = importlib.util.resolve_name("." * level + name, values.get("__package__")) if level else name
-        if (spec := find_spec(full)) is None or origin_of_file(spec.origin or "<built-in>") is not None:
-            return None
-        return importlib.import_module(full)
-    except Exception:  # whatever the module does: the run will meet it, too
-        return None

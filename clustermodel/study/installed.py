@@ -46,7 +46,7 @@ def origin_of_file(name: str) -> str | None:
 
 def origin_of_module(name: object) -> str | None:
     """Return what a module belongs to, by its name, in the same words."""
-    if not isinstance(name, str):  # some metaclasses written in C
+    if not isinstance(name, str) or name.startswith("_cython_"):  # classes written in C
         return "python"
     top = name.partition(".")[0]
     file = getattr(sys.modules.get(name), "__file__", None) or getattr(sys.modules.get(top), "__file__", None)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import logging
 import operator
 import random
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -24,6 +26,7 @@ from scipy import stats
 from clustermodel import SpecificationError
 from clustermodel.policies.backfilling import Backfilling
 from clustermodel.policies.easy import Easy
+from clustermodel.policies.fcfs import Fcfs
 from clustermodel.study.fingerprint import fingerprint
 from clustermodel.study.script import run_script
 
@@ -163,6 +166,141 @@ def test_what_it_reaches_counts(old: str, new: str, tmp_path: Path) -> None:
 def test_what_no_number_depends_on_does_not_count(old: str, new: str, tmp_path: Path) -> None:
     assert TEXT.count(old) == 1
     assert mine(TEXT, tmp_path) == mine(TEXT.replace(old, new), tmp_path)
+
+
+CLASS = "class Mine:\n    {}\n    def decide(self):\n        return {}\n"
+ODD = {
+    "a decorator that is a class": (
+        "import functools\nclass Limit:\n    def __init__(self, f, at):\n        functools.update_wrapper(self, f)\n"
+        "        self.f, self.at = f, at\n    def __call__(self):\n        return min(self.f(), self.at)\n"
+        "def many():\n    return 9\nlimited = Limit(many, 2)\n" + CLASS.format("", "limited()"),
+        ("many, 2", "many, 5"),
+    ),
+    "a property of one's own kind": (
+        "class Prop(property):\n    def __get__(self, one, kind=None):\n        return 2\n"
+        + CLASS.format("rank = Prop(len)", "self.rank"),
+        ("return 2", "return 5"),
+    ),
+    "private slots": (
+        CLASS.format("__slots__ = ('__value',)\n    def __init__(self):\n        self.__value = 2", "1"),
+        ("value = 2", "value = 5"),
+    ),
+    "a class that is made by a call": (
+        "import abc\nclass Base(abc.ABC):\n    pass\nMade = type('Made', (Base,), {'limit': 2})\n"
+        + CLASS.format("", "Made.limit"),
+        ("'limit': 2", "'limit': 5"),
+    ),
+    "a dataclass that is made by a call": (
+        "import dataclasses\nMade = dataclasses.make_dataclass('Made', [('x', int, 2)])\n" + CLASS.format("", "Made().x"),
+        ("int, 2", "int, 5"),
+    ),
+    "a cached property of an enumeration": (
+        "import enum, functools\nclass E(enum.Enum):\n    A = 1\n    @functools.cached_property\n"
+        "    def x(self):\n        return 2\n" + CLASS.format("", "E.A.x"),
+        ("return 2", "return 5"),
+    ),
+    "what a member is given later": (
+        "import enum\nclass E(enum.Enum):\n    A = 1\nE.A.limit = 2\n" + CLASS.format("", "E.A.limit"),
+        ("limit = 2", "limit = 5"),
+    ),
+    "metadata of a field": (
+        "import dataclasses\n@dataclasses.dataclass\nclass D:\n    x: int = dataclasses.field(default=1, metadata={'l': 2})\n"
+        + CLASS.format("", "D()"),
+        ("'l': 2", "'l': 5"),
+    ),
+    "names of a structured array": (
+        "import numpy as np\nX = np.array([(2, 5)], dtype=[('l', 'i8'), ('m', 'i8')])\n" + CLASS.format("", "X['l']"),
+        ("('l', 'i8'), ('m', 'i8')", "('m', 'i8'), ('l', 'i8')"),
+    ),
+    "a mask": (
+        "import numpy as np\nX = np.ma.array([1, 2], mask=[0, 1])\n" + CLASS.format("", "X.sum()"),
+        ("[0, 1]", "[1, 0]"),
+    ),
+    "a manager around a partial": (
+        "import contextlib, functools\ndef h(x):\n    yield x\nm = contextlib.contextmanager(functools.partial(h, 2))\n"
+        + CLASS.format("", "m()"),
+        ("h, 2", "h, 5"),
+    ),
+    "a cached class": (
+        "import functools\n@functools.cache\nclass K:\n    limit = 2\n" + CLASS.format("", "K().limit"),
+        ("limit = 2", "limit = 5"),
+    ),
+    "sets that hold each other": (
+        "class N:\n    all = set()\n    limit = 2\nN.all.add(N())\n" + CLASS.format("", "N.all"),
+        ("limit = 2", "limit = 5"),
+    ),
+    "a method of the package that a script replaces": (
+        "from clustermodel.policies.fcfs import Fcfs\nclass Own(Fcfs):\n    pass\n"
+        "def decide(self, batch, view):\n    return 2\n"
+        "Fcfs.mine = decide\n" + CLASS.format("", "Own.mine"),
+        ("return 2", "return 5"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "edit"), ODD.values(), ids=ODD)
+def test_odd_code_counts_too(text: str, edit: tuple[str, str], tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    request.addfinalizer(lambda: vars(Fcfs).get("mine") and delattr(Fcfs, "mine"))
+    assert text.count(edit[0]) == 1
+    assert mine(text, tmp_path) == mine(text, tmp_path) != mine(text.replace(*edit), tmp_path)
+
+
+ORDINARY = """
+import configparser, re, struct, types, typing
+from typing import Generic, NewType, TypeVar
+import numpy as np
+from scipy.special import expit
+T = TypeVar("T")
+class Box(Generic[T]):
+    pass
+class Attributes(dict):
+    __getattr__ = dict.__getitem__
+IntBox, Number, Either, Proxy = Box[int], NewType("Number", int), int | str, types.MappingProxyType({"a": 1})
+PATTERN, CONFIG, SETTINGS = re.compile("a.*"), configparser.ConfigParser(), Attributes(l=2)
+HERE = __file__
+class Mine:
+    def decide(self):
+        return IntBox, Number, Either, Proxy, PATTERN, CONFIG, SETTINGS.l, expit, np.where, __name__, __file__
+"""
+
+
+def test_ordinary_code_is_accepted_and_comments_never_count(tmp_path: Path) -> None:
+    assert mine(ORDINARY, tmp_path) == mine(ORDINARY + "# the end\n", tmp_path)
+
+
+def test_documentation_that_is_added_does_not_count(tmp_path: Path) -> None:
+    text = "class Mine:\n    def decide(self):{}\n        def inner():{}\n            return 'a'\n        return inner\n"
+    documented = text.format('\n        "outer"', '\n            "inner"')
+    assert mine(text.format("", ""), tmp_path) == mine(documented, tmp_path)
+
+
+def test_submodules_that_only_a_function_imports_count(tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "__init__.py").write_text("LIMIT = 1\n")
+    helper = tmp_path / "pkg" / "helper.py"
+    for line in ("from pkg import helper", "import pkg.helper as helper", "import pkg.helper"):
+        script = f"class Mine:\n    def decide(self):\n        {line}\n"
+        found = []
+        for value in (2, 5):
+            helper.write_text(f"limit = {value}\n")
+            sys.path.insert(0, str(tmp_path))
+            try:
+                found.append(mine(script, tmp_path))
+            finally:
+                sys.path.remove(str(tmp_path))
+                for name in ("pkg", "pkg.helper"):
+                    sys.modules.pop(name, None)
+                importlib.invalidate_caches()
+                shutil.rmtree(tmp_path / "pkg" / "__pycache__", ignore_errors=True)
+        assert found[0] != found[1], line
+
+
+def test_files_named_in_sets_and_beside_the_script_count(tmp_path: Path) -> None:
+    script = "FILES = {'weights'}\nclass Mine:\n    def decide(self):\n        return FILES\n"
+    path = tmp_path / "script.py"
+    (tmp_path / "weights").write_text("2")
+    path.write_text(script)
+    assert list(fingerprint(run_script(path, script)["Mine"](), "mine").files) == ["weights"]
 
 
 def test_it_is_the_same_in_every_process(tmp_path: Path) -> None:
