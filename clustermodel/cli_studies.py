@@ -78,6 +78,7 @@ def sweep(
     from clustermodel.study.store import Store  # noqa: PLC0415
 
     notes = standard_error()
+    directory = out.absolute()  # the script may change the working directory
     last: list[SweepProgress] = []
     try:
         with _bar(notes) as advance:
@@ -88,7 +89,7 @@ def sweep(
 
             states = run_sweep(
                 study,
-                out,
+                directory,
                 workers=workers or os.cpu_count() or 1,
                 dask=dask,
                 dask_options=_security(tls_ca, tls_cert, tls_key),
@@ -105,7 +106,7 @@ def sweep(
     total = last[0].total if last else sum(states.values())
     notes.print(f"{literal(out)}: {last[0].done if last else states['done']} of {counted(total, 'run')} done")
     if last and last[0].failed:
-        with Store.read(out) as store:
+        with Store.read(directory) as store:
             _print_failures(store.failures(), notes, whole=tracebacks)
         return SOME_FAILED
     return 0

@@ -94,12 +94,12 @@ class _Stream:
             raise self._failure
         try:
             yield
-        except OSError as problem:
+        except (OSError, ValueError) as problem:  # a ValueError where user code has closed it
             self._give_up()
             if isinstance(problem, BrokenPipeError):  # its reader has seen enough (| head)
                 raise
             if self._name is not None:
-                self._failure = OutputError(f"{self._name} cannot be written: {problem.strerror or problem}")
+                self._failure = OutputError(f"{self._name} cannot be written: {getattr(problem, 'strerror', None) or problem}")
                 raise self._failure from None
 
     def _give_up(self) -> None:

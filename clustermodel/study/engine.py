@@ -19,7 +19,7 @@ from clustermodel.machine import require_seconds
 from clustermodel.study.cluster import cluster
 from clustermodel.study.processes import Serial, pool
 from clustermodel.study.run_key import difference
-from clustermodel.study.store import LEDGER, Finished, Store
+from clustermodel.study.store import LEDGER, Finished, Store, is_there
 from clustermodel.study.sweep import Run, Study
 from clustermodel.study.user_code import stoppable
 from clustermodel.study.worker import Differs, Failed, Origin, Outcome, forget, opened
@@ -90,7 +90,7 @@ def sweep(
     """
     if run_timeout_s is not None:
         run_timeout_s = require_seconds("run_timeout_s", run_timeout_s, positive=True)
-    directory = Path(directory)
+    directory = Path(directory).absolute()  # a script may change the working directory
     with stoppable():
         origin = Origin.of(source if isinstance(source, Study) else Path(source))
         try:
@@ -110,12 +110,13 @@ def _sweep(
 ) -> dict[str, int]:
     mine = opened(origin)
     study = mine.study
-    elsewhere = workers > 1 or dask is not None
-    start = not (directory / LEDGER).is_file()  # all runs are missing: workers can get ready while they are counted
+    # A run that catches the exception of its timeout can only be ended with its process.
+    elsewhere = workers > 1 or dask is not None or (run_timeout_s is not None and origin.study is None)
+    start = not is_there(directory / LEDGER)  # all runs are missing: workers can get ready while they are counted
     using: AbstractContextManager[Workers]
     if dask is not None:
         using = cluster(origin, dask, dask_options, run_timeout_s, start=start)
-    elif workers > 1:
+    elif elsewhere:
         using = pool(origin, min(workers, len(study)), run_timeout_s, start=start)
     else:
         using = nullcontext(Serial(origin, run_timeout_s))

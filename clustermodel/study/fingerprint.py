@@ -173,10 +173,8 @@ class _Walk:
                 self.visit([(name, value) for name, value in _state(thing, type(thing)) if name not in _GENERATED])
         elif isinstance(thing, MemberDescriptorType | GetSetDescriptorType):
             self._put("descriptor", thing.__name__)
-        elif isinstance(thing, MappingProxyType):
-            self._contents(dict(thing))
-        elif type(thing) in _CONTAINERS:
-            self._contents(thing)
+        elif type(thing) in (*_CONTAINERS, MappingProxyType):
+            self._contents(dict(thing) if isinstance(thing, MappingProxyType) else thing)
         elif type(thing) is np.ndarray and not thing.dtype.hasobject:
             self._put("array", thing.dtype.descr, thing.shape, np.ascontiguousarray(thing).tobytes())
         elif isinstance(thing, Enum):

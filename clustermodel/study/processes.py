@@ -132,6 +132,7 @@ def _get_ready(origin: Origin) -> None:
     ignore_interrupts()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(BaseException):
+        os.chdir(origin.folder)  # the script may have left it since
         opened(origin)
 
 

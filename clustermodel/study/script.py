@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import linecache
-import os
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from clustermodel.errors import ClusterModelError, SpecificationError
 from clustermodel.policies import policy_names, unregister_policy
@@ -72,23 +72,25 @@ def run_script(path: Path, text: str) -> Mapping[str, Any]:
         raise SpecificationError(f"{path}:{line}: {type(problem).__name__}: {problem}") from problem
     finally:
         sys.dont_write_bytecode = compiled
-        sys.path.remove(folder)
-        new = {name for name in set(sys.modules) - before if _stands_in(sys.modules[name], folder)}
+        with suppress(ValueError):  # it may have taken it away
+            sys.path.remove(folder)
+        new = {name for name in set(sys.modules) - before if _is_of_user(sys.modules[name])}
         _imported.update(new - {module.__name__})
         _registered.update(set(policy_names()) - policies)
     return module.__dict__
 
 
 _imported: set[str] = set()
-"""Modules that the last script has imported from its folder."""
+"""Modules of the user's own that the last script has imported."""
+_LONGEST_LINE: Final = 500
+"""Characters of an error that are shown."""
 _registered: set[str] = set()
 """Policies that the last script has registered: it, or another one, may do so again in this process."""
 
 
-def _stands_in(module: ModuleType, folder: str) -> bool:
-    file = getattr(module, "__file__", None)
-    in_folder = file is not None and str(Path(file).resolve()).startswith(folder + os.sep)
-    return in_folder and origin_of_file(file) is None  # a virtual environment may be there, too
+def _is_of_user(module: ModuleType) -> bool:
+    places = [module.__file__] if getattr(module, "__file__", None) else list(getattr(module, "__path__", ()))
+    return any(origin_of_file(str(place)) is None for place in places)
 
 
 def where_raised(exception: BaseException) -> str | None:
@@ -106,9 +108,22 @@ def where_raised(exception: BaseException) -> str | None:
 
 def failure_line(exception: BaseException) -> str:
     """Return one line of text: where code of a user failed, and how."""
-    words = " ".join(f"{type(exception).__name__}: {exception}".rstrip(": ").split())
+    words = shortened(" ".join(f"{type(exception).__name__}: {_text(exception)}".rstrip(": ").split()), _LONGEST_LINE)
     where = where_raised(exception)
     return words if where is None else f"{where}: {words}"
+
+
+def _text(exception: BaseException) -> str:
+    try:
+        return str(exception)
+    except BaseException:  # whatever its own method does
+        return "(it cannot say what is wrong)"
+
+
+def shortened(text: str, longest: int) -> str:
+    """Return text without its middle, if it is longer than that."""
+    half = longest // 2
+    return text if len(text) <= longest else f"{text[:half]} ... ({len(text):,} characters) ... {text[-half:]}"
 
 
 def _with_causes(exception: BaseException) -> Iterator[BaseException]:

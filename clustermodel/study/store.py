@@ -8,9 +8,11 @@ of itself and of the run's files; what does not match is damaged: it is named, l
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -163,7 +165,7 @@ class Store:
             SpecificationError: there is no study, or its ledger is damaged.
         """
         directory = Path(directory)
-        if not (directory / LEDGER).is_file():
+        if not is_there(directory / LEDGER):
             raise SpecificationError(f"{directory}: there is no study here (no {LEDGER})")
         with cls._opened(directory, new=False) as store:
             if not store.facts():
@@ -269,6 +271,8 @@ class Store:
         for table, digest in json.loads(row.files or "{}").items():
             path = self.path(table, row.key)
             try:
+                if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe would wait for ever
+                    return f"{table}/{path.name}: it is no file"
                 content = path.read_bytes()
             except OSError as problem:
                 return f"{table}/{path.name}: {problem.strerror or problem}"
@@ -372,8 +376,7 @@ class Store:
         """
         table = []
         for row in self.rows("done", earlier=earlier):
-            measured: dict[str, Any] = json.loads(row.summary or "{}")
-            given = json.loads(row.factors)
+            measured, given = _writable(json.loads(row.summary or "{}")), _writable(json.loads(row.factors))
             table.append({"run": row.key, **given, **{name: value for name, value in measured.items() if name not in given}})
         return pd.DataFrame(table)
 
@@ -442,9 +445,25 @@ class Store:
         if not path.is_file():
             raise SpecificationError(f"run: {key!r} has no {table} in {self.directory}")
         try:
-            return pd.read_parquet(path)
+            return pd.read_parquet(io.BytesIO(path.read_bytes()))
         except (OSError, ValueError) as problem:
             raise SpecificationError(f"{path}: damaged: {problem}") from None
+
+
+def is_there(path: Path) -> bool:
+    """Return whether there is such a file; a name that is too long for any is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _writable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values of which the texts can be written anywhere: halves of characters, as in names of files, are written out."""
+    return {
+        name: value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
+        for name, value in values.items()
+    }
 
 
 def _is_whole(row: Row, digest: str) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import multiprocessing
+import os
 import signal
 import threading
 import traceback
@@ -12,10 +14,16 @@ from types import FrameType
 from typing import Final
 
 from clustermodel.errors import ClusterModelError
-from clustermodel.study.script import failure_line
+from clustermodel.study.script import failure_line, shortened
 
 STOPPING: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that stop a study."""
+_LONGEST_TRACEBACK: Final = 100_000
+"""Characters of a failure that are kept."""
+_INSISTING_S: Final = 0.5
+"""After this time a run that has caught the exception of its timeout gets it again."""
+_OFTEN: Final = 10
+"""A worker process whose run has caught it so many times ends."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -117,9 +125,12 @@ def as_failure(problem: BaseException) -> str:
     if is_request_to_stop(problem):
         raise problem
     if isinstance(problem, ClusterModelError | RunTimeoutError):
-        return str(problem)
-    whole = "".join(traceback.format_exception(problem)).rstrip()
-    return f"{whole}\n\n{failure_line(problem)}"
+        return shortened(str(problem), _LONGEST_TRACEBACK)
+    try:
+        whole = "".join(traceback.format_exception(problem)).rstrip()
+    except BaseException:  # of its own methods
+        whole = "".join(traceback.format_tb(problem.__traceback__)).rstrip()
+    return f"{shortened(whole, _LONGEST_TRACEBACK)}\n\n{failure_line(problem)}"
 
 
 @contextmanager
@@ -134,14 +145,22 @@ def deadline(seconds: float | None) -> Iterator[None]:
         return
     said = RunTimeoutError(f"it ran longer than {seconds:g} s (--run-timeout), and was stopped")
     if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
+        rung = 0
 
         def alarm(_number: int, _frame: FrameType | None) -> None:
+            nonlocal rung
+            rung += 1
+            if rung > _OFTEN and multiprocessing.parent_process() is not None:
+                os._exit(1)
             raise said
 
         before = signal.signal(signal.SIGALRM, alarm)
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        signal.setitimer(signal.ITIMER_REAL, seconds, _INSISTING_S)
         try:
             yield
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            if rung:  # it was caught, and the run went on to its end
+                raise said
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)

@@ -33,6 +33,8 @@ class Origin(NamedTuple):
     script: str | None
     text: str | None
     study: Study | None
+    folder: str
+    """Working directory in which the script was first run."""
 
     @classmethod
     def of(cls, source: Study | Path) -> Origin:
@@ -42,9 +44,9 @@ class Origin(NamedTuple):
             SpecificationError: the script cannot be read.
         """
         token = secrets.token_hex(8)
-        return (
-            cls(token, None, None, source) if isinstance(source, Study) else cls(token, str(source), read_script(source), None)
-        )
+        if isinstance(source, Study):
+            return cls(token, None, None, source, str(Path.cwd()))
+        return cls(token, str(source), read_script(source), None, str(Path.cwd()))
 
     def open(self) -> Study:
         """Return the study.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import sqlite3
@@ -111,6 +112,14 @@ def test_a_missing_file_is_named_too(command: Command, copy: Path) -> None:
     victim.unlink()
     code, _, err = command("results", copy)
     assert (code, f"states/{victim.name}: No such file" in err.replace("\n", " ")) == (1, True)
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(command: Command, copy: Path) -> None:
+    victim = sorted((copy / "records").iterdir())[0]
+    victim.unlink()
+    os.mkfifo(victim)
+    code, _, err = command("results", copy)
+    assert (code, f"records/{victim.name}: it is no file" in err.replace("\n", " ")) == (1, True)
 
 
 @pytest.mark.parametrize("column", ["factors", "specification", "summary", "state", "position", "jobs", "files", "seconds"])

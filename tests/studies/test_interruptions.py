@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clustermodel import SpecificationError, synthetic_workload
+from clustermodel import Scenario, SpecificationError, read_swf, synthetic_workload
 from clustermodel.errors import OutputError
 from clustermodel.study.engine import sweep
 from clustermodel.study.store import Store
@@ -182,6 +182,89 @@ def test_a_run_that_never_ends_is_stopped_and_the_others_go_on(tmp_path: Path, w
         assert [error for _, error in store.failures()] == ["it ran longer than 1 s (--run-timeout), and was stopped"] * 2
     with pytest.raises(SpecificationError, match="run_timeout_s: 0 is not allowed"):
         sweep(script, tmp_path / "out", run_timeout_s=0)
+
+
+CATCHING = """
+import time
+from clustermodel import synthetic_workload
+from clustermodel.policies.fcfs import Fcfs
+from clustermodel.study.sweep import Study
+
+class Catching(Fcfs):
+    name = "catching"
+    def decide(self, batch, view):
+        for _ in range({times}):
+            try:
+                time.sleep(0.4)
+            except:
+                pass
+        return super().decide(batch, view)
+
+study = Study(name="catching", workloads={{"jobs": synthetic_workload(jobs=2)}}, policies=["easy", Catching(), "fcfs"])
+"""
+
+
+@pytest.mark.parametrize("times", [3, 10**9])
+def test_a_run_that_catches_its_timeout_does_not_pass(tmp_path: Path, times: int) -> None:
+    script = tmp_path / "catching.py"
+    script.write_text(CATCHING.format(times=times))
+    assert sweep(script, tmp_path / "out", run_timeout_s=1) == {"pending": 0, "done": 2, "failed": 1}
+    with Store.read(tmp_path / "out") as store:
+        ((factors, _),) = store.failures()
+    assert "policy catching" in factors
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        ("class Bad(Exception):\n    def __str__(self): raise KeyError\nproblem = Bad()", "Bad: (it cannot say what is wrong)"),
+        ("class Bad(Exception):\n    def __str__(self): raise KeyboardInterrupt\nproblem = Bad()", "Bad: (it "),
+        ("problem = ValueError('x' * 3_000_000)", "(3,000,012 characters)"),
+    ],
+)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_errors_that_cannot_be_shown_as_they_are(tmp_path: Path, text: str, last: str, workers: int) -> None:
+    script = tmp_path / "raising.py"
+    script.write_text(text + "\n" + RAISING.format(problem="problem"))
+    assert sweep(script, tmp_path / "out", workers=workers) == {"pending": 0, "done": 2, "failed": 1}
+    with Store.read(tmp_path / "out") as store:
+        ((_, error),) = store.failures()
+    assert last in error.splitlines()[-1]
+    assert len(error) < 200_000
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("line", ["os.chdir(Path(__file__).parent)", "sys.path[:] = sys.path[2:]"])
+def test_a_script_that_changes_its_surroundings_runs(tmp_path: Path, workers: str, line: str) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "study.py").write_text(
+        f"import os, sys\nfrom pathlib import Path\n{line}\n" + RAISING.format(problem="ValueError")
+    )
+    arguments = [sys.executable, "-m", "clustermodel", "sweep", "inner/study.py", "--out", "results", "--workers", workers]
+    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "results: 2 of 3 runs done" in done.stderr
+    with Store.read(tmp_path / "results") as store:
+        assert store.states() == {"pending": 0, "done": 2, "failed": 1}
+
+
+def test_names_of_files_that_are_no_text_can_be_read_again(
+    tmp_path: Path, command: Callable[..., tuple[int, str, str]]
+) -> None:
+    trace = tmp_path / "a\udcff.swf"
+    trace.write_text("; MaxProcs: 8\n1 0 -1 5 2 -1 -1 2 9 -1 1 1 1 1 1 1 -1 -1\n")
+    sweep(Study(name="s", scenarios=[Scenario(workload=read_swf(trace))]), tmp_path / "out")
+    for more in ([], ["--csv", tmp_path / "t.csv"], ["--parquet", tmp_path / "t.parquet"]):
+        assert command("results", tmp_path / "out", *more)[0] == 0
+    assert command("report", tmp_path / "out")[0] == 0
+
+
+def test_names_that_are_too_long_are_one_line(tmp_path: Path, command: Callable[..., tuple[int, str, str]]) -> None:
+    long = tmp_path / ("x" * 300)
+    for arguments in (["sweep", SCRIPT, "--out", long, "--workers", "1"], ["results", long], ["report", long]):
+        code, _, err = command(*arguments)
+        assert code in (1, 2)
+        assert len(err.strip().splitlines()) == 1
 
 
 # Signals.
