@@ -6,8 +6,8 @@ four of sizes.  Here: EASY, and ``ss`` by what preemption does and by suspension
     python scenarios/selective_suspension.py                     a small study on the embedded workload
     python scenarios/selective_suspension.py --trace KTH-SP2-1996-2.2.swf.gz --full --figure selective_suspension.png
 
-To preempt costs something: a context switch takes a minute, and so do a checkpoint and a restart.  Without ``--full`` the
-suspension factor is 2.
+To preempt costs something: a context switch takes a minute, and so do a checkpoint and a restart.  In one more run, with
+suspension, nothing costs anything.  Without ``--full`` the suspension factor is 2.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ MACHINE: Final[dict[str, Any]] = {
 FACTORS: Final = (1.5, 2, 5, 10)
 MODES: Final = ("suspend", "checkpoint", "kill")
 EASY: Final = "easy"
+FREE: Final = "ss:sf=2,mode=suspend, at no cost"
 
 RUN_TIMES: Final = {"very short": (0, 600), "short": (600, 3600), "long": (3600, 8 * 3600), "very long": (8 * 3600, inf)}
 """Classes of run times, seconds: over the first bound, up to the second."""
@@ -54,7 +55,7 @@ def points(options: argparse.Namespace) -> list[Point]:
             Point(at={"policy": f"ss:sf={sf:g},mode={mode}"}, policy=f"ss:sf={sf:g},mode={mode}", machine=MACHINE)
             for sf in factors
         ]
-    return made
+    return [*made, Point(at={"policy": FREE}, policy="ss:sf=2,mode=suspend")]
 
 
 def measure(result: Result, _: Workload) -> dict[str, float | None]:
