@@ -150,15 +150,21 @@ class SelectiveSuspension:
     # Starting.
 
     def _nodes_for(self, job: QueuedJob) -> int:
-        """Return the nodes on which a job can start now, 0 if there are none; those of no suspended job come first."""
-        free = self._idle & (~self._claimed | self._claims.get(job.id, 0))
+        """Return the nodes on which a job can start now, 0 if there are none.
+
+        Those that are kept for it come first, or whom it has preempted could resume at once; those of suspended jobs come last.
+        """
+        claim = self._claims.get(job.id, 0)
+        free = self._idle & (~self._claimed | claim)
         if own := self._own.get(job.id):
             return 0 if own & ~free else own
         if free.bit_count() < job.nodes:
             return 0
-        others = reduce(or_, self._own.values(), 0)
-        missing = job.nodes - (free & ~others).bit_count()
-        return lowest(free & ~others, job.nodes) if missing <= 0 else free & ~others | lowest(free & others, missing)
+        owned = reduce(or_, self._own.values(), 0)
+        nodes = free & claim
+        for more in (free & ~owned & ~claim, free & owned & ~claim):
+            nodes |= lowest(more, min(job.nodes - nodes.bit_count(), more.bit_count()))
+        return nodes
 
     def _start(self, job: QueuedJob, nodes: int, started: list[_Running], now: int) -> Start:
         xfactor = Fraction(self._waited(job, now) + job.estimate, job.estimate)
@@ -175,10 +181,11 @@ class SelectiveSuspension:
 
     def _victims(self, job: QueuedJob, view: View) -> Sequence[_Running]:
         """Return whom a waiting job has to preempt, the largest xfactor last; nobody if it would not fit even then."""
+        free = (self._idle | self._stopping) & ~self._claimed
         if own := self._own.get(job.id):
-            there = [other for other in self._running if self._held[other.job.id] & own]
-            return there if not own & self._claimed and all(self._can_stop(other, view) for other in there) else ()
-        missing = job.nodes - ((self._idle | self._stopping) & ~self._claimed).bit_count()
+            there = [other for other in self._running if self._held[other.job.id] & own and self._can_stop(other, view)]
+            return () if own & ~reduce(or_, (self._held[other.job.id] for other in there), free) else there
+        missing = job.nodes - free.bit_count()
         victims: list[_Running] = []
         for other in self._running:
             if missing <= 0:

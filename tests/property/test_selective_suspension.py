@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, make_policy
@@ -26,6 +26,18 @@ MODES = st.sampled_from(["suspend", "checkpoint", "kill"])
 FACTORS = st.sampled_from(["1.01", "1.3", "1.5", "2", "3"])
 INTERVALS = st.sampled_from([1, 4, 7])
 workloads = machines_and_rows(underestimates=True)
+
+
+def jobs(*rows: tuple[int, int, int, int]) -> list[JobRow]:
+    """Return jobs of (submit, id, nodes, run time) in seconds, whose estimates are right."""
+    return [JobRow(submit * SECOND, job, nodes, run * SECOND, run * SECOND, -1, -1, 0, -1) for submit, job, nodes, run in rows]
+
+
+OWN_NODES_TAKEN: Case = (
+    3,
+    jobs((0, 1, 2, 2), (0, 2, 1, 1), (0, 3, 3, 1), *((0, job, 1, 1) for job in range(5, 16)), (1, 16, 2, 1), (1, 17, 1, 2)),
+)
+"""At 6 s job 16 starts on one of the two nodes of job 1, which is suspended; 17, on the other one, was preempted in vain."""
 
 
 class Run(NamedTuple):
@@ -81,6 +93,7 @@ def instants_of_preemption(runs: Mapping[int, list[Run]]) -> Iterator[tuple[int,
 
 @settings(max_examples=300)
 @given(case=workloads, mode=MODES, sf=FACTORS, interval=INTERVALS)
+@example(case=OWN_NODES_TAKEN, mode="suspend", sf="1.01", interval=1)
 def test_whoever_is_preempted_yields_to_a_job_with_an_xfactor_sf_times_as_large(
     case: Case, mode: str, sf: str, interval: int
 ) -> None:
@@ -99,16 +112,19 @@ def test_whoever_is_preempted_yields_to_a_job_with_an_xfactor_sf_times_as_large(
 
 @settings(max_examples=300)
 @given(case=workloads, mode=MODES, sf=FACTORS, interval=INTERVALS)
+@example(case=OWN_NODES_TAKEN, mode="suspend", sf="1.01", interval=1)
 def test_no_job_goes_back_and_forth_at_one_instant(case: Case, mode: str, sf: str, interval: int) -> None:
     # Whoever starts by preempting has a larger xfactor than whoever yields, and at one instant xfactors do not change.
     runs = runs_of(run(case, f"ss:sf={sf},mode={mode},interval_s={interval}").records)
+    assert all(one.start < one.end for of_job in runs.values() for one in of_job)  # nobody yields where it has just started
     for _, stopped, started in instants_of_preemption(runs):
-        assert not set(stopped) & set(started)
-    assert all(one.start < one.end for of_job in runs.values() for one in of_job)
+        # Nobody is suspended in vain.  On other nodes than its own, a job may start again on what a later one has left over.
+        assert mode != "suspend" or not set(stopped) & set(started)
 
 
 @settings(max_examples=300)
 @given(case=workloads, mode=MODES, sf=FACTORS, interval=INTERVALS)
+@example(case=OWN_NODES_TAKEN, mode="suspend", sf="1.01", interval=1)
 def test_no_job_that_can_preempt_is_left_waiting_and_no_job_that_fits(case: Case, mode: str, sf: str, interval: int) -> None:
     nodes, rows = case
     row = {one.id: one for one in rows}

@@ -114,6 +114,14 @@ def test_a_suspended_job_preempts_jobs_of_any_size_to_get_its_nodes_back() -> No
     assert spans(result) == {1: (240, 320), 2: (320, 800)}
 
 
+def test_a_job_starts_on_the_nodes_of_whom_it_has_preempted() -> None:
+    # At 60, 3 preempts 2 (node 2), and 4 preempts 1 (nodes 0 and 1), of which it needs one.  3 leaves the other one alone, or 2
+    # would have yielded in vain.
+    result = play(3, "1 0 2 600\n2 0 1 600\n3 0 1 60\n4 0 1 60", "ss")
+    assert spans(result) == {1: (120, 660), 2: (120, 660), 3: (60, 120), 4: (60, 120)}
+    assert result.records.columns_of(2) == (2, 3)
+
+
 def test_other_jobs_take_the_nodes_of_suspended_jobs_last() -> None:
     # 1 yields nodes 0 to 3 to job 4 at 120, which takes 0 and 1.  5 takes nodes 4 and 5, not 2 and 3: so 1 is back at 180.
     result = play(6, "1 0 4 600\n3 0 2 30\n2 1 2 100\n4 31 2 60\n5 140 2 100", "ss")
