@@ -116,7 +116,7 @@ def test_a_suspended_job_preempts_jobs_of_any_size_to_get_its_nodes_back() -> No
 
 def test_a_job_starts_on_the_nodes_of_whom_it_has_preempted() -> None:
     # At 60, 3 preempts 2 (node 2), and 4 preempts 1 (nodes 0 and 1), of which it needs one.  3 leaves the other one alone, or 2
-    # would have yielded in vain.
+    # would have yielded to no purpose.
     result = play(3, "1 0 2 600\n2 0 1 600\n3 0 1 60\n4 0 1 60", "ss")
     assert spans(result) == {1: (120, 660), 2: (120, 660), 3: (60, 120), 4: (60, 120)}
     assert result.records.columns_of(2) == (2, 3)
