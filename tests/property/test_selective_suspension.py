@@ -37,7 +37,7 @@ OWN_NODES_TAKEN: Case = (
     3,
     jobs((0, 1, 2, 2), (0, 2, 1, 1), (0, 3, 3, 1), *((0, job, 1, 1) for job in range(5, 16)), (1, 16, 2, 1), (1, 17, 1, 2)),
 )
-"""At 6 s job 16 starts on one of the two nodes of job 1, which is suspended; 17, on the other one, was preempted for nothing."""
+"""At 6 s job 16 starts on one of the two nodes of job 1, which is suspended; 17 on the other was preempted for nothing."""
 
 
 class Run(NamedTuple):
@@ -118,7 +118,7 @@ def test_no_job_goes_back_and_forth_at_one_instant(case: Case, mode: str, sf: st
     runs = runs_of(run(case, f"ss:sf={sf},mode={mode},interval_s={interval}").records)
     assert all(one.start < one.end for of_job in runs.values() for one in of_job)  # nobody yields where it has just started
     for _, stopped, started in instants_of_preemption(runs):
-        # Nobody is suspended for nothing.  On other nodes than its own, a job may start again on what a later one has left over.
+        # Nobody is suspended for nothing.  On other nodes, a job may start again on what a later one has left over.
         assert mode != "suspend" or not set(stopped) & set(started)
 
 
