@@ -19,6 +19,7 @@ from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.gang import BGS, GS, MBGS, MGS
 from clustermodel.policies.pv_easy import PVEasy
+from clustermodel.policies.selective_suspension import SelectiveSuspension
 from clustermodel.policies.slack import Slack
 
 PolicyFactory = Callable[..., Policy]
@@ -35,6 +36,7 @@ _FACTORIES: Final[dict[str, PolicyFactory]] = {
     "adaptive": Adaptive,
     "slack": Slack,
     "pv-easy": PVEasy,
+    "ss": SelectiveSuspension,
     "backfilling": Backfilling,
     **NAMED,
 }

@@ -36,7 +36,21 @@ from clustermodel.predict import Predictor, UserEstimate, learn, predictor_of
 from clustermodel.schedule.running import SHORTEST_EXTENSION
 
 Mode = Literal["kill", "checkpoint", "suspend"]
-MODES: Final[tuple[str, ...]] = get_args(Mode)
+MODES: Final[tuple[Mode, ...]] = get_args(Mode)
+
+
+def mode_of(policy: str, mode: str) -> Mode:
+    """Return what preemption does to a job.
+
+    Raises:
+        SpecificationError: ``mode`` is none of :data:`MODES`.
+    """
+    for known in MODES:
+        if mode == known:
+            return known
+    raise SpecificationError(
+        f"{policy}: mode: {mode!r} is not allowed{did_you_mean(str(mode), MODES)}; it must be one of {', '.join(MODES)}"
+    )
 
 
 class _Room(NamedTuple):
@@ -80,14 +94,10 @@ class PVEasy:
         for parameter, value in (("slp", slp), ("vb", vb)):
             if not isinstance(value, bool):
                 raise SpecificationError(f"pv-easy: {parameter}: {value!r} is not allowed; it must be true or false")
-        if mode not in MODES:
-            raise SpecificationError(
-                f"pv-easy: mode: {mode!r} is not allowed{did_you_mean(str(mode), MODES)}; it must be one of {', '.join(MODES)}"
-            )
         self._slp = slp
         self._vb = vb
         self._predictor = predictor_of("pv-easy", predictor)
-        self._mode = mode
+        self._mode = mode_of("pv-easy", mode)
 
     def begin(self, setup: Setup) -> None:
         """Get ready for a run."""

@@ -55,6 +55,7 @@ _POLICIES: Final = {
     "conservative": Style(ORANGE, marker="s"),
     "slack": Style(GREEN, marker="^"),
     "pv-easy": Style(VERMILLION, marker="v"),
+    "ss": Style(SKY, marker="H"),
     "easy:predictor=last": Style(PURPLE, marker="P"),
     "easy:backfill_order=shortest": Style(SKY, marker="X"),
     # 002

@@ -262,6 +262,11 @@ def test_a_policy_is_told_the_machine_and_given_the_scenarios_own_random_stream(
         "pv-easy:mode=checkpoint",
         "pv-easy:mode=suspend",
         "pv-easy:mode=checkpoint,vb=false,predictor=estimate",
+        "ss",
+        "ss:mode=checkpoint,sf=1.5",
+        "ss:mode=kill",
+        "ss:sf=1.01,interval_s=1",
+        "ss:sf=1.01,interval_s=1,mode=kill",
     ],
 )
 def test_every_shipped_policy_keeps_every_rule(policy: str, seed: int) -> None:

@@ -1,0 +1,238 @@
+"""Selective suspension: a waiting job preempts running jobs whose expansion factors are much smaller than its own.
+
+R. Kettimuthu, V. Subramani, S. Srinivasan, T. Gopalsamy, D. K. Panda and P. Sadayappan, "Selective Preemption Strategies for
+Parallel Job Scheduling", ICPP 2002, and IJHPCN 3(2/3), 2005: the scheme SS (selective suspension), without its tuned form TSS.
+
+The *expansion factor* (xfactor) of a job is (wait time + estimate) / estimate.  The wait time is the time in the queue, all
+waits together: the xfactor grows while the job waits, the faster the shorter the job, and stays as it is while the job runs.
+
+* Jobs start in the order of their xfactors, the largest first, wherever they fit.  No job holds a reservation: a job that
+  waits long enough can preempt, so that none starves (Kettimuthu et al. 2005, on starvation without guarantees).
+* Once a minute, a waiting job may preempt running jobs whose xfactors are at most 1/SF of its own, SF being the *suspension
+  factor*.  A job does not preempt jobs that are more than twice as large as itself.
+* A suspended job resumes on its own nodes only (*local preemption*).  To get them back, it may preempt jobs of any size.
+
+The text of the paper was not at hand; docs/selective_suspension says what is known of the rule and what was decided.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from functools import reduce
+from math import inf
+from operator import or_
+from typing import NamedTuple
+
+from clustermodel.errors import SpecificationError
+from clustermodel.machine import require_number, require_seconds
+from clustermodel.policies.base import (
+    Batch,
+    Checkpoint,
+    Decision,
+    Kill,
+    QueuedJob,
+    Reason,
+    RunningJob,
+    Setup,
+    Start,
+    Suspend,
+    View,
+    WakeAt,
+)
+from clustermodel.policies.pv_easy import Mode, mode_of
+from clustermodel.schedule.nodeset import from_mask, lowest
+from clustermodel.ticks import duration_to_ticks
+
+
+class _Running(NamedTuple):
+    """A running job that may be preempted; those that yield first sort first."""
+
+    bar: Fraction
+    """SF times its xfactor: the xfactor that a job needs to preempt it."""
+    latest_first: tuple[int, ...]
+    """Its place in queue order, reversed: of equal xfactors the last in queue order yields first."""
+    job: QueuedJob
+
+
+class SelectiveSuspension:
+    """Selective suspension: running jobs yield to jobs with much larger expansion factors (Kettimuthu et al. 2005).
+
+    Args:
+        sf: suspension factor SF, > 1: how many times the xfactor of a running job a waiting job needs to preempt it.
+        mode: what preemption does to a job: ``"suspend"`` (the paper's), ``"checkpoint"`` or ``"kill"``.  A job that memory has
+            no slot for is not suspended, and runs on.  A checkpointed or killed job starts again on any nodes.
+        interval_s: preemption is considered at the multiples of this time, seconds.
+
+    Raises:
+        SpecificationError: an argument has a value that is not allowed, or (``begin``) the machine takes no checkpoints.
+    """
+
+    name = "ss"
+
+    def __init__(self, *, sf: float = 2.0, mode: str | Mode = "suspend", interval_s: float = 60.0) -> None:
+        require_number("ss: sf", sf, "a finite number > 1", lambda factor: 1 < factor < inf)
+        self._sf = Fraction(str(sf))  # 1.1 is meant, not the binary number next to it
+        self._mode = mode_of("ss", mode)
+        self._interval = duration_to_ticks(require_seconds("ss: interval_s", interval_s, positive=True))
+
+    def begin(self, setup: Setup) -> None:
+        """Get ready for a run."""
+        if self._mode == "checkpoint" and setup.machine.checkpointing.max_tasks_per_slice == 0:
+            raise SpecificationError("ss: mode=checkpoint: the machine takes no checkpoints (max_tasks_per_slice=0)")
+        self._explain = setup.explain
+        self._idle = (1 << setup.nodes) - 1  # sets of nodes are bitmasks here
+        self._stopping = 0  # nodes of preempted jobs whose work is being saved
+        self._claimed = 0  # nodes of all claims, which do not overlap
+        self._claims: dict[int, int] = {}  # id of a waiting job that has preempted others -> the nodes that it waits for
+        self._held: dict[int, int] = {}  # id of a job that holds nodes -> its nodes
+        self._own: dict[int, int] = {}  # id of a suspended job -> its own nodes
+        self._running: list[_Running] = []  # sorted, without those that have been preempted
+        self._dispatched: dict[int, int] = {}  # id of a waiting job -> for how long it held nodes in earlier runs, ticks
+        self._considered_at = -1  # when preemption was last considered
+        self._alarm: int | None = None
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        """Start what fits, the largest xfactor first; at the multiples of the interval, preempt for what does not fit."""
+        now = view.now
+        for gang in batch.ended:
+            self._take_back(gang, requeued=gang.job.id in view.waiting, now=now)
+        considers = now % self._interval == 0 and now != self._considered_at
+        if considers:
+            self._considered_at = now
+        decisions: list[Decision] = []
+        started: list[_Running] = []  # nobody is preempted at the instant at which it starts
+        if self._idle or considers:
+            claimants = [view.waiting[job_id] for job_id in self._claims]
+            others = (job for job in view.waiting.values() if job.id not in self._claims)
+            for job in (*claimants, *self._by_xfactor(others, now)):
+                if nodes := self._nodes_for(job):
+                    decisions.append(self._start(job, nodes, started, now))
+                elif considers and job.id not in self._claims:
+                    decisions += self._preempt_for(job, view)
+        for running in started:
+            insort(self._running, running)
+        alarm = self._next_preemption(view)
+        if alarm != self._alarm or batch.alarm:
+            self._alarm = alarm
+            decisions.append(WakeAt(time=alarm))
+        return decisions
+
+    def _take_back(self, gang: RunningJob, *, requeued: bool, now: int) -> None:
+        job_id = gang.job.id
+        nodes = self._held.pop(job_id)
+        self._idle |= nodes
+        if self._stopping & nodes:
+            self._stopping ^= nodes
+        else:
+            self._running = [other for other in self._running if other.job.id != job_id]
+        if not requeued:
+            self._dispatched.pop(job_id, None)
+            return
+        self._dispatched[job_id] = self._dispatched.get(job_id, 0) + now - gang.start
+        if self._mode == "suspend":
+            self._own[job_id] = nodes
+
+    # Expansion factors.
+
+    def _waited(self, job: QueuedJob, now: int) -> int:
+        return now - job.submit - self._dispatched.get(job.id, 0)
+
+    def _by_xfactor(self, jobs: Iterable[QueuedJob], now: int) -> list[QueuedJob]:
+        return sorted(jobs, key=lambda job: (-self._waited(job, now) / job.estimate, job.queue_order))
+
+    def _reaches(self, job: QueuedJob, bar: Fraction) -> int:
+        """Return the first tick at which a waiting job has an xfactor of at least ``bar``."""
+        waited = -(-bar.numerator * job.estimate // bar.denominator) - job.estimate
+        return job.submit + self._dispatched.get(job.id, 0) + waited
+
+    # Starting.
+
+    def _nodes_for(self, job: QueuedJob) -> int:
+        """Return the nodes on which a job can start now, 0 if there are none.
+
+        Those that are kept for it come first, or whom it has preempted could resume at once; those of suspended jobs come last.
+        """
+        claim = self._claims.get(job.id, 0)
+        free = self._idle & (~self._claimed | claim)
+        if own := self._own.get(job.id):
+            return 0 if own & ~free else own
+        if free.bit_count() < job.nodes:
+            return 0
+        owned = reduce(or_, self._own.values(), 0)
+        nodes = free & claim
+        for more in (free & ~owned & ~claim, free & owned & ~claim):
+            nodes |= lowest(more, min(job.nodes - nodes.bit_count(), more.bit_count()))
+        return nodes
+
+    def _start(self, job: QueuedJob, nodes: int, started: list[_Running], now: int) -> Start:
+        xfactor = Fraction(self._waited(job, now) + job.estimate, job.estimate)
+        why = "jobs were preempted for it" if job.id in self._claims else "it fits"
+        self._claimed &= ~self._claims.pop(job.id, 0)
+        self._own.pop(job.id, None)
+        self._idle ^= nodes
+        self._held[job.id] = nodes
+        started.append(_Running(self._sf * xfactor, tuple(-place for place in job.queue_order), job))
+        reason = Reason(f"xfactor {float(xfactor):.2f}, and {why}") if self._explain else None
+        return Start(job=job, columns=from_mask(nodes), reason=reason)
+
+    # Preempting.
+
+    def _victims(self, job: QueuedJob, view: View) -> Sequence[_Running]:
+        """Return whom a waiting job has to preempt, the largest xfactor last; nobody if it would not fit even then."""
+        free = (self._idle | self._stopping) & ~self._claimed
+        if own := self._own.get(job.id):
+            there = [other for other in self._running if self._held[other.job.id] & own and self._can_stop(other, view)]
+            return () if own & ~reduce(or_, (self._held[other.job.id] for other in there), free) else there
+        missing = job.nodes - free.bit_count()
+        victims: list[_Running] = []
+        for other in self._running:
+            if missing <= 0:
+                break
+            if other.job.nodes <= 2 * job.nodes and self._can_stop(other, view):
+                victims.append(other)
+                missing -= other.job.nodes
+        if missing > 0:
+            return ()
+        for other in victims[::-1]:  # spare those without whose nodes it fits as well
+            if missing + other.job.nodes <= 0:
+                victims.remove(other)
+                missing += other.job.nodes
+        return victims
+
+    def _can_stop(self, other: _Running, view: View) -> bool:
+        gang = view.running.get(other.job.id)  # there is none yet for a job that starts now
+        return self._mode != "suspend" or gang is None or view.can_suspend(gang)
+
+    def _preempt_for(self, job: QueuedJob, view: View) -> Iterator[Decision]:
+        """Preempt jobs for a waiting one, if its xfactor is large enough, and keep the nodes for it."""
+        victims = self._victims(job, view)
+        if not victims or self._reaches(job, victims[-1].bar) > view.now:
+            return
+        free = (self._idle | self._stopping) & ~self._claimed
+        for other in victims:
+            self._running.remove(other)
+            self._stopping |= self._held[other.job.id]
+            free |= self._held[other.job.id]
+            if self._mode == "kill":
+                yield Kill(job=other.job, requeue=True)
+            else:
+                yield Suspend(job=other.job) if self._mode == "suspend" else Checkpoint(job=other.job)
+        self._claims[job.id] = self._own.get(job.id) or lowest(free, job.nodes)
+        self._claimed |= self._claims[job.id]
+
+    def _next_preemption(self, view: View) -> int | None:
+        """Return the first multiple of the interval, after now, at which a job can preempt if nothing happens until then."""
+        found: dict[tuple[int, int], Sequence[_Running]] = {}  # jobs of one size that may start anywhere preempt the same
+        soonest: int | None = None
+        for job in view.waiting.values():
+            if job.id in self._held or job.id in self._claims:
+                continue
+            kind = (job.nodes, self._own.get(job.id, 0))
+            if kind not in found:
+                found[kind] = self._victims(job, view)
+            if victims := found[kind]:
+                reached = max(self._reaches(job, victims[-1].bar), view.now + 1)
+                soonest = reached if soonest is None else min(soonest, reached)
+        return None if soonest is None else -(-soonest // self._interval) * self._interval
