@@ -1,29 +1,27 @@
-"""The commands for studies: ``clustermodel sweep``, ``clustermodel results`` and ``clustermodel report``."""
+"""``clustermodel sweep``, ``clustermodel results`` and ``clustermodel report``: studies, their results and reports of them."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from clustermodel.cli.progress import progress_of_sweep
 from clustermodel.errors import ExecutionError, SpecificationError, counted
 from clustermodel.output_files import replacing, without_formulas, write_file
-from clustermodel.terminal import literal, standard_error, standard_output
+from clustermodel.report.terminal import literal, standard_error, standard_output
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from clustermodel.study.engine import Progress as SweepProgress
+    from clustermodel.study.engine import Progress
     from clustermodel.study.store import Store
 
 SOME_FAILED = 1
@@ -78,11 +76,11 @@ def sweep(
     from clustermodel.study.store import Store  # noqa: PLC0415
 
     notes = standard_error()
-    last: list[SweepProgress] = []
+    last: list[Progress] = []
     try:
-        with _bar(notes) as advance:
+        with progress_of_sweep(notes) as advance:
 
-            def report(progress: SweepProgress) -> None:
+            def report(progress: Progress) -> None:
                 last[:] = [progress]
                 advance(progress)
 
@@ -111,7 +109,7 @@ def sweep(
     return 0
 
 
-def _so_far(last: list[SweepProgress]) -> str:
+def _so_far(last: list[Progress]) -> str:
     return f"{last[0].done} of {counted(last[0].total, 'run')} are done" if last else "nothing has run"
 
 
@@ -138,24 +136,6 @@ def _require_packages(extra: str = "study", *packages: str) -> None:
                 f"the package {package} is missing, which is needed here; "
                 f"pip install 'clustermodel[{extra}]', or '.[{extra}]' in a checkout"
             )
-
-
-@contextmanager
-def _bar(console: Console) -> Iterator[Callable[[SweepProgress], None]]:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed} of {task.total} done, {task.fields[running]} running, {task.fields[failed]} failed"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("runs", total=None, running=0, failed=0)
-
-        def advance(state: SweepProgress) -> None:
-            progress.update(task, total=state.total, completed=state.done, running=state.running, failed=state.failed)
-
-        yield advance
 
 
 @click.command()

@@ -1,0 +1,5 @@
+"""The command line."""
+
+from clustermodel.cli.main import cli, main
+
+__all__ = ["cli", "main"]
