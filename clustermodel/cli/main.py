@@ -8,24 +8,46 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Final
 
 import click
 
-from clustermodel.cli.policies import policies
-from clustermodel.cli.run import run
+from clustermodel.cli.interrupts import INTERRUPTED, OneInterrupt, leaving_quietly
 from clustermodel.cli.streams import guarded_streams
-from clustermodel.cli.study import report, results, sweep
-from clustermodel.cli.trace import trace
 from clustermodel.errors import ClusterModelError, ExecutionError, OutputError, PolicyError, visible
-from clustermodel.interrupts import INTERRUPTED, OneInterrupt
 
 BAD_INPUT: Final = 2
 BAD_OUTPUT: Final = 1
 FAILED: Final = 1
 
+COMMANDS: Final = {
+    "policies": ("policies", "List the policies with their parameters and defaults."),
+    "report": ("study", "Write a report of the study in DIRECTORY: one HTML file that opens without a network."),
+    "results": ("study", "Print the results of the study in DIRECTORY, a row for each run, and export them."),
+    "run": ("run", "Simulate policies and print one table, a row per policy."),
+    "sweep": ("study", "Run all scenarios of STUDY and keep their results in a directory."),
+    "trace": ("trace", "Look into workload traces, and fit models to them."),
+}
+"""Module and first line of each command."""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+class _Commands(click.Group):
+    """Lists its commands by their first lines, and imports the one that is used: the others would take a second."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return name, command and remaining arguments."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, None if listed is None else _command(str(listed.name)), rest
+
+
+def _command(name: str) -> click.Command:
+    with leaving_quietly():
+        command: click.Command = getattr(import_module(f"clustermodel.cli.{COMMANDS[name][0]}"), name)
+    return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="clustermodel")
 def cli() -> None:
     """Simulate parallel job scheduling: compare policies on a trace or on a machine that does not exist yet.
@@ -40,8 +62,8 @@ def cli() -> None:
     """
 
 
-for command in (policies, report, results, run, sweep, trace):
-    cli.add_command(command)
+for name, (_, first_line) in COMMANDS.items():
+    cli.add_command(click.Command(name, help=first_line))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -15,10 +15,10 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
+from clustermodel.cli.interrupts import INTERRUPTED
 from clustermodel.cli.options import SpeedupModel, load_workload, machine_of, machine_options, trace_options
 from clustermodel.cli.progress import progress_of_run
 from clustermodel.errors import ClusterModelError, OutputError, PolicyError, SpecificationError, shown, visible
-from clustermodel.interrupts import INTERRUPTED
 from clustermodel.policies import make_policy, policy_label
 from clustermodel.report.tables import comparison_table
 from clustermodel.report.terminal import literal, standard_error, standard_output

@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from clustermodel.cli.interrupts import leaving_quietly
 from clustermodel.cli.progress import progress_of_sweep
 from clustermodel.errors import ExecutionError, SpecificationError, counted
 from clustermodel.output_files import replacing, without_formulas, write_file
@@ -72,8 +73,9 @@ def sweep(
     if dask is not None and workers is not None:
         raise SpecificationError("--workers: a Dask cluster has its own workers; give one of --workers and --dask")
     _require_packages()
-    from clustermodel.study.engine import sweep as run_sweep  # noqa: PLC0415  needs packages of an extra
-    from clustermodel.study.store import Store  # noqa: PLC0415
+    with leaving_quietly():
+        from clustermodel.study.engine import sweep as run_sweep  # noqa: PLC0415  needs packages of an extra
+        from clustermodel.study.store import Store  # noqa: PLC0415
 
     notes = standard_error()
     last: list[Progress] = []
@@ -154,7 +156,8 @@ def results(directory: Path, csv: Path | None, parquet: Path | None, *, earlier:
     the ledger, is not as it was written are named and left out; the same sweep runs them again.
     """
     _require_packages()
-    from clustermodel.study.store import Store  # noqa: PLC0415  needs packages of an extra
+    with leaving_quietly():
+        from clustermodel.study.store import Store  # noqa: PLC0415  needs packages of an extra
 
     out, notes = standard_output(), standard_error()
     with Store.read(directory) as store:
@@ -211,7 +214,8 @@ def report(directory: Path, out: Path | None, runs: tuple[str, ...]) -> int:
     time, and where every number comes from.
     """
     _require_packages("report", "filelock", "pyarrow", "bokeh", "jinja2")
-    from clustermodel.report.html import write_report  # noqa: PLC0415  needs packages of an extra
+    with leaving_quietly():
+        from clustermodel.report.html import write_report  # noqa: PLC0415  needs packages of an extra
 
     path = out or directory / "report.html"
     damaged = write_report(directory, path, runs=runs)
