@@ -6,74 +6,225 @@
 100
 """
 
-from clustermodel.interrupts import leave_quietly_while_starting
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-leave_quietly_while_starting()
+if TYPE_CHECKING:
+    from clustermodel.errors import (
+        ClusterModelError,
+        DecisionError,
+        ExecutionError,
+        LedgerError,
+        OutputError,
+        PolicyError,
+        SpecificationError,
+        StrandedJobsError,
+        TraceError,
+    )
+    from clustermodel.job import Job, JobRow
+    from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
+    from clustermodel.measure.decisions import Explanation
+    from clustermodel.measure.fairness import delays_by_later_jobs
+    from clustermodel.measure.ledger import Account, Ledger
+    from clustermodel.measure.metrics import Summary, bounded_slowdown
+    from clustermodel.measure.records import JobRecords, Status
+    from clustermodel.policies import make_policy, policy_names, register_policy
+    from clustermodel.policies.backfilling import Backfilling
+    from clustermodel.policies.base import (
+        Batch,
+        Checkpoint,
+        Decision,
+        Kill,
+        Migrate,
+        Policy,
+        QueuedJob,
+        Reason,
+        Rehome,
+        Replicate,
+        Reserve,
+        RunningJob,
+        Setup,
+        Start,
+        Suspend,
+        View,
+        WakeAt,
+        Withdraw,
+    )
+    from clustermodel.policies.quotas import Quotas
+    from clustermodel.policies.slack import Slack
+    from clustermodel.predict import Predictor
+    from clustermodel.report.figures import bars, curves, improvements
+    from clustermodel.report.html import write_report
+    from clustermodel.report.run_tables import by_size
+    from clustermodel.report.style import policy_colour, policy_styles
+    from clustermodel.report.tables import comparison_table, trace_facts
+    from clustermodel.report.workload_figures import distributions, estimates_used
+    from clustermodel.schedule.profile import Profile
+    from clustermodel.speedup import DowneySpeedup, LinearSpeedup, Speedup
+    from clustermodel.study.check import BrokenRule, check_policy
+    from clustermodel.study.engine import sweep
+    from clustermodel.study.scenario import Result, Scenario
+    from clustermodel.study.statistics import (
+        Interval,
+        batch_means,
+        interval,
+        paired_difference,
+        paired_ratio,
+        replicate,
+        replicate_until,
+        suggest_warm_up,
+    )
+    from clustermodel.study.store import Store
+    from clustermodel.study.sweep import Study
+    from clustermodel.study.tradeoff import crossover, tradeoff_map
+    from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
+    from clustermodel.workload.hyper_erlang import HyperErlang
+    from clustermodel.workload.model import RUN_TIME_FACTORS, SizeClass, WorkloadModel, fit_model, load_model
+    from clustermodel.workload.swf import SwfStream, read_swf, write_swf
+    from clustermodel.workload.synthetic import synthetic_workload
+    from clustermodel.workload.table import JobSource, Provenance, Workload
+    from clustermodel.workload.transforms import JobFilter, LoadScale
 
-from clustermodel.errors import (
-    ClusterModelError,
-    DecisionError,
-    LedgerError,
-    OutputError,
-    SpecificationError,
-    StrandedJobsError,
-    TraceError,
-)
-from clustermodel.job import Job
-from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
-from clustermodel.policies import make_policy, policy_names, register_policy
-from clustermodel.policies.base import (
-    Batch,
-    Checkpoint,
-    Kill,
-    Migrate,
-    QueuedJob,
-    Reason,
-    Rehome,
-    Replicate,
-    Reserve,
-    RunningJob,
-    Setup,
-    Start,
-    Suspend,
-    View,
-    WakeAt,
-    Withdraw,
-)
-from clustermodel.predict import Predictor
-from clustermodel.speedup import DowneySpeedup, LinearSpeedup
-from clustermodel.study.check import BrokenRule, check_policy
-from clustermodel.study.scenario import Result, Scenario
-from clustermodel.study.statistics import interval, paired_difference, replicate
-from clustermodel.study.tradeoff import crossover, tradeoff_map
-from clustermodel.workload.hyper_erlang import HyperErlang
-from clustermodel.workload.model import WorkloadModel, fit_model, load_model
-from clustermodel.workload.swf import SwfStream, read_swf
-from clustermodel.workload.synthetic import synthetic_workload
-from clustermodel.workload.table import Workload
-from clustermodel.workload.transforms import JobFilter, LoadScale
+_MODULES = {
+    "ClusterModelError": "errors",
+    "DecisionError": "errors",
+    "ExecutionError": "errors",
+    "LedgerError": "errors",
+    "OutputError": "errors",
+    "PolicyError": "errors",
+    "SpecificationError": "errors",
+    "StrandedJobsError": "errors",
+    "TraceError": "errors",
+    "Job": "job",
+    "JobRow": "job",
+    "Checkpointing": "machine",
+    "ContextSwitch": "machine",
+    "Machine": "machine",
+    "TimeSlicing": "machine",
+    "Explanation": "measure.decisions",
+    "delays_by_later_jobs": "measure.fairness",
+    "Account": "measure.ledger",
+    "Ledger": "measure.ledger",
+    "Summary": "measure.metrics",
+    "bounded_slowdown": "measure.metrics",
+    "JobRecords": "measure.records",
+    "Status": "measure.records",
+    "make_policy": "policies",
+    "policy_names": "policies",
+    "register_policy": "policies",
+    "Backfilling": "policies.backfilling",
+    "Batch": "policies.base",
+    "Checkpoint": "policies.base",
+    "Decision": "policies.base",
+    "Kill": "policies.base",
+    "Migrate": "policies.base",
+    "Policy": "policies.base",
+    "QueuedJob": "policies.base",
+    "Reason": "policies.base",
+    "Rehome": "policies.base",
+    "Replicate": "policies.base",
+    "Reserve": "policies.base",
+    "RunningJob": "policies.base",
+    "Setup": "policies.base",
+    "Start": "policies.base",
+    "Suspend": "policies.base",
+    "View": "policies.base",
+    "WakeAt": "policies.base",
+    "Withdraw": "policies.base",
+    "Quotas": "policies.quotas",
+    "Slack": "policies.slack",
+    "Predictor": "predict",
+    "bars": "report.figures",
+    "curves": "report.figures",
+    "improvements": "report.figures",
+    "write_report": "report.html",
+    "by_size": "report.run_tables",
+    "policy_colour": "report.style",
+    "policy_styles": "report.style",
+    "comparison_table": "report.tables",
+    "trace_facts": "report.tables",
+    "distributions": "report.workload_figures",
+    "estimates_used": "report.workload_figures",
+    "Profile": "schedule.profile",
+    "DowneySpeedup": "speedup",
+    "LinearSpeedup": "speedup",
+    "Speedup": "speedup",
+    "BrokenRule": "study.check",
+    "check_policy": "study.check",
+    "sweep": "study.engine",
+    "Result": "study.scenario",
+    "Scenario": "study.scenario",
+    "Interval": "study.statistics",
+    "batch_means": "study.statistics",
+    "interval": "study.statistics",
+    "paired_difference": "study.statistics",
+    "paired_ratio": "study.statistics",
+    "replicate": "study.statistics",
+    "replicate_until": "study.statistics",
+    "suggest_warm_up": "study.statistics",
+    "Store": "study.store",
+    "Study": "study.sweep",
+    "crossover": "study.tradeoff",
+    "tradeoff_map": "study.tradeoff",
+    "TICKS_PER_SECOND": "ticks",
+    "to_seconds": "ticks",
+    "to_ticks": "ticks",
+    "HyperErlang": "workload.hyper_erlang",
+    "RUN_TIME_FACTORS": "workload.model",
+    "SizeClass": "workload.model",
+    "WorkloadModel": "workload.model",
+    "fit_model": "workload.model",
+    "load_model": "workload.model",
+    "SwfStream": "workload.swf",
+    "read_swf": "workload.swf",
+    "write_swf": "workload.swf",
+    "synthetic_workload": "workload.synthetic",
+    "JobSource": "workload.table",
+    "Provenance": "workload.table",
+    "Workload": "workload.table",
+    "JobFilter": "workload.transforms",
+    "LoadScale": "workload.transforms",
+}
+"""Where each public name is defined: its module is imported when the name is first asked for."""
 
 __all__ = [
+    "RUN_TIME_FACTORS",
+    "TICKS_PER_SECOND",
+    "Account",
+    "Backfilling",
     "Batch",
     "BrokenRule",
     "Checkpoint",
     "Checkpointing",
     "ClusterModelError",
     "ContextSwitch",
+    "Decision",
     "DecisionError",
     "DowneySpeedup",
+    "ExecutionError",
+    "Explanation",
     "HyperErlang",
+    "Interval",
     "Job",
     "JobFilter",
+    "JobRecords",
+    "JobRow",
+    "JobSource",
     "Kill",
+    "Ledger",
     "LedgerError",
     "LinearSpeedup",
     "LoadScale",
     "Machine",
     "Migrate",
     "OutputError",
+    "Policy",
+    "PolicyError",
     "Predictor",
+    "Profile",
+    "Provenance",
     "QueuedJob",
+    "Quotas",
     "Reason",
     "Rehome",
     "Replicate",
@@ -82,9 +233,16 @@ __all__ = [
     "RunningJob",
     "Scenario",
     "Setup",
+    "SizeClass",
+    "Slack",
     "SpecificationError",
+    "Speedup",
     "Start",
+    "Status",
+    "Store",
     "StrandedJobsError",
+    "Study",
+    "Summary",
     "Suspend",
     "SwfStream",
     "TimeSlicing",
@@ -94,17 +252,65 @@ __all__ = [
     "Withdraw",
     "Workload",
     "WorkloadModel",
+    "bars",
+    "batch_means",
+    "bounded_slowdown",
+    "by_size",
     "check_policy",
+    "comparison_table",
     "crossover",
+    "curves",
+    "delays_by_later_jobs",
+    "distributions",
+    "estimates_used",
     "fit_model",
+    "improvements",
     "interval",
     "load_model",
     "make_policy",
     "paired_difference",
+    "paired_ratio",
+    "policy_colour",
     "policy_names",
+    "policy_styles",
     "read_swf",
     "register_policy",
     "replicate",
+    "replicate_until",
+    "suggest_warm_up",
+    "sweep",
     "synthetic_workload",
+    "to_seconds",
+    "to_ticks",
+    "trace_facts",
     "tradeoff_map",
+    "write_report",
+    "write_swf",
 ]
+
+_EXTRAS = {"report.html": "report", "study.engine": "study", "study.store": "study"}
+"""Modules that import packages of an extra, with its name."""
+
+if not TYPE_CHECKING:  # for which any name would exist
+
+    def __getattr__(name: str) -> Any:
+        """Return what a public name stands for."""
+        module = _MODULES.get(name)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
+        except ModuleNotFoundError as problem:
+            if module not in _EXTRAS:
+                raise
+            extra, package = _EXTRAS[module], str(problem.name).partition(".")[0]
+            raise ImportError(
+                f"clustermodel.{name} needs the package {package}, which is missing; "
+                f"pip install 'clustermodel[{extra}]', or '.[{extra}]' in a checkout"
+            ) from None
+        return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names too that nobody has asked for yet."""
+    return sorted({*globals(), *__all__})

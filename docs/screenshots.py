@@ -13,10 +13,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from clustermodel import Machine, TimeSlicing, synthetic_workload
-from clustermodel.report.html import write_report
-from clustermodel.study.engine import sweep
-from clustermodel.study.sweep import Study
+from clustermodel import Machine, Study, TimeSlicing, sweep, synthetic_workload, write_report
 
 FIGURES = Path(__file__).with_name("figures")
 LOADS = (0.5, 0.7, 0.9)

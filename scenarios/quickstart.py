@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from clustermodel import Batch, Machine, Scenario, Setup, Start, View, check_policy, synthetic_workload
-from clustermodel.report.tables import comparison_table
+from clustermodel import Batch, Machine, Scenario, Setup, Start, View, check_policy, comparison_table, synthetic_workload
 
 
 class Greedy:

@@ -7,12 +7,13 @@ capacity (002, eqs. (2) and (3), the delta).  The amounts are Python integers, s
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
-
-import pandas as pd
+from typing import TYPE_CHECKING, NamedTuple
 
 from clustermodel.errors import LedgerError
 from clustermodel.ticks import TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Account(StrEnum):
@@ -134,6 +135,8 @@ class Ledger:
         """The books as pandas, one row per account: node-seconds while the queue was empty, while a job waited
         (*useful* and *lost* stand in ``total_node_s`` only), and the share of capacity.
         """
+        import pandas as pd
+
         rows = []
         for account in Account:
             amount = self.amount(account)

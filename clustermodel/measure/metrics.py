@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from math import isnan
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from clustermodel.arrays import dot
 from clustermodel.errors import SpecificationError
@@ -21,6 +20,9 @@ from clustermodel.measure.fairness import delays_by_later_jobs, reservation_viol
 from clustermodel.measure.ledger import Ledger
 from clustermodel.measure.records import UNKNOWN, JobRecords, Status
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -243,6 +245,8 @@ def by_class(records: JobRecords, *, large_above: int = LARGE_ABOVE_NODES) -> pd
         A row per (class, metric); columns ``jobs, mean, std, median, p90, p95, p99, max, weighted_mean`` (weighted by
         nodes).  Times in seconds; ``std`` is the population's.
     """
+    import pandas as pd
+
     ran = records.finished
     nodes = records.column("nodes")[ran]
     submit, start, end = (records.seconds(name)[ran] for name in ("submit", "start", "end"))
@@ -298,6 +302,8 @@ def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
     Returns:
         A row each for ``all``, ``wide`` and ``narrow``.  docs/outputs lists the columns.
     """
+    import pandas as pd
+
     nodes, ran = records.column("nodes"), records.finished
     submit, end = records.seconds("submit"), records.seconds("end")
     run = records.dedicated / TICKS_PER_SECOND

@@ -9,16 +9,18 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from clustermodel.job import JobRow
 from clustermodel.measure.node_time import NodeTicks, node_seconds, node_ticks
 from clustermodel.schedule.nodeset import NodeSet
 from clustermodel.ticks import TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -372,6 +374,8 @@ class JobRecords:
     @property
     def frame(self) -> pd.DataFrame:
         """The records as pandas, one row per job; docs/outputs lists every column with unit and formula."""
+        import pandas as pd
+
         start, end, submit = self.seconds("start"), self.seconds("end"), self.seconds("submit")
         labels = np.array([status.label for status in Status])
         return pd.DataFrame(

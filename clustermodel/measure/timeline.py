@@ -5,17 +5,19 @@ Gantt charts, the Ousterhout matrix and curves over time are drawn from these.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from clustermodel.measure.events import EventLog
 from clustermodel.measure.history import Cell, History
 from clustermodel.measure.records import IntArray, JobRecords, Status
 from clustermodel.schedule.nodeset import from_mask
 from clustermodel.ticks import TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 KINDS: Final = ("run", "saved", "lost", "replica")
 """What a gang did where it stood: ran to its end; ran until its work was saved, or until it was lost; had a place besides its
@@ -66,6 +68,8 @@ def placements_in_matrix(history: History, end: int) -> pd.DataFrame:
 
 
 def _frame(*columns: IntArray) -> pd.DataFrame:
+    import pandas as pd
+
     job, begin, end, row, first_node, nodes, kind = columns
     frame = pd.DataFrame(
         {
@@ -94,6 +98,8 @@ def states(log: EventLog, nodes: int, history: History | None) -> pd.DataFrame:
         nodes: size of the machine.
         history: of the Ousterhout matrix, if it was kept.
     """
+    import pandas as pd
+
     row = np.full(len(log.ticks), NO_ROW, dtype=np.int32)
     if history is not None and history.moments:
         begins = [moment.ticks for moment in history.moments]

@@ -8,7 +8,7 @@ import numpy as np
 from rich.table import Table
 
 from clustermodel.measure.metrics import Summary
-from clustermodel.terminal import literal
+from clustermodel.report.terminal import literal
 from clustermodel.workload.table import Workload
 
 

@@ -7,7 +7,6 @@ from os import PathLike
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pandas as pd
 
 from clustermodel.errors import SpecificationError, counted, quoted, visible
 from clustermodel.measure.records import Status
@@ -16,6 +15,8 @@ from clustermodel.schedule.nodeset import text
 from clustermodel.workload.swf import UNKNOWN, write_swf
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from clustermodel.study.scenario import Result
 
 JOB_COLUMNS: Final = ("job", "submit_s", "start_s", "end_s", "nodes", "run_s", "estimate_s", "user", "status")
@@ -49,6 +50,8 @@ def _evalys_layout(result: Result) -> pd.DataFrame:
     ends anew, as submission + wait and start + run time, and would else find jobs that overlap for 1e-11 s, on more nodes than
     there are.
     """
+    import pandas as pd
+
     if result.slices is not None:
         why = "shares nodes in time"
     elif stopped := len(np.unique(result.records.earlier_tries.job)):

@@ -11,6 +11,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
+from typing import Any
 
 from clustermodel.errors import SpecificationError
 from clustermodel.study.user_code import ignore_interrupts, interrupts_held
@@ -98,10 +99,16 @@ class Pool:
 
     def shutdown(self, *, now: bool) -> None:
         """End the processes, ``now`` or when they have done what they have been given."""
-        if now:
-            for process in list((self._pool._processes or {}).values()):
+        thread: Any = self._pool._executor_manager_thread  # typeshed takes it for what wakes it
+        processes = list((self._pool._processes or {}).values())
+        if now:  # its thread must drop what was cancelled before it sees that processes have died: it can fail no such future
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            for process in processes:
                 process.kill()
-        self._pool.shutdown(wait=True, cancel_futures=True)  # its thread would otherwise be woken once more when Python ends
+            if thread is not None:
+                thread.join()
+        else:
+            self._pool.shutdown(wait=True, cancel_futures=True)  # its thread would otherwise be woken again when Python ends
 
 
 @contextmanager

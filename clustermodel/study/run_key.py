@@ -28,8 +28,8 @@ from clustermodel.study.scenario import Scenario
 from clustermodel.workload.table import JobSource, Provenance, Workload
 
 _SOURCES: Final = Path(__file__).parents[1]
-_NO_NUMBERS: Final = ("cli", "report")
-"""Beginnings of the names of what no number of a run depends on: commands, figures and pages."""
+_NO_NUMBERS: Final = ("cli/", "report/")
+"""Folders of what no number of a run depends on: commands, figures and pages."""
 _CHUNK: Final = 4096
 
 

@@ -14,7 +14,6 @@ from unicodedata import category
 from zlib import crc32
 
 import numpy as np
-import pandas as pd
 
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.job import JobRow
@@ -37,6 +36,8 @@ from clustermodel.workload.streams import JobStreams
 from clustermodel.workload.table import JobSource
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from clustermodel.report.plots import ResultPlots
 
 

@@ -10,12 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from math import floor, isfinite, log10, sqrt
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-from scipy.special import ndtri, stdtrit  # scipy.stats has the same, and takes a second to import
 
 from clustermodel.arrays import dot
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted
@@ -25,6 +23,9 @@ from clustermodel.policies import policy_label
 from clustermodel.policies.base import Policy
 from clustermodel.study.scenario import Result, Scenario
 from clustermodel.ticks import to_seconds
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -105,6 +106,8 @@ def interval(values: npt.ArrayLike, level: float = LEVEL) -> Interval:
     Raises:
         SpecificationError: fewer than two values, one that is not finite, or no such level.
     """
+    from scipy.special import stdtrit  # scipy.stats has the same, and takes a second to import
+
     array, level = _checked("values", values, 2), checked_level(level)
     half = float(stdtrit(len(array) - 1, (1 + level) / 2) * np.std(array, ddof=1) / sqrt(len(array)))
     return Interval(float(np.mean(array)), half, level, len(array))
@@ -242,6 +245,8 @@ def replicate(
     Raises:
         SpecificationError: an argument is not allowed.
     """
+    import pandas as pd
+
     seeds = seeds_of(replications, seed)
     found = run_all(make, [(policy, number) for number in seeds for policy in policies], metric, mapper)
     return pd.DataFrame(
@@ -410,6 +415,8 @@ class BatchMeans(Interval):
 
         If they do not, the interval is too narrow: use fewer, longer batches, or a longer run.
         """
+        from scipy.special import ndtri
+
         return self.lag_1 <= float(ndtri(0.95)) / sqrt(self.count)
 
 

@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, inf, isfinite, isnan, nan
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 
 from clustermodel.errors import SpecificationError
 from clustermodel.machine import require_number, require_whole
@@ -23,6 +22,9 @@ from clustermodel.policies import policy_label
 from clustermodel.policies.base import Policy
 from clustermodel.study.scenario import Scenario
 from clustermodel.study.statistics import LEVEL, Interval, Mapper, Metric, checked_level, paired_difference, run_all, seeds_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _MOST_STEPS: Final = 1_000_000
 
@@ -61,6 +63,8 @@ class Crossover:
     @property
     def frame(self) -> pd.DataFrame:
         """What was looked at: a row for each value; columns ``difference, half, low, high, replications``."""
+        import pandas as pd
+
         rows = {value: _row(found) for value, found in self.differences.items()}
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("value")
 
@@ -254,6 +258,8 @@ def tradeoff_map(
     Raises:
         SpecificationError: an argument is not allowed, or a run does not have the metric.
     """
+    import pandas as pd
+
     seeds, level = seeds_of(replications, seed, at_least=2), checked_level(level)
     points = [(x, y) for x in values_x for y in values_y]
     if not points:

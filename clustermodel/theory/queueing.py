@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
 
 from clustermodel.errors import SpecificationError
 
@@ -26,6 +25,8 @@ def erlang_c(servers: int, offered: float) -> float:
     Raises:
         SpecificationError: the queue is not stable.
     """
+    from scipy.special import gammaln, logsumexp
+
     if not 0 < offered < servers:
         raise SpecificationError(f"offered: {offered} is not allowed; it must be > 0 and < {servers} servers")
     counts = np.arange(servers)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from scipy.optimize import brentq
 
 from clustermodel.workload.hyper_erlang import HyperErlang
 from clustermodel.workload.model import SizeClass, WorkloadModel
@@ -46,6 +45,7 @@ def calibrate_blue_pacific() -> WorkloadModel:
     The mean run time is set by the median of all jobs, then the arrival rate by the offered load.  The third moments are
     those of balanced means (:meth:`HyperErlang.from_mean`).
     """
+    from scipy.optimize import brentq
 
     def run_times(mean_s: float) -> dict[int, HyperErlang]:
         return {largest: HyperErlang.from_mean(round(mean_s * largest**RUN_TIME_GROWTH, 1), RUN_TIME_CV) for largest in SHARES}

@@ -13,7 +13,6 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammainc
 
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.machine import require_number, require_seconds, require_whole
@@ -153,6 +152,8 @@ class HyperErlang:
 
     def cdf(self, time_s: npt.ArrayLike) -> FloatArray:
         """Return the probability of at most ``time_s`` (seconds, any shape), in that shape."""
+        from scipy.special import gammainc
+
         time = np.asarray(time_s, dtype=np.float64)
         first, second = (gammainc(self.order, time / stage) for stage in self.stage_s)
         probability: FloatArray = np.asarray(self.p * first + (1 - self.p) * second)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
 from clustermodel.ticks import LAST_TICK
 from clustermodel.workload.table import IntArray, JobSource, Provenance, Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class JobStreams:
@@ -55,6 +58,8 @@ class JobStreams:
 
     def of(self, jobs: IntArray) -> pd.Categorical[str]:
         """Return the name of the stream that each of these jobs, by number, came from; shape ``(jobs,)``."""
+        import pandas as pd
+
         if len(self._sources) == 1:
             codes = np.zeros(len(jobs), dtype=np.int64)
         elif self._apart:

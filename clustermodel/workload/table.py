@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from clustermodel.arrays import dot
 from clustermodel.errors import SpecificationError, counted, quoted
@@ -19,6 +18,9 @@ from clustermodel.machine import LONGEST_S, require_whole
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.workload.estimates import PHI, phi_factors
 from clustermodel.workload.transforms import JobFilter, LoadScale
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -161,6 +163,8 @@ class Workload:
     @property
     def frame(self) -> pd.DataFrame:
         """The table as pandas: ``job, submit_s, nodes, run_s, estimate_s, user, group, priority, status``."""
+        import pandas as pd
+
         return pd.DataFrame(
             {
                 "job": self.column("id"),

@@ -678,7 +678,7 @@ def test_a_report_that_cannot_be_finished_leaves_the_one_before(
 def test_a_missing_package_is_one_line(
     command_line: Callable[..., object], directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clustermodel.cli_studies.find_spec", lambda name: None if name == "bokeh" else True)
+    monkeypatch.setattr("clustermodel.cli.study.find_spec", lambda name: None if name == "bokeh" else True)
     finished = command_line("report", directory)
     assert finished.code == 2
     assert finished.err == (

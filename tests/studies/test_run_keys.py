@@ -214,7 +214,7 @@ def test_the_software_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_sources_of_commands_and_reports_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ticks.py", "cli.py", "report/html.py", "sim/nodes.py", "workload/models/a.json"):
+    for name in ("ticks.py", "cli/run.py", "clients.py", "report/html.py", "sim/nodes.py", "workload/models/a.json"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("1")
     monkeypatch.setattr("clustermodel.study.run_key._SOURCES", tmp_path)
@@ -224,7 +224,8 @@ def test_sources_of_commands_and_reports_do_not_count(tmp_path: Path, monkeypatc
 
     first = digest()
     for name, counts in (
-        ("cli.py", False),
+        ("cli/run.py", False),
+        ("clients.py", True),
         ("report/html.py", False),
         ("sim/nodes.py", True),
         ("workload/models/a.json", True),

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from clustermodel.interrupts import OneInterrupt
+from clustermodel.cli.interrupts import OneInterrupt
 
 ROOT = Path(__file__).parents[2]
 RUN = ["run", "--scale-run-time", "1.4", "--policy", "fcfs", "--policy", "conservative"]
 NOISE = ("Traceback", "Exception ignored", "threading", "multiprocessing", "resource_tracker", "Process ")
 
 
-STARTED = "clustermodel.interrupts"
+STARTED = "clustermodel.cli.interrupts"
 """Python reports that it has imported this; before that, in its own start, there is nothing to be done."""
 
 
@@ -80,7 +80,7 @@ def test_three_interrupts_during_a_sweep_on_two_processes(tmp_path: Path, after:
 def test_a_second_interrupt_is_ignored_until_the_first_has_had_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     now = [100.0]
-    monkeypatch.setattr("clustermodel.interrupts.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("clustermodel.cli.interrupts.time.monotonic", lambda: now[0])
     try:
         with OneInterrupt(for_good=False):
             with pytest.raises(KeyboardInterrupt):

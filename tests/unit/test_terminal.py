@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clustermodel.terminal import literal
+from clustermodel.report.terminal import literal
 from tests.conftest import Finished
 
 Command = Callable[..., Finished]

@@ -1,29 +1,28 @@
-"""The commands for studies: ``clustermodel sweep``, ``clustermodel results`` and ``clustermodel report``."""
+"""``clustermodel sweep``, ``clustermodel results`` and ``clustermodel report``: studies, their results and reports of them."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from clustermodel.cli.interrupts import leaving_quietly
+from clustermodel.cli.progress import progress_of_sweep
 from clustermodel.errors import ExecutionError, SpecificationError, counted
 from clustermodel.output_files import replacing, without_formulas, write_file
-from clustermodel.terminal import literal, standard_error, standard_output
+from clustermodel.report.terminal import literal, standard_error, standard_output
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from clustermodel.study.engine import Progress as SweepProgress
+    from clustermodel.study.engine import Progress
     from clustermodel.study.store import Store
 
 SOME_FAILED = 1
@@ -74,16 +73,17 @@ def sweep(
     if dask is not None and workers is not None:
         raise SpecificationError("--workers: a Dask cluster has its own workers; give one of --workers and --dask")
     _require_packages()
-    from clustermodel.study.engine import sweep as run_sweep  # noqa: PLC0415  needs packages of an extra
-    from clustermodel.study.store import Store  # noqa: PLC0415
+    with leaving_quietly():
+        from clustermodel.study.engine import sweep as run_sweep  # noqa: PLC0415  needs packages of an extra
+        from clustermodel.study.store import Store  # noqa: PLC0415
 
     notes = standard_error()
     directory = out.absolute()  # the script may change the working directory
-    last: list[SweepProgress] = []
+    last: list[Progress] = []
     try:
-        with _bar(notes) as advance:
+        with progress_of_sweep(notes) as advance:
 
-            def report(progress: SweepProgress) -> None:
+            def report(progress: Progress) -> None:
                 last[:] = [progress]
                 advance(progress)
 
@@ -112,7 +112,7 @@ def sweep(
     return 0
 
 
-def _so_far(last: list[SweepProgress]) -> str:
+def _so_far(last: list[Progress]) -> str:
     return f"{last[0].done} of {counted(last[0].total, 'run')} are done" if last else "nothing has run"
 
 
@@ -141,24 +141,6 @@ def _require_packages(extra: str = "study", *packages: str) -> None:
             )
 
 
-@contextmanager
-def _bar(console: Console) -> Iterator[Callable[[SweepProgress], None]]:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed} of {task.total} done, {task.fields[running]} running, {task.fields[failed]} failed"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("runs", total=None, running=0, failed=0)
-
-        def advance(state: SweepProgress) -> None:
-            progress.update(task, total=state.total, completed=state.done, running=state.running, failed=state.failed)
-
-        yield advance
-
-
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--csv", type=click.Path(path_type=Path), help="Write the tidy table, a row per run, as CSV.")
@@ -175,7 +157,8 @@ def results(directory: Path, csv: Path | None, parquet: Path | None, *, earlier:
     the ledger, is not as it was written are named and left out; the same sweep runs them again.
     """
     _require_packages()
-    from clustermodel.study.store import Store  # noqa: PLC0415  needs packages of an extra
+    with leaving_quietly():
+        from clustermodel.study.store import Store  # noqa: PLC0415  needs packages of an extra
 
     out, notes = standard_output(), standard_error()
     with Store.read(directory) as store:
@@ -232,7 +215,8 @@ def report(directory: Path, out: Path | None, runs: tuple[str, ...]) -> int:
     time, and where every number comes from.
     """
     _require_packages("report", "filelock", "pyarrow", "bokeh", "jinja2")
-    from clustermodel.report.html import write_report  # noqa: PLC0415  needs packages of an extra
+    with leaving_quietly():
+        from clustermodel.report.html import write_report  # noqa: PLC0415  needs packages of an extra
 
     path = out or directory / "report.html"
     damaged = write_report(directory, path, runs=runs)

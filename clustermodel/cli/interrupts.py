@@ -7,7 +7,8 @@ import signal
 import sys
 import threading
 import time
-from itertools import pairwise
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
@@ -21,19 +22,33 @@ _PATIENCE_S: Final = 5.0
 def leave_quietly_while_starting() -> None:
     """Let Ctrl-C end the process in one line while the command line still imports what it needs; nothing is open yet.
 
-    Does nothing where the package is imported by anything but its own command.
+    Does nothing where the command line is imported by anything but the command itself.
     """
     if _is_the_command() and _can_be_set():
         signal.signal(signal.SIGINT, _leave)
 
 
+@contextmanager
+def leaving_quietly() -> Iterator[None]:
+    """Let Ctrl-C do the same while the block imports what one command needs, before that command has begun with anything.
+
+    An interrupt in the middle of an import may leave messages of others, or be taken for a package that is missing.
+    """
+    if not (_is_the_command() and _can_be_set()):
+        yield
+        return
+    before = signal.signal(signal.SIGINT, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _is_the_command() -> bool:
     """Return whether this process was started as ``clustermodel`` or ``python -m clustermodel``, and is no worker of one."""
-    words = sys.orig_argv
-    if "--multiprocessing-fork" in words:
-        return False
-    as_module = any(pair == ("-m", "clustermodel") for pair in pairwise(words)) or "-mclustermodel" in words
-    return as_module if sys.argv[:1] == ["-m"] else Path(sys.argv[0] if sys.argv else "").stem == "clustermodel"
+    started = Path(sys.argv[0] if sys.argv else "")
+    ours = started.stem == "clustermodel" or started.parts[-2:] == ("clustermodel", "__main__.py")
+    return ours and "--multiprocessing-fork" not in sys.orig_argv
 
 
 def _can_be_set() -> bool:

@@ -1,0 +1,119 @@
+"""The ``clustermodel`` command: the group of all commands, the entry point, and exit codes.
+
+Every error a user can cause is one line on standard error and a non-zero exit: 2 for bad input, 1 for output that cannot
+be written and for policies that fail, 130 for Ctrl-C.  Results go to standard output, everything else to standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
+
+import click
+
+from clustermodel.cli.interrupts import INTERRUPTED, OneInterrupt, leaving_quietly
+from clustermodel.cli.streams import guarded_streams
+from clustermodel.errors import ClusterModelError, ExecutionError, OutputError, PolicyError, visible
+
+BAD_INPUT: Final = 2
+BAD_OUTPUT: Final = 1
+FAILED: Final = 1
+
+COMMANDS: Final = {
+    "policies": ("policies", "List the policies with their parameters and defaults."),
+    "report": ("study", "Write a report of the study in DIRECTORY: one HTML file that opens without a network."),
+    "results": ("study", "Print the results of the study in DIRECTORY, a row for each run, and export them."),
+    "run": ("run", "Simulate policies and print one table, a row per policy."),
+    "sweep": ("study", "Run all scenarios of STUDY and keep their results in a directory."),
+    "trace": ("trace", "Look into workload traces, and fit models to them."),
+}
+"""Module and first line of each command."""
+
+
+class _Commands(click.Group):
+    """Lists its commands by their first lines, and imports the one that is used: the others would take a second."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return name, command and remaining arguments."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, None if listed is None else _command(str(listed.name)), rest
+
+
+def _command(name: str) -> click.Command:
+    with leaving_quietly():
+        command: click.Command = getattr(import_module(f"clustermodel.cli.{COMMANDS[name][0]}"), name)
+    return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="clustermodel")
+def cli() -> None:
+    """Simulate parallel job scheduling: compare policies on a trace or on a machine that does not exist yet.
+
+    \b
+    Start here:
+      clustermodel run                                   a synthetic year under three policies
+      clustermodel trace info KTH-SP2-1996-2.2.swf.gz    what is in a trace
+      clustermodel run --trace KTH-SP2-1996-2.2.swf.gz --policy easy --policy conservative
+      clustermodel run --model blue-pacific              jobs drawn from a model of a workload
+      clustermodel policies                              what can be simulated, with parameters
+    """
+
+
+for name, (_, first_line) in COMMANDS.items():
+    cli.add_command(click.Command(name, help=first_line))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit.
+
+    Args:
+        arguments: by default those of the process, which then has nothing else to do.
+    """
+    with OneInterrupt(for_good=arguments is None):
+        try:
+            with guarded_streams():
+                code = _exit_code(arguments)
+        except KeyboardInterrupt:  # while something else was being said
+            code = INTERRUPTED
+    sys.exit(code)
+
+
+def _exit_code(arguments: Sequence[str] | None) -> int:
+    try:
+        code = _run_command(arguments)
+        if code == 0:
+            sys.stdout.flush()
+    except OutputError as problem:
+        code = _complain(str(problem), BAD_OUTPUT)
+    except BrokenPipeError:  # the reader of our output has gone (| head)
+        code = BAD_OUTPUT
+    except SystemExit as gone:  # the same, as click and rich put it
+        code = gone.code if isinstance(gone.code, int) else BAD_OUTPUT
+    return code
+
+
+def _run_command(arguments: Sequence[str] | None) -> int:
+    try:
+        code = cli.main(args=arguments, prog_name="clustermodel", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as problem:
+        click.echo(problem.format_message())
+        return BAD_INPUT
+    except click.ClickException as problem:
+        return _complain(problem.format_message(), BAD_INPUT)
+    except OutputError:
+        raise
+    except (PolicyError, ExecutionError) as problem:
+        return _complain(str(problem), FAILED)
+    except ClusterModelError as problem:
+        return _complain(str(problem), BAD_INPUT)
+    except (click.Abort, KeyboardInterrupt):
+        return _complain("interrupted", INTERRUPTED)
+    return code if isinstance(code, int) else 0
+
+
+def _complain(message: str, code: int) -> int:
+    click.echo(f"clustermodel: error: {visible(' '.join(message.split()))}", err=True)
+    return code

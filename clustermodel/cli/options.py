@@ -1,0 +1,231 @@
+"""Options that commands share: parameter types, options of traces and machines, and what is made of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from clustermodel.errors import SpecificationError
+from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
+from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup
+from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
+from clustermodel.workload.swf import read_swf
+from clustermodel.workload.synthetic import synthetic_workload
+from clustermodel.workload.table import Workload
+from clustermodel.workload.transforms import JobFilter, LoadScale
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Interval(click.ParamType[tuple[float, float]]):
+    """``LOW:HIGH``, either side may be empty."""
+
+    name = "LOW:HIGH"
+
+    def __init__(self, number: type[int] | type[float], *, least: float) -> None:
+        self._number = number
+        self._least = least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
+        """Parse the text."""
+        low, colon, high = str(value).partition(":")
+        try:
+            if not colon:
+                raise ValueError
+            pair = (self._number(low or self._least), self._number(high or 10**12))
+        except ValueError:
+            self.fail(f"{value!r} is not LOW:HIGH, two numbers of which either may be left out", param, ctx)
+        return pair
+
+
+class Estimates(click.ParamType[str | float]):
+    """``user``, ``run-time`` or ``phi:VALUE``; the value of phi alone for the last."""
+
+    name = "user|run-time|phi:VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | float:
+        """Parse the text."""
+        if value in ("user", "run-time"):
+            return str(value)
+        model, _, phi = str(value).partition(":")
+        try:
+            if model != "phi" or not 0 <= float(phi) <= 1:
+                raise ValueError
+        except ValueError:
+            self.fail(f"{value!r} is not 'user', 'run-time' or 'phi:VALUE' with a value from 0 to 1, as phi:0.2", param, ctx)
+        return float(phi)
+
+
+class SpeedupModel(click.ParamType[Speedup]):
+    """``linear`` or ``downey:SIGMA``."""
+
+    name = "linear|downey:SIGMA"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Speedup:
+        """Parse the text."""
+        model, _, sigma = str(value).partition(":")
+        if value == "linear":
+            return LINEAR
+        try:
+            if model != "downey":
+                raise ValueError
+            downey = DowneySpeedup(sigma=float(sigma))
+        except (ValueError, SpecificationError):
+            self.fail(f"{value!r} is not 'linear' or 'downey:SIGMA' with a number >= 0, as downey:1", param, ctx)
+        return downey
+
+
+def trace_options(command: Command) -> Command:
+    """Add the options that say how a trace is read and changed."""
+    for option in reversed(
+        (
+            click.option(
+                "--processors-from",
+                type=click.Choice(["allocated", "requested"]),
+                default="allocated",
+                show_default=True,
+                help="SWF field to take the number of processors from; where it is missing the other one is used.",
+            ),
+            click.option(
+                "--estimates",
+                type=Estimates(),
+                default="user",
+                show_default=True,
+                help="Use the users' estimates (a model has none: phi:0.2), or replace each by the run time, or by the phi "
+                "model of overestimation, in which a fraction VALUE is exact.",
+            ),
+            click.option("--lenient", is_flag=True, help="Count and skip malformed lines instead of stopping at one."),
+            click.option("--window", type=Interval(float, least=0), help="Keep jobs submitted in LOW <= t < HIGH seconds."),
+            click.option("--size", type=Interval(int, least=1), help="Keep jobs of LOW to HIGH processors."),
+            click.option("--status", type=int, multiple=True, help="Keep jobs of this SWF status; repeat for several."),
+            click.option("--user", type=int, multiple=True, help="Keep jobs of this user number; repeat for several."),
+            click.option("--scale-interarrival", type=float, default=1.0, help="Multiply the time between submissions."),
+            click.option("--scale-run-time", type=float, default=1.0, help="Multiply run times and estimates."),
+            click.option("--scale-size", type=float, default=1.0, help="Multiply numbers of processors."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def machine_options(command: Command) -> Command:
+    """Add the options that describe a machine beyond its size; the defaults are those of the specifications."""
+    slicing, store = TimeSlicing(), Checkpointing()
+    for option in reversed(
+        (
+            click.option(
+                "--kill-at-estimate/--no-kill-at-estimate",
+                default=True,
+                show_default=True,
+                help="End a job that reaches its estimate, or let it run on.",
+            ),
+            click.option(
+                "--quantum",
+                type=float,
+                default=slicing.quantum_s,
+                show_default=True,
+                help="Length of a time slice, seconds, for policies that share nodes in time.",
+            ),
+            click.option(
+                "--mpl", type=int, default=slicing.mpl, show_default=True, help="Multiprogramming level: most gangs on a node."
+            ),
+            click.option(
+                "--context-switch",
+                type=float,
+                default=0.0,
+                show_default=True,
+                help="Cost of a context switch as a fraction of the time slice.",
+            ),
+            click.option(
+                "--charge",
+                type=click.Choice(["on-change", "every-slice"]),
+                default="on-change",
+                show_default=True,
+                help="Whether nodes pay for a context switch when their task changes, or in every slice.",
+            ),
+            click.option(
+                "--checkpoint",
+                type=float,
+                default=store.checkpoint_s,
+                show_default=True,
+                help="Time to checkpoint a gang, seconds.",
+            ),
+            click.option(
+                "--restart", type=float, default=store.restart_s, show_default=True, help="Time to restart a gang, seconds."
+            ),
+            click.option(
+                "--max-migrating-tasks",
+                type=int,
+                help="Most tasks that migrate in a time slice, or are checkpointed at a time (Q); no limit by default.",
+            ),
+            click.option(
+                "--suspended-per-node", type=int, help="Most suspended tasks in a node's memory; no limit by default."
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def machine_of(options: dict[str, Any], nodes: int) -> Machine:
+    """Return the machine that the options describe."""
+    return Machine(
+        nodes=nodes,
+        kill_at_estimate=options["kill_at_estimate"],
+        time_slicing=TimeSlicing(quantum_s=options["quantum"], mpl=options["mpl"]),
+        context_switch=ContextSwitch(fraction=options["context_switch"], charge=options["charge"]),
+        checkpointing=Checkpointing(
+            checkpoint_s=options["checkpoint"],
+            restart_s=options["restart"],
+            max_tasks_per_slice=options["max_migrating_tasks"],
+        ),
+        suspended_per_node=options["suspended_per_node"],
+    )
+
+
+def load_workload(
+    options: dict[str, Any],
+    *,
+    trace: Path | None = None,
+    model: WorkloadModel | None = None,
+    jobs: int | None = None,
+    nodes: int | None = None,
+    seed: int,
+) -> Workload:
+    """Return the jobs of the trace, or of the model, or of a synthetic year; filtered, rescaled, with the estimates wanted."""
+    keep = JobFilter(
+        window_s=options["window"],
+        nodes=options["size"],
+        statuses=frozenset(options["status"]) or None,
+        users=frozenset(options["user"]) or None,
+    )
+    run_time, estimates = options["scale_run_time"], options["estimates"]
+    scale = LoadScale(interarrival=options["scale_interarrival"], run_time=run_time, size=options["scale_size"])
+    if trace is not None:
+        workload = read_swf(
+            trace,
+            processors_from=options["processors_from"],
+            use_estimates=estimates == "user",
+            keep=None if keep == JobFilter() else keep,
+            scale=None if scale == LoadScale() else scale,
+            lenient=options["lenient"],
+        )
+    else:
+        if model is not None:
+            # No filter looks at run times, so they may be scaled first: the workload's name says by how much.
+            workload = model.generate(jobs=MODEL_JOBS if jobs is None else jobs, seed=seed, run_time_factor=run_time)
+            scale = replace(scale, run_time=1.0)
+        else:
+            given = {"jobs": jobs, "nodes": nodes}
+            workload = synthetic_workload(seed=seed, **{name: value for name, value in given.items() if value is not None})
+        if keep != JobFilter():
+            workload = workload.select(keep)
+        if scale != LoadScale():
+            workload = workload.scaled(scale)
+        if estimates == "run-time":
+            workload = workload.with_perfect_estimates()
+    return workload.with_phi_estimates(phi=estimates, seed=seed) if isinstance(estimates, float) else workload

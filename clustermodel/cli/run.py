@@ -1,0 +1,254 @@
+"""``clustermodel run``: policies on a trace, a workload model, a synthetic year or the scenarios of a script."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+from traceback import format_exception
+from typing import Any, Final
+
+import click
+from rich.console import Console
+
+from clustermodel.cli.interrupts import INTERRUPTED
+from clustermodel.cli.options import SpeedupModel, load_workload, machine_of, machine_options, trace_options
+from clustermodel.cli.progress import progress_of_run
+from clustermodel.errors import ClusterModelError, OutputError, PolicyError, SpecificationError, shown, visible
+from clustermodel.policies import make_policy, policy_label
+from clustermodel.report.tables import comparison_table
+from clustermodel.report.terminal import literal, standard_error, standard_output
+from clustermodel.sim.simulation import FIDELITIES, Fidelity
+from clustermodel.study.scenario import NOTHING_PLAYED, Result, Scenario
+from clustermodel.study.script import failure_line, read_script, run_script
+from clustermodel.study.sweep import Study
+from clustermodel.workload.model import load_model, shipped_models
+
+_LONGEST_FILE_NAME: Final = 255
+"""Bytes, on the file systems of Linux, macOS and Windows."""
+
+
+@click.command()
+@click.argument("scenario", type=click.Path(path_type=Path), required=False)
+@click.option("--trace", type=click.Path(path_type=Path), help="SWF file (.swf, .swf.gz); without it, a synthetic year.")
+@click.option("--model", help=f"Draw the jobs from a workload model: {', '.join(shipped_models())}, or a file of `trace fit`.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 1_000_000), help="Number of jobs to make; default: 10,000 of a model, else 30,000."
+)
+@click.option("--nodes", type=int, help="Size of the machine; default: that of the trace (MaxProcs) or of the model, else 128.")
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    help="Policy as NAME or NAME:key=value,key=value; repeat to compare.  Default: fcfs, easy, conservative.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Root of all random streams.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, an object per policy, instead of the table.")
+@click.option("--jobs-csv", type=click.Path(path_type=Path), help="Directory to write POLICY.csv into, a row per job.")
+@click.option("--figure", type=click.Path(path_type=Path), help="File (.png, .svg, .pdf) for a figure that compares the runs.")
+@click.option(
+    "--fidelity",
+    type=click.Choice(list(FIDELITIES)),
+    default="fast",
+    show_default=True,
+    help="Time sharing only: compute what happens between scheduling events, or play every time slice on every node, slowly.",
+)
+@click.option(
+    "--speedup",
+    type=SpeedupModel(),
+    default="linear",
+    show_default=True,
+    help="How run times change where a policy gives a job another width than it asked for: linear, or Downey's model.",
+)
+@click.option(
+    "--traceback", "with_traceback", is_flag=True, help="Where the code of a policy fails, print the whole traceback too."
+)
+@machine_options
+@trace_options
+def run(
+    scenario: Path | None,
+    trace: Path | None,
+    model: str | None,
+    jobs: int | None,
+    nodes: int | None,
+    policies: tuple[str, ...],
+    seed: int,
+    as_json: bool,
+    jobs_csv: Path | None,
+    figure: Path | None,
+    fidelity: Fidelity,
+    *,
+    with_traceback: bool,
+    **options: Any,
+) -> int:
+    """Simulate policies and print one table, a row per policy.
+
+    The jobs come from --trace, or from --model, or from a synthetic year; the last two are made with --seed.  Or they come
+    from SCENARIO, a Python script that defines `scenario` (a Scenario) or `scenarios` (several).  Job slowdowns are bounded
+    at 10 s; docs/outputs defines every column.
+
+    \b
+    Examples:
+      clustermodel run --trace KTH-SP2-1996-2.2.swf.gz --nodes 100 --figure kth.png
+      clustermodel run --policy easy --policy easy:backfill_order=shortest --policy easy:reserve_depth=4
+      clustermodel run --trace CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --jobs-csv out --json
+      clustermodel run --policy R/L-NG --policy R/L-NG:width=half,widening=1 --speedup downey:0.5
+      clustermodel run --model blue-pacific --scale-run-time 1.3 --estimates phi:0.5
+      clustermodel run --model blue-pacific --policy bf --policy bgs --policy mbgs --context-switch 0.02
+      clustermodel run scenarios/quickstart.py
+    """
+    notes = standard_error()
+    if scenario is not None:
+        if policies or any(given is not None for given in (trace, model, jobs, nodes)):
+            raise SpecificationError(
+                f"{scenario}: a scenario script brings its own --trace, --model, --jobs, --nodes and --policy"
+            )
+        scenarios = _load_script(scenario)
+    else:
+        scenarios = _scenarios(options, trace, model, jobs, nodes, policies, seed, fidelity, notes)
+    labels = [one.label for one in scenarios]
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise SpecificationError(f"policy: {twice!r} is asked for twice; names must be unique")
+    files = {} if jobs_csv is None else _job_files(labels, jobs_csv)
+    _require_writable(jobs_csv, figure)
+
+    results: list[Result] = []
+    interrupted: str | None = None
+    try:
+        _run_all(scenarios, results, files, notes, with_traceback=with_traceback)
+    except KeyboardInterrupt:
+        interrupted = next((one.label for one in scenarios[len(results) :]), "the last report")
+    finally:
+        _show(results, as_json=as_json)  # whatever stopped the rest, work already done is kept
+    if figure is not None and results:
+        from clustermodel.report.plots import comparison, save  # noqa: PLC0415  matplotlib takes a second to import
+
+        save(comparison(results), figure)
+        notes.print(f"figure: {literal(figure)}")
+    if interrupted is not None:
+        notes.print(
+            f"clustermodel: interrupted during {literal(interrupted)}; "
+            f"{len(results)} of {len(scenarios)} runs had finished and are reported"
+        )
+        return INTERRUPTED
+    return 0
+
+
+def _scenarios(
+    options: dict[str, Any],
+    trace: Path | None,
+    model: str | None,
+    jobs: int | None,
+    nodes: int | None,
+    policies: Sequence[str],
+    seed: int,
+    fidelity: Fidelity,
+    notes: Console,
+) -> list[Scenario]:
+    """Return a scenario for each policy, on the workload and the machine that the options describe."""
+    for policy in policies:
+        make_policy(policy)  # a mistyped name should not cost the time to read a trace
+    machine = machine_of(options, 1 if nodes is None else nodes)
+    if trace is not None and (model is not None or jobs is not None):
+        raise SpecificationError(
+            f"--{'jobs' if model is None else 'model'}: the jobs come from --trace {trace}; give one of the two"
+        )
+    drawn_from = None if model is None else load_model(model)
+    workload = load_workload(options, trace=trace, model=drawn_from, jobs=jobs, nodes=nodes, seed=seed)
+    for line in workload.provenance.lines():
+        notes.print(f"{literal(workload.name)}: {literal(line)}")
+    if nodes is None:
+        if workload.machine_nodes is None:
+            raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {trace} is the size of a machine; give one")
+        machine = replace(machine, nodes=workload.machine_nodes)
+    return [
+        Scenario(machine=machine, workload=workload, policy=policy, seed=seed, fidelity=fidelity, speedup=options["speedup"])
+        for policy in policies or ("fcfs", "easy", "conservative")
+    ]
+
+
+def _load_script(path: Path) -> list[Scenario]:
+    """Return the scenarios that a script defines, in ``scenario`` or ``scenarios``."""
+    defined = run_script(path, read_script(path))
+    found = defined.get("scenarios", defined.get("scenario"))
+    if found is None and isinstance(defined.get("study"), Study):
+        raise SpecificationError(f"{path}: defines a study; run it with: clustermodel sweep {path} --out DIRECTORY")
+    scenarios = [found] if isinstance(found, Scenario) else list(found) if isinstance(found, Sequence) else []
+    if not scenarios or not all(isinstance(one, Scenario) for one in scenarios):
+        raise SpecificationError(
+            f"{path}: defines neither `scenario` (a Scenario) nor `scenarios` (a list of them) at module level"
+        )
+    return scenarios
+
+
+def _job_files(labels: Sequence[str], folder: Path) -> dict[str, Path]:
+    """Return the file of job records for each run; names that no file can have, or that two runs share, are refused."""
+    owners: dict[str, str] = {}
+    for label in labels:
+        name = visible(label).replace("/", "_") + ".csv"
+        if (length := len(name.encode())) > _LONGEST_FILE_NAME:
+            raise SpecificationError(
+                f"--jobs-csv: {shown(label)}: the name of its file would have {length} bytes; "
+                f"at most {_LONGEST_FILE_NAME} are allowed"
+            )
+        if name in owners:
+            raise SpecificationError(f"--jobs-csv: {owners[name]!r} and {label!r} would have one file, {folder / name}")
+        owners[name] = label
+    return {label: folder / name for name, label in owners.items()}
+
+
+def _require_writable(jobs_csv: Path | None, figure: Path | None) -> None:
+    """Refuse outputs that cannot be written before any time is spent."""
+    if jobs_csv is not None:
+        try:
+            jobs_csv.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise OutputError(f"--jobs-csv: {jobs_csv}: cannot be made: {problem.strerror}") from None
+    for option, path in (("--jobs-csv", jobs_csv), ("--figure", figure.parent if figure else None)):
+        if path is not None and not (path.is_dir() and os.access(path, os.W_OK)):
+            raise OutputError(f"{option}: {path}: is not a directory that can be written to")
+    if figure is not None and figure.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise OutputError(f"--figure: {figure}: format {figure.suffix!r} is unknown; use .png, .svg or .pdf")
+
+
+def _run_all(
+    scenarios: Sequence[Scenario], results: list[Result], files: dict[str, Path], notes: Console, *, with_traceback: bool
+) -> None:
+    """Run the scenarios in turn, appending to ``results`` and writing each one's job records as soon as it is done."""
+    for scenario in scenarios:
+        began = perf_counter()
+        with progress_of_run(scenario, notes) as advance, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=NOTHING_PLAYED)  # a note says it for all runs
+            try:
+                result = scenario.run(progress=advance)
+            except (ClusterModelError, KeyboardInterrupt):
+                raise
+            except BaseException as problem:  # of the policy's code
+                if with_traceback:
+                    notes.print("\n".join(map(literal, "".join(format_exception(problem)).splitlines())))
+                policy = f"policy {policy_label(scenario.policy)}"
+                hint = "" if with_traceback else "; --traceback shows all"
+                raise PolicyError(f"{failure_line(problem)} ({policy}{hint})") from None
+        if scenario.label in files:
+            result.to_csv(files[scenario.label], layout="jobs")
+        results.append(result)
+        notes.print(f"{literal(scenario.label)}: {len(result.records):,} jobs in {perf_counter() - began:.2f} s")
+    if unplayed := [result.scenario.label for result in results if result.nothing_played]:
+        notes.print(
+            f"fidelity node: no gang shared its nodes in time under {literal(', '.join(unplayed))}; there was nothing to play, "
+            "and the result is that of fidelity fast"
+        )
+
+
+def _show(results: Sequence[Result], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps([result.summary().as_dict() for result in results], indent=2))
+    elif results:
+        first = results[0]
+        title = f"{first.scenario.workload_name} on {first.machine.nodes:,} nodes"
+        standard_output().print(comparison_table([result.summary() for result in results], title))

@@ -1,0 +1,114 @@
+"""``clustermodel trace``: what is in a trace, and a workload model fitted to it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.table import Table
+
+from clustermodel.cli.options import load_workload, trace_options
+from clustermodel.errors import SpecificationError
+from clustermodel.machine import LARGEST_WHOLE
+from clustermodel.output_files import write_file
+from clustermodel.report.tables import percentile_table, trace_facts
+from clustermodel.report.terminal import literal, standard_error, standard_output
+from clustermodel.workload.model import WorkloadModel, fit_model
+
+_MACHINE_SIZE: Final = click.IntRange(1, LARGEST_WHOLE)
+
+
+@click.group()
+def trace() -> None:
+    """Look into workload traces, and fit models to them."""
+
+
+@trace.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--nodes", type=_MACHINE_SIZE, help="Size of the machine; default: MaxProcs or MaxNodes of the trace.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@trace_options
+def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
+    """Show what is in FILE: counts, load, percentiles of sizes and run times, and what would be dropped or repaired.
+
+    \b
+    Examples:
+      clustermodel trace info KTH-SP2-1996-2.2.swf.gz
+      clustermodel trace info CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --window 0:2592000
+    """
+    workload = load_workload(options, trace=file, seed=1)
+    facts = trace_facts(workload, nodes or workload.machine_nodes)
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+        return
+    out = standard_output()
+    for key in ("Computer", "Installation", "Acknowledge", "MaxProcs", "MaxNodes", "StartTime", "EndTime"):
+        if key in workload.provenance.header:
+            lines = workload.provenance.header[key].split("\n")  # more than one where the key is repeated
+            out.print(f"{key}: " + "\n".join(map(literal, lines)))
+    out.print(f"{len(workload):,} jobs of {facts['users']} users, submitted over {workload.span_s / 86400:,.1f} days")
+    if facts["machine_nodes"]:
+        if facts["offered_load"] is not None:
+            out.print(
+                f"offered load on {facts['machine_nodes']:,} nodes: {facts['offered_load']:.4f} "
+                f"({facts['offered_load_without_killing']:.4f} if nothing is killed at its estimate)"
+            )
+        out.print(f"jobs wider than the machine: {facts['jobs_wider_than_machine']:,}")
+    out.print(f"jobs that run past their estimate: {facts['jobs_beyond_estimate']:,}")
+    out.print(percentile_table(facts))
+    for line in workload.provenance.lines() or ["nothing dropped, nothing repaired"]:
+        out.print(literal(line))
+
+
+@trace.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write the model to instead of standard output.")
+@click.option("--nodes", type=_MACHINE_SIZE, help="Size of the machine; default: MaxProcs or MaxNodes of the trace.")
+@trace_options
+def fit(file: Path, output: Path | None, nodes: int | None, **options: Any) -> None:
+    """Fit a workload model to FILE, for `clustermodel run --model`, and print it as JSON.
+
+    Jobs are grouped by size, with powers of two for upper bounds.  Interarrival and run times of each class get a hyper-Erlang
+    distribution of common order, the smallest that has their first three moments.  A table on standard error shows them.
+
+    \b
+    Examples:
+      clustermodel trace fit KTH-SP2-1996-2.2.swf.gz > kth.json
+      clustermodel trace fit CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --output ctc.json
+      clustermodel run --model kth.json --jobs 20000 --scale-run-time 1.2
+    """
+    notes = standard_error(tables=True)
+    workload = load_workload(options, trace=file, seed=1)
+    for line in workload.provenance.lines():
+        notes.print(f"{literal(workload.name)}: {literal(line)}", soft_wrap=True)
+    if nodes is None and workload.machine_nodes is None:
+        raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {file} is the size of a machine; give one")
+    model = fit_model(workload, nodes=nodes)
+    notes.print(_model_table(model))
+    for line in model.notes:
+        notes.print(f"{literal(model.name)}: {literal(line)}", soft_wrap=True)
+    if output is None:
+        click.echo(model.to_json(), nl=False)
+        return
+    write_file(output, model.to_json())
+    notes.print(f"model: {literal(output)}", soft_wrap=True)
+
+
+def _model_table(model: WorkloadModel) -> Table:
+    """Return one row per size class: what the three moments say, and the order that has them."""
+    title = f"{literal(model.name)} on {model.nodes:,} nodes: offered load {model.offered_load:.4f}"
+    table = Table(title=title, title_justify="left")
+    for heading in (
+        "nodes", "jobs", "interarrival\nmean (s)", "\nCV", "\nskewness", "\norder", "run time\nmean (s)", "\nCV", "\nskewness",
+        "\norder",
+    ):  # fmt: skip
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in model.classes:
+        times = [
+            (f"{time.mean_s:,.1f}", f"{time.cv:.2f}", f"{time.skewness:.2f}", f"{time.order:,}")
+            for time in (one.interarrival, one.run_time)
+        ]
+        table.add_row(one.label, f"{sum(one.weights):,}", *times[0], *times[1])
+    return table

@@ -1,0 +1,115 @@
+"""The public names, each where it is said to be; and that nothing is imported before it is needed."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import clustermodel
+from clustermodel.cli import cli
+
+MAIN = import_module("clustermodel.cli.main")  # not the function of this name
+LOADED = """
+import atexit, sys
+before = set(sys.modules)
+atexit.register(lambda: print("\\nloaded:", *sorted(set(sys.modules) - before), file=sys.stderr))
+"""
+SLOW = {"bokeh", "distributed", "matplotlib", "pandas", "pyarrow", "scipy"}
+
+
+def python(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2], timeout=120)
+
+
+def loaded(program: str, *arguments: str) -> set[str]:
+    """Return the modules that a program has imported when it ends."""
+    done = python(LOADED + program, *arguments)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.rpartition("\nloaded:")[2].split())
+
+
+def test_importing_the_package_imports_none_of_its_modules_and_nothing_slow() -> None:
+    found = loaded("import clustermodel")
+    assert {name for name in found if name.startswith("clustermodel")} == {"clustermodel"}
+    assert not found & (SLOW | {"numpy", "simpy", "click", "rich"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unneeded"),
+    [
+        (["--help"], ["numpy", "simpy", "rich"]),
+        (["--version"], ["numpy", "simpy", "rich"]),
+        (["policies"], ["simpy", "rich.table", "rich.progress"]),
+        (["run", "--help"], []),
+        (["trace", "info", "--help"], ["simpy", "rich.progress"]),
+        (["sweep", "--help"], []),
+        (["run", "--window", "0:86400", "--policy", "easy", "--policy", "mbgs"], []),
+    ],
+    ids=" ".join,
+)
+def test_a_command_imports_only_what_it_needs(arguments: list[str], unneeded: list[str]) -> None:
+    found = loaded("from clustermodel.cli import main; main()", *arguments)
+    assert "clustermodel.cli.main" in found
+    assert not found & SLOW.union(unneeded)
+
+
+def test_pandas_is_imported_by_the_first_table_of_a_result_and_nothing_else_slow() -> None:
+    program = (
+        "from clustermodel import Machine, Scenario, synthetic_workload\n"
+        "result = Scenario(machine=Machine(nodes=128), workload=synthetic_workload(jobs=9), policy='easy').run()\n"
+        "result.summary(), result.records, result.events\n"
+    )
+    assert not loaded(program) & SLOW
+    assert loaded(program + "result.jobs") & (SLOW - {"pyarrow"}) == {"pandas"}  # which looks for pyarrow
+
+
+def test_every_public_name_resolves_and_all_lists_them() -> None:
+    assert clustermodel.__all__ == sorted(clustermodel.__all__, key=lambda name: (not name.isupper(), name))
+    assert set(clustermodel.__all__) == clustermodel._MODULES.keys()
+    for name, module in clustermodel._MODULES.items():
+        assert getattr(clustermodel, name) is getattr(import_module(f"clustermodel.{module}"), name)
+    assert set(clustermodel.__all__) <= set(dir(clustermodel))
+
+
+def test_type_checkers_and_editors_see_the_same_names() -> None:
+    tree = ast.parse(Path(clustermodel.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    seen = {alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert seen == {name: f"clustermodel.{module}" for name, module in clustermodel._MODULES.items()}
+
+
+def test_a_name_that_does_not_exist_is_an_error_as_in_any_module() -> None:
+    assert not hasattr(clustermodel, "Machin")
+    with pytest.raises(AttributeError, match=r"^module 'clustermodel' has no attribute 'Machin'$"):
+        clustermodel.Machin  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'Machin' from 'clustermodel'"):
+        from clustermodel import Machin  # noqa: F401
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "extra"),
+    [("Store", "filelock", "study"), ("sweep", "filelock", "study"), ("write_report", "bokeh", "report")],
+)
+def test_a_missing_package_of_an_extra_is_named_with_what_installs_it(name: str, package: str, extra: str) -> None:
+    program = f"import sys; sys.modules[{package!r}] = None\nfrom clustermodel import {name}"
+    done = python(program)
+    assert done.stderr.splitlines()[-1] == (
+        f"ImportError: clustermodel.{name} needs the package {package}, which is missing; "
+        f"pip install 'clustermodel[{extra}]', or '.[{extra}]' in a checkout"
+    )
+
+
+def test_commands_are_listed_by_the_first_lines_of_their_help() -> None:
+    assert list(cli.commands) == list(MAIN.COMMANDS)
+    for name, (module, first_line) in MAIN.COMMANDS.items():
+        command = getattr(import_module(f"clustermodel.cli.{module}"), name)
+        assert command.name == name
+        assert command.help.split("\n\n")[0] == first_line
+        for width in (20, 45, 80):
+            assert cli.commands[name].get_short_help_str(width) == command.get_short_help_str(width)
