@@ -422,9 +422,14 @@ def _is_users_code(thing: object) -> bool:
 
 
 def _reduced(thing: Any) -> Any:
-    """Return what an object is made from, as :mod:`copy` and :mod:`pickle` find it."""
-    registered = copyreg.dispatch_table.get(type(thing))
-    return thing.__reduce_ex__(4) if registered is None else registered(thing)
+    """Return what an object is made from, as :mod:`pickle` finds it.
+
+    What is registered with :mod:`copyreg` comes second: some packages register more where they happen to be imported.
+    """
+    try:
+        return thing.__reduce_ex__(4)
+    except TypeError:
+        return copyreg.dispatch_table[type(thing)](thing)
 
 
 def _is_generated(function: FunctionType) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import importlib
 import itertools
 import logging
@@ -383,6 +384,13 @@ def test_policies_of_the_package_count_by_their_values() -> None:
 )
 def test_values_of_many_kinds(value: Callable[[], object]) -> None:
     assert fingerprint(value(), "value") == fingerprint(value(), "value")
+
+
+def test_what_other_packages_register_with_copyreg_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Importing distributed registers all exceptions; worker processes have not imported it."""
+    before = fingerprint(ValueError("x"), "problem")
+    monkeypatch.setitem(copyreg.dispatch_table, ValueError, lambda one: (ValueError, (1, *one.args)))
+    assert fingerprint(ValueError("x"), "problem") == before
 
 
 def test_objects_that_hold_themselves_end() -> None:
