@@ -312,5 +312,5 @@ if not TYPE_CHECKING:  # for which any name would exist
 
 
 def __dir__() -> list[str]:
-    """Return the public names too that nobody has asked for yet."""
+    """Return all public names, also those not imported yet."""
     return sorted({*globals(), *__all__})

@@ -102,7 +102,7 @@ class SelectiveSuspension:
         if considers:
             self._considered_at = now
         decisions: list[Decision] = []
-        started: list[_Running] = []  # nobody is preempted at the instant at which it starts
+        started: list[_Running] = []  # no job is preempted at the instant at which it starts
         if self._idle or considers:
             claimants = [view.waiting[job_id] for job_id in self._claims]
             others = (job for job in view.waiting.values() if job.id not in self._claims)
@@ -180,7 +180,7 @@ class SelectiveSuspension:
     # Preempting.
 
     def _victims(self, job: QueuedJob, view: View) -> Sequence[_Running]:
-        """Return whom a waiting job has to preempt, the largest xfactor last; nobody if it would not fit even then."""
+        """Return whom a waiting job has to preempt, the largest xfactor last; none if it would not fit even then."""
         free = (self._idle | self._stopping) & ~self._claimed
         if own := self._own.get(job.id):
             there = [other for other in self._running if self._held[other.job.id] & own and self._can_stop(other, view)]

@@ -36,6 +36,6 @@ def test_two_processes_are_nearly_twice_as_fast_and_dask_as_fast_as_they(tmp_pat
         f"\n40 runs: one process {one:.1f} s, two processes {one / two:.2f} times as fast, Dask {on_dask / two:.2f}x their "
         f"time; reading and keys {nothing_to_do / one:.2%} of one process"
     )
-    assert one >= 1.8 * two  # 1.95 was seen, and 1.88: the bound is what held in every run on a quiet machine
+    assert one >= 1.8 * two
     assert nothing_to_do <= 0.02 * one
     assert on_dask <= 1.1 * two

@@ -116,9 +116,9 @@ def test_whoever_is_preempted_yields_to_a_job_with_an_xfactor_sf_times_as_large(
 def test_no_job_goes_back_and_forth_at_one_instant(case: Case, mode: str, sf: str, interval: int) -> None:
     # Whoever starts by preempting has a larger xfactor than whoever yields, and at one instant xfactors do not change.
     runs = runs_of(run(case, f"ss:sf={sf},mode={mode},interval_s={interval}").records)
-    assert all(one.start < one.end for of_job in runs.values() for one in of_job)  # nobody yields where it has just started
+    assert all(one.start < one.end for of_job in runs.values() for one in of_job)  # no job yields where it has just started
     for _, stopped, started in instants_of_preemption(runs):
-        # Nobody is suspended for nothing.  On other nodes, a job may start again on what a later one has left over.
+        # No job is suspended without effect.  On other nodes, a job may start again on what a later one has left over.
         assert mode != "suspend" or not set(stopped) & set(started)
 
 
