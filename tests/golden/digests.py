@@ -53,7 +53,7 @@ class Case(NamedTuple):
 
 def cases() -> Iterator[Case]:
     """Yield all runs; tests may have registered policies of their own."""
-    ours = [policy for policy in policy_names() if is_ours(policy_factory(policy))]
+    ours = [policy for policy in policy_names() if is_ours(getattr(factory := policy_factory(policy), "func", factory))]
     for workload in ("kth", "ctc", "blue-pacific"):
         for costs in (False, True):
             for policy in (*ours, *VARIANTS):
