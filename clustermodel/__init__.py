@@ -21,16 +21,25 @@ if TYPE_CHECKING:
         StrandedJobsError,
         TraceError,
     )
+    from clustermodel.experiment.conformance import BrokenRule, check_policy
+    from clustermodel.experiment.crossover import crossover, tradeoff_map
+    from clustermodel.experiment.executor import sweep
+    from clustermodel.experiment.replicate import replicate, replicate_until, suggest_warm_up
+    from clustermodel.experiment.scenario import Result, Scenario
+    from clustermodel.experiment.store import Store
+    from clustermodel.experiment.study import Study
+    from clustermodel.figures.curves_bars import bars, curves, improvements
+    from clustermodel.figures.run_tables import by_size
+    from clustermodel.figures.style import policy_colour, policy_styles
+    from clustermodel.figures.terminal_tables import comparison_table
+    from clustermodel.figures.workloads import distributions, estimates_used
     from clustermodel.job import Job, JobRow
     from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
-    from clustermodel.measure.decisions import Explanation
+    from clustermodel.measure.explanation import Explanation
     from clustermodel.measure.fairness import delays_by_later_jobs
-    from clustermodel.measure.ledger import Account, Ledger
     from clustermodel.measure.metrics import Summary, bounded_slowdown
-    from clustermodel.measure.records import JobRecords, Status
-    from clustermodel.policies import make_policy, policy_names, register_policy
-    from clustermodel.policies.backfilling import Backfilling
-    from clustermodel.policies.base import (
+    from clustermodel.policies.backfilling.scheduler import Backfilling
+    from clustermodel.policies.interface import (
         Batch,
         Checkpoint,
         Decision,
@@ -50,34 +59,18 @@ if TYPE_CHECKING:
         WakeAt,
         Withdraw,
     )
+    from clustermodel.policies.predictors import Predictor
     from clustermodel.policies.quotas import Quotas
+    from clustermodel.policies.registry import make_policy, policy_names, register_policy
     from clustermodel.policies.slack import Slack
-    from clustermodel.predict import Predictor
-    from clustermodel.report.figures import bars, curves, improvements
+    from clustermodel.recording.job_records import JobRecords, Status
+    from clustermodel.recording.ledger import Account, Ledger
     from clustermodel.report.html import write_report
-    from clustermodel.report.run_tables import by_size
-    from clustermodel.report.style import policy_colour, policy_styles
-    from clustermodel.report.tables import comparison_table, trace_facts
-    from clustermodel.report.workload_figures import distributions, estimates_used
     from clustermodel.schedule.profile import Profile
     from clustermodel.speedup import DowneySpeedup, LinearSpeedup, Speedup
-    from clustermodel.study.check import BrokenRule, check_policy
-    from clustermodel.study.engine import sweep
-    from clustermodel.study.scenario import Result, Scenario
-    from clustermodel.study.statistics import (
-        Interval,
-        batch_means,
-        interval,
-        paired_difference,
-        paired_ratio,
-        replicate,
-        replicate_until,
-        suggest_warm_up,
-    )
-    from clustermodel.study.store import Store
-    from clustermodel.study.sweep import Study
-    from clustermodel.study.tradeoff import crossover, tradeoff_map
+    from clustermodel.statistics import Interval, batch_means, interval, paired_difference, paired_ratio
     from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
+    from clustermodel.workload.facts import trace_facts
     from clustermodel.workload.hyper_erlang import HyperErlang
     from clustermodel.workload.model import RUN_TIME_FACTORS, SizeClass, WorkloadModel, fit_model, load_model
     from clustermodel.workload.swf import SwfStream, read_swf, write_swf
@@ -101,71 +94,71 @@ _MODULES = {
     "ContextSwitch": "machine",
     "Machine": "machine",
     "TimeSlicing": "machine",
-    "Explanation": "measure.decisions",
+    "Explanation": "measure.explanation",
     "delays_by_later_jobs": "measure.fairness",
-    "Account": "measure.ledger",
-    "Ledger": "measure.ledger",
+    "Account": "recording.ledger",
+    "Ledger": "recording.ledger",
     "Summary": "measure.metrics",
     "bounded_slowdown": "measure.metrics",
-    "JobRecords": "measure.records",
-    "Status": "measure.records",
-    "make_policy": "policies",
-    "policy_names": "policies",
-    "register_policy": "policies",
-    "Backfilling": "policies.backfilling",
-    "Batch": "policies.base",
-    "Checkpoint": "policies.base",
-    "Decision": "policies.base",
-    "Kill": "policies.base",
-    "Migrate": "policies.base",
-    "Policy": "policies.base",
-    "QueuedJob": "policies.base",
-    "Reason": "policies.base",
-    "Rehome": "policies.base",
-    "Replicate": "policies.base",
-    "Reserve": "policies.base",
-    "RunningJob": "policies.base",
-    "Setup": "policies.base",
-    "Start": "policies.base",
-    "Suspend": "policies.base",
-    "View": "policies.base",
-    "WakeAt": "policies.base",
-    "Withdraw": "policies.base",
+    "JobRecords": "recording.job_records",
+    "Status": "recording.job_records",
+    "make_policy": "policies.registry",
+    "policy_names": "policies.registry",
+    "register_policy": "policies.registry",
+    "Backfilling": "policies.backfilling.scheduler",
+    "Batch": "policies.interface",
+    "Checkpoint": "policies.interface",
+    "Decision": "policies.interface",
+    "Kill": "policies.interface",
+    "Migrate": "policies.interface",
+    "Policy": "policies.interface",
+    "QueuedJob": "policies.interface",
+    "Reason": "policies.interface",
+    "Rehome": "policies.interface",
+    "Replicate": "policies.interface",
+    "Reserve": "policies.interface",
+    "RunningJob": "policies.interface",
+    "Setup": "policies.interface",
+    "Start": "policies.interface",
+    "Suspend": "policies.interface",
+    "View": "policies.interface",
+    "WakeAt": "policies.interface",
+    "Withdraw": "policies.interface",
     "Quotas": "policies.quotas",
     "Slack": "policies.slack",
-    "Predictor": "predict",
-    "bars": "report.figures",
-    "curves": "report.figures",
-    "improvements": "report.figures",
+    "Predictor": "policies.predictors",
+    "bars": "figures.curves_bars",
+    "curves": "figures.curves_bars",
+    "improvements": "figures.curves_bars",
     "write_report": "report.html",
-    "by_size": "report.run_tables",
-    "policy_colour": "report.style",
-    "policy_styles": "report.style",
-    "comparison_table": "report.tables",
-    "trace_facts": "report.tables",
-    "distributions": "report.workload_figures",
-    "estimates_used": "report.workload_figures",
+    "by_size": "figures.run_tables",
+    "policy_colour": "figures.style",
+    "policy_styles": "figures.style",
+    "comparison_table": "figures.terminal_tables",
+    "trace_facts": "workload.facts",
+    "distributions": "figures.workloads",
+    "estimates_used": "figures.workloads",
     "Profile": "schedule.profile",
     "DowneySpeedup": "speedup",
     "LinearSpeedup": "speedup",
     "Speedup": "speedup",
-    "BrokenRule": "study.check",
-    "check_policy": "study.check",
-    "sweep": "study.engine",
-    "Result": "study.scenario",
-    "Scenario": "study.scenario",
-    "Interval": "study.statistics",
-    "batch_means": "study.statistics",
-    "interval": "study.statistics",
-    "paired_difference": "study.statistics",
-    "paired_ratio": "study.statistics",
-    "replicate": "study.statistics",
-    "replicate_until": "study.statistics",
-    "suggest_warm_up": "study.statistics",
-    "Store": "study.store",
-    "Study": "study.sweep",
-    "crossover": "study.tradeoff",
-    "tradeoff_map": "study.tradeoff",
+    "BrokenRule": "experiment.conformance",
+    "check_policy": "experiment.conformance",
+    "sweep": "experiment.executor",
+    "Result": "experiment.scenario",
+    "Scenario": "experiment.scenario",
+    "Interval": "statistics",
+    "batch_means": "statistics",
+    "interval": "statistics",
+    "paired_difference": "statistics",
+    "paired_ratio": "statistics",
+    "replicate": "experiment.replicate",
+    "replicate_until": "experiment.replicate",
+    "suggest_warm_up": "experiment.replicate",
+    "Store": "experiment.store",
+    "Study": "experiment.study",
+    "crossover": "experiment.crossover",
+    "tradeoff_map": "experiment.crossover",
     "TICKS_PER_SECOND": "ticks",
     "to_seconds": "ticks",
     "to_ticks": "ticks",
@@ -288,7 +281,7 @@ __all__ = [
     "write_swf",
 ]
 
-_EXTRAS = {"report.html": "report", "study.engine": "study", "study.store": "study"}
+_EXTRAS = {"report.html": "report", "experiment.executor": "study", "experiment.store": "study"}
 """Modules that import packages of an extra, with its name."""
 
 if not TYPE_CHECKING:  # for which any name would exist

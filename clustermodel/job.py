@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from clustermodel.machine import require_seconds, require_whole
 from clustermodel.ticks import duration_to_ticks, to_seconds, to_ticks
+from clustermodel.validation import require_seconds, require_whole
 
 
 class JobRow(NamedTuple):

@@ -2,76 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from numbers import Integral, Real
-from typing import Final, Literal
+from typing import Literal
 
-from clustermodel.errors import SpecificationError, quoted, shown
+from clustermodel.errors import SpecificationError
 from clustermodel.ticks import to_seconds, to_ticks
-
-LARGEST_WHOLE: Final = 2**53
-"""Largest whole number of any field: exact as a float, and far inside a 64-bit table."""
-LONGEST_S: Final = 1e10
-"""Longest time in seconds of any field: 317 years; hundreds of such jobs in a row still fit 64-bit ticks."""
-
-
-def require_whole(field: str, value: object, *, at_least: int | None = None) -> int:
-    """Return ``value`` as a plain ``int`` (numpy integers too: they would turn SimPy's clock into a float).
-
-    Raises:
-        SpecificationError: ``value`` is not a whole number, is below ``at_least``, or too large for a table.
-    """
-    allowed = "an integer" if at_least is None else f"an integer >= {at_least}"
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise SpecificationError(f"{field}: {quoted(value)} is not a whole number; it must be {allowed}")
-    whole = int(value)
-    if at_least is not None and whole < at_least:
-        raise SpecificationError(f"{field}: {shown(whole)} is not allowed; it must be {allowed}")
-    if abs(whole) > LARGEST_WHOLE:
-        raise SpecificationError(f"{field}: {shown(whole)} is not allowed; it must lie within +-{LARGEST_WHOLE}")
-    return whole
-
-
-def require_number(name: str, value: object, allowed: str, holds: Callable[[float], bool]) -> float:
-    """Return ``value`` as a ``float``.
-
-    Raises:
-        SpecificationError: ``value`` is not a number, or not ``allowed``, which is what ``holds`` says in words.
-    """
-    try:
-        number = None if isinstance(value, bool) or not isinstance(value, Real) else float(value)
-    except OverflowError:
-        number = math.inf
-    if number is None or not holds(number):
-        wrong = shown(value) if isinstance(value, Real) else quoted(value)
-        raise SpecificationError(f"{name}: {wrong} is not allowed; it must be {allowed}")
-    return number
-
-
-def _is_interval(value: object) -> bool:
-    if not isinstance(value, tuple | list) or len(value) != 2 or not all(isinstance(end, Real) for end in value):
-        return False
-    return bool(value[0] <= value[1])
-
-
-def require_seconds(name: str, value: object, *, positive: bool = False) -> float:
-    """Return ``value`` as a ``float``.
-
-    Raises:
-        SpecificationError: ``value`` is not a finite number in [0, 1e10] seconds, or is zero where it must be ``positive``.
-    """
-    allowed = f"a finite number of seconds {'> 0' if positive else '>= 0'} and <= {LONGEST_S:g}"
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise SpecificationError(f"{name}: {quoted(value)} is not a number; it must be {allowed}")
-    try:
-        seconds = float(value)
-    except OverflowError:
-        seconds = math.inf
-    if not 0 <= seconds <= LONGEST_S or (positive and seconds == 0):
-        raise SpecificationError(f"{name}: {shown(value)} is not allowed; it must be {allowed}")
-    return seconds
+from clustermodel.validation import require_number, require_seconds, require_whole
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

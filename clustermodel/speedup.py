@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final, Protocol, runtime_checkable
 
-from clustermodel.machine import require_number
+from clustermodel.validation import require_number
 
 
 @runtime_checkable

@@ -26,10 +26,10 @@ from reporting import Grid, Interval, Runs, draw_bars, label_axes, percent, refu
 from traces import Point, mark_of, options_of, relative, runs_of, size_of, usual_measures
 
 from clustermodel import Workload
-from clustermodel.policies.adaptation import Greedy
-from clustermodel.policies.backfilling import Backfilling
-from clustermodel.report.style import policy_styles
-from clustermodel.study.scenario import Result
+from clustermodel.experiment.scenario import Result
+from clustermodel.figures.style import policy_styles
+from clustermodel.policies.backfilling.moldable import Greedy
+from clustermodel.policies.backfilling.scheduler import Backfilling
 
 SPECULATION: Final[Mapping[str, Any]] = {"speculation": 0.9, "test_runs": True}
 """With test runs, the paper finds large percentages slightly better (section 6.2)."""

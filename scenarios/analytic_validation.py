@@ -50,11 +50,11 @@ from reporting import (
 )
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, Migrate, Scenario, TimeSlicing, Workload, make_policy
+from clustermodel.experiment.scenario import Result, random_stream
+from clustermodel.figures.style import BLUE, GREEN, PURPLE, VERMILLION
 from clustermodel.job import JobRow
-from clustermodel.measure.ledger import Account
-from clustermodel.policies.base import Batch, Decision, Policy, Setup, View
-from clustermodel.report.style import BLUE, GREEN, PURPLE, VERMILLION
-from clustermodel.study.scenario import Result, random_stream
+from clustermodel.policies.interface import Batch, Decision, Policy, Setup, View
+from clustermodel.recording.ledger import Account
 from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 from clustermodel.theory.queueing import mg1_mean_wait, mg1_ps_mean_response, mmc_mean_wait, multiserver_job_utilization

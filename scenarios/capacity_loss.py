@@ -40,9 +40,9 @@ from reporting import (
 )
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, TimeSlicing
-from clustermodel.measure.ledger import Account
-from clustermodel.report.style import policy_styles
-from clustermodel.study.scenario import Result
+from clustermodel.experiment.scenario import Result
+from clustermodel.figures.style import policy_styles
+from clustermodel.recording.ledger import Account
 
 SPACE_SHARING: Final = ("fcfs", "bf")
 TIME_SHARING: Final = ("gs", "bgs", "mgs", "mbgs", "adaptive")

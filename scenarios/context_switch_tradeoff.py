@@ -48,7 +48,7 @@ from reporting import (
 )
 
 from clustermodel import ContextSwitch, Machine, TimeSlicing
-from clustermodel.report.style import policy_styles
+from clustermodel.figures.style import policy_styles
 
 SWITCHES: Final = (0.0, 0.01, 0.02, 0.05)
 """CS, as a fraction of the slice."""

@@ -22,11 +22,11 @@ from reporting import Grid, Runs, draw_bars, label_axes, refusing_in_one_line, r
 from traces import Point, mark_of, options_of, runs_of, size_of
 
 from clustermodel import Batch, QueuedJob, Setup, Start, View, Workload
-from clustermodel.policies.base import Decision, Policy
+from clustermodel.experiment.scenario import Result
+from clustermodel.figures.style import policy_colour
+from clustermodel.policies.interface import Decision, Policy
+from clustermodel.policies.predictors import LastModel
 from clustermodel.policies.pv_easy import PVEasy
-from clustermodel.predict import LastModel
-from clustermodel.report.style import policy_colour
-from clustermodel.study.scenario import Result
 
 SECOND: Final = 1_000_000
 FOR_EVER: Final = 2**60

@@ -15,13 +15,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from clustermodel import Checkpointing, Job, Machine, QueuedJob, Scenario, TimeSlicing, Workload, load_model
-from clustermodel.policies.base import Policy
+from clustermodel.experiment.scenario import Result
+from clustermodel.figures.single_run import draw_gantt, draw_matrix
+from clustermodel.figures.workloads import distributions, estimates_used
 from clustermodel.policies.easy import Easy
-from clustermodel.predict import UserEstimate
-from clustermodel.report.plots import draw_gantt, draw_matrix
-from clustermodel.report.workload_figures import distributions, estimates_used
-from clustermodel.schedule.pricing import Weights, cost, price_of_start
-from clustermodel.study.scenario import Result
+from clustermodel.policies.interface import Policy
+from clustermodel.policies.predictors import UserEstimate
+from clustermodel.schedule.slack_pricing import Weights, cost, price_of_start
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 

@@ -30,9 +30,9 @@ from replications import (
 from reporting import Grid, Runs, report, three_digits
 
 from clustermodel import Machine, TimeSlicing
-from clustermodel.report.figures import curves
-from clustermodel.report.run_tables import by_size
-from clustermodel.study.scenario import Result
+from clustermodel.experiment.scenario import Result
+from clustermodel.figures.curves_bars import curves
+from clustermodel.figures.run_tables import by_size
 
 POLICIES: Final = ("bf", "bgs")
 SIZES: Final = ("small", "large")

@@ -48,7 +48,7 @@ from reporting import (
 )
 
 from clustermodel import Checkpointing, Machine, TimeSlicing
-from clustermodel.report.style import policy_colour, policy_styles
+from clustermodel.figures.style import policy_colour, policy_styles
 
 POLICIES: Final = ("gs", "bgs", "mgs", "mbgs")
 COSTS_S: Final = (10.0, 20.0, 30.0)

@@ -47,8 +47,8 @@ from reporting import (
 )
 
 from clustermodel import Machine, TimeSlicing
-from clustermodel.report.style import BLUE, Style, policy_colour
-from clustermodel.study.scenario import Result
+from clustermodel.experiment.scenario import Result
+from clustermodel.figures.style import BLUE, Style, policy_colour
 
 POLICIES: Final = ("bf", "bgs")
 PHIS: Final = (0.2, 0.4, 0.6, 0.8, 1.0)

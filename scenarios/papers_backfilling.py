@@ -15,9 +15,9 @@ from reporting import Grid
 from shapes import SHAPES
 from traces import size_of
 
+from clustermodel.figures.curves_bars import bars, curves
+from clustermodel.figures.run_tables import improved, improvement_label
 from clustermodel.policies.queue_order import CRITERIA
-from clustermodel.report.figures import bars, curves
-from clustermodel.report.run_tables import improved, improvement_label
 
 RERUN: Final = f"python scenarios/{{}}.py {CTC} --full"
 RERUN_ORDER: Final = f"python scenarios/queue_order.py {CTC} --narrow 2 --full --replications 3"

@@ -14,8 +14,8 @@ from paper_entries import Entry, rows_of, stored
 from replications import NODES, size_of, workload_number
 from reporting import Grid, Runs, percent
 
+from clustermodel.figures.curves_bars import curves
 from clustermodel.measure.metrics import LARGE_ABOVE_NODES
-from clustermodel.report.figures import curves
 
 RERUN: Final = "python scenarios/{}.py --full"
 SLOWDOWN: Final = "mean_bounded_slowdown"

@@ -24,8 +24,8 @@ from reporting import Grid, Interval, Runs, label_axes, percent, refusing_in_one
 from traces import Point, mark_of, options_of, relative, runs_of, size_of
 
 from clustermodel import Workload
-from clustermodel.report.style import policy_styles
-from clustermodel.study.scenario import Result
+from clustermodel.experiment.scenario import Result
+from clustermodel.figures.style import policy_styles
 
 ERRORS: Final = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Maximum errors of the virtual predictor; 004's mean absolute error is half of that."""

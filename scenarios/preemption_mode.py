@@ -25,10 +25,10 @@ from reporting import Grid, Runs, interval, label_axes, refusing_in_one_line, re
 from traces import Point, mark_of, options_of, runs_of, size_of
 
 from clustermodel import Checkpointing, ContextSwitch, TimeSlicing, Workload
+from clustermodel.experiment.scenario import Result
+from clustermodel.figures.style import BLUE, PURPLE, SKY, policy_colour
 from clustermodel.measure.fairness import delays_by_later_jobs
-from clustermodel.measure.ledger import Account
-from clustermodel.report.style import BLUE, PURPLE, SKY, policy_colour
-from clustermodel.study.scenario import Result
+from clustermodel.recording.ledger import Account
 
 COSTS_S: Final = (0, 10, 60, 300, 900, 1800, 3600)
 SMALL_COSTS_S: Final = (0, 60, 900, 3600)

@@ -28,7 +28,7 @@ from shapes import SHAPES, add_narrow, measure_by_shape, shape_of
 from traces import Change, Point, jobs_of, mark_of, options_of, relative, runs_of, size_of
 
 from clustermodel import LoadScale, Workload
-from clustermodel.report.style import policy_colour
+from clustermodel.figures.style import policy_colour
 
 ALGORITHMS: Final = (CONSERVATIVE, "1/L-NG", "R/L-NG")
 AS_IT_IS: Final = "as it is"

@@ -28,8 +28,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from clustermodel import ClusterModelError
-from clustermodel.study import statistics
+from clustermodel import ClusterModelError, statistics
 
 FloatArray = npt.NDArray[np.float64]
 

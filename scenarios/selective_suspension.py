@@ -24,9 +24,9 @@ from reporting import Grid, Interval, Runs, draw_bars, label_axes, refusing_in_o
 from traces import Point, mark_of, options_of, runs_of, size_of
 
 from clustermodel import Checkpointing, ContextSwitch, Workload
-from clustermodel.measure.ledger import Account
-from clustermodel.report.style import policy_styles
-from clustermodel.study.scenario import Result
+from clustermodel.experiment.scenario import Result
+from clustermodel.figures.style import policy_styles
+from clustermodel.recording.ledger import Account
 
 COST_S: Final = 60
 """Of a context switch, a checkpoint and a restart, each."""

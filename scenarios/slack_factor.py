@@ -20,7 +20,7 @@ from reporting import Grid, Runs, label_axes, refusing_in_one_line, report, thre
 from slack_kth import CONSERVATIVE, PAPER_FACTORS, PAPER_GAPS, PAPER_MONTHS, beside
 from slack_runs import KTH, WHOLE, Variant, fifth_wait, gain, log_of, mean_wait, of, options_of, other_wait, runs_of, seconds
 
-from clustermodel.report.style import policy_colour
+from clustermodel.figures.style import policy_colour
 
 FULL_FACTORS: Final = (0.0, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 9.0, 11.0)
 SMALL_FACTORS: Final = (0.0, 1.0, 3.0, 9.0)

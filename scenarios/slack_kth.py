@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from reporting import Grid, Runs, label_axes, refusing_in_one_line, report
 from slack_runs import KTH, WHOLE, Variant, fifth_wait, gain, log_of, mean_wait, of, options_of, other_wait, runs_of, seconds
 
-from clustermodel.report.style import PURPLE, policy_colour
+from clustermodel.figures.style import PURPLE, policy_colour
 
 CONSERVATIVE: Final = Variant("conservative")
 EASY: Final = Variant("easy")

@@ -23,7 +23,7 @@ from reporting import Runs, add_usual_options, in_parallel, read, whole
 
 from clustermodel import Machine, Scenario, Workload, make_policy, read_swf, synthetic_workload
 from clustermodel.job import JobRow
-from clustermodel.policies.base import Policy
+from clustermodel.policies.interface import Policy
 from clustermodel.policies.slack import Slack
 from clustermodel.ticks import TICKS_PER_SECOND
 

@@ -24,8 +24,8 @@ from reporting import Grid, Interval, Runs, label_axes, percent, refusing_in_one
 from traces import Point, mark_of, options_of, relative, runs_of, size_of, usual_measures
 
 from clustermodel import Workload
-from clustermodel.report.style import policy_styles
-from clustermodel.study.scenario import Result
+from clustermodel.experiment.scenario import Result
+from clustermodel.figures.style import policy_styles
 
 PERCENTAGES: Final = (0.1, 0.2, 0.35, 0.5, 0.7, 0.9)
 """Speculation percentages."""

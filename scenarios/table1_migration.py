@@ -46,8 +46,8 @@ from reporting import (
 )
 
 from clustermodel import Checkpointing, Machine, TimeSlicing
-from clustermodel.report.style import policy_colour, policy_styles
-from clustermodel.study.scenario import Result
+from clustermodel.experiment.scenario import Result
+from clustermodel.figures.style import policy_colour, policy_styles
 
 POLICIES: Final = ("gs", "bgs", "mgs", "mbgs")
 PAIRS: Final = (("bgs", "mbgs"), ("gs", "mgs"))

@@ -20,7 +20,7 @@ from reporting import Grid, Runs, add_usual_options, read, refusing_in_one_line,
 from traces import NODES, SMALL_JOBS, Jobs, digest
 
 from clustermodel import Workload
-from clustermodel.report.workload_figures import distributions
+from clustermodel.figures.workloads import distributions
 
 SECONDS_PER_DAY: Final = 86_400
 

@@ -20,8 +20,8 @@ import numpy as np
 from reporting import Interval, Runs, add_usual_options, in_parallel, interval, read, whole
 
 from clustermodel import Machine, Scenario, Workload, read_swf, synthetic_workload
-from clustermodel.policies.base import Policy
-from clustermodel.study.scenario import Result
+from clustermodel.experiment.scenario import Result
+from clustermodel.policies.interface import Policy
 
 NODES: Final = 128
 LOAD: Final = 0.8

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import settings
 
-from clustermodel import policies
+from clustermodel.policies import registry
 from clustermodel.cli import main
 
 settings.register_profile("any machine", deadline=None)  # a busy machine makes no test fail
@@ -51,4 +51,4 @@ def command_line(capsys: pytest.CaptureFixture[str]) -> Callable[..., Finished]:
 @pytest.fixture
 def forgetful_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget, after the test, every policy that it registers."""
-    monkeypatch.setattr(policies, "_FACTORIES", dict(policies._FACTORIES))
+    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))

@@ -11,10 +11,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, TimeSlicing, Workload
+from clustermodel.experiment.scenario import Result
 from clustermodel.job import JobRow
-from clustermodel.measure.ledger import Account, Amount
-from clustermodel.measure.records import Status
-from clustermodel.policies.base import (
+from clustermodel.policies.interface import (
     Batch,
     Decision,
     Kill,
@@ -29,9 +28,10 @@ from clustermodel.policies.base import (
     WakeAt,
     Withdraw,
 )
-from clustermodel.schedule.nodeset import as_mask, from_mask
+from clustermodel.recording.job_records import Status
+from clustermodel.recording.ledger import Account, Amount
+from clustermodel.schedule.node_set import as_mask, from_mask
 from clustermodel.sim.simulation import Fidelity
-from clustermodel.study.scenario import Result
 from clustermodel.ticks import to_seconds
 from tests.property.strategies import LATE, one_in, refused_sizes
 

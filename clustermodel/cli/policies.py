@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from clustermodel.policies import policy_names, policy_parameters, policy_summary
-from clustermodel.report.terminal import literal, standard_output
+from clustermodel.figures.terminal import literal, standard_output
+from clustermodel.policies.registry import policy_names, policy_parameters, policy_summary
 
 
 @click.command()

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from clustermodel.report.terminal import literal
-from clustermodel.study.scenario import Scenario
+from clustermodel.experiment.scenario import Scenario
+from clustermodel.figures.terminal import literal
 from clustermodel.workload.table import Workload
 
 if TYPE_CHECKING:
-    from clustermodel.study.engine import Progress as SweepProgress
+    from clustermodel.experiment.executor import Progress as SweepProgress
 
 
 @contextmanager

@@ -19,13 +19,13 @@ from clustermodel.cli.interrupts import INTERRUPTED
 from clustermodel.cli.options import SpeedupModel, load_workload, machine_of, machine_options, trace_options
 from clustermodel.cli.progress import progress_of_run
 from clustermodel.errors import ClusterModelError, OutputError, PolicyError, SpecificationError, shown, visible
-from clustermodel.policies import make_policy, policy_label
-from clustermodel.report.tables import comparison_table
-from clustermodel.report.terminal import literal, standard_error, standard_output
+from clustermodel.experiment.scenario import NOTHING_PLAYED, Result, Scenario
+from clustermodel.experiment.script import failure_line, read_script, run_script
+from clustermodel.experiment.study import Study
+from clustermodel.figures.terminal import literal, standard_error, standard_output
+from clustermodel.figures.terminal_tables import comparison_table
+from clustermodel.policies.registry import make_policy, policy_label
 from clustermodel.sim.simulation import FIDELITIES, Fidelity
-from clustermodel.study.scenario import NOTHING_PLAYED, Result, Scenario
-from clustermodel.study.script import failure_line, read_script, run_script
-from clustermodel.study.sweep import Study
 from clustermodel.workload.model import load_model, shipped_models
 
 _LONGEST_FILE_NAME: Final = 255
@@ -126,7 +126,7 @@ def run(
     finally:
         _show(results, as_json=as_json)  # whatever stopped the rest, work already done is kept
     if figure is not None and results:
-        from clustermodel.report.plots import comparison, save  # noqa: PLC0415  matplotlib takes a second to import
+        from clustermodel.figures.single_run import comparison, save  # noqa: PLC0415  matplotlib takes a second to import
 
         save(comparison(results), figure)
         notes.print(f"figure: {literal(figure)}")

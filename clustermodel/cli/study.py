@@ -16,14 +16,14 @@ from rich.table import Table
 from clustermodel.cli.interrupts import leaving_quietly
 from clustermodel.cli.progress import progress_of_sweep
 from clustermodel.errors import ExecutionError, SpecificationError, counted
+from clustermodel.figures.terminal import literal, standard_error, standard_output
 from clustermodel.output_files import replacing, without_formulas, write_file
-from clustermodel.report.terminal import literal, standard_error, standard_output
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from clustermodel.study.engine import Progress
-    from clustermodel.study.store import Store
+    from clustermodel.experiment.executor import Progress
+    from clustermodel.experiment.store import Store
 
 SOME_FAILED = 1
 """Exit code of a sweep of which runs have failed."""
@@ -74,8 +74,8 @@ def sweep(
         raise SpecificationError("--workers: a Dask cluster has its own workers; give one of --workers and --dask")
     _require_packages()
     with leaving_quietly():
-        from clustermodel.study.engine import sweep as run_sweep  # noqa: PLC0415  needs packages of an extra
-        from clustermodel.study.store import Store  # noqa: PLC0415
+        from clustermodel.experiment.executor import sweep as run_sweep  # noqa: PLC0415  needs packages of an extra
+        from clustermodel.experiment.store import Store  # noqa: PLC0415
 
     notes = standard_error()
     directory = out.absolute()  # the script may change the working directory
@@ -158,7 +158,7 @@ def results(directory: Path, csv: Path | None, parquet: Path | None, *, earlier:
     """
     _require_packages()
     with leaving_quietly():
-        from clustermodel.study.store import Store  # noqa: PLC0415  needs packages of an extra
+        from clustermodel.experiment.store import Store  # noqa: PLC0415  needs packages of an extra
 
     out, notes = standard_output(), standard_error()
     with Store.read(directory) as store:

@@ -11,10 +11,11 @@ from rich.table import Table
 
 from clustermodel.cli.options import load_workload, trace_options
 from clustermodel.errors import SpecificationError
-from clustermodel.machine import LARGEST_WHOLE
+from clustermodel.figures.terminal import literal, standard_error, standard_output
+from clustermodel.figures.terminal_tables import percentile_table
 from clustermodel.output_files import write_file
-from clustermodel.report.tables import percentile_table, trace_facts
-from clustermodel.report.terminal import literal, standard_error, standard_output
+from clustermodel.validation import LARGEST_WHOLE
+from clustermodel.workload.facts import trace_facts
 from clustermodel.workload.model import WorkloadModel, fit_model
 
 _MACHINE_SIZE: Final = click.IntRange(1, LARGEST_WHOLE)

@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from clustermodel.measure.events import event_log
-from clustermodel.measure.records import UNKNOWN, IntArray, JobRecords
+from clustermodel.measure.event_log import event_log
+from clustermodel.recording.job_records import UNKNOWN, IntArray, JobRecords
 from clustermodel.ticks import TICKS_PER_SECOND
 
 FloatArray = npt.NDArray[np.float64]

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from clustermodel.arrays import dot
 from clustermodel.errors import SpecificationError
 from clustermodel.measure.fairness import delays_by_later_jobs, reservation_violations
-from clustermodel.measure.ledger import Ledger
-from clustermodel.measure.records import UNKNOWN, JobRecords, Status
+from clustermodel.recording.job_records import UNKNOWN, JobRecords, Status
+from clustermodel.recording.ledger import Ledger
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
 
 if TYPE_CHECKING:

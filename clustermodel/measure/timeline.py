@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from clustermodel.measure.events import EventLog
-from clustermodel.measure.history import Cell, History
-from clustermodel.measure.records import IntArray, JobRecords, Status
-from clustermodel.schedule.nodeset import from_mask
+from clustermodel.measure.event_log import EventLog
+from clustermodel.recording.job_records import IntArray, JobRecords, Status
+from clustermodel.recording.matrix_history import Cell, History
+from clustermodel.schedule.node_set import from_mask
 from clustermodel.ticks import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _PLACE: Final = ("job", "begin", "end", "row", "first_node", "nodes", "kind")
 
 
 def placements_in_space(records: JobRecords) -> pd.DataFrame:
-    """Return where and when gangs ran that had nodes to themselves; see :attr:`clustermodel.study.scenario.Result.placements`.
+    """Return where and when gangs ran that had nodes to themselves, the table of :attr:`Result.placements`.
 
     Args:
         records: of the run.
@@ -41,7 +41,7 @@ def placements_in_space(records: JobRecords) -> pd.DataFrame:
 
 
 def placements_in_matrix(history: History, end: int) -> pd.DataFrame:
-    """Return where and when gangs stood in the Ousterhout matrix; see :attr:`clustermodel.study.scenario.Result.placements`.
+    """Return where and when gangs stood in the Ousterhout matrix, the table of :attr:`Result.placements`.
 
     Args:
         history: of the run.
@@ -91,7 +91,7 @@ def _narrow(numbers: IntArray) -> npt.NDArray[np.int32] | IntArray:
 
 
 def states(log: EventLog, nodes: int, history: History | None) -> pd.DataFrame:
-    """Return the state of the machine after each event; see :attr:`clustermodel.study.scenario.Result.states`.
+    """Return the state of the machine after each event; see :attr:`clustermodel.experiment.scenario.Result.states`.
 
     Args:
         log: of the run's events.

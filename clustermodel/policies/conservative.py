@@ -4,15 +4,15 @@ A job is placed, when it is submitted, at the earliest time that fits the plan o
 start is a guarantee.  When a job ends before its estimate, each waiting job in queue order is taken out of the plan and
 put back at its earliest time, which is never later than the one it had (*compression*).
 
-That is backfilling (:mod:`clustermodel.policies.backfilling`) with a guarantee for every job
-(:class:`~clustermodel.policies.guarantees.EveryJob`, where the steps are), and nothing else.
+That is backfilling (:mod:`clustermodel.policies.backfilling.scheduler`) with a guarantee for every job
+(:class:`~clustermodel.policies.backfilling.guarantees.EveryJob`, where the steps are), and nothing else.
 """
 
 from __future__ import annotations
 
-from clustermodel.policies.backfilling import Backfilling
+from clustermodel.policies.backfilling.scheduler import Backfilling
+from clustermodel.policies.predictors import Predictor, predictor_of
 from clustermodel.policies.queue_order import QueueOrder, queue_order_of
-from clustermodel.predict import Predictor, predictor_of
 
 
 class Conservative(Backfilling):
@@ -22,8 +22,8 @@ class Conservative(Backfilling):
         queue_order: ``"arrival"``, ``"shortest"``, ``"narrowest"``, ``"widest"`` or a callable: the order in which jobs are
             placed, and moved up when room is made.
         predictor: of run times, which take the place of estimates: ``"estimate"``, ``"last"``, ``"last-two"``, ``"perfect"``,
-            ``"virtual:X"`` or an object (:mod:`clustermodel.predict`).  A job is placed by the prediction of when it was
-            submitted; when a running job outlives its own, all reservations are made anew, and may be later.
+            ``"virtual:X"`` or an object (:mod:`clustermodel.policies.predictors`).  A job is placed by the prediction
+            of when it was submitted; when a running job outlives its own, all reservations are made anew, and may be later.
 
     Raises:
         SpecificationError: ``queue_order`` is neither a name nor a callable, or ``predictor`` no predictor.

@@ -15,7 +15,7 @@ With a predictor, predictions take the place of estimates in all of this (004_55
 A running job that has outlived its prediction, or its estimate where nothing kills it there, is assumed to end a second from
 now.  That is looked at when a job comes or ends, and is no event of its own; so a reservation can be missed.  With several
 reservations, which can begin when nothing else happens, it is an event, and the assumption is that of conservative
-backfilling (:class:`~clustermodel.schedule.running.RunningProfile`).
+backfilling (:class:`~clustermodel.schedule.running_profile.RunningProfile`).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from operator import attrgetter
 from typing import Any, Final
 
 from clustermodel.errors import SpecificationError
-from clustermodel.machine import require_whole
-from clustermodel.policies.base import Batch, Decision, QueuedJob, Reason, Reserve, Setup, Start, View, WakeAt
-from clustermodel.predict import Predictor, UserEstimate, learn, predictor_of
+from clustermodel.policies.interface import Batch, Decision, QueuedJob, Reason, Reserve, Setup, Start, View, WakeAt
+from clustermodel.policies.predictors import Predictor, UserEstimate, learn, predictor_of
 from clustermodel.schedule.plan import Plan
-from clustermodel.schedule.running import SHORTEST_EXTENSION
+from clustermodel.schedule.running_profile import SHORTEST_EXTENSION
+from clustermodel.validation import require_whole
 
 BackfillOrder = Callable[[QueuedJob, int], Any]
 """Sorting key of the backfill candidates, given the job and the present in ticks; the smallest comes first."""
@@ -45,7 +45,7 @@ class Easy:
         backfill_order: in which order candidates are tried: ``"arrival"``, ``"shortest"`` (as predicted) or a callable.
         reserve_depth: how many blocked jobs are protected by a reservation; 1 is EASY.
         predictor: of run times: ``"estimate"``, ``"last"``, ``"last-two"``, ``"perfect"``, ``"virtual:X"`` or an object
-            (:mod:`clustermodel.predict`).
+            (:mod:`clustermodel.policies.predictors`).
 
     Raises:
         SpecificationError: an argument has a value that is not allowed.

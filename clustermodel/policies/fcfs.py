@@ -5,7 +5,7 @@ Jobs start strictly in queue order; nodes stay idle for the first job that does 
 
 from __future__ import annotations
 
-from clustermodel.policies.base import Batch, Decision, Reason, Setup, Start, View
+from clustermodel.policies.interface import Batch, Decision, Reason, Setup, Start, View
 
 
 class Fcfs:

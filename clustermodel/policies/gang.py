@@ -12,8 +12,7 @@ from itertools import chain
 from typing import Final
 
 from clustermodel.errors import SpecificationError
-from clustermodel.machine import require_whole
-from clustermodel.policies.base import (
+from clustermodel.policies.interface import (
     Batch,
     Decision,
     Migrate,
@@ -29,9 +28,10 @@ from clustermodel.policies.base import (
     Withdraw,
 )
 from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_of
-from clustermodel.schedule.matrix import Occupant, OusterhoutMatrix
+from clustermodel.schedule.ousterhout import Occupant, OusterhoutMatrix
 from clustermodel.schedule.row_plans import RowPlans
-from clustermodel.schedule.running import SHORTEST_EXTENSION
+from clustermodel.schedule.running_profile import SHORTEST_EXTENSION
+from clustermodel.validation import require_whole
 
 _LARGEST_MATRIX: Final = 10**7
 """Most rows x columns: each row is a bitmask as wide as the machine, and what is beyond any machine would fill the memory."""

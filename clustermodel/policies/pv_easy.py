@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple, get_args
 
 from clustermodel.errors import SpecificationError, did_you_mean
-from clustermodel.policies.base import (
+from clustermodel.policies.interface import (
     Batch,
     Checkpoint,
     Decision,
@@ -32,8 +32,8 @@ from clustermodel.policies.base import (
     Suspend,
     View,
 )
-from clustermodel.predict import Predictor, UserEstimate, learn, predictor_of
-from clustermodel.schedule.running import SHORTEST_EXTENSION
+from clustermodel.policies.predictors import Predictor, UserEstimate, learn, predictor_of
+from clustermodel.schedule.running_profile import SHORTEST_EXTENSION
 
 Mode = Literal["kill", "checkpoint", "suspend"]
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
@@ -78,7 +78,7 @@ class PVEasy:
             by the time at which the whole running load is predicted to make room, and those that take no more than the extra
             nodes.
         predictor: of run times: ``"last"`` (the paper's), ``"estimate"``, ``"perfect"``, ``"last-two"``, ``"virtual:X"`` or an
-            object (:mod:`clustermodel.predict`).
+            object (:mod:`clustermodel.policies.predictors`).
         mode: what preemption does to a job: ``"kill"`` (the paper's), ``"checkpoint"`` or ``"suspend"``.  Where memory has no
             room for a suspended job it is killed.
 

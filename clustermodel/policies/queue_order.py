@@ -11,9 +11,9 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from clustermodel.errors import SpecificationError, did_you_mean
-from clustermodel.machine import require_number, require_whole
-from clustermodel.policies.base import QueuedJob
+from clustermodel.policies.interface import QueuedJob
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.validation import require_number, require_whole
 
 QueueOrder = Callable[[QueuedJob, int], Any]
 """Sorting key of the waiting jobs, given the job and the present in ticks; the smallest comes first."""
@@ -53,7 +53,7 @@ def in_order(jobs: Iterable[QueuedJob], order: QueueOrder | None, now: int) -> I
 
 
 class QueueSorter(Protocol):
-    """What :class:`~clustermodel.policies.backfilling.Backfilling` asks for an order."""
+    """What :class:`~clustermodel.policies.backfilling.scheduler.Backfilling` asks for an order."""
 
     def begin(self, rng: np.random.Generator) -> None:
         """Forget any earlier run."""

@@ -14,9 +14,9 @@ from numbers import Integral
 from typing import Final
 
 from clustermodel.errors import SpecificationError
-from clustermodel.machine import require_number
-from clustermodel.policies.base import QueuedJob
+from clustermodel.policies.interface import QueuedJob
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
+from clustermodel.validation import require_number
 
 Limits = Mapping[int, float] | float | None
 

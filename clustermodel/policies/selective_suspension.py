@@ -26,8 +26,7 @@ from operator import or_
 from typing import NamedTuple
 
 from clustermodel.errors import SpecificationError
-from clustermodel.machine import require_number, require_seconds
-from clustermodel.policies.base import (
+from clustermodel.policies.interface import (
     Batch,
     Checkpoint,
     Decision,
@@ -42,8 +41,9 @@ from clustermodel.policies.base import (
     WakeAt,
 )
 from clustermodel.policies.pv_easy import Mode, mode_of
-from clustermodel.schedule.nodeset import from_mask, lowest
+from clustermodel.schedule.node_set import from_mask, lowest
 from clustermodel.ticks import duration_to_ticks
+from clustermodel.validation import require_number, require_seconds
 
 
 class _Running(NamedTuple):

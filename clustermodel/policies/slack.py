@@ -2,8 +2,8 @@
 
 Every waiting job holds a reservation, as in conservative backfilling, and has a slack.  When a job is submitted (*insert*) or
 ends before its estimate (*remove*), schedules that move the waiting jobs are priced and the cheapest is taken; when a reserved
-time has come (*tick*), the job starts.  The formulas are in :mod:`clustermodel.schedule.pricing`, the search is
-:mod:`clustermodel.schedule.reschedule`'s.
+time has come (*tick*), the job starts.  The formulas are in :mod:`clustermodel.schedule.slack_pricing`, the search is
+:mod:`clustermodel.schedule.slack_search`'s.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from numbers import Real
 from typing import Any, Final
 
 from clustermodel.errors import SpecificationError, did_you_mean
-from clustermodel.machine import require_number, require_seconds, require_whole
-from clustermodel.policies.base import (
+from clustermodel.policies.calibration import Measure, Waits
+from clustermodel.policies.interface import (
     Batch,
     Decision,
     Kill,
@@ -29,13 +29,13 @@ from clustermodel.policies.base import (
     View,
     WakeAt,
 )
-from clustermodel.policies.calibration import Measure, Waits
 from clustermodel.policies.quotas import Accounts, Quotas
-from clustermodel.schedule import pricing
-from clustermodel.schedule.pricing import FIRST_SP, Weights
-from clustermodel.schedule.reschedule import MovableReservation, Newcomer, Schedule, Search
-from clustermodel.schedule.running import RunningProfile
+from clustermodel.schedule import slack_pricing as pricing
+from clustermodel.schedule.running_profile import RunningProfile
+from clustermodel.schedule.slack_pricing import FIRST_SP, Weights
+from clustermodel.schedule.slack_search import MovableReservation, Newcomer, Schedule, Search
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
+from clustermodel.validation import require_number, require_seconds, require_whole
 
 PriorityOf = Callable[[QueuedJob], float]
 """Gives a job's user or political priority, a number in [0, 1]."""

@@ -28,10 +28,10 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from clustermodel.report.quantities import QUANTITIES
-from clustermodel.report.run_tables import interval_of
-from clustermodel.report.style import Style, policy_styles
-from clustermodel.study import statistics
+from clustermodel import statistics
+from clustermodel.figures.labels import QUANTITIES
+from clustermodel.figures.run_tables import interval_of
+from clustermodel.figures.style import Style, policy_styles
 
 PAGE: Final = Path(__file__).with_name("page")
 """Where the template and the scripts of the page are."""
@@ -65,7 +65,7 @@ def points_of(results: pd.DataFrame) -> pd.DataFrame:
     """Return the means of a study over its replications, a row for each machine, workload and policy.
 
     Args:
-        results: the tidy table of runs, :meth:`clustermodel.study.store.Store.results`.
+        results: the tidy table of runs, :meth:`clustermodel.experiment.store.Store.results`.
 
     Returns:
         Columns of :data:`FACTORS`; ``runs``, how many; for each metric its mean and, as ``"NAME half"``, half the width of its

@@ -23,14 +23,14 @@ from bokeh.resources import INLINE
 from jinja2 import Environment, FileSystemLoader
 
 from clustermodel.errors import SpecificationError, counted
+from clustermodel.experiment.store import Store
+from clustermodel.experiment.study import describe
+from clustermodel.figures.labels import QUANTITIES
+from clustermodel.figures.single_run import mean_of_steps, time_axis
+from clustermodel.figures.style import short, visible
 from clustermodel.output_files import write_file
 from clustermodel.report.curves import FACTORS, METRICS, PAGE, STRETCH, curves_over_time, metric_curves, points_of
-from clustermodel.report.plots import mean_of_steps, time_axis
-from clustermodel.report.quantities import QUANTITIES
-from clustermodel.report.style import short, visible
 from clustermodel.report.viewer import ViewedRun, run_viewer, viewed_run
-from clustermodel.study.store import Store
-from clustermodel.study.sweep import describe
 
 ROOM: Final = 12_000_000
 """Bytes for the pictures of runs, of which those for which there is no room are left out.  In the file, where they are packed,

@@ -31,9 +31,9 @@ from bokeh.models import (
 from bokeh.plotting import figure
 from matplotlib.colors import to_hex
 
+from clustermodel.figures.style import job_colour
 from clustermodel.measure.timeline import KINDS
 from clustermodel.report.curves import STRETCH, script
-from clustermodel.report.style import job_colour
 
 JOB_COLOURS: Final = tuple(to_hex(job_colour(job)) for job in range(18))
 """A job has the colour at its id modulo their number."""

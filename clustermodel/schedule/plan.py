@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from typing import Protocol
 
 from clustermodel.schedule.reservation import Reservable, Reservation, Shape, Shapes
-from clustermodel.schedule.running import RunningProfile
+from clustermodel.schedule.running_profile import RunningProfile
 
 
 class EndedGang(Protocol):

@@ -16,11 +16,7 @@ from simpy import Event, Process
 from clustermodel.errors import DecisionError, SpecificationError, StrandedJobsError, counted
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
-from clustermodel.measure.events import SliceLog
-from clustermodel.measure.history import Cell, History, Moment
-from clustermodel.measure.ledger import Account, Ledger
-from clustermodel.measure.records import PREEMPTIONS, JobRecords, Status
-from clustermodel.policies.base import (
+from clustermodel.policies.interface import (
     Batch,
     Checkpoint,
     Kill,
@@ -38,13 +34,17 @@ from clustermodel.policies.base import (
     WakeAt,
     Withdraw,
 )
-from clustermodel.schedule.nodeset import as_mask, is_node_set
-from clustermodel.sim.gang import Stop, run_gang, run_sliced_gang
-from clustermodel.sim.kernel import AlarmClock, Clock, InstantSettled
-from clustermodel.sim.nodes import NodePool
-from clustermodel.sim.preemption import Image, Preemption
-from clustermodel.sim.rows import MatrixRows, SlicedGang
-from clustermodel.sim.timeslice import Rotation, TimeSliceProcess
+from clustermodel.recording.job_records import PREEMPTIONS, JobRecords, Status
+from clustermodel.recording.ledger import Account, Ledger
+from clustermodel.recording.matrix_history import Cell, History, Moment
+from clustermodel.recording.slice_log import SliceLog
+from clustermodel.schedule.node_set import as_mask, is_node_set
+from clustermodel.sim.events import AlarmClock, Clock, InstantSettled
+from clustermodel.sim.job_process import Stop, run_gang, run_sliced_gang
+from clustermodel.sim.node_pool import NodePool
+from clustermodel.sim.saved_work import Image, Preemption
+from clustermodel.sim.time_sharing.matrix_rows import MatrixRows, SlicedGang
+from clustermodel.sim.time_sharing.rotation import Rotation, TimeSliceProcess
 from clustermodel.speedup import LINEAR, Speedup
 
 _TO_BE_CONTINUED: Final = (Status.REQUEUED, *PREEMPTIONS)

@@ -11,16 +11,16 @@ import numpy as np
 from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
-from clustermodel.measure.events import SliceLog
-from clustermodel.measure.history import History
-from clustermodel.measure.ledger import Ledger
-from clustermodel.measure.records import JobRecords
-from clustermodel.policies.base import Policy, Reason, Setup
+from clustermodel.policies.interface import Policy, Reason, Setup
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.ledger import Ledger
+from clustermodel.recording.matrix_history import History
+from clustermodel.recording.slice_log import SliceLog
 from clustermodel.sim.coordinator import Coordinator
-from clustermodel.sim.kernel import Clock
-from clustermodel.sim.node_by_node import NodeByNode
-from clustermodel.sim.streams import submit_jobs
-from clustermodel.sim.timeslice import Rotation, TimeSliceProcess
+from clustermodel.sim.events import Clock
+from clustermodel.sim.job_streams import submit_jobs
+from clustermodel.sim.time_sharing.node_by_node import NodeByNode
+from clustermodel.sim.time_sharing.rotation import Rotation, TimeSliceProcess
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import LAST_TICK, to_seconds
 

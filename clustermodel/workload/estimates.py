@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from clustermodel.machine import require_number
+from clustermodel.validation import require_number
 
 PHI: Final = 0.2
 """002's phi (sections 3 and 5), the fraction of jobs whose estimate is exact."""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clustermodel.errors import SpecificationError, quoted
-from clustermodel.machine import require_number, require_seconds, require_whole
+from clustermodel.validation import require_number, require_seconds, require_whole
 
 FloatArray = npt.NDArray[np.float64]
 

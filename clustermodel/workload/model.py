@@ -20,8 +20,8 @@ import numpy as np
 from clustermodel.arrays import dot
 from clustermodel.errors import SpecificationError, counted, did_you_mean
 from clustermodel.job import JobRow
-from clustermodel.machine import LONGEST_S, require_number, require_whole
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
+from clustermodel.validation import LONGEST_S, require_number, require_whole
 from clustermodel.workload.estimates import PHI
 from clustermodel.workload.hyper_erlang import FloatArray, HyperErlang
 from clustermodel.workload.table import Provenance, Workload

@@ -25,9 +25,9 @@ from typing import Final, TextIO
 
 from clustermodel.errors import SpecificationError, TraceError, quoted, shown, visible
 from clustermodel.job import JobRow
-from clustermodel.machine import LARGEST_WHOLE, LONGEST_S
 from clustermodel.output_files import write_file
 from clustermodel.ticks import duration_to_ticks, to_ticks
+from clustermodel.validation import LARGEST_WHOLE, LONGEST_S
 from clustermodel.workload.table import Provenance, Workload, transformed
 from clustermodel.workload.transforms import JobFilter, LoadScale
 

@@ -11,8 +11,8 @@ import numpy as np
 from clustermodel.arrays import dot
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.job import JobRow
-from clustermodel.machine import LONGEST_S, require_number, require_whole
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.validation import LONGEST_S, require_number, require_whole
 from clustermodel.workload.estimates import PHI, phi_factors
 from clustermodel.workload.table import Provenance, Workload
 

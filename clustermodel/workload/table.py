@@ -14,8 +14,8 @@ import numpy.typing as npt
 from clustermodel.arrays import dot
 from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.job import Job, JobRow
-from clustermodel.machine import LONGEST_S, require_whole
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
+from clustermodel.validation import LONGEST_S, require_whole
 from clustermodel.workload.estimates import PHI, phi_factors
 from clustermodel.workload.transforms import JobFilter, LoadScale
 

@@ -9,8 +9,8 @@ from numbers import Integral, Real
 
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.job import JobRow
-from clustermodel.machine import require_number
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
+from clustermodel.validation import require_number
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,7 +4,7 @@ Starting two processes takes a second, which shorter runs do not make up for.
 """
 
 from clustermodel import Machine, synthetic_workload
-from clustermodel.study.sweep import Study
+from clustermodel.experiment.study import Study
 
 study = Study(
     name="forty",

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from clustermodel import Machine, synthetic_workload
+from clustermodel.experiment.executor import sweep
+from clustermodel.experiment.store import Store
+from clustermodel.experiment.study import Study
 from clustermodel.report.html import write_report
-from clustermodel.study.engine import sweep
-from clustermodel.study.store import Store
-from clustermodel.study.sweep import Study
 from tests.report.conftest import Open, browser, opener
 
 __all__ = ["browser", "opener"]

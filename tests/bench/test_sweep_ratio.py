@@ -10,7 +10,7 @@ import dask
 import pytest
 from distributed import LocalCluster
 
-from clustermodel.study.engine import sweep
+from clustermodel.experiment.executor import sweep
 
 AS_IN_THE_GUIDE = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
 """Settings of Dask that docs/guide_cluster.md recommends: workers are not interrupted a hundred times a second."""

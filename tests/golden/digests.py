@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, Workload, load_model, policy_names, read_swf
-from clustermodel.measure.ledger import Account
-from clustermodel.policies import policy_factory
-from clustermodel.study.fingerprint import is_ours
+from clustermodel.experiment.fingerprint import is_ours
+from clustermodel.policies.registry import policy_factory
+from clustermodel.recording.ledger import Account
 from tests.shared_data import SHARED
 
 STORED: Final = Path(__file__).with_name("digests.json")

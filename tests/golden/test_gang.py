@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clustermodel import Machine, Scenario, TimeSlicing, read_swf
-from clustermodel.measure.ledger import Account
+from clustermodel.recording.ledger import Account
 from tests.gang_runs import check_books
 from tests.shared_data import reference_starts, trace_path
 

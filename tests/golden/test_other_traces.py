@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from clustermodel import Machine, Scenario, Workload, read_swf
-from clustermodel.measure.ledger import Account
-from clustermodel.measure.records import Status
-from clustermodel.policies import policy_names
+from clustermodel.policies.registry import policy_names
+from clustermodel.recording.job_records import Status
+from clustermodel.recording.ledger import Account
 from clustermodel.theory.capacity import capacity_loss
 from tests.shared_data import trace_path
 

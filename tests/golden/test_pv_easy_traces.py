@@ -7,10 +7,10 @@ from functools import cache
 import pytest
 
 from clustermodel import Machine, Scenario, read_swf
+from clustermodel.experiment.scenario import Result
 from clustermodel.measure.fairness import delays_by_later_jobs
-from clustermodel.measure.ledger import Account
 from clustermodel.policies.pv_easy import MODES
-from clustermodel.study.scenario import Result
+from clustermodel.recording.ledger import Account
 from tests.shared_data import trace_path
 
 KTH, CTC, BLUE = "KTH-SP2-1996-2.2", "CTC-SP2-1996-3.1-cln", "SDSC-BLUE-2000-4.2-cln"

@@ -7,9 +7,9 @@ from functools import cache
 import pytest
 
 from clustermodel import Machine, Scenario, read_swf
+from clustermodel.experiment.scenario import Result
 from clustermodel.measure.fairness import delays_by_later_jobs
 from clustermodel.measure.metrics import Summary
-from clustermodel.study.scenario import Result
 from tests.shared_data import reference_starts, trace_path
 
 KTH = "KTH-SP2-1996-2.2"

@@ -7,9 +7,9 @@ from functools import cache
 import pytest
 
 from clustermodel import ContextSwitch, Machine, Scenario, read_swf
-from clustermodel.measure.ledger import Account
-from clustermodel.measure.records import Status
-from clustermodel.study.scenario import Result
+from clustermodel.experiment.scenario import Result
+from clustermodel.recording.job_records import Status
+from clustermodel.recording.ledger import Account
 from tests.shared_data import trace_path
 
 COST_S = 30

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from clustermodel import Machine, Scenario, Workload, check_policy, make_policy
 from clustermodel.job import JobRow
-from clustermodel.measure.events import event_log
+from clustermodel.measure.event_log import event_log
 from clustermodel.measure.fairness import delays_by_later_jobs
-from clustermodel.measure.ledger import Account
 from clustermodel.measure.metrics import summarize
-from clustermodel.measure.records import UNKNOWN, JobRecords, Status
-from clustermodel.policies.adaptation import Greedy
-from clustermodel.policies.backfilling import NAMED, Backfilling
-from clustermodel.policies.base import Policy
-from clustermodel.policies.speculation import TestRuns
-from clustermodel.schedule.nodeset import count
+from clustermodel.policies.backfilling.moldable import Greedy
+from clustermodel.policies.backfilling.scheduler import NAMED, Backfilling
+from clustermodel.policies.backfilling.speculation import TestRuns
+from clustermodel.policies.interface import Policy
+from clustermodel.recording.job_records import UNKNOWN, JobRecords, Status
+from clustermodel.recording.ledger import Account
+from clustermodel.schedule.node_set import count
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup
 from clustermodel.theory.capacity import capacity_loss

@@ -18,13 +18,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Job, Machine, Scenario, TimeSlicing, Workload, check_policy, make_policy
+from clustermodel.experiment.scenario import Result
 from clustermodel.job import JobRow
-from clustermodel.measure.history import Moment
-from clustermodel.measure.ledger import Account
-from clustermodel.measure.records import UNKNOWN
-from clustermodel.policies.base import Batch, Decision, Kill, Policy, Setup, Start, View, WakeAt
+from clustermodel.policies.interface import Batch, Decision, Kill, Policy, Setup, Start, View, WakeAt
+from clustermodel.recording.job_records import UNKNOWN
+from clustermodel.recording.ledger import Account
+from clustermodel.recording.matrix_history import Moment
 from clustermodel.sim.simulation import simulate
-from clustermodel.study.scenario import Result
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 from tests.gang_runs import POLICIES, GangCase, Meddler, Watched, check_books, gang_cases, run, seen, seen_in_time, spans
 from tests.property.strategies import cases

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from clustermodel import Machine, Scenario, Workload, make_policy
 from clustermodel.job import JobRow
-from clustermodel.measure.events import event_log
-from clustermodel.measure.ledger import Account
-from clustermodel.measure.records import UNKNOWN, JobRecords, Status
-from clustermodel.policies.base import Batch, Decision, Kill, Setup, View
+from clustermodel.measure.event_log import event_log
 from clustermodel.policies.easy import Easy
-from clustermodel.schedule.nodeset import count
+from clustermodel.policies.interface import Batch, Decision, Kill, Setup, View
+from clustermodel.recording.job_records import UNKNOWN, JobRecords, Status
+from clustermodel.recording.ledger import Account
+from clustermodel.schedule.node_set import count
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.theory.capacity import capacity_loss, utilization
 from tests.property.strategies import machines_and_rows

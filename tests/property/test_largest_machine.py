@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, SpecificationError, TimeSlicing, Workload
+from clustermodel.experiment.scenario import Result
 from clustermodel.job import JobRow
-from clustermodel.machine import LARGEST_WHOLE, LONGEST_S
-from clustermodel.measure.ledger import Account
-from clustermodel.measure.records import UNKNOWN, Status
-from clustermodel.schedule.nodeset import count
-from clustermodel.study.scenario import Result
+from clustermodel.recording.job_records import UNKNOWN, Status
+from clustermodel.recording.ledger import Account
+from clustermodel.schedule.node_set import count
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND, to_seconds, to_ticks
+from clustermodel.validation import LARGEST_WHOLE, LONGEST_S
 from tests.property.strategies import machines_and_rows, one_in
 
 DAY = 86_400 * TICKS_PER_SECOND

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, check_policy, make_policy
 from clustermodel.job import JobRow
-from clustermodel.measure.events import event_log
-from clustermodel.measure.ledger import Account, Ledger
+from clustermodel.measure.event_log import event_log
 from clustermodel.measure.metrics import Summary, summarize
-from clustermodel.measure.records import PREEMPTIONS, UNKNOWN, JobRecords
-from clustermodel.schedule.nodeset import NodeSet
+from clustermodel.recording.job_records import PREEMPTIONS, UNKNOWN, JobRecords
+from clustermodel.recording.ledger import Account, Ledger
+from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.theory.capacity import capacity_loss
 from tests.property.strategies import machines_and_rows

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, make_policy
 from clustermodel.job import JobRow
-from clustermodel.measure.ledger import Account
-from clustermodel.measure.records import PREEMPTIONS, JobRecords
-from clustermodel.schedule.nodeset import NodeSet
+from clustermodel.recording.job_records import PREEMPTIONS, JobRecords
+from clustermodel.recording.ledger import Account
+from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.simulation import Outcome, simulate
 from tests.property.strategies import machines_and_rows
 

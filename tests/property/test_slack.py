@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from clustermodel import Machine, Setup
 from clustermodel.job import JobRow
-from clustermodel.measure.records import UNKNOWN, JobRecords
-from clustermodel.policies.base import Decision, QueuedJob, View
+from clustermodel.policies.interface import Decision, QueuedJob, View
 from clustermodel.policies.quotas import Quotas
 from clustermodel.policies.slack import HEURISTICS, Slack, Waiting, by_start
-from clustermodel.schedule.pricing import Weights, favour
+from clustermodel.recording.job_records import UNKNOWN, JobRecords
 from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.reschedule import Newcomer, Schedule, Search
+from clustermodel.schedule.slack_pricing import Weights, favour
+from clustermodel.schedule.slack_search import Newcomer, Schedule, Search
 from clustermodel.sim.simulation import simulate
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.property.strategies import machines_and_rows

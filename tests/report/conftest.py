@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from clustermodel import Machine, TimeSlicing, synthetic_workload
+from clustermodel.experiment.executor import sweep
+from clustermodel.experiment.store import Store
+from clustermodel.experiment.study import Study
 from clustermodel.report.html import write_report
-from clustermodel.study.engine import sweep
-from clustermodel.study.store import Store
-from clustermodel.study.sweep import Study
 
 OPTIONS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",

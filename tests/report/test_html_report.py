@@ -15,12 +15,12 @@ import pytest
 from scipy import stats
 
 from clustermodel import Job, Machine, Scenario, TimeSlicing, Workload, synthetic_workload
+from clustermodel.experiment.executor import sweep
+from clustermodel.experiment.store import Store
+from clustermodel.experiment.study import Study
+from clustermodel.figures.labels import QUANTITIES
 from clustermodel.report.curves import METRICS
 from clustermodel.report.html import write_report
-from clustermodel.report.quantities import QUANTITIES
-from clustermodel.study.engine import sweep
-from clustermodel.study.store import Store
-from clustermodel.study.sweep import Study
 from tests.report.conftest import NODES, SHARED, Open, Opened, small_study
 
 DAY_S = 86_400.0

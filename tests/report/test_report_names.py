@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from clustermodel import LoadScale, Machine, read_swf, synthetic_workload
+from clustermodel.experiment.executor import sweep
+from clustermodel.experiment.script import shortened
+from clustermodel.experiment.study import Study
+from clustermodel.figures.style import visible
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.report.html import labels_of, write_report
-from clustermodel.report.style import visible
-from clustermodel.study.engine import sweep
-from clustermodel.study.script import shortened
-from clustermodel.study.sweep import Study
 from tests.report.conftest import Open, Opened
 
 HOSTILE = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import ModuleType
 
-from clustermodel.policies.backfilling import Backfilling
+from clustermodel.policies.backfilling.scheduler import Backfilling
 from tests.scenarios.conftest import Study
 
 

@@ -15,7 +15,7 @@ from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from clustermodel.report.style import policy_colour
+from clustermodel.figures.style import policy_colour
 from tests.scenarios.conftest import FIGURES, ROOT
 from tests.shared_data import SHARED
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clustermodel.study.statistics import interval, mser5
+from clustermodel.statistics import interval, mser5
 from clustermodel.theory.queueing import mmc_mean_wait
 from tests.statistical.test_queueing import serve
 

@@ -1,8 +1,8 @@
 """A small study that the tests run in several ways: two workloads, a policy that fails on one of them, a policy of its own."""
 
 from clustermodel import Batch, Machine, Start, View, synthetic_workload
-from clustermodel.policies.base import Decision
-from clustermodel.study.sweep import Study
+from clustermodel.experiment.study import Study
+from clustermodel.policies.interface import Decision
 
 
 class Greedy:

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 from clustermodel import synthetic_workload
+from clustermodel.experiment.executor import sweep
+from clustermodel.experiment.store import LEDGER, TABLES, Store
+from clustermodel.experiment.study import Study
 from clustermodel.report.html import write_report
-from clustermodel.study.engine import sweep
-from clustermodel.study.store import LEDGER, TABLES, Store
-from clustermodel.study.sweep import Study
 from tests.studies.test_sweep import all_tables, command, held
 
 __all__ = ["command"]
@@ -26,7 +26,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 SCRIPT = (
     "from clustermodel import synthetic_workload\n"
-    "from clustermodel.study.sweep import Study\n"
+    "from clustermodel.experiment.study import Study\n"
     "study = Study(name='small', workloads={'jobs': lambda seed: synthetic_workload(jobs=30, seed=seed)},\n"
     "              policies=['easy', 'fcfs'], replications=2)\n"
 )

@@ -18,10 +18,10 @@ from distributed import Client, LocalCluster
 import clustermodel
 from clustermodel import SpecificationError
 from clustermodel.errors import ExecutionError
-from clustermodel.study.cluster import require_same_software
-from clustermodel.study.engine import Progress, sweep
-from clustermodel.study.run_key import software
-from clustermodel.study.store import Store
+from clustermodel.experiment.dask_cluster import require_same_software
+from clustermodel.experiment.executor import Progress, sweep
+from clustermodel.experiment.run_key import software
+from clustermodel.experiment.store import Store
 from tests.studies.test_interruptions import ENDLESS
 from tests.studies.test_sweep import SCRIPT, assert_same, whole
 
@@ -184,7 +184,7 @@ def test_a_worker_with_another_environment_fails_the_run_and_says_what_differs(t
     script.write_text(
         "import os\n"
         "from clustermodel import synthetic_workload\n"
-        "from clustermodel.study.sweep import Study\n"
+        "from clustermodel.experiment.study import Study\n"
         "jobs = int(os.environ.get('CLUSTERMODEL_TEST_JOBS', '50'))\n"
         "workloads = {'made': lambda seed: synthetic_workload(jobs=jobs, seed=seed)}\n"
         "study = Study(name='environment', workloads=workloads, policies=['easy', 'fcfs'])\n"

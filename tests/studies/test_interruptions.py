@@ -13,9 +13,9 @@ import pytest
 
 from clustermodel import Scenario, SpecificationError, read_swf, synthetic_workload
 from clustermodel.errors import OutputError
-from clustermodel.study.engine import sweep
-from clustermodel.study.store import Store
-from clustermodel.study.sweep import Study
+from clustermodel.experiment.executor import sweep
+from clustermodel.experiment.store import Store
+from clustermodel.experiment.study import Study
 from tests.studies.test_sweep import SCRIPT, assert_same, command, held, whole
 
 __all__ = ["command", "whole"]
@@ -24,7 +24,7 @@ ENDLESS = """
 import itertools
 from clustermodel import WakeAt, synthetic_workload
 from clustermodel.policies.fcfs import Fcfs
-from clustermodel.study.sweep import Study
+from clustermodel.experiment.study import Study
 
 class Loop(Fcfs):
     name = "loop"
@@ -46,7 +46,7 @@ study = Study(name="endless", workloads={"jobs": synthetic_workload(jobs=20)}, p
 RAISING = """
 from clustermodel import synthetic_workload
 from clustermodel.policies.fcfs import Fcfs
-from clustermodel.study.sweep import Study
+from clustermodel.experiment.study import Study
 
 class Raising(Fcfs):
     name = "raising"
@@ -101,7 +101,7 @@ def test_a_workload_that_cannot_be_made_for_one_seed_fails_its_runs_only(tmp_pat
     script = tmp_path / "some.py"
     text = (
         "from clustermodel import synthetic_workload\n"
-        "from clustermodel.study.sweep import Study\n"
+        "from clustermodel.experiment.study import Study\n"
         "def jobs(seed):\n"
         f"    if seed == 2: raise {raised}\n"
         "    return synthetic_workload(jobs=20, seed=seed)\n"
@@ -128,7 +128,7 @@ def test_where_no_jobs_can_be_made_at_all_the_command_ends_with_that_error(
 ) -> None:
     script = tmp_path / "none.py"
     script.write_text(
-        "from clustermodel.study.sweep import Study\n"
+        "from clustermodel.experiment.study import Study\n"
         "def jobs(seed):\n"
         f"    raise {raised}\n"
         "study = Study(name='none', workloads={'jobs': jobs}, policies=['easy', 'fcfs'], replications=3)\n"
@@ -142,7 +142,7 @@ def test_a_policy_that_cannot_be_copied_fails_its_runs_only(tmp_path: Path) -> N
     script.write_text(
         "from clustermodel import synthetic_workload\n"
         "from clustermodel.policies.fcfs import Fcfs\n"
-        "from clustermodel.study.sweep import Study\n"
+        "from clustermodel.experiment.study import Study\n"
         "class Single(Fcfs):\n"
         "    name = 'single'\n"
         "    def __deepcopy__(self, memo):\n"
@@ -158,7 +158,7 @@ def test_a_workload_that_does_not_seed_is_found_on_one_process_and_on_two(tmp_pa
     script.write_text(
         "import random\n"
         "from clustermodel import synthetic_workload\n"
-        "from clustermodel.study.sweep import Study\n"
+        "from clustermodel.experiment.study import Study\n"
         "workloads = {'luck': lambda seed: synthetic_workload(jobs=20, seed=random.randrange(10**9)),\n"
         "             'seeded': lambda seed: synthetic_workload(jobs=20, seed=seed)}\n"
         "study = Study(name='unseeded', workloads=workloads, policies=['easy', 'fcfs'])\n"
@@ -188,7 +188,7 @@ CATCHING = """
 import time
 from clustermodel import synthetic_workload
 from clustermodel.policies.fcfs import Fcfs
-from clustermodel.study.sweep import Study
+from clustermodel.experiment.study import Study
 
 class Catching(Fcfs):
     name = "catching"
@@ -288,7 +288,7 @@ def _alive(pid: int) -> bool:
 
 LONG = """
 from clustermodel import synthetic_workload
-from clustermodel.study.sweep import Study
+from clustermodel.experiment.study import Study
 study = Study(name="long", workloads={"jobs": lambda seed: synthetic_workload(jobs=3000, seed=seed)},
               policies=["conservative"], replications=200)
 """
@@ -358,7 +358,7 @@ def test_the_first_failed_write_stops_the_study(monkeypatch: pytest.MonkeyPatch,
         if len(calls) > 6:  # three files a run
             raise OutputError("records/x: cannot be written: No space left on device")
 
-    monkeypatch.setattr("clustermodel.study.store.write_file", full)
+    monkeypatch.setattr("clustermodel.experiment.store.write_file", full)
     with pytest.raises(OutputError, match="No space left on device"):
         sweep(study, tmp_path)
     assert len(calls) == 7

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from clustermodel import Machine, Scenario, SpecificationError, SwfStream, Workload, synthetic_workload
+from clustermodel.experiment import run_key
+from clustermodel.experiment.executor import Progress, sweep
+from clustermodel.experiment.run_key import Digested, canonical, digest_of_jobs, key_of, software
+from clustermodel.experiment.store import Store
+from clustermodel.experiment.study import Run, Study
+from clustermodel.experiment.worker import Failed, Origin, execute, opened
 from clustermodel.policies.easy import Easy
-from clustermodel.study import run_key
-from clustermodel.study.engine import Progress, sweep
-from clustermodel.study.run_key import Digested, canonical, digest_of_jobs, key_of, software
-from clustermodel.study.store import Store
-from clustermodel.study.sweep import Run, Study
-from clustermodel.study.worker import Failed, Origin, execute, opened
 from tests.studies.test_sweep import command
 
 __all__ = ["command"]
@@ -33,10 +33,10 @@ STUDY = """
 import json
 from pathlib import Path
 from clustermodel import Scenario, read_swf, register_policy, synthetic_workload, Workload
-from clustermodel.policies.backfilling import Backfilling
+from clustermodel.policies.backfilling.scheduler import Backfilling
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
-from clustermodel.study.sweep import Study
+from clustermodel.experiment.study import Study
 from helpers import near
 
 FOLDER = Path(__file__).parent
@@ -136,7 +136,7 @@ def test_an_edited_policy_gives_new_numbers(tmp_path: Path) -> None:
     text = (
         "from clustermodel import register_policy, synthetic_workload\n"
         "from clustermodel.policies.easy import Easy\n"
-        "from clustermodel.study.sweep import Study\n"
+        "from clustermodel.experiment.study import Study\n"
         "depth = 1\n"
         "def mine() -> Easy:\n"
         "    return Easy(reserve_depth=depth)\n"
@@ -169,7 +169,7 @@ def test_in_one_process_too(tmp_path: Path) -> None:
     script = tmp_path / "again.py"
     script.write_text(
         "from clustermodel import read_swf, synthetic_workload\n"
-        "from clustermodel.study.sweep import Study\n"
+        "from clustermodel.experiment.study import Study\n"
         "import beside\n"
         f"workloads = {{'trace': lambda seed: read_swf({str(tmp_path / 'jobs.swf')!r}),\n"
         "             'made': lambda seed: synthetic_workload(jobs=beside.jobs, seed=seed)}\n"
@@ -191,7 +191,7 @@ def test_a_policy_without_source_is_refused_in_one_line(command: Callable[..., t
     script.write_text(
         "from clustermodel import synthetic_workload\n"
         "from clustermodel.policies.fcfs import Fcfs\n"
-        "from clustermodel.study.sweep import Study\n"
+        "from clustermodel.experiment.study import Study\n"
         "exec('class Made(Fcfs):\\n    name = \"made\"\\n    def decide(self, batch, view):\\n        return []\\n')\n"
         "study = Study(name='s', workloads={'a': synthetic_workload(jobs=5)}, policies=[Made()])\n"
     )
@@ -207,17 +207,17 @@ def test_the_software_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     first = study.runs()[0]
     assert {"clustermodel", "clustermodel_sha256", "python", "numpy", "simpy"} == first.specification["software"].keys()
     for name in first.specification["software"]:
-        monkeypatch.setattr("clustermodel.study.run_key.software", lambda name=name: {**software(), name: "other"})
+        monkeypatch.setattr("clustermodel.experiment.run_key.software", lambda name=name: {**software(), name: "other"})
         assert study.runs()[0].key != first.key
     monkeypatch.undo()
     assert study.runs()[0].key == first.key == key_of(first.specification)
 
 
 def test_sources_of_commands_and_reports_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ticks.py", "cli/run.py", "clients.py", "report/html.py", "sim/nodes.py", "workload/models/a.json"):
+    for name in ("ticks.py", "cli/run.py", "clients.py", "report/html.py", "sim/node_pool.py", "workload/models/a.json"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("1")
-    monkeypatch.setattr("clustermodel.study.run_key._SOURCES", tmp_path)
+    monkeypatch.setattr("clustermodel.experiment.run_key._SOURCES", tmp_path)
 
     def digest() -> str:
         return run_key.software.__wrapped__()["clustermodel_sha256"]
@@ -227,7 +227,7 @@ def test_sources_of_commands_and_reports_do_not_count(tmp_path: Path, monkeypatc
         ("cli/run.py", False),
         ("clients.py", True),
         ("report/html.py", False),
-        ("sim/nodes.py", True),
+        ("sim/node_pool.py", True),
         ("workload/models/a.json", True),
     ):
         (tmp_path / name).write_text("2")
@@ -341,7 +341,7 @@ def test_a_name_that_another_script_registers_meanwhile_fails_the_run(tmp_path: 
         (tmp_path / f"{name}.py").write_text(
             "from clustermodel import register_policy, synthetic_workload\n"
             "from clustermodel.policies.fcfs import Fcfs\n"
-            "from clustermodel.study.sweep import Study\n"
+            "from clustermodel.experiment.study import Study\n"
             "register_policy('mine', lambda: Fcfs())\n"
             f"study = Study(name='{name}', workloads={{'jobs': synthetic_workload(jobs=9)}}, policies=['mine'])\n"
         )

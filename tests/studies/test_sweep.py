@@ -19,10 +19,10 @@ import pytest
 from clustermodel import Job, Machine, Scenario, SpecificationError, TimeSlicing, Workload, synthetic_workload
 from clustermodel.cli import main
 from clustermodel.errors import OutputError
-from clustermodel.study.engine import Progress, longest_first, sweep
-from clustermodel.study.run_key import canonical
-from clustermodel.study.store import LEDGER, Finished, Store
-from clustermodel.study.sweep import Study
+from clustermodel.experiment.executor import Progress, longest_first, sweep
+from clustermodel.experiment.run_key import canonical
+from clustermodel.experiment.store import LEDGER, Finished, Store
+from clustermodel.experiment.study import Study
 
 SCRIPT = Path(__file__).with_name("example.py")
 RUNS = 24
@@ -225,7 +225,7 @@ def test_a_worker_process_that_dies_fails_its_run_and_no_other(tmp_path: Path) -
         "import os\n"
         "from clustermodel import synthetic_workload\n"
         "from clustermodel.policies.fcfs import Fcfs\n"
-        "from clustermodel.study.sweep import Study\n"
+        "from clustermodel.experiment.study import Study\n"
         "class Deadly(Fcfs):\n"
         "    name = 'deadly'\n"
         "    def decide(self, batch, view):\n"

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from clustermodel import Batch, Job, Machine, Scenario, Setup, View, Workload
-from clustermodel.measure.ledger import Account
-from clustermodel.policies.adaptation import Greedy
-from clustermodel.policies.backfilling import Backfilling
-from clustermodel.policies.base import Decision, QueuedJob, Start
-from clustermodel.policies.speculation import TestRuns
+from clustermodel.experiment.scenario import Result
+from clustermodel.policies.backfilling.moldable import Greedy
+from clustermodel.policies.backfilling.scheduler import Backfilling
+from clustermodel.policies.backfilling.speculation import TestRuns
+from clustermodel.policies.interface import Decision, QueuedJob, Start
+from clustermodel.recording.ledger import Account
 from clustermodel.speedup import DowneySpeedup
-from clustermodel.study.scenario import Result
 from tests.timeline.timeline import play, spans
 
 SECOND = 1_000_000

@@ -23,10 +23,10 @@ from clustermodel import (
     Workload,
 )
 from clustermodel.job import JobRow
-from clustermodel.measure.ledger import Account
-from clustermodel.policies import make_policy
-from clustermodel.policies.base import Decision
 from clustermodel.policies.fcfs import Fcfs
+from clustermodel.policies.interface import Decision
+from clustermodel.policies.registry import make_policy
+from clustermodel.recording.ledger import Account
 from clustermodel.sim.simulation import simulate
 from clustermodel.theory.capacity import capacity_loss
 from clustermodel.ticks import to_ticks

@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 from clustermodel import Batch, Checkpointing, ContextSwitch, DecisionError, Kill, SpecificationError, Start, View
-from clustermodel.measure.ledger import Account
-from clustermodel.measure.records import Status
-from clustermodel.policies.base import Checkpoint, Decision, QueuedJob, Suspend, WakeAt
+from clustermodel.experiment.scenario import Result
 from clustermodel.policies.fcfs import Fcfs
-from clustermodel.schedule.nodeset import NodeSet
-from clustermodel.study.scenario import Result
+from clustermodel.policies.interface import Checkpoint, Decision, QueuedJob, Suspend, WakeAt
+from clustermodel.recording.job_records import Status
+from clustermodel.recording.ledger import Account
+from clustermodel.schedule.node_set import NodeSet
 from tests.timeline.timeline import play, spans
 
 SECOND = 1_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clustermodel import Checkpointing, ContextSwitch, SpecificationError, make_policy
-from clustermodel.measure.ledger import Account
+from clustermodel.recording.ledger import Account
 from tests.timeline.test_preemption import spent, stopped
 from tests.timeline.timeline import play, spans
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from clustermodel import Scenario, SpecificationError, SwfStream, read_swf, synthetic_workload
-from clustermodel.measure.ledger import Account
 from clustermodel.policies.easy import Easy
+from clustermodel.recording.ledger import Account
 from tests.timeline.timeline import play, spans
 
 # Four nodes.  1 holds three until 10 (estimate 20).  2 needs all four: blocked.  3 fits beside 1 and would end at 2 + 18

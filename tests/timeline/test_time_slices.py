@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from clustermodel import Checkpointing, ContextSwitch, Job, Machine, Scenario, TimeSlicing, Workload
-from clustermodel.measure.events import Stretch
-from clustermodel.measure.ledger import Account
-from clustermodel.policies.base import Policy
-from clustermodel.study.scenario import Result
+from clustermodel.experiment.scenario import Result
+from clustermodel.policies.interface import Policy
+from clustermodel.recording.ledger import Account
+from clustermodel.recording.slice_log import Stretch
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 from tests.gang_runs import check_books, seen_in_time
 from tests.timeline.timeline import spans

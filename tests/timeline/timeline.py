@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from clustermodel import Job, Machine, Scenario, Workload
-from clustermodel.policies.base import Policy
-from clustermodel.study.scenario import Result
+from clustermodel.experiment.scenario import Result
+from clustermodel.policies.interface import Policy
 
 
 def play(nodes: int, jobs: str, policy: str | Policy, *, explain: bool = False, **machine: Any) -> Result:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import SpecificationError
-from clustermodel.policies.adaptation import WIDTHS, Fraction, Greedy, QuarterSize, StartTimeWidening, widths_of
-from clustermodel.policies.backfilling import Backfilling
+from clustermodel.policies.backfilling.moldable import WIDTHS, Fraction, Greedy, QuarterSize, StartTimeWidening, widths_of
+from clustermodel.policies.backfilling.scheduler import Backfilling
 from tests.timeline.timeline import play
 
 

@@ -19,10 +19,10 @@ from clustermodel import (
     load_model,
     make_policy,
 )
-from clustermodel.policies.adaptive import Adaptive
-from clustermodel.policies.base import Decision
+from clustermodel.policies.adaptive_gang import Adaptive
 from clustermodel.policies.conservative import BF
 from clustermodel.policies.gang import BGS, GS
+from clustermodel.policies.interface import Decision
 
 MACHINE = Machine(nodes=320, context_switch=ContextSwitch(fraction=0.05))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from clustermodel import Batch, Scenario, Setup, SpecificationError, Start, View, synthetic_workload
-from clustermodel.measure.decisions import Explanation
-from clustermodel.policies.base import Policy
-from clustermodel.study.scenario import Result
+from clustermodel.experiment.scenario import Result
+from clustermodel.measure.explanation import Explanation
+from clustermodel.policies.interface import Policy
 from tests.timeline.timeline import play, spans
 
 # Six nodes; estimates are exact.  1 leaves two nodes idle.  2 needs five: under EASY and conservative backfilling it is

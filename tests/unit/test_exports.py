@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from clustermodel import Machine, synthetic_workload
-from clustermodel.study.engine import sweep
-from clustermodel.study.sweep import Study
+from clustermodel.experiment.executor import sweep
+from clustermodel.experiment.study import Study
 from tests.conftest import Finished
 
 Command = Callable[..., Finished]

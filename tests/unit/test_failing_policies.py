@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clustermodel import Job, Scenario, Workload
-from clustermodel.study.script import failure_line, where_raised
+from clustermodel.experiment.script import failure_line, where_raised
 from tests.conftest import Finished
 
 Command = Callable[..., Finished]
@@ -111,7 +111,7 @@ def test_a_script_that_leaves_is_refused(command_line: Command, tmp_path: Path) 
 def test_a_script_of_a_study_is_for_sweep(command_line: Command, tmp_path: Path) -> None:
     path = tmp_path / "study.py"
     path.write_text(
-        "from clustermodel.study.sweep import Study\n"
+        "from clustermodel.experiment.study import Study\n"
         "from clustermodel import Machine, synthetic_workload\n"
         "study = Study(name='s', machines={'m': Machine(nodes=9)}, policies=['fcfs'],\n"
         "    workloads={'w': synthetic_workload(jobs=9)})\n"

@@ -16,17 +16,17 @@ from matplotlib.figure import Figure
 from scipy.stats import t as student
 
 from clustermodel import Job, Machine, Scenario, SpecificationError, Workload, load_model, synthetic_workload
+from clustermodel.experiment.executor import sweep
+from clustermodel.experiment.store import Store
+from clustermodel.experiment.study import Study
+from clustermodel.figures.curves_bars import FloatArray, bars, curves, improvements
+from clustermodel.figures.labels import QUANTITIES, axis_label
+from clustermodel.figures.run_tables import by_size, improved
+from clustermodel.figures.single_run import comparison
+from clustermodel.figures.style import BLACK, PALETTE, legend_labels, plain, policy_colour, policy_styles
+from clustermodel.figures.workloads import distributions, estimates_used
 from clustermodel.measure.metrics import Summary
-from clustermodel.policies import policy_names
-from clustermodel.report.figures import FloatArray, bars, curves, improvements
-from clustermodel.report.plots import comparison
-from clustermodel.report.quantities import QUANTITIES, axis_label
-from clustermodel.report.run_tables import by_size, improved
-from clustermodel.report.style import BLACK, PALETTE, legend_labels, plain, policy_colour, policy_styles
-from clustermodel.report.workload_figures import distributions, estimates_used
-from clustermodel.study.engine import sweep
-from clustermodel.study.store import Store
-from clustermodel.study.sweep import Study
+from clustermodel.policies.registry import policy_names
 
 WORKLOADS = ("light", "medium", "heavy")
 

@@ -25,11 +25,11 @@ import pytest
 from scipy import stats
 
 from clustermodel import SpecificationError
-from clustermodel.policies.backfilling import Backfilling
+from clustermodel.experiment.fingerprint import fingerprint
+from clustermodel.experiment.script import run_script
+from clustermodel.policies.backfilling.scheduler import Backfilling
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
-from clustermodel.study.fingerprint import fingerprint
-from clustermodel.study.script import run_script
 
 TEXT = '''
 """A script."""
@@ -307,8 +307,8 @@ def test_files_named_in_sets_and_beside_the_script_count(tmp_path: Path) -> None
 def test_it_is_the_same_in_every_process(tmp_path: Path) -> None:
     """Neither addresses, nor the order of sets of texts, nor where the file is count."""
     program = (
-        "import sys; from pathlib import Path; from clustermodel.study.fingerprint import fingerprint\n"
-        "from clustermodel.study.script import run_script\n"
+        "import sys; from pathlib import Path; from clustermodel.experiment.fingerprint import fingerprint\n"
+        "from clustermodel.experiment.script import run_script\n"
         "path = Path(sys.argv[1]); found = run_script(path, path.read_text())['Mine']()\n"
         "print(fingerprint(found, 'mine').sha256)"
     )

@@ -28,11 +28,11 @@ from clustermodel import (
     Workload,
     synthetic_workload,
 )
-from clustermodel.measure.ledger import Account
-from clustermodel.policies.base import Batch, Decision, Policy, Setup, View
-from clustermodel.report.gang_plots import IDLE_EMPTY, IDLE_WAITING, SHARES, WORK, capacity_shares, running_row, slices_between
-from clustermodel.report.plots import busy_nodes, job_colour
-from clustermodel.study.scenario import Result
+from clustermodel.experiment.scenario import Result
+from clustermodel.figures.run_data import IDLE_EMPTY, IDLE_WAITING, SHARES, WORK, capacity_shares, running_row, slices_between
+from clustermodel.figures.single_run import busy_nodes, job_colour
+from clustermodel.policies.interface import Batch, Decision, Policy, Setup, View
+from clustermodel.recording.ledger import Account
 from clustermodel.ticks import to_seconds
 from tests.timeline.timeline import play
 
@@ -277,9 +277,9 @@ def test_slices_follow_one_another_none_is_longer_than_a_quantum(make: Callable[
 
 
 def test_the_longest_timeline_is_drawn_and_a_longer_one_is_refused(three: Result, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clustermodel.report.plots._GANTT_LIMIT", 9)
+    monkeypatch.setattr("clustermodel.figures.single_run._GANTT_LIMIT", 9)
     assert three.plot.slices(0, 50).axes
-    monkeypatch.setattr("clustermodel.report.plots._GANTT_LIMIT", 8)
+    monkeypatch.setattr("clustermodel.figures.single_run._GANTT_LIMIT", 8)
     with pytest.raises(SpecificationError) as refused:
         three.plot.slices(0, 50)
     assert str(refused.value) == (

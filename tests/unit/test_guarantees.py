@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from clustermodel import SpecificationError, check_policy
-from clustermodel.policies import make_policy, policy_names, policy_parameters, policy_summary
-from clustermodel.policies.backfilling import NAMED, Backfilling
-from clustermodel.policies.guarantees import EveryJob, NoJob, Relaxed, Selective
+from clustermodel.policies.backfilling.guarantees import EveryJob, NoJob, Relaxed, Selective
+from clustermodel.policies.backfilling.scheduler import NAMED, Backfilling
 from clustermodel.policies.queue_order import CRITERIA
+from clustermodel.policies.registry import make_policy, policy_names, policy_parameters, policy_summary
 
 
 @pytest.mark.parametrize("guarantees", ["al", "", None, 3, ["all"], {}, EveryJob, object()])

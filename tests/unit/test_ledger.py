@@ -22,10 +22,10 @@ from clustermodel import (
     WakeAt,
     synthetic_workload,
 )
-from clustermodel.measure.ledger import OVERHEADS, Account, Amount, Ledger
-from clustermodel.measure.records import Status
-from clustermodel.policies.base import Decision
-from clustermodel.study.scenario import Result
+from clustermodel.experiment.scenario import Result
+from clustermodel.policies.interface import Decision
+from clustermodel.recording.job_records import Status
+from clustermodel.recording.ledger import OVERHEADS, Account, Amount, Ledger
 from clustermodel.theory import capacity
 from tests.timeline.timeline import play
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustermodel.schedule.matrix import Change, Occupant, OusterhoutMatrix
-from clustermodel.schedule.nodeset import as_mask
+from clustermodel.schedule.node_set import as_mask
+from clustermodel.schedule.ousterhout import Change, Occupant, OusterhoutMatrix
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 
 

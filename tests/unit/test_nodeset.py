@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from clustermodel import Batch, DecisionError, Job, Machine, Scenario, Setup, Start, View, Workload
-from clustermodel.schedule.nodeset import IdleNodes, NodeSet, as_mask, count, text
+from clustermodel.schedule.node_set import IdleNodes, NodeSet, as_mask, count, text
 
 WIDTH = 20
 

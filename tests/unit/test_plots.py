@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from clustermodel import Machine, OutputError, Scenario, SpecificationError, synthetic_workload
-from clustermodel.report.plots import comparison, save, time_axis
-from clustermodel.study.scenario import Result
+from clustermodel.experiment.scenario import Result
+from clustermodel.figures.single_run import comparison, save, time_axis
 from tests.timeline.timeline import play
 
 
@@ -204,7 +204,7 @@ def test_a_range_without_jobs_is_refused(four: Result, first: int | None, last: 
 
 
 def test_more_jobs_than_anyone_can_read_are_refused(four: Result, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clustermodel.report.plots._GANTT_LIMIT", 3)
+    monkeypatch.setattr("clustermodel.figures.single_run._GANTT_LIMIT", 3)
     assert four.plot.gantt(last=3).axes
     with pytest.raises(SpecificationError) as refused:
         four.plot.gantt(last=4)

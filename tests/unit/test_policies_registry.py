@@ -28,11 +28,11 @@ from clustermodel import (
     register_policy,
     synthetic_workload,
 )
-from clustermodel.policies import policy_label, policy_parameters, policy_summary
-from clustermodel.policies.base import Decision, Policy
 from clustermodel.policies.conservative import Conservative
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
+from clustermodel.policies.interface import Decision, Policy
+from clustermodel.policies.registry import policy_label, policy_parameters, policy_summary
 
 Decide = Callable[[Batch, View], Iterable[Any]]
 

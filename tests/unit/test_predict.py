@@ -10,8 +10,8 @@ import pytest
 
 from clustermodel import Machine, QueuedJob, Scenario, Setup, SpecificationError, Workload, make_policy, synthetic_workload
 from clustermodel.policies.easy import Easy
+from clustermodel.policies.predictors import LastModel, LastTwo, Perfect, Predictor, UserEstimate, Virtual, predictor_of
 from clustermodel.policies.pv_easy import PVEasy
-from clustermodel.predict import LastModel, LastTwo, Perfect, Predictor, UserEstimate, Virtual, predictor_of
 
 SECOND = 1_000_000
 

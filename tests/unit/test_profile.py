@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from clustermodel import DecisionError
 from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.running import SHORTEST_EXTENSION, RunningProfile
+from clustermodel.schedule.running_profile import SHORTEST_EXTENSION, RunningProfile
 
 NODES = 6
 LATEST = 60

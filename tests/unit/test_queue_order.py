@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import SpecificationError, check_policy
-from clustermodel.policies.backfilling import PRIORITY_LEVELS, Backfilling
-from clustermodel.policies.base import QueuedJob
+from clustermodel.policies.backfilling.scheduler import PRIORITY_LEVELS, Backfilling
+from clustermodel.policies.interface import QueuedJob
 from clustermodel.policies.queue_order import CRITERIA, QUEUE_ORDERS, QueueSorter, make_sorter
 
 SECOND = 1_000_000

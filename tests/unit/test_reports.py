@@ -29,9 +29,9 @@ from clustermodel import (
     read_swf,
     synthetic_workload,
 )
+from clustermodel.figures.single_run import busy_nodes, comparison, save, waiting_jobs
 from clustermodel.output_files import without_formulas
-from clustermodel.policies.base import Setup
-from clustermodel.report.plots import busy_nodes, comparison, save, waiting_jobs
+from clustermodel.policies.interface import Setup
 
 SECOND = 1_000_000
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from clustermodel import Checkpointing, DecisionError, Job, Machine, Scenario, TimeSlicing, Workload
-from clustermodel.policies.base import (
+from clustermodel.experiment.scenario import Result
+from clustermodel.policies.interface import (
     Batch,
     Decision,
     Migrate,
@@ -19,9 +20,8 @@ from clustermodel.policies.base import (
     View,
     Withdraw,
 )
-from clustermodel.schedule.nodeset import NodeSet
-from clustermodel.sim.rows import MatrixRows
-from clustermodel.study.scenario import Result
+from clustermodel.schedule.node_set import NodeSet
+from clustermodel.sim.time_sharing.matrix_rows import MatrixRows
 
 Says = Callable[[QueuedJob, QueuedJob], list[Decision]]
 

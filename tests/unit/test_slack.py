@@ -21,12 +21,12 @@ from clustermodel import (
     synthetic_workload,
 )
 from clustermodel.job import JobRow
-from clustermodel.policies.base import Batch, Kill, QueuedJob, Reserve, RunningJob, Start, View, WakeAt
 from clustermodel.policies.calibration import Calibrated, Waits
+from clustermodel.policies.interface import Batch, Kill, QueuedJob, Reserve, RunningJob, Start, View, WakeAt
 from clustermodel.policies.quotas import Accounts, Quotas
 from clustermodel.policies.slack import HEURISTICS, Slack, Waiting
-from clustermodel.schedule.nodeset import NodeSet
-from clustermodel.schedule.pricing import (
+from clustermodel.schedule.node_set import NodeSet
+from clustermodel.schedule.slack_pricing import (
     Weights,
     cost,
     initial_slack,

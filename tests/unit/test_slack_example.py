@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from clustermodel import Machine, Setup
-from clustermodel.policies.base import QueuedJob
+from clustermodel.policies.interface import QueuedJob
 from clustermodel.policies.slack import Slack, Waiting
-from clustermodel.schedule.pricing import Weights, cost, favour, price_of_start
-from clustermodel.schedule.reschedule import Newcomer, Search
+from clustermodel.schedule.slack_pricing import Weights, cost, favour, price_of_start
+from clustermodel.schedule.slack_search import Newcomer, Search
 from clustermodel.ticks import TICKS_PER_SECOND
 
 S = TICKS_PER_SECOND

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from clustermodel import SpecificationError, make_policy
-from clustermodel.policies.backfilling import NAMED, Backfilling
-from clustermodel.policies.speculation import TestRuns
+from clustermodel.policies.backfilling.scheduler import NAMED, Backfilling
+from clustermodel.policies.backfilling.speculation import TestRuns
 
 NONSENSE = [0, -0.5, 1.5, 1.0000001, float("nan"), float("inf"), "half", True, [0.5]]
 

@@ -14,19 +14,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from clustermodel import Machine, Scenario, SpecificationError, synthetic_workload
-from clustermodel.study.scenario import Result
-from clustermodel.study.statistics import (
-    Interval,
-    batch_means,
-    interval,
-    measured,
-    mser5,
-    paired_difference,
-    paired_ratio,
-    replicate,
-    replicate_until,
-    suggest_warm_up,
-)
+from clustermodel.experiment.replicate import measured, replicate, replicate_until, suggest_warm_up
+from clustermodel.experiment.scenario import Result
+from clustermodel.statistics import Interval, batch_means, interval, mser5, paired_difference, paired_ratio
 from tests.timeline.timeline import play
 
 numbers = st.floats(-1e6, 1e6).map(lambda number: round(number, 3))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clustermodel.report.terminal import literal
+from clustermodel.figures.terminal import literal
 from tests.conftest import Finished
 
 Command = Callable[..., Finished]

@@ -23,8 +23,8 @@ from clustermodel import (
     Workload,
     make_policy,
 )
-from clustermodel.policies.base import QueuedJob
 from clustermodel.policies.gang import GS
+from clustermodel.policies.interface import QueuedJob
 from tests.gang_runs import POLICIES
 
 POSITIVE = "a finite number of seconds > 0 and <= 1e+10"

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import ContextSwitch, Machine, Scenario, SpecificationError, TimeSlicing, synthetic_workload
-from clustermodel.study.statistics import Interval, paired_difference
-from clustermodel.study.tradeoff import Crossover, crossing, crossover, tradeoff_map
+from clustermodel.experiment.crossover import Crossover, crossing, crossover, tradeoff_map
+from clustermodel.statistics import Interval, paired_difference
 
 
 class Made:

@@ -344,7 +344,7 @@ def test_jobs_do_not_depend_on_the_number_of_threads() -> None:
     """A product of arrays that BLAS adds up on one thread has other last digits than on two: estimates differed by a tick."""
     program = (
         "from clustermodel import load_model, synthetic_workload\n"
-        "from clustermodel.study.run_key import digest_of_jobs\n"
+        "from clustermodel.experiment.run_key import digest_of_jobs\n"
         "made = [synthetic_workload(jobs=60_000, seed=2), load_model('blue-pacific').generate(jobs=30_000, seed=2)]\n"
         "print(*map(digest_of_jobs, made))"
     )

@@ -27,8 +27,8 @@ from clustermodel import (
     read_swf,
     synthetic_workload,
 )
-from clustermodel.machine import LONGEST_S
 from clustermodel.ticks import to_ticks
+from clustermodel.validation import LONGEST_S
 from clustermodel.workload import blue_pacific
 from clustermodel.workload.estimates import phi_factors
 from clustermodel.workload.model import RUN_TIME_FACTORS, SizeClass, shipped_models

@@ -1,0 +1,218 @@
+"""``check_policy``: run any policy against small adversarial machines and report the rules it breaks.
+
+The mechanism refuses impossible decisions; this finds them before a long run does, and adds the rules that one run alone
+cannot show: nothing is remembered between runs, the order in which equal events are listed means nothing, a promised
+start is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from clustermodel.errors import DecisionError
+from clustermodel.experiment.scenario import calibrate
+from clustermodel.job import JobRow
+from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
+from clustermodel.policies.interface import Batch, Decision, Policy, Reserve, Setup, Start, View
+from clustermodel.policies.registry import make_policy
+from clustermodel.recording.job_records import UNKNOWN, JobRecords, Status
+from clustermodel.sim.simulation import Outcome, simulate
+from clustermodel.ticks import TICKS_PER_SECOND
+
+_RANDOM_CASES = 60
+_CALLS_PER_JOB = 200
+"""A policy called more often than this per job is taken to be stuck."""
+
+
+class BrokenRule(NamedTuple):
+    """One rule that a policy breaks on one case."""
+
+    rule: str
+    case: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.rule} [{self.case}]: {self.detail}"
+
+
+class Case(NamedTuple):
+    """A small machine and its jobs."""
+
+    name: str
+    machine: Machine
+    jobs: tuple[JobRow, ...]
+
+
+class _StuckError(Exception):
+    pass
+
+
+class _Watched:
+    """The policy under test, with its calls counted and the widths it gives to jobs noted."""
+
+    def __init__(self, policy: Policy, case: Case) -> None:
+        self.name = policy.name
+        self.policy = policy
+        self._calls_left = _CALLS_PER_JOB * (len(case.jobs) + 1)
+        self._width: dict[int, int | None] = {}  # job id -> nodes it was last given instead of those it asked for
+        self.guaranteed: dict[int, bool] = {}  # job id -> whether its first promise was a guarantee
+
+    def begin(self, setup: Setup) -> None:
+        self.policy.begin(setup)
+
+    def decide(self, batch: Batch, view: View) -> Sequence[Decision]:
+        self._calls_left -= 1
+        if self._calls_left < 0:
+            raise _StuckError
+        decisions = list(self.policy.decide(batch, view))
+        self._width.update((decision.job.id, decision.nodes) for decision in decisions if isinstance(decision, Start))
+        for decision in decisions:
+            if isinstance(decision, Reserve):
+                self.guaranteed.setdefault(decision.job.id, decision.guaranteed)
+        return decisions
+
+    def torn(self, records: JobRecords) -> int | None:
+        """Return the id of a job that ran on another number of nodes than it asked for or was given, if there is one."""
+        columns = (records.column("id").tolist(), records.column("nodes").tolist(), records.allocated.tolist())
+        return next(
+            (job for job, nodes, held in zip(*columns, strict=True) if held and held != (self._width.get(job) or nodes)), None
+        )
+
+
+def check_policy(policy: str | Policy, *, seed: int = 1) -> list[BrokenRule]:
+    """Run ``policy`` on small adversarial machines and return the rules it breaks; an empty list when it keeps them all.
+
+    The rules: every job that fits the machine is started, whole or with the width it is given instead, and ends; the policy
+    never asks for the impossible; it forgets earlier runs in ``begin``; streams split differently give the same schedule;
+    where jobs are killed at their estimates and have equal priorities, none starts after its first ``Reserve``, unless that was
+    not guaranteed.
+
+    Args:
+        policy: a registered name with parameters, or an object.
+        seed: of the random cases and of the policy's random stream.
+
+    Raises:
+        SpecificationError: ``policy`` is neither.
+    """
+    made = make_policy(policy)
+    broken: list[BrokenRule] = []
+    for case in cases(seed):
+        broken += _check(made, case, seed)
+    return broken
+
+
+def cases(seed: int) -> Iterator[Case]:
+    """Yield the cases: hand-made corners, then random ones."""
+    minute = 60
+
+    def row(number: int, submit: float, nodes: int, run: float, estimate: float, priority: int = 0) -> JobRow:
+        second = TICKS_PER_SECOND
+        return JobRow(
+            round(submit * second),
+            number,
+            nodes,
+            round(run * second),
+            round(estimate * second),
+            number % 3,
+            -1,
+            priority,
+            -1,
+        )
+
+    def case(name: str, nodes: int, *rows: JobRow, kill: bool = True) -> Case:
+        # Slices far shorter than any job: where nodes are shared in time, what is promised is then sharp.
+        return Case(name, Machine(nodes=nodes, kill_at_estimate=kill, time_slicing=TimeSlicing(quantum_s=0.01, mpl=3)), rows)
+
+    yield case("one job on one node", 1, row(1, 0, 1, minute, minute))
+    yield case("first job long after the start", 2, row(1, 1e6, 2, minute, minute), row(2, 1e6, 1, 1, 1))
+    yield case("too wide, then normal", 4, row(1, 0, 5, 9, 9), row(2, 0, 4, 9, 9), row(3, 1, 99, 9, 9), row(4, 2, 1, 9, 9))
+    yield case("no nodes asked for", 2, row(1, 0, 0, 9, 9), row(2, 0, -3, 9, 9), row(3, 0, 2, 9, 9))
+    yield case("burst at one instant", 8, *(row(n, 5, 1 + n % 8, 10 + n, 40) for n in range(1, 17)))
+    yield case("wide job behind small ones", 8, *(row(n, n, 1, 20, 30) for n in range(1, 20)), row(20, 3, 8, 10, 10))
+    yield case("ends and submissions together", 4, *(row(n, 10 * (n // 2), 2, 10, 10) for n in range(12)))
+    yield case("everybody ends early", 4, *(row(n, n, 1 + n % 4, 5, 500) for n in range(1, 15)))
+    yield case("killed at the estimate", 4, *(row(n, n, 1 + n % 4, 500, 7) for n in range(1, 15)))
+    yield case("runs on past the estimate", 4, *(row(n, n, 1 + n % 4, 50, 7) for n in range(1, 15)), kill=False)
+    yield case("idle between jobs", 2, *(row(n, 1000 * n, 2, 10, 20) for n in range(1, 6)))
+    yield case("priorities against the arrival order", 4, *(row(n, n, 3, 30, 40, n % 5) for n in range(1, 15)))
+    yield case("one microsecond", 2, *(row(n, 0, 1 + n % 2, 1e-6, 1e-6) for n in range(1, 8)))
+    costs = (
+        ("switches that cost half a slice", ContextSwitch(fraction=0.5), Checkpointing()),
+        ("switches paid for in every slice", ContextSwitch(seconds=3.0, charge="every-slice"), Checkpointing()),
+        ("costly migration", ContextSwitch(), Checkpointing(checkpoint_s=2.0, restart_s=1.0)),
+        ("few tasks migrate at a time", ContextSwitch(), Checkpointing(checkpoint_s=1.0, restart_s=9.0, max_tasks_per_slice=3)),
+    )
+    for name, switch, checkpointing in costs:
+        slicing = TimeSlicing(quantum_s=7.0, mpl=3)
+        machine = Machine(nodes=8, time_slicing=slicing, context_switch=switch, checkpointing=checkpointing)
+        yield Case(name, machine, tuple(row(n, 4 * n, 1 + 3 * n % 8, 5 + 7 * n % 40, 60) for n in range(1, 25)))
+    rng = np.random.default_rng(seed)
+    for number in range(_RANDOM_CASES):
+        nodes = int(rng.integers(1, 9))
+        rows = [
+            row(n, float(rng.integers(0, 60)), int(rng.integers(1, nodes + 2)), run := float(rng.integers(1, 40)),
+                run + float(rng.integers(-3, 40)) if run > 3 else run)
+            for n in range(1, int(rng.integers(2, 25)))
+        ]  # fmt: skip
+        yield case(f"random {number}", nodes, *rows, kill=bool(number % 4))
+
+
+def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
+    jobs = sorted(case.jobs)
+    watched = _Watched(policy, case)
+    outcome = _try(watched, case, [jobs], seed)
+    if isinstance(outcome, BrokenRule):
+        return [outcome]
+    first = outcome.records
+    broken = []
+    schedule = _schedule(first)
+    again = _try(_Watched(policy, case), case, [jobs], seed)
+    if isinstance(again, BrokenRule):
+        broken.append(BrokenRule("forgets earlier runs in begin", case.name, f"a second run failed: {again.detail}"))
+    elif _schedule(again.records) != schedule:
+        broken.append(BrokenRule("forgets earlier runs in begin", case.name, "a second run gave another schedule"))
+    # Two streams, one of which lists the jobs of an instant in reverse.
+    streams = [jobs[1::2], sorted(jobs[::2], key=lambda row: (row.submit, -row.id))]
+    split = _try(_Watched(policy, case), case, streams, seed)
+    if not broken and (isinstance(split, BrokenRule) or _schedule(split.records) != schedule):
+        broken.append(BrokenRule("listing order of equal events means nothing", case.name, "two streams gave another schedule"))
+    # A promise holds against the jobs behind in the queue; one of higher priority that comes later may overtake it.
+    # Where nodes are shared in time, each scheduling event can cost a gang one lap of the rotation that it counted on.
+    if case.machine.kill_at_estimate and len({row.priority for row in jobs}) == 1 and not case.machine.switch_ticks:
+        ids, start, promised = (first.column(name) for name in ("id", "start", "reserved"))
+        lap = case.machine.time_slicing.mpl * case.machine.time_slicing.quantum if outcome.slices is not None else 0
+        guaranteed = np.isin(ids, [job for job, certain in watched.guaranteed.items() if certain])
+        late = ids[(promised != UNKNOWN) & guaranteed & (start > promised + 2 * len(jobs) * lap)]
+        if len(late):
+            detail = f"job {late[0]} started after the start it was first promised"
+            broken.append(BrokenRule("keeps its promises", case.name, detail))
+    unfinished = first.column("id")[first.column("ended_as") == Status.UNFINISHED]
+    if len(unfinished):
+        broken.append(BrokenRule("leaves no job behind", case.name, f"job {unfinished[0]} never ended"))
+    return broken
+
+
+def _try(watched: _Watched, case: Case, streams: Sequence[Sequence[JobRow]], seed: int) -> Outcome | BrokenRule:
+    """Run one case; return its outcome, or the rule that stopped it."""
+    try:
+        calibrate(watched.policy, case.machine, lambda: streams, seed)
+        outcome = simulate(case.machine, streams, watched, np.random.default_rng(seed))
+    except DecisionError as problem:
+        return BrokenRule("never asks for the impossible, leaves no job behind", case.name, str(problem))
+    except _StuckError:
+        detail = f"called more than {_CALLS_PER_JOB} times per job without an end in sight"
+        return BrokenRule("comes to an end", case.name, detail)
+    except Exception as problem:  # whatever a policy raises is a finding, not a crash of the checker
+        return BrokenRule("raises nothing", case.name, f"{type(problem).__name__}: {problem}")
+    if (job := watched.torn(outcome.records)) is not None:
+        detail = f"job {job} held another number of nodes than it had asked for or was given"
+        return BrokenRule("starts gangs whole", case.name, detail)
+    return outcome
+
+
+def _schedule(records: JobRecords) -> dict[int, tuple[int, int, int]]:
+    columns = (records.column(name).tolist() for name in ("id", "start", "end", "ended_as"))
+    return {number: (start, end, how) for number, start, end, how in zip(*columns, strict=True)}

@@ -1,0 +1,275 @@
+"""Where one policy overtakes another: the crossing of a metric over one parameter, and a map over two.
+
+Responsible for looking at paired differences at the right places; what a parameter does to a scenario is the user's function,
+so anything can be one: context-switch fraction, C, Q, MPL, load.  The runs have common random numbers, so the difference at a
+value is the same whenever it is asked for.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil, inf, isfinite, isnan, nan
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from clustermodel.errors import SpecificationError
+from clustermodel.experiment.replicate import Mapper, Metric, run_all, seeds_of
+from clustermodel.experiment.scenario import Scenario
+from clustermodel.policies.interface import Policy
+from clustermodel.policies.registry import policy_label
+from clustermodel.statistics import LEVEL, Interval, checked_level, paired_difference
+from clustermodel.validation import require_number, require_whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MOST_STEPS: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """Where the metric of two policies crosses.
+
+    *Lower* is what is said, not *better*: of waits, slowdowns and losses the lower is the better, of utilization the worse.
+    """
+
+    lower_before: str | None
+    """The policy whose mean is lower at the low end of the range; ``None`` if the two are equal at all values looked at."""
+    lower_after: str | None
+    """The policy whose mean is lower beyond the crossing; the same as before if there is none."""
+    at: float
+    """Where the means cross, interpolated within a step (of an integer parameter, 5.4 says: up to 5 and from 6 on); ``nan`` if
+    they do not."""
+    low: float
+    """Last value below at which the first policy is lower beyond doubt, ``-inf`` if it never is; ``nan`` without a crossing."""
+    high: float
+    """First value above at which the other is lower beyond doubt, ``inf`` if it never is; ``nan`` without a crossing."""
+    changes: int
+    """How often the sign changes between the values first looked at.  If more than once, this is the first crossing; find the
+    others in other ranges."""
+    differences: Mapping[float, Interval]
+    """Paired differences, policy a - policy b, at all values looked at, in ascending order."""
+
+    @property
+    def certain(self) -> bool:
+        """Whether the interval is bounded on both sides; without a crossing, whether no difference could be zero."""
+        if isnan(self.at):
+            return not any(0 in found for found in self.differences.values())
+        return isfinite(self.low) and isfinite(self.high)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """What was looked at: a row for each value; columns ``difference, half, low, high, replications``."""
+        import pandas as pd
+
+        rows = {value: _row(found) for value, found in self.differences.items()}
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("value")
+
+    def __str__(self) -> str:
+        if self.lower_before is None:
+            return "equal throughout"
+        if isnan(self.at):
+            return f"{self.lower_before} is lower throughout{'' if self.certain else ', not everywhere beyond doubt'}"
+        return (
+            f"{self.lower_before} is lower up to {self.at:.4g} (interval {self.low:.4g} to {self.high:.4g}), "
+            f"{self.lower_after} beyond"
+        )
+
+
+def _by_value(looked_at: Mapping[int, Interval], value_of: Callable[[int], float]) -> dict[float, Interval]:
+    return {value_of(place): looked_at[place] for place in sorted(looked_at)}
+
+
+def _row(found: Interval) -> dict[str, float]:
+    return {"difference": found.mean, "half": found.half, "low": found.low, "high": found.high, "replications": found.count}
+
+
+def crossover(
+    make: Callable[[Any, Any, int], Scenario],
+    low: float,
+    high: float,
+    policy_a: str | Policy,
+    policy_b: str | Policy,
+    metric: Metric = "mean_bounded_slowdown",
+    *,
+    step: float,
+    first_look: int = 5,
+    replications: int = 10,
+    seed: int = 1,
+    level: float = LEVEL,
+    mapper: Mapper = map,
+) -> Crossover:
+    """Return where, over a parameter, the mean of a metric of one policy crosses that of another.
+
+    The paired mean difference is looked at first at a few values from ``low`` to ``high``; between the first neighbours whose
+    signs differ the crossing is found by bisection, to one step.
+
+    The interval is the set of values at which the paired t interval of the difference holds zero, again found by bisection.  At
+    the true crossing the expected difference is zero, so it is left out as seldom as the t interval misses: the confidence is
+    that of one t interval, however noisy single runs are and whether or not each of them crosses at all.  (The mean of the
+    crossings of single replications would need each of them to cross once, and is biased where the curves are bent.)  It takes
+    for granted that the expected difference has one crossing between ``low`` and ``high``.
+
+    Every value that is looked at costs 2 x ``replications`` runs; a crossing takes ``first_look`` values and about three
+    bisections, most of whose values are the same.
+
+    Args:
+        make: ``make(value, policy, seed)`` returns a scenario.  Draw the workload from ``seed``, so that both policies get the
+            same jobs.
+        low: least value of the parameter.
+        high: greatest value.
+        policy_a: name or object.
+        policy_b: name or object.
+        metric: what is compared: a number of the summary, or a function of the result.
+        step: resolution; values are ``low``, ``low + step`` and so on, and ``high``.  Whole numbers stay whole: an integer
+            parameter, such as Q or MPL, has integers here and a step of 1.
+        first_look: how many values to look at first, at least two.
+        replications: at each value, at least two, with seeds ``seed``, ``seed + 1`` and so on.
+        seed: of the first replication.
+        level: the confidence level.
+        mapper: runs the tasks; the ``map`` of a ``ProcessPoolExecutor`` uses several processors, if ``make`` can be pickled.
+
+    Raises:
+        SpecificationError: an argument is not allowed, or a run does not have the metric.
+    """
+    seeds, level = seeds_of(replications, seed, at_least=2), checked_level(level)
+
+    def difference(value: float) -> Interval:
+        tasks = [(value, policy, number) for policy in (policy_a, policy_b) for number in seeds]
+        of_a, of_b = run_all(make, tasks, metric, mapper).reshape(2, len(seeds))
+        return paired_difference(of_a, of_b, level)
+
+    return crossing(difference, low, high, (policy_label(policy_a), policy_label(policy_b)), step=step, first_look=first_look)
+
+
+def crossing(
+    difference: Callable[[float], Interval],
+    low: float,
+    high: float,
+    names: tuple[str, str],
+    *,
+    step: float,
+    first_look: int = 5,
+) -> Crossover:
+    """Return where a difference crosses zero; :func:`crossover` says how.
+
+    Args:
+        difference: of a metric of two policies at a value of the parameter; called once for each value.
+        low: least value of the parameter.
+        high: greatest value.
+        names: of the two policies.
+        step: resolution.
+        first_look: how many values to look at first.
+
+    Raises:
+        SpecificationError: an argument is not allowed.
+    """
+    for name, value in (("low", low), ("high", high)):
+        require_number(name, value, "a finite number", isfinite)
+    require_number("high", high, f"greater than low, {low}", lambda number: number > low)
+    require_number("step", step, f"> 0, at most high - low, {high - low:g}", lambda number: 0 < number <= high - low)
+    last = ceil((high - low) / step - 1e-9)  # a step that is a fraction may fit a rounding error less often
+    if last > _MOST_STEPS:
+        raise SpecificationError(f"step: {step} is not allowed; at most {_MOST_STEPS:,} steps can lie between low and high")
+    first_look = require_whole("first_look", first_look, at_least=2)
+
+    def value_of(place: int) -> float:
+        return high if place == last else low + place * step
+
+    looked_at: dict[int, Interval] = {}
+
+    def look(place: int) -> Interval:
+        if place not in looked_at:
+            looked_at[place] = difference(value_of(place))
+        return looked_at[place]
+
+    places = sorted({round(place) for place in np.linspace(0, last, first_look)})
+    signs = [(place, 1 if look(place).mean > 0 else -1) for place in places if look(place).mean]
+    changed = [(before, after) for before, after in pairwise(signs) if before[1] != after[1]]
+    if not changed:
+        before = None if not signs else names[0 if signs[0][1] < 0 else 1]
+        return Crossover(before, before, nan, nan, nan, 0, _by_value(looked_at, value_of))
+
+    (left, sign), (right, _) = changed[0]
+
+    def mean(place: int) -> float:
+        """Return the difference, turned so that it goes from negative to positive."""
+        return -sign * look(place).mean
+
+    def clearly_before(place: int) -> bool:
+        return mean(place) < 0 and 0 not in look(place)
+
+    def clearly_after(place: int) -> bool:
+        return mean(place) > 0 and 0 not in look(place)
+
+    def first(holds: Callable[[int], bool], start: int, end: int) -> int:
+        """Return the first place at which something holds that does not at ``start`` and does at ``end``."""
+        return start + 1 + bisect_left(range(start + 1, end), True, key=holds)
+
+    found = first(lambda place: mean(place) >= 0, left, right)
+    below = [place for place in sorted(looked_at) if place < found and clearly_before(place)]
+    above = [place for place in sorted(looked_at) if place >= found and clearly_after(place)]
+    interval_low = value_of(first(lambda place: not clearly_before(place), below[-1], found) - 1) if below else -inf
+    interval_high = value_of(first(clearly_after, found - 1, above[0])) if above else inf
+    share = mean(found - 1) / (mean(found - 1) - mean(found))
+    at = value_of(found - 1) + share * (value_of(found) - value_of(found - 1))
+    order = names if sign < 0 else names[::-1]
+    return Crossover(*order, at, interval_low, interval_high, len(changed), _by_value(looked_at, value_of))
+
+
+def tradeoff_map(
+    make: Callable[[Any, Any, Any, int], Scenario],
+    values_x: Sequence[Any],
+    values_y: Sequence[Any],
+    policy_a: str | Policy,
+    policy_b: str | Policy,
+    metric: Metric = "mean_bounded_slowdown",
+    *,
+    replications: int = 10,
+    seed: int = 1,
+    level: float = LEVEL,
+    mapper: Mapper = map,
+) -> pd.DataFrame:
+    """Return which of two policies has the lower metric over two parameters, with paired intervals.
+
+    The intervals are of one difference each: of a hundred differences that are zero, five look as if they were not.
+
+    Args:
+        make: ``make(x, y, policy, seed)`` returns a scenario.  Draw the workload from ``seed``, so that both policies get the
+            same jobs.
+        values_x: of the first parameter.
+        values_y: of the second.
+        policy_a: name or object.
+        policy_b: name or object.
+        metric: what is compared: a number of the summary, or a function of the result.
+        replications: at each point, at least two, with seeds ``seed``, ``seed + 1`` and so on.
+        seed: of the first replication.
+        level: the confidence level.
+        mapper: runs the tasks; the ``map`` of a ``ProcessPoolExecutor`` uses several processors, if ``make`` can be pickled.
+
+    Returns:
+        A row for each point, the second parameter running faster.  Columns: ``x``, ``y``; ``lower``, the policy whose metric is
+        lower beyond doubt, empty if the interval holds zero; ``difference`` (mean of policy a - policy b), ``half``, ``low``,
+        ``high`` in the unit of the metric; ``replications``.
+
+    Raises:
+        SpecificationError: an argument is not allowed, or a run does not have the metric.
+    """
+    import pandas as pd
+
+    seeds, level = seeds_of(replications, seed, at_least=2), checked_level(level)
+    points = [(x, y) for x in values_x for y in values_y]
+    if not points:
+        raise SpecificationError(f"values_x, values_y: {values_x!r}, {values_y!r} is not allowed; each needs a value")
+    tasks = [(*point, policy, number) for point in points for policy in (policy_a, policy_b) for number in seeds]
+    values = run_all(make, tasks, metric, mapper).reshape(len(points), 2, len(seeds))
+    rows = []
+    for (x, y), (of_a, of_b) in zip(points, values, strict=True):
+        found = paired_difference(of_a, of_b, level)
+        lower = "" if 0 in found else policy_label(policy_a if found.mean < 0 else policy_b)
+        rows.append({"x": x, "y": y, "lower": lower, **_row(found)})
+    return pd.DataFrame(rows)

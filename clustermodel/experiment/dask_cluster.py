@@ -1,0 +1,190 @@
+"""A Dask cluster as the workers of a study: :mod:`dask.distributed`, and what a sweep asks of it.
+
+Runs are given only to workers that have the same software as this process; others that join are refused.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, NamedTuple
+
+from clustermodel.errors import ExecutionError, SpecificationError
+from clustermodel.experiment.run_key import software
+from clustermodel.experiment.worker import Origin, Outcome, execute, opened
+
+_log = logging.getLogger(__name__)
+
+
+class _Task(NamedTuple):
+    """A run that was given out."""
+
+    position: int
+    key: str
+    inner: Any
+    """Dask's future."""
+    allowed: frozenset[str]
+    """Addresses of the workers that may run it."""
+
+
+class Cluster:
+    """The workers of a Dask cluster that have our software.
+
+    Args:
+        client: connected to the scheduler.
+        origin: of the study.
+        address: of the scheduler, for messages.
+        timeout_s: when to stop a run, seconds; ``None`` is never.
+
+    Raises:
+        SpecificationError: there are no workers, or one of them has other software.
+    """
+
+    def __init__(self, client: Any, origin: Origin, address: str, timeout_s: float | None) -> None:
+        require_same_software(client, address)
+        self._client = client
+        self._address = address
+        self._timeout_s = timeout_s
+        self._known: dict[str, int] = client.ncores()
+        self._refused: set[str] = set()
+        self._sent = client.scatter(origin, broadcast=True)
+        self._tasks: dict[Future[Outcome], _Task] = {}
+        self._starting: list[Any] = []
+
+    def start(self) -> None:
+        """Have all workers get ready."""
+        self._starting = [  # kept: a future without references is cancelled
+            self._client.submit(_get_ready, self._sent, workers=[worker], pure=False) for worker in self._known
+        ]
+
+    def submit(self, position: int, key: str) -> Future[Outcome]:
+        """Have the scenario at a position run."""
+        outer: Future[Outcome] = Future()
+        self._give(outer, position, key)
+        return outer
+
+    def _give(self, outer: Future[Outcome], position: int, key: str) -> None:
+        allowed = sorted(self._known)
+        inner = self._client.submit(execute, self._sent, position, key, self._timeout_s, workers=allowed, pure=False)
+        self._tasks[outer] = _Task(position, key, inner, frozenset(allowed))
+        inner.add_done_callback(lambda done: self._came_back(outer, done))
+
+    def _came_back(self, outer: Future[Outcome], inner: Any) -> None:
+        task = self._tasks.get(outer)
+        if task is None or task.inner is not inner or outer.done():
+            return  # it was given to others since
+        del self._tasks[outer]
+        if inner.status == "finished":
+            outer.set_result(inner.result())
+        elif inner.status == "error":
+            outer.set_exception(inner.exception())
+        else:
+            outer.set_exception(self._gone())
+
+    def _gone(self) -> ExecutionError:
+        return ExecutionError(f"--dask: {self._address}: the scheduler has gone")
+
+    def width(self) -> int:
+        """Return how many runs can go on side by side at present."""
+        return max(sum(self._known.values()), 1)
+
+    def check(self) -> None:
+        """See whether workers have come or gone; runs whose workers are all gone are given to others.
+
+        Raises:
+            ExecutionError: the scheduler is gone.
+        """
+        if self._client.status != "running":
+            raise self._gone()
+        try:
+            present = self._client.ncores()
+            for worker in sorted(present.keys() - self._known.keys() - self._refused):
+                other = _other_software(self._client, [worker]).get(worker)
+                if other is not None:
+                    self._refused.add(worker)
+                    _log.warning("--dask: worker %s: it has %s; it gets no runs", worker, other)
+        except OSError:
+            raise self._gone() from None
+        self._known = {worker: cores for worker, cores in present.items() if worker not in self._refused}
+        for outer, task in list(self._tasks.items()):
+            if self._known and not task.allowed & self._known.keys():
+                self._give(outer, task.position, task.key)
+                task.inner.cancel()
+
+
+@contextmanager
+def cluster(
+    origin: Origin, address: str, options: Mapping[str, Any], timeout_s: float | None, *, start: bool
+) -> Iterator[Cluster]:
+    """Return the workers of a Dask cluster; with ``start`` they get ready meanwhile.
+
+    Raises:
+        SpecificationError: there is none at ``address``, it has no workers, or one of them has other software.
+    """
+    try:
+        from distributed import Client  # noqa: PLC0415  an extra
+    except ImportError:
+        raise SpecificationError(
+            "--dask: the package distributed is missing; pip install 'clustermodel[dask]', or '.[dask]' in a checkout"
+        ) from None
+    if "security" in options and not address.startswith("tls://"):
+        raise SpecificationError(f"--dask: {address}: TLS files are given, but the address does not use TLS; write tls://...")
+    try:
+        client: Any = Client(address, **options)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError, TypeError) as problem:  # a TypeError where tls:// comes without its files
+        raise SpecificationError(f"--dask: {address}: {problem}") from None
+    try:
+        made = Cluster(client, origin, address, timeout_s)
+        if start:
+            made.start()
+        yield made
+    finally:
+        with suppress(Exception):  # a scheduler that is gone need not be told
+            client.close(timeout=2)
+
+
+def _get_ready(origin: Origin) -> None:
+    """Make the study; if that fails, its first run will say so."""
+    with suppress(BaseException):
+        opened(origin)
+
+
+def require_same_software(client: Any, address: str) -> None:
+    """Refuse a cluster without workers, and workers that have other software.
+
+    Raises:
+        SpecificationError: the first of them is named, with what it has.
+    """
+    there = _other_software(client, None)
+    if not there:
+        raise SpecificationError(f"--dask: {address}: the scheduler has no workers; start some first")
+    for worker, other in sorted(there.items()):
+        if other is not None:
+            raise SpecificationError(f"--dask: worker {worker}: it has {other}; install the same")
+
+
+def _other_software(client: Any, workers: Sequence[str] | None) -> dict[str, str | None]:
+    """Return for each worker in what its software differs from ours, ``None`` where it does not."""
+    ours = version("clustermodel")
+    differs: dict[str, str | None] = {}
+    found = client.run(version, "clustermodel", workers=workers, on_error="return")
+    for worker, theirs in found.items():
+        if isinstance(theirs, PackageNotFoundError):
+            differs[worker] = f"no clustermodel, and this is clustermodel {ours}"
+        elif theirs != ours:
+            differs[worker] = f"clustermodel {theirs}, and this is clustermodel {ours}"
+    same = [worker for worker in found if worker not in differs]
+    for worker, theirs in (client.run(software, workers=same, on_error="return") if same else {}).items():
+        mine = software()
+        if not isinstance(theirs, dict):
+            differs[worker] = f"a clustermodel that cannot say what it is ({theirs})"
+            continue
+        name = next((name for name in mine if theirs.get(name) != mine[name]), None)
+        if name == "clustermodel_sha256":
+            differs[worker] = f"other source files of clustermodel {ours}"
+        else:
+            differs[worker] = None if name is None else f"{name} {theirs.get(name)}, and this is {name} {mine[name]}"
+    return differs

@@ -1,0 +1,438 @@
+"""A digest of a user's object with all that it does: the code it reaches, and the values that code uses.
+
+A result is stale when the code that made it has changed, be it in a function two calls away.  So the digest covers, from
+the object on: the code of every function and class of the user's own, their defaults and closures, the module globals that
+this code names, the state of instances, and the content of the files that are named by paths and texts among them.
+
+Code counts as it is compiled, without comments, documentation strings and positions.  What is installed (the standard
+library, packages in ``site-packages``) counts by its name and version; what can be given neither way is refused.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import functools
+import hashlib
+import inspect
+import linecache
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import PurePath
+from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import Any, Final, NamedTuple, NewType
+
+import numpy as np
+
+from clustermodel.errors import SpecificationError, visible
+from clustermodel.experiment.installed import origin_of_file, origin_of_module
+from clustermodel.experiment.reach import operations, reached
+
+_ATOMS: Final = (bool, int, float, complex, bytes, type(None), type(Ellipsis), type(NotImplemented))
+_CONTAINERS: Final = (list, tuple, dict, set, frozenset)
+_LONGEST_FILE_NAME: Final = 1024
+_HEAP_TYPE: Final = 1 << 9  # of CPython's flags of types: made while the program runs
+_HAS_DOCSTRING: Final = 0x4000000
+_BUILT_IN: Final = (
+    BuiltinFunctionType, ClassMethodDescriptorType, MethodDescriptorType, MethodWrapperType, WrapperDescriptorType,
+)  # fmt: skip
+_FACTORIES_OF_CLASSES: Final = ("abc", "collections", "dataclasses", "enum", "functools", "types", "typing")
+"""Modules of the standard library that classes of the user's say to be from when they are made by a call."""
+_GENERATED: Final = frozenset(
+    {"__dataclass_fields__", "__dataclass_params__", "__doc__", "__module__", "__dict__", "__weakref__",
+     "__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__", "__orig_bases__", "__parameters__",
+     "__firstlineno__", "__static_attributes__", "__abstractmethods__", "_abc_impl", "_is_protocol", "_is_runtime_protocol",
+     "__protocol_attrs__", "__non_callable_proto_members__", "__qualname__", "__type_params__",
+     "__field_defaults__", "__classcell__", "__slotnames__"}
+)  # fmt: skip
+"""What Python itself writes into a class: it follows from the rest, or says where the class stands."""
+
+
+class Fingerprint(NamedTuple):
+    """What identifies an object of the user."""
+
+    sha256: str
+    """Digest of its code and values."""
+    files: Mapping[str, str]
+    """Digests of the files that it names, by name."""
+
+
+def fingerprint(thing: object, name: str) -> Fingerprint:
+    """Return the fingerprint of ``thing``; equal in every process that has made it from the same code.
+
+    Args:
+        thing: an object, a class or a function.
+        name: what messages call it.
+
+    Raises:
+        SpecificationError: it reaches something of which neither source nor value is known.
+    """
+    walk = _Walk(name)
+    try:
+        walk.visit(thing)
+    except RecursionError:
+        raise SpecificationError(f"{name}: it is nested too deeply for a run's key") from None
+    return Fingerprint(walk.digest.hexdigest(), dict(sorted(walk.files.items())))
+
+
+def is_ours(thing: object) -> bool:
+    """Return whether a class or function is the package's own, as it came; its code counts with the package's."""
+    if isinstance(thing, FunctionType):
+        return origin_of_file(thing.__code__.co_filename) == "clustermodel"
+    if not isinstance(thing, type) or origin_of_module(thing.__module__) != "clustermodel":
+        return False
+    return not any(_is_users_code(value) for above in thing.__mro__ for value in vars(above).values())
+
+
+class _Walk:
+    """One walk through an object and all that it reaches.
+
+    Every object with an identity is gone into once; later visits refer to the first.  So walks end, and are the same
+    wherever the same code has made the same objects.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.digest = hashlib.sha256()
+        self.files: dict[str, str] = {}
+        self._seen: dict[int, tuple[int, object]] = {}  # with the object, since an id is unique while it lives
+        self._trail = [name]
+        self._lenient = 0
+        self._folder = ""  # of the code that is gone through
+
+    def _put(self, *tokens: object) -> None:
+        for token in tokens:
+            data = token if isinstance(token, bytes) else str(token).encode("utf-8", "surrogatepass")
+            self.digest.update(len(data).to_bytes(8, "big") + data)
+
+    @contextmanager
+    def _at(self, name: str) -> Iterator[None]:
+        self._trail.append(name)
+        yield
+        self._trail.pop()
+
+    def _refuse(self, thing: object, why: str) -> None:
+        if self._lenient:  # inside installed code, which counts by its version
+            self._put("unknown", type(thing).__qualname__)
+            return
+        name, *trail = self._trail
+        reached = f" reaches {'.'.join(trail)}, a {type(thing).__name__}," if trail else f" is a {type(thing).__name__}"
+        raise SpecificationError(
+            visible(
+                f"{name}:{reached} {why}, so a run's key could not tell when it changes; define it in a file, from plain values"
+            )
+        )
+
+    def visit(self, thing: object) -> None:
+        """Put ``thing`` into the digest."""
+        if isinstance(thing, _ATOMS) and type(thing).__module__ == "builtins":
+            self._put(type(thing).__name__, hex(thing) if type(thing) is int else repr(thing))
+        elif type(thing) is str:
+            self._put("str", thing)
+            self._file(thing)
+        elif isinstance(thing, PurePath):
+            self._put("path", thing)
+            self._file(str(thing))
+        elif type(thing) in (tuple, frozenset):
+            self._contents(thing)
+        elif isinstance(thing, CodeType):
+            self._code(thing, {})
+        elif id(thing) in self._seen:
+            self._put("again", self._seen[id(thing)][0])
+        else:
+            self._seen[id(thing)] = len(self._seen), thing
+            self._enter(thing)
+
+    def _enter(self, thing: Any) -> None:
+        if isinstance(thing, FunctionType):
+            self._function(thing)
+        elif isinstance(thing, type):
+            self._class(thing)
+        elif isinstance(thing, ModuleType):
+            self._module(thing)
+        elif (parts := _parts(thing)) is not None:
+            self._put("wrapper")
+            self.visit(type(thing))
+            self.visit(parts)
+            if origin_of_module(type(thing).__module__) is None:
+                self.visit([(name, value) for name, value in _state(thing, type(thing)) if name not in _GENERATED])
+        elif isinstance(thing, MemberDescriptorType | GetSetDescriptorType):
+            self._put("descriptor", thing.__name__)
+        elif type(thing) in (*_CONTAINERS, MappingProxyType):
+            self._contents(dict(thing) if isinstance(thing, MappingProxyType) else thing)
+        elif type(thing) is np.ndarray and not thing.dtype.hasobject:
+            self._put("array", thing.dtype.descr, thing.shape, np.ascontiguousarray(thing).tobytes())
+        elif isinstance(thing, Enum):
+            self._put("enum", thing.name)
+            self.visit(type(thing))
+        elif isinstance(thing, NewType):
+            self._put("new type", thing.__name__)
+            self.visit(thing.__supertype__)
+        elif isinstance(thing, _BUILT_IN):
+            self._built_in(thing)
+        else:
+            self._instance(thing)
+
+    def _file(self, name: str) -> None:
+        """Count the content of the file that a text names, if there is one, here or beside the code that names it."""
+        if not name or len(name) > _LONGEST_FILE_NAME or name in self.files or not name.isprintable() or self._lenient:
+            return
+        for path in (name, os.path.join(self._folder, name)):  # noqa: PTH118  a Path would lose what the text says
+            try:
+                if os.path.isfile(path):  # noqa: PTH113
+                    with open(path, "rb") as file:
+                        self.files[name] = hashlib.file_digest(file, "sha256").hexdigest()
+                    return
+            except OSError:
+                self.files[name] = "unreadable"
+
+    def _contents(self, thing: Any) -> None:
+        self._put(next(kind.__name__ for kind in _CONTAINERS if isinstance(thing, kind)), len(thing))
+        if isinstance(thing, dict):
+            for key, value in thing.items():
+                self.visit(key)
+                with self._at(key if isinstance(key, str) else f"[{type(key).__name__}]"):
+                    self.visit(value)
+        elif isinstance(thing, set | frozenset):  # which have no order
+            for digest in sorted(map(self._digest_apart, thing)):
+                self._put(digest)
+        else:
+            for element in thing:
+                self.visit(element)
+
+    def _digest_apart(self, element: object) -> str:
+        """Return the digest of an element of a set, which does not depend on the elements before it."""
+        walk = _Walk(self._trail[0])
+        walk._trail, walk._lenient, walk._folder, walk.files = list(self._trail), self._lenient, self._folder, self.files
+        if not isinstance(element, (*_ATOMS, str)):
+            walk._seen = dict(self._seen)  # it may lead back here
+        walk.visit(element)
+        return walk.digest.hexdigest()
+
+    # Code.
+
+    def _function(self, function: FunctionType) -> None:
+        code = function.__code__
+        origin = origin_of_file(code.co_filename)
+        if origin is not None:
+            self._put("installed", origin, code.co_qualname, code.co_firstlineno)
+            self._lenient += 1  # but it may be a wrapper around the user's own
+            for held in (*map(_contents_of, function.__closure__ or ()), *function.__dict__.values()):
+                self.visit(_users_code_in(held))
+            self._lenient -= 1
+            return
+        if not linecache.getline(code.co_filename, code.co_firstlineno) and not _is_generated(function):
+            self._refuse(function, "whose source is not known")
+        folder, self._folder = self._folder, os.path.dirname(code.co_filename)  # noqa: PTH120
+        self._put("function", function.__name__)
+        self._code(code, function.__globals__)
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            with self._at(name):
+                self.visit(_contents_of(cell))
+        self.visit((function.__defaults__, function.__kwdefaults__, function.__dict__))
+        self._folder = folder
+
+    def _code(self, code: CodeType, values: Mapping[str, Any]) -> None:
+        shape = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & ~_HAS_DOCSTRING
+        self._put("code", code.co_name, shape, code.co_exceptiontable)
+        self._put(code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+        for operation, argument in operations(code):
+            self._put(operation)
+            if isinstance(argument, CodeType):
+                self._code(argument, values)
+            else:
+                self.visit(argument)
+        for names, value in reached(code, values):
+            self._put("global", names)
+            with self._at(".".join(names)):
+                self.visit(value)
+
+    def _class(self, kind: type) -> None:
+        origin = _origin_of_class(kind)
+        if origin is not None:
+            self._put("installed", origin, kind.__qualname__)
+            if origin == "clustermodel":  # unless a script has put something of its own in its place
+                self.visit([(name, value) for name, value in sorted(vars(kind).items()) if _is_users_code(value)])
+            return
+        self._put("class", kind.__qualname__)
+        for base in kind.__bases__:
+            self.visit(base)
+        if type(kind) is not type:
+            self.visit(type(kind))
+        metadata = [
+            (one.name, dict(one.metadata)) for one in getattr(kind, "__dataclass_fields__", {}).values() if one.metadata
+        ]
+        self.visit(metadata)
+        members: Mapping[str, Any] = kind.__members__ if issubclass(kind, Enum) else {}
+        for name, member in members.items():
+            own = {key: value for key, value in vars(member).items() if not _is_sunder(key) and key not in _GENERATED}
+            self.visit((name, member.value, sorted(own.items())))
+        for name, value in sorted(vars(kind).items()):
+            if name in _GENERATED or name in members or (members and _is_sunder(name)):
+                continue
+            self._put(name)
+            with self._at(name):
+                self.visit(value)
+
+    def _module(self, module: ModuleType) -> None:
+        origin = origin_of_module(module.__name__)
+        if origin is not None:
+            self._put("installed", origin, module.__name__)
+            return
+        self._put("module")
+        for name, value in sorted(vars(module).items()):
+            if not (name.startswith("__") and name.endswith("__")):
+                self._put(name)
+                with self._at(name):
+                    self.visit(value)
+
+    def _built_in(self, thing: Any) -> None:
+        """Go into a function or method that is not written in Python."""
+        owner = getattr(thing, "__self__", None)
+        module = getattr(thing, "__module__", None) or getattr(getattr(thing, "__objclass__", None), "__module__", None)
+        if owner is not None and not isinstance(owner, ModuleType):
+            self._put("built-in", thing.__name__)
+            self.visit(owner)
+        elif module is not None and (origin := origin_of_module(module)) is not None:
+            self._put("installed", origin, getattr(thing, "__qualname__", type(thing).__qualname__))
+        else:
+            self._refuse(thing, "whose source is not known")
+
+    # Values.
+
+    def _instance(self, thing: Any) -> None:
+        kind = type(thing)
+        if _is_part_of_its_module(thing):
+            self._put("installed", kind.__module__, kind.__qualname__)
+            return
+        self._put("instance")
+        self.visit(kind)
+        written = [above for above in kind.__mro__ if origin_of_module(above.__module__) in (None, "clustermodel")]
+        if written:
+            for name, value in _state(thing, kind):
+                self._put(name)
+                with self._at(name):
+                    self.visit(value)
+            if isinstance(thing, _CONTAINERS):
+                self._contents(thing)
+                return
+            others = [above.__qualname__ for above in kind.__mro__ if above not in written]
+            if all(above in ("object", "Generic", "Protocol", "ABC") for above in others):
+                return
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                reduced = _reduced(thing)
+        except Exception:  # whatever it says: it has no value that could be written down
+            self._refuse(thing, "of which neither source nor value is known")
+            return
+        if isinstance(reduced, str):
+            self._put(reduced)
+            return
+        make, arguments, *state = reduced
+        self.visit(make)
+        self.visit(tuple(arguments))
+        for part in state:
+            self.visit(list(part) if isinstance(part, Iterator) else part)
+
+
+def _parts(thing: Any) -> tuple[object, ...] | None:
+    """Return what a wrapper around functions consists of, ``None`` if ``thing`` is none."""
+    if isinstance(thing, MethodType):
+        return thing.__func__, thing.__self__
+    if isinstance(thing, staticmethod | classmethod):
+        return (thing.__func__,)
+    if isinstance(thing, property):
+        return thing.fget, thing.fset, thing.fdel
+    if isinstance(thing, functools.cached_property):
+        return (thing.func,)
+    wrapped = inspect.getattr_static(thing, "__wrapped__", None)  # functools.cache and its like
+    return (wrapped,) if wrapped is not None and origin_of_module(type(thing).__module__) is not None else None
+
+
+def _origin_of_class(kind: type) -> str | None:
+    """Return whose a class is, in the words of :func:`~clustermodel.experiment.installed.origin_of_module`."""
+    origin = origin_of_module(kind.__module__)
+    if origin == "python" and kind.__module__ in _FACTORIES_OF_CLASSES:
+        found: object = sys.modules[kind.__module__]
+        for name in kind.__qualname__.split("."):
+            found = getattr(found, name, None)
+        heap = bool(kind.__flags__ & _HEAP_TYPE)
+        return origin if found is kind or not heap or kind.__qualname__.startswith("_") else None
+    return origin
+
+
+def _is_part_of_its_module(thing: object) -> bool:
+    """Return whether an object is a global of the installed module that defines its class, as the generator of ``random``."""
+    name = type(thing).__module__
+    home = sys.modules.get(name) if isinstance(name, str) and origin_of_module(name) is not None else None
+    return home is not None and any(value is thing for value in vars(home).values())
+
+
+def _is_sunder(name: str) -> bool:
+    return name.startswith("_") and name.endswith("_")
+
+
+def _state(thing: object, kind: type) -> list[tuple[str, object]]:
+    """Return the attributes of an instance, by name."""
+    values = dict(getattr(thing, "__dict__", {}))
+    for above in kind.__mro__:
+        slots = vars(above).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            private = name.startswith("__") and not name.endswith("__")
+            slot = f"_{above.__name__.lstrip('_')}{name}" if private else name
+            if name not in ("__dict__", "__weakref__") and hasattr(thing, slot):
+                values[slot] = getattr(thing, slot)
+    return sorted(values.items())
+
+
+def _contents_of(cell: Any) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None
+
+
+def _users_code_in(held: object) -> tuple[object, ...]:
+    """Return what a variable of installed code holds of the user's own, itself or in a mapping."""
+    values = list(held.values()) if isinstance(held, Mapping) else [held]
+    return tuple(one for one in values if isinstance(one, functools.partial) or _is_users_code(getattr(one, "__func__", one)))
+
+
+def _is_users_code(thing: object) -> bool:
+    if isinstance(thing, FunctionType):
+        return origin_of_file(thing.__code__.co_filename) is None and not _is_generated(thing)
+    kind = thing if isinstance(thing, type) else type(thing)
+    return _origin_of_class(kind) is None
+
+
+def _reduced(thing: Any) -> Any:
+    """Return what an object is made from, as :mod:`pickle` finds it.
+
+    What is registered with :mod:`copyreg` comes second: some packages register more where they happen to be imported.
+    """
+    try:
+        return thing.__reduce_ex__(4)
+    except TypeError:
+        return copyreg.dispatch_table[type(thing)](thing)
+
+
+def _is_generated(function: FunctionType) -> bool:
+    """Return whether Python itself has written a function: the methods of dataclasses and of named tuples."""
+    name, file = function.__name__, function.__code__.co_filename
+    return file.startswith("<") and name.startswith("__") and name.endswith("__")

@@ -1,0 +1,156 @@
+"""Processes of this machine as the workers of a study."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import wait
+from typing import Any
+
+from clustermodel.errors import SpecificationError
+from clustermodel.experiment.user_code import ignore_interrupts, interrupts_held
+from clustermodel.experiment.worker import Origin, Outcome, execute, opened
+
+
+class Serial:
+    """This process as the only worker.
+
+    Args:
+        origin: of the study.
+        timeout_s: when to stop a run, seconds; ``None`` is never.
+    """
+
+    def __init__(self, origin: Origin, timeout_s: float | None) -> None:
+        self._origin = origin
+        self._timeout_s = timeout_s
+
+    def submit(self, position: int, key: str) -> Future[Outcome]:
+        """Run the scenario at a position."""
+        future: Future[Outcome] = Future()
+        future.set_result(execute(self._origin, position, key, self._timeout_s))
+        return future
+
+    def width(self) -> int:
+        """Return how many runs go on side by side."""
+        return 1
+
+    def check(self) -> None:
+        """See whether workers have come or gone: this one has not."""
+
+
+class Pool:
+    """Processes of this machine; when one dies, all are replaced.
+
+    Args:
+        origin: of the study.
+        workers: how many.
+        timeout_s: when to stop a run, seconds; ``None`` is never.
+
+    Raises:
+        SpecificationError: the study cannot be sent to another process.
+    """
+
+    def __init__(self, origin: Origin, workers: int, timeout_s: float | None) -> None:
+        if origin.study is not None:
+            try:
+                pickle.dumps(origin)
+            except Exception as problem:
+                raise SpecificationError(
+                    f"study {origin.study.name}: it cannot be sent to worker processes ({problem}); "
+                    "give the path of a script that defines it, or workers=1"
+                ) from None
+        self._origin = origin
+        self._workers = workers
+        self._timeout_s = timeout_s
+        self._pool = self._made()
+
+    def _made(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(
+            self._workers, multiprocessing.get_context("spawn"), initializer=_get_ready, initargs=(self._origin,)
+        )
+
+    def start(self) -> None:
+        """Start all processes, which get ready."""
+        with interrupts_held():
+            self._pool.submit(int)
+
+    def submit(self, position: int, key: str) -> Future[Outcome]:
+        """Have the scenario at a position run."""
+        with interrupts_held():  # they are for this process, not for those that are started now
+            try:
+                return self._pool.submit(_execute, position, key, self._timeout_s)
+            except BrokenProcessPool:
+                self._pool.shutdown(wait=False)
+                self._pool = self._made()
+                return self._pool.submit(_execute, position, key, self._timeout_s)
+
+    def width(self) -> int:
+        """Return how many runs go on side by side."""
+        return self._workers
+
+    def check(self) -> None:
+        """See whether workers have come or gone: what happens to a process comes back with its run."""
+
+    def shutdown(self, *, now: bool) -> None:
+        """End the processes, ``now`` or when they have done what they have been given."""
+        thread: Any = self._pool._executor_manager_thread  # typeshed takes it for what wakes it
+        processes = list((self._pool._processes or {}).values())
+        if now:  # its thread must drop what was cancelled before it sees that processes have died: it can fail no such future
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            for process in processes:
+                process.kill()
+            if thread is not None:
+                thread.join()
+        else:
+            self._pool.shutdown(wait=True, cancel_futures=True)  # its thread would otherwise be woken again when Python ends
+
+
+@contextmanager
+def pool(origin: Origin, workers: int, timeout_s: float | None, *, start: bool) -> Iterator[Pool]:
+    """Return processes that end with the block; with ``start`` they get ready meanwhile.
+
+    Raises:
+        SpecificationError: the study cannot be sent to another process.
+    """
+    made = Pool(origin, workers, timeout_s)
+    try:
+        if start:
+            made.start()
+        yield made
+    except BaseException:
+        made.shutdown(now=True)
+        raise
+    made.shutdown(now=False)
+
+
+_received: Origin | None = None
+
+
+def _get_ready(origin: Origin) -> None:
+    """Make the study; if that fails, its first run will say so."""
+    global _received  # noqa: PLW0603  what a worker process is started with
+    _received = origin
+    ignore_interrupts()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with suppress(BaseException):
+        os.chdir(origin.folder)  # the script may have left it since
+        opened(origin)
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as the one that has started it is gone, however it went."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def _execute(position: int, key: str, timeout_s: float | None) -> Outcome:
+    assert _received is not None
+    return execute(_received, position, key, timeout_s)

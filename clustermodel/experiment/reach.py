@@ -1,0 +1,96 @@
+"""What compiled code reaches outside itself: module globals, attributes of the user's own modules, and imports."""
+
+from __future__ import annotations
+
+import dis
+import importlib
+import importlib.util
+from collections.abc import Iterator, Mapping, Sequence
+from types import CodeType, ModuleType
+from typing import Any, Final
+
+from clustermodel.experiment.installed import origin_of_file, origin_of_module
+
+_LOADS: Final = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
+_ATTRIBUTES: Final = ("LOAD_ATTR", "LOAD_METHOD")
+_PLACES: Final = ("__name__", "__file__", "__spec__", "__loader__", "__path__", "__cached__")
+"""Globals that say where a module stands, which no number should depend on."""
+
+Reached = tuple[tuple[str, ...], object]
+"""Names, as they stand in the code, and the value."""
+
+
+def operations(code: CodeType) -> Iterator[tuple[str, object]]:
+    """Yield the operations of code, each with its argument; a constant is given itself, so that unused ones do not count."""
+    for one in dis.get_instructions(code):
+        yield one.opname, one.argval if one.opcode in dis.hasconst else one.arg
+
+
+def reached(code: CodeType, values: Mapping[str, Any]) -> Iterator[Reached]:
+    """Yield what ``code`` reaches, each once.
+
+    Args:
+        code: of a function; functions inside it are not gone into.
+        values: the globals of its module.
+    """
+    done: set[tuple[str, ...]] = set()
+    instructions = list(dis.get_instructions(code))
+    for at, one in enumerate(instructions):
+        name = str(one.argval)
+        if one.opname in _LOADS and name in values and name not in _PLACES:
+            found = [_followed(name, values[name], instructions[at + 1 :])]
+        elif one.opname == "IMPORT_NAME":
+            found = _imports(name, instructions[at - 2].argval, instructions[at - 1].argval, values)
+        else:
+            continue
+        for names, value in found:
+            if names not in done:
+                done.add(names)
+                yield names, value
+
+
+def _followed(name: str, value: object, following: Sequence[dis.Instruction]) -> Reached:
+    """Return the value of a global, or of the attribute that is taken of it at once if it is a module of the user's own."""
+    names = [name]
+    for one in following:
+        attribute = str(one.argval)
+        if not _is_module_of_user(value) or one.opname not in _ATTRIBUTES or not hasattr(value, attribute):
+            break
+        value = getattr(value, attribute)
+        names.append(attribute)
+    return tuple(names), value
+
+
+def _imports(name: str, level: object, wanted: object, values: Mapping[str, Any]) -> list[Reached]:
+    """Return what a function imports of the user's own: the names it asks for, or whole modules."""
+    dots = "." * level if isinstance(level, int) else ""
+    module = _imported(dots + name, values)
+    if isinstance(wanted, tuple):  # from module import ...
+        found: list[Reached] = []
+        for one in wanted:
+            inner = f"{dots}{name}.{one}" if name else dots + one
+            value = getattr(module, one, None) if hasattr(module, one) else _imported(inner, values)
+            if value is not None:
+                found.append(((name, one), value))
+        return found
+    parts = name.split(".")
+    modules = [(".".join(parts[: count + 1]), _imported(".".join(parts[: count + 1]), values)) for count in range(len(parts))]
+    return [((one,), found) for one, found in modules if found is not None]
+
+
+def _imported(name: str, values: Mapping[str, Any]) -> ModuleType | None:
+    """Return a module of the user's own, ``None`` if it is none, or cannot be found."""
+    try:
+        full = importlib.util.resolve_name(name, values.get("__package__")) if name.startswith(".") else name
+        spec = importlib.util.find_spec(full)
+        if spec is None or (spec.origin is not None and origin_of_file(spec.origin) is not None):
+            return None
+        if spec.origin is None and any(origin_of_file(f"{place}/module.py") for place in spec.submodule_search_locations or ()):
+            return None
+        return importlib.import_module(full)
+    except Exception:  # whatever the module does: the run will meet it, too
+        return None
+
+
+def _is_module_of_user(thing: object) -> bool:
+    return isinstance(thing, ModuleType) and origin_of_module(thing.__name__) is None

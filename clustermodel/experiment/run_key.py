@@ -1,0 +1,208 @@
+"""The key of a run: a digest of all that its numbers depend on, and of nothing else.
+
+It covers the machine, the jobs, the policy and the speedup model with their code, the seed and the warm-up, and the software:
+this package's own sources, Python, SimPy and numpy.  It does not cover the host, names, nor the order of the runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import cache
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from clustermodel.experiment.fingerprint import fingerprint, is_ours
+from clustermodel.experiment.scenario import Scenario
+from clustermodel.job import JobRow
+from clustermodel.policies.interface import Policy
+from clustermodel.policies.registry import policy_factory
+from clustermodel.speedup import Speedup
+from clustermodel.workload.table import JobSource, Provenance, Workload
+
+_SOURCES: Final = Path(__file__).parents[1]
+_NO_NUMBERS: Final = ("cli/", "figures/", "report/")
+"""Folders of what no number of a run depends on: commands, figures and pages."""
+_CHUNK: Final = 4096
+
+
+class JobsDigest(NamedTuple):
+    """What identifies the jobs of a stream."""
+
+    sha256: str
+    jobs: int
+
+
+class Digested:
+    """A job stream of which a digest is taken while it is read, so that it is of what was really run.
+
+    Args:
+        source: the stream.
+    """
+
+    def __init__(self, source: JobSource) -> None:
+        self._source = source
+        self.digest: JobsDigest | None = None
+        """Of the rows that were read last, ``None`` before they have been read to the end."""
+
+    @property
+    def name(self) -> str:
+        """A label for messages and tables."""
+        return self._source.name
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where the jobs come from."""
+        return self._source.provenance
+
+    @property
+    def machine_nodes(self) -> int | None:
+        """The size of the machine the workload was recorded on, when known."""
+        return self._source.machine_nodes
+
+    def rows(self) -> Iterator[JobRow]:
+        """Yield the jobs in order of submission."""
+        self.digest = None
+        digest, jobs = hashlib.sha256(), 0
+        rows = iter(self._source.rows())
+        while chunk := list(islice(rows, _CHUNK)):
+            digest.update(np.array(chunk, dtype="<i8").tobytes())
+            jobs += len(chunk)
+            yield from chunk
+        self.digest = JobsDigest(digest.hexdigest(), jobs)
+
+
+def digest_of_jobs(source: JobSource) -> JobsDigest:
+    """Return the digest of the jobs of a stream; reads all of it."""
+    if isinstance(source, Workload):
+        table = np.stack([source.column(name) for name in JobRow._fields], axis=1).astype("<i8", order="C", copy=False)
+        return JobsDigest(hashlib.sha256(table.tobytes()).hexdigest(), len(source))
+    digested = Digested(source)
+    for _ in digested.rows():
+        pass
+    assert digested.digest is not None
+    return digested.digest
+
+
+def specification(
+    scenario: Scenario, policy: object, speedup: object, jobs: Sequence[str | None], warm_up_s: float
+) -> dict[str, Any]:
+    """Return all that the numbers of a run depend on, as plain values.
+
+    Args:
+        scenario: what is run.
+        policy: what :func:`identity_of_policy` says of its policy, before it has run.
+        speedup: what :func:`identity_of_speedup` says of its speedup model.
+        jobs: digests of its job streams.
+        warm_up_s: of the study, seconds.
+    """
+    return {
+        "machine": asdict(scenario.used_machine),
+        "jobs_sha256": list(jobs),
+        "policy": policy,
+        "seed": scenario.seed,
+        "fidelity": scenario.fidelity,
+        "speedup": speedup,
+        "warm_up_s": warm_up_s,
+        "software": software(),
+    }
+
+
+def key_of(specification: Mapping[str, Any]) -> str:
+    """Return the key of a run: 32 hexadecimal digits of the digest of its specification."""
+    return hashlib.sha256(canonical(specification).encode()).hexdigest()[:32]
+
+
+def canonical(value: object) -> str:
+    """Return ``value`` as JSON, always in the same way."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+@cache
+def software() -> dict[str, str]:
+    """Return what identifies the programs that make the numbers: versions, and of this package a digest of its sources."""
+    digest = hashlib.sha256()
+    for path in sorted(_SOURCES.rglob("*")):
+        name = path.relative_to(_SOURCES).as_posix()
+        if path.suffix in (".py", ".json") and not name.startswith(_NO_NUMBERS):
+            digest.update(f"{name}\0{path.stat().st_size}\0".encode() + path.read_bytes())
+    python = ".".join(platform.python_version_tuple()[:2])
+    packages = {name: version(name) for name in ("numpy", "simpy")}
+    return {"clustermodel": version("clustermodel"), "clustermodel_sha256": digest.hexdigest(), "python": python, **packages}
+
+
+def identity_of_policy(policy: str | Policy) -> object:
+    """Return what identifies a policy: its name with parameters, and the code and values of what is not this package's own.
+
+    Raises:
+        SpecificationError: it reaches something of which neither source nor value is known.
+    """
+    if isinstance(policy, str):
+        factory = policy_factory(policy)
+        return policy if is_ours(factory) else _identity(policy, factory)
+    return {"class": type(policy).__qualname__, **_identity(policy.name, policy)}
+
+
+def identity_of_speedup(speedup: Speedup) -> object:
+    """Return what identifies a speedup model.
+
+    Raises:
+        SpecificationError: it reaches something of which neither source nor value is known.
+    """
+    kind = type(speedup)
+    return repr(speedup) if is_ours(kind) else {"class": kind.__qualname__, **_identity(f"speedup {kind.__name__}", speedup)}
+
+
+def _identity(name: str, thing: object) -> dict[str, object]:
+    found = fingerprint(thing, f"policy {name}" if not name.startswith("speedup ") else name)
+    return {"name": name, "code_sha256": found.sha256, "files_sha256": found.files}
+
+
+def difference(expected: Mapping[str, Any], found: Mapping[str, Any], jobs: int, found_jobs: int) -> str:
+    """Return in one line how what was run differs from what should have been, and what to do about it.
+
+    Args:
+        expected: specification of the run.
+        found: specification of what a worker has run.
+        jobs: number of jobs of the run.
+        found_jobs: number of jobs that the worker had.
+    """
+    there, here = dict(_leaves(found)), dict(_leaves(expected))
+    differing = [name for name in sorted({*here, *there}) if here.get(name) != there.get(name)]
+    first = differing[0] if differing else ""
+    if any(name.startswith("software") for name in differing):
+        first = next(name for name in differing if name.startswith("software"))
+        return (
+            f"it was run by other software: {first.partition('.')[2]} is {_short(there.get(first))} there and "
+            f"{_short(here.get(first))} here; install the same"
+        )
+    if all(name.startswith("jobs_sha256") for name in differing):
+        return (
+            f"it was run on other jobs: {found_jobs:,} there and {jobs:,} here, or of other values; a workload must depend on "
+            "its seed alone: seed its random generators, and read no environment, clock or file that changes"
+        )
+    return (
+        f"it was run on another specification: {first} is {_short(there.get(first))} there and "
+        f"{_short(here.get(first))} here; the script, and all that it imports and reads, must be the same wherever it runs"
+    )
+
+
+def _leaves(value: object, name: str = "") -> Iterator[tuple[str, object]]:
+    items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else None
+    if items is None:
+        yield name, value
+        return
+    for key, part in items:
+        yield from _leaves(part, f"{name}.{key}" if name else str(key))
+
+
+def _short(value: object) -> str:
+    text = "missing" if value is None else str(value)
+    return text if len(text) <= 20 else f"{text[:8]}..."

@@ -1,0 +1,1 @@
+"""Figures and terminal tables made from results."""

@@ -1,0 +1,332 @@
+"""Figures of studies: curves, bars and improvements with their confidence intervals, from a table with a row for each run.
+
+The table is what :meth:`Store.results() <clustermodel.experiment.store.Store.results>` returns, or any other with such columns:
+factors, which tell the runs apart, ``replication`` among them, and numbers.  Means are over replications, intervals are
+Student's t (:func:`clustermodel.experiment.replicate.interval`); a single replication has none.
+
+Responsible for drawing; :mod:`clustermodel.figures.run_tables` says which rows make a point,
+:mod:`clustermodel.figures.style` how policies look, :mod:`clustermodel.figures.labels` what numbers are called.  Single runs
+are drawn by :mod:`clustermodel.figures.single_run`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from textwrap import fill
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import LogLocator
+from pandas.api.types import is_numeric_dtype
+
+from clustermodel import statistics
+from clustermodel.errors import SpecificationError
+from clustermodel.figures.labels import QUANTITIES, axis_label
+from clustermodel.figures.run_tables import (
+    Point,
+    columns_of,
+    improved,
+    improvement_label,
+    interval_of,
+    labels_of,
+    mean_of,
+    parts_of,
+    points_of,
+    require_columns,
+    shown_value,
+)
+from clustermodel.figures.style import Style, legend_below, policy_styles
+
+FloatArray = npt.NDArray[np.float64]
+
+_BAND: Final = 0.15
+"""Opacity of the interval around a curve."""
+_WIDEST: Final = 28
+"""Characters beside an axis in one line."""
+_CROWDED: Final = 60
+"""Characters under an axis above which they are written at a slant."""
+
+
+def curves(
+    table: pd.DataFrame,
+    *,
+    y: str | Sequence[str],
+    x: str = "utilization",
+    at: str | None = None,
+    by: str = "policy",
+    panels: str | None = None,
+    log: bool | Collection[str] = False,
+    bands: bool | Collection[str] = True,
+    share_y: bool = True,
+    level: float = statistics.LEVEL,
+) -> Figure:
+    """Return a figure of curves: means over replications, with a band for the confidence interval.
+
+    Args:
+        table: a row for each run.
+        y: the column to show, or several, one for each panel.
+        x: the column along the axis: an outcome, such as ``"utilization"``, of which the mean is taken, or a factor.
+        at: the factor that tells the points of a curve apart; by default ``"workload"`` if ``x`` is an outcome, else ``x``.  If
+            ``x`` is an outcome and this factor has numbers, points are joined in their order, and a curve may turn back: a
+            saturated policy uses no more of the machine at a higher load.  Otherwise they are joined from left to right.
+        by: the factor that tells the curves apart.
+        panels: a factor that has a panel of its own for each of its values; then each of ``y`` has a row of panels.
+        log: scale the vertical axes logarithmically, or those of these columns; zero lies at their lower ends.
+        bands: whether there are bands, or which curves have one, where all of them would hide each other.
+        share_y: whether the panels of a row have the same vertical axis.
+        level: confidence level of the bands.
+
+    Raises:
+        SpecificationError: the table has no rows or lacks a column, a column is not of finite numbers, or several rows are the
+            same replication of the same point; a logarithmic axis has nothing above zero.
+    """
+    columns = columns_of("y", y)
+    at = at or ("workload" if x in QUANTITIES else x)
+    parts = {title: points_of(part, [*columns, x], by, at) for title, part in parts_of(table, panels).items()}
+    styles = policy_styles(labels_of(parts))
+    banded = {label for label in styles if _chosen(label, bands)}
+    return _curves(parts, columns, x, by, styles, banded=banded, log=log, share_y=share_y, level=level)
+
+
+def bars(
+    table: pd.DataFrame,
+    *,
+    y: str | Sequence[str],
+    x: str | None = None,
+    by: str = "policy",
+    panels: str | None = None,
+    log: bool | Collection[str] = False,
+    share_y: bool = True,
+    level: float = statistics.LEVEL,
+) -> Figure:
+    """Return a figure of bars: means over replications, with lines for the confidence interval.
+
+    Args:
+        table: a row for each run.
+        y: the column to show, or several, one for each panel.
+        x: the factor that tells groups of bars apart, such as a workload or a class of jobs; by default there is one group.
+        by: the factor that tells the bars of a group apart.
+        panels: as for :func:`curves`.
+        log: as for :func:`curves`.
+        share_y: as for :func:`curves`.
+        level: confidence level of the intervals.
+
+    Raises:
+        SpecificationError: as for :func:`curves`.
+    """
+    columns = columns_of("y", y)
+    parts = {title: points_of(part, columns, by, x) for title, part in parts_of(table, panels).items()}
+    return _bars(parts, columns, x, by, policy_styles(labels_of(parts)), log=log, share_y=share_y, level=level)
+
+
+def improvements(
+    table: pd.DataFrame,
+    *,
+    y: str | Sequence[str],
+    baseline: object,
+    x: str | None = None,
+    at: str | None = None,
+    by: str = "policy",
+    panels: str | None = None,
+    level: float = statistics.LEVEL,
+) -> Figure:
+    """Return a figure of how much smaller numbers are than those of a baseline, in per cent, replication by replication.
+
+    With common random numbers what two policies share cancels, and the intervals are far narrower than those of the numbers
+    themselves.  See :func:`~clustermodel.figures.run_tables.improved`, which makes the numbers.
+
+    Args:
+        table: a row for each run.
+        y: the column to show, or several, one for each panel.
+        baseline: the policy with which the others are compared, a value of ``by``.
+        x: the column along the axis.  An outcome or a factor of numbers makes curves, another factor makes groups of bars; by
+            default there is one group.
+        at: as for :func:`curves`.
+        by: the factor that tells the curves or bars apart.
+        panels: as for :func:`curves`; runs are compared within a panel.
+        level: confidence level of the intervals.
+
+    Raises:
+        SpecificationError: as for :func:`curves` and :func:`~clustermodel.figures.run_tables.improved`.
+    """
+    columns = columns_of("y", y)
+    if x is not None:
+        at = at or ("workload" if x in QUANTITIES else x)
+        require_columns(table, [x])
+    found = {
+        title: improved(part, y=columns, baseline=baseline, at=at, by=by) for title, part in parts_of(table, panels).items()
+    }
+    names = [improvement_label(column, baseline) for column in columns]
+    styles = {label: style for label, style in policy_styles(list(map(str, table[by].unique()))).items() if label != baseline}
+    if x is not None and is_numeric_dtype(table[x]):
+        parts = {title: points_of(part, [*names, x], by, at) for title, part in found.items()}
+        figure = _curves(parts, names, x, by, styles, banded=styles, log=False, share_y=True, level=level)
+    else:
+        parts = {title: points_of(part, names, by, x) for title, part in found.items()}
+        figure = _bars(parts, names, x, by, styles, log=False, share_y=True, level=level)
+    for axes in figure.axes:
+        axes.axhline(0, color="0.4", linewidth=0.8)
+    return figure
+
+
+# Drawing.
+
+
+def _chosen(name: str, among: bool | Collection[str]) -> bool:
+    """Return whether a name is among those that are given: all, none, one or several."""
+    return among if isinstance(among, bool) else name == among if isinstance(among, str) else name in among
+
+
+def _panels(columns: Sequence[str], titles: Sequence[str], *, share_y: bool) -> tuple[Figure, list[tuple[str, str, Axes]]]:
+    """Return a figure with a panel for each column and title."""
+    one_row = len(titles) == 1
+    across = min(len(columns), 3) if one_row else len(titles)
+    down = -(-len(columns) // across) if one_row else len(columns)
+    figure = Figure(figsize=(1.6 + (4.2 if across < 3 else 3.4) * across, 3.6 * down if down == 1 else 3.1 * down))
+    figure.set_layout_engine("constrained")
+    grid = figure.subplots(down, across, squeeze=False, sharey="row" if share_y and not one_row else False).flatten()
+    for axes in grid[len(columns) * len(titles) :]:
+        axes.remove()
+    places = [(column, title) for column in columns for title in titles]
+    return figure, [(column, title, axes) for (column, title), axes in zip(places, grid, strict=False)]
+
+
+def _curves(
+    parts: Mapping[str, Sequence[Point]],
+    columns: Sequence[str],
+    x: str,
+    by: str,
+    styles: Mapping[str, Style],
+    *,
+    banded: Collection[str],
+    log: bool | Collection[str],
+    share_y: bool,
+    level: float,
+) -> Figure:
+    figure, panels = _panels(columns, list(parts), share_y=share_y)
+    handles: dict[str, Any] = dict.fromkeys(styles)
+    for column, title, axes in panels:
+        for label, style in styles.items():
+            here = _in_order([one for one in parts[title] if one.of == label], x)
+            if here:
+                found = [(mean_of(one.values[x]), interval_of(one.values[column], level)) for one in here]
+                handles[label] = _draw_curve(axes, found, style, band=label in banded)
+    _finish(panels, axis_label(x), log)
+    legend_below(figure, handles, title=axis_label(by))
+    return figure
+
+
+def _in_order(points: Sequence[Point], x: str) -> list[Point]:
+    """Return the points of a curve in the order in which they are joined."""
+    places = pd.Series([one.at for one in points])
+    if x not in QUANTITIES or not is_numeric_dtype(places):
+        places = pd.Series([mean_of(one.values[x]) for one in points])
+    return [points[place] for place in places.argsort()]
+
+
+def _bars(
+    parts: Mapping[str, Sequence[Point]],
+    columns: Sequence[str],
+    x: str | None,
+    by: str,
+    styles: Mapping[str, Style],
+    *,
+    log: bool | Collection[str],
+    share_y: bool,
+    level: float,
+) -> Figure:
+    figure, panels = _panels(columns, list(parts), share_y=share_y)
+    handles: dict[str, Any] = dict.fromkeys(styles)
+    width, tallest = 0.8 / len(styles), 0.0
+    for column, title, axes in panels:
+        groups = list(dict.fromkeys(one.at for one in parts[title]))
+        for number, (label, style) in enumerate(styles.items()):
+            found = {one.at: interval_of(one.values[column], level) for one in parts[title] if one.of == label}
+            if found:
+                places = np.array([groups.index(group) for group in found]) + (number - (len(styles) - 1) / 2) * width
+                handles[label] = _draw_bars(axes, places, list(found.values()), width, style)
+        names = [""] if x is None else [shown_value(group) for group in groups]
+        slanted = sum(map(len, names)) > _CROWDED / min(len(panels), 3)
+        axes.set_xticks(
+            range(len(groups)),
+            names,
+            rotation=25 if slanted else 0,
+            ha="right" if slanted else "center",
+            rotation_mode="anchor",
+        )
+        if slanted:
+            tallest = max(tallest, 0.035 * max(map(len, names)))
+        axes.tick_params(axis="x", length=0)
+        axes.set_xlim(-0.5, len(groups) - 0.5)
+        axes.axhline(0, color="0.4", linewidth=0.8)
+    _finish(panels, "" if x is None else axis_label(x), log)
+    figure.set_figheight(figure.get_figheight() + tallest)
+    legend_below(figure, handles, title=axis_label(by))
+    return figure
+
+
+def _finish(panels: Sequence[tuple[str, str, Axes]], x: str, log: bool | Collection[str]) -> None:
+    """Name the axes and panels, and scale the axes."""
+    first, last = panels[0][0], panels[-1][0]
+    several = panels[0][1] != panels[-1][1]
+    for column, title, axes in panels:
+        left = not several or title == panels[0][1]
+        axes.set_xlabel(x if not several or column == last else "")
+        axes.set_ylabel(fill(axis_label(column), _WIDEST) if left else "")
+        if several and column == first:
+            axes.set_title(title, fontsize="medium")
+        axes.grid(alpha=0.25, which="both", linewidth=0.5)
+        axes.set_axisbelow(True)
+    for column in dict.fromkeys(column for column, *_ in panels):
+        here = [axes for name, _, axes in panels if name == column]
+        if _chosen(column, log):
+            _use_log_scale(column, here)
+        elif column in QUANTITIES and all(axes.get_ylim()[0] < 0 <= min(_means(axes), default=-1) for axes in here):
+            for axes in here:
+                axes.set_ylim(bottom=0)  # an interval may go below what there can be; an improvement may be negative
+
+
+def _means(axes: Axes) -> list[float]:
+    """Return the heights of all points and bars."""
+    lines = [
+        np.asarray(line.get_ydata(), dtype=float) for line in axes.get_lines() if line.get_marker() not in {"None", "_", "|"}
+    ]
+    return [*np.concatenate([[], *lines]), *(bar.get_height() for bar in axes.patches if isinstance(bar, Rectangle))]
+
+
+def _use_log_scale(column: str, panels: Sequence[Axes]) -> None:
+    """Scale vertical axes logarithmically, down to half of the lowest mean in any of the panels, though bands may go deeper."""
+    means = [value for axes in panels for value in _means(axes) if value > 0]
+    if not means:
+        raise SpecificationError(f"log: {column} is nowhere above zero, so that its axis cannot be logarithmic")
+    for axes in panels:
+        axes.set_yscale("log", nonpositive="clip")
+        axes.set_ylim(bottom=min(means) / 2)
+        low, high = axes.get_ylim()
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 200 else (1.0,)))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+        axes.yaxis.set_minor_formatter("")
+
+
+def _draw_curve(axes: Axes, found: Sequence[tuple[float, tuple[float, float]]], style: Style, *, band: bool) -> Any:
+    x = np.array([place for place, _ in found])
+    mean, half = np.array([interval for _, interval in found]).T
+    (line,) = axes.plot(x, mean, color=style.colour, linestyle=style.line, marker=style.marker, markersize=4, linewidth=1.4)
+    known = ~np.isnan(half)
+    if not band or not known.any():
+        return line
+    low, high = np.where(known, mean - half, mean), np.where(known, mean + half, mean)
+    return line, axes.fill_between(x, low, high, color=style.colour, alpha=_BAND, linewidth=0)
+
+
+def _draw_bars(axes: Axes, places: FloatArray, found: Sequence[tuple[float, float]], width: float, style: Style) -> Any:
+    mean, half = np.array(found).T
+    drawn = axes.bar(places, mean, 0.92 * width, color=style.colour, hatch=style.hatch, edgecolor="white", linewidth=0)
+    known = ~np.isnan(half)
+    axes.errorbar(places[known], mean[known], yerr=half[known], fmt="none", ecolor="0.25", elinewidth=1, capsize=2)
+    return drawn

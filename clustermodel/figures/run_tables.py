@@ -1,0 +1,231 @@
+"""From a table with a row for each run to what figures show: points, intervals, improvements on a baseline.
+
+Responsible for which rows belong together and for refusing tables in which that is not clear;
+:mod:`clustermodel.figures.curves_bars` draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import nan
+from typing import Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+from clustermodel import statistics
+from clustermodel.errors import SpecificationError, did_you_mean
+from clustermodel.experiment.scenario import Result
+from clustermodel.figures.labels import QUANTITIES, Quantity
+from clustermodel.figures.style import plain
+
+REPLICATION: Final = "replication"
+"""The column that tells the replications of a point apart; a table without it has one run for each point."""
+
+
+class Point(NamedTuple):
+    """The replications of one configuration."""
+
+    of: str
+    """What it belongs to: a curve, or a colour of bars."""
+    at: object
+    values: pd.DataFrame
+    """By replication."""
+
+
+def columns_of(field: str, given: str | Sequence[str]) -> list[str]:
+    """Return one column or several as a list."""
+    columns = [given] if isinstance(given, str) else list(given) if isinstance(given, Sequence) else [given]
+    if not columns:
+        raise SpecificationError(f"{field}: no column is given")
+    if wrong := [column for column in columns if not isinstance(column, str)]:
+        raise SpecificationError(f"{field}: {wrong[0]!r} is not allowed; it must be the name of a column, or several")
+    return columns
+
+
+def require_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
+    """Refuse what is no table, an empty one, and one without these columns.
+
+    Raises:
+        SpecificationError: it is.
+    """
+    if not isinstance(table, pd.DataFrame):
+        raise SpecificationError(
+            f"table: {type(table).__name__} is not allowed; it must be a pandas DataFrame, a row for each run"
+        )
+    if table.empty:
+        raise SpecificationError("table: it has no rows; there is nothing to draw")
+    there = [str(column) for column in table.columns]
+    for column in columns:
+        if column not in there:
+            raise SpecificationError(
+                f"table: column {column!r} is not there{did_you_mean(column, there)}; there are {', '.join(there)}"
+            )
+        if there.count(column) > 1:
+            raise SpecificationError(f"table: column {column!r} is there {there.count(column)} times")
+
+
+def points_of(table: pd.DataFrame, numbers: Sequence[str], by: str, at: str | None) -> list[Point]:
+    """Return the points of a table, in its order, after a check of all that is drawn of them.
+
+    Args:
+        table: a row for each run.
+        numbers: the columns that are drawn.
+        by: the factor that becomes :attr:`Point.of`.
+        at: the factor that becomes :attr:`Point.at`; ``None`` for one point.
+
+    Raises:
+        SpecificationError: a column is not there or not of finite numbers, or a replication of a point is there twice.
+    """
+    factors = [by] if at is None else [by, at]
+    require_columns(table, [*factors, *numbers])
+    for column in numbers:
+        _require_finite(table, column, factors)
+    points = []
+    for place, rows in table.groupby(factors, sort=False, dropna=False):
+        replication = rows[REPLICATION] if REPLICATION in table else pd.Series(1, index=rows.index)
+        if replication.duplicated().any():
+            where = ", ".join(f"{factor} {_given(value)}" for factor, value in zip(factors, place, strict=True))
+            raise SpecificationError(
+                f"table: {len(rows)} rows have {where}, and some of them the same replication; choose rows, "
+                "or name in by, x or at what tells them apart"
+            )
+        points.append(Point(str(place[0]), None if at is None else place[1], rows.set_index(replication.rename(None))))
+    return points
+
+
+def _given(value: object) -> str:
+    """Write a cell of a table for a message, on one line."""
+    return repr(value) if isinstance(value, str) else str(value)
+
+
+def _require_finite(table: pd.DataFrame, column: str, factors: Sequence[str]) -> None:
+    values = table[column]
+    if not is_numeric_dtype(values) or is_bool_dtype(values):
+        values = pd.to_numeric(values.astype(object), errors="coerce")
+    wrong = ~np.isfinite(values.to_numpy(dtype=float, na_value=nan))
+    if wrong.any():
+        row = table.iloc[int(np.flatnonzero(wrong)[0])]
+        where = ", ".join(f"{factor} {_given(row[factor])}" for factor in factors)
+        raise SpecificationError(
+            f"table: {column}: {_given(row[column])} of {where} is not allowed; it must be a finite number"
+        )
+
+
+def parts_of(table: pd.DataFrame, panels: str | None) -> dict[str, pd.DataFrame]:
+    """Return the rows of each panel, by its title."""
+    if panels is None:
+        return {"": table}
+    require_columns(table, [panels])
+    return {shown_value(value): rows for value, rows in table.groupby(panels, sort=False, dropna=False)}
+
+
+def labels_of(parts: Mapping[str, Sequence[Point]]) -> list[str]:
+    """Return what the points belong to, each once, in the order in which they appear."""
+    return list(dict.fromkeys(one.of for points in parts.values() for one in points))
+
+
+def mean_of(values: pd.Series) -> float:
+    """Return the mean of the replications."""
+    return float(values.astype(float).mean())
+
+
+def interval_of(values: pd.Series, level: float) -> tuple[float, float]:
+    """Return the mean and half the width of its interval, ``nan`` for a single value."""
+    if len(values) == 1:
+        return float(values.iloc[0]), nan
+    found = statistics.interval(values.to_numpy(dtype=float), level)
+    return found.mean, found.half
+
+
+def improved(
+    table: pd.DataFrame, *, y: str | Sequence[str], baseline: object, at: str | None = None, by: str = "policy"
+) -> pd.DataFrame:
+    """Return a table with columns that say how much smaller numbers are than those of a baseline, in per cent.
+
+    A run is compared with the run of the baseline that has the same replication, or, if the baseline ran once, with that run.
+    Negative numbers are larger than the baseline's; where both are 0 it is 0 %.
+
+    Args:
+        table: a row for each run.
+        y: the column to compare, or several.
+        baseline: with which it is compared, a value of ``by``.
+        at: the factor within which runs are compared, such as the workload; by default there is one group.
+        by: the factor that has ``baseline``.
+
+    Returns:
+        The rows of all but the baseline, with a column for each of ``y``; its name says what it is, and figures show it.
+
+    Raises:
+        SpecificationError: the baseline is not there or is 0 where another is not, or the replications do not match.
+    """
+    columns, baseline = columns_of("y", y), str(baseline)
+    points = points_of(table, columns, by, at)
+    known = labels_of({by: points})
+    if baseline not in known:
+        raise SpecificationError(
+            f"baseline: {baseline!r} is no {by}{did_you_mean(baseline, known)}; there are {', '.join(known)}"
+        )
+    if len(known) == 1:
+        raise SpecificationError(f"baseline: {baseline!r} is the only {by}; there is nothing to compare with it")
+    before = {one.at: one.values for one in points if one.of == baseline}
+    parts = []
+    for one in points:
+        if one.of == baseline:
+            continue
+        where = f"{by} {one.of!r}" + (f", {at} {_given(one.at)}" if at else "")
+        if one.at not in before:
+            raise SpecificationError(f"baseline: {baseline!r} has no run to compare with {where}")
+        base, new = before[one.at], one.values.copy()
+        if len(base) > 1 and set(base.index) != set(new.index):
+            raise SpecificationError(f"baseline: {baseline!r} and {where} have different replications")
+        for column in columns:
+            old = base[column].to_numpy(dtype=float)
+            old = old.repeat(len(new)) if len(base) == 1 else base[column].reindex(new.index).to_numpy(dtype=float)
+            now = new[column].to_numpy(dtype=float)
+            if ((old == 0) & (now != 0)).any():
+                raise SpecificationError(f"baseline: {column} of {baseline!r} is 0, so {where} has no ratio to it")
+            new[improvement_label(column, baseline)] = 100 * (
+                1 - np.where(old == now, 1.0, now / np.where(old == now, 1.0, old))
+            )
+        parts.append(new)
+    return pd.concat(parts).reset_index(drop=True)
+
+
+def improvement_label(column: str, baseline: object) -> str:
+    """Return the name of a column of :func:`improved`: what stands on the axis."""
+    name = QUANTITIES[column].name if column in QUANTITIES else column.replace("_", " ")
+    return Quantity(name, "%").label(f"less than with {baseline}")
+
+
+def by_size(results: Sequence[Result]) -> pd.DataFrame:
+    """Return a table of small and large jobs (002, section 2.2: of more than 32 nodes), two rows for each run.
+
+    Args:
+        results: the runs.
+
+    Returns:
+        Columns ``policy, workload, replication`` (the seed), ``size`` (``"small"``, ``"large"``), ``utilization``,
+        ``mean_wait_s``, ``mean_response_s`` and ``mean_bounded_slowdown``.
+    """
+    rows = []
+    for result in results:
+        classes, scenario = result.by_class()["mean"], result.scenario
+        rows += [
+            {
+                "policy": scenario.label,
+                "workload": scenario.workload_name,
+                REPLICATION: scenario.seed,
+                "size": size,
+                "utilization": result.ledger.utilization,
+                **{f"mean_{name}": float(classes[size, name]) for name in ("wait_s", "response_s", "bounded_slowdown")},
+            }
+            for size in ("small", "large")
+        ]
+    return pd.DataFrame(rows)
+
+
+def shown_value(value: object) -> str:
+    """Write a factor's value for a figure."""
+    return f"{value:g}" if isinstance(value, float) else plain(value)

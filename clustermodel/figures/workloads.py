@@ -1,0 +1,104 @@
+"""Figures of workloads: how large jobs are, how much work that makes, and how much of their estimates they use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from clustermodel.errors import SpecificationError
+from clustermodel.figures.style import legend_labels, policy_styles
+from clustermodel.validation import require_number, require_whole
+from clustermodel.workload.table import Workload
+
+
+def distributions(workloads: Sequence[Workload]) -> Figure:
+    """Return a figure of how jobs and their CPU time are distributed over job sizes (002, figures 2 and 3).
+
+    CPU time is run time times nodes.  Left: of each size.  Right: of at most that size, as a share of all.
+
+    Args:
+        workloads: what to show, each in its own colour.
+
+    Raises:
+        SpecificationError: there is no workload, or one without jobs.
+    """
+    shown = _checked(workloads)
+    figure = Figure(figsize=(10, 6.4), layout="constrained")
+    panels = figure.subplots(2, 2, sharex=True)
+    for workload, colour, label in shown:
+        nodes, run_s = workload.column("nodes"), workload.seconds("run")
+        sizes = np.unique(nodes)
+        for row, weights, unit in zip(panels, (np.ones(len(nodes)), nodes * run_s / 3600), ("jobs", "node-hours"), strict=True):
+            amount = np.array([weights[nodes == size].sum() for size in sizes])
+            left, right = row
+            left.vlines(sizes, 0, amount, color=colour, linewidth=1.2, alpha=0.8, label=label)
+            left.set_ylabel("jobs of this size" if unit == "jobs" else f"CPU time of jobs of this size ({unit})")
+            left.set_ylim(bottom=0)
+            right.step(sizes, 100 * amount.cumsum() / amount.sum(), where="post", color=colour, label=label)
+            right.set_ylabel(f"{'jobs' if unit == 'jobs' else 'CPU time'} of at most this size (%)")
+            right.set_ylim(0, 102)
+    for axes in panels.flat:
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.grid(alpha=0.25, linewidth=0.5)
+    for axes in panels[1]:
+        axes.set_xlabel("job size (nodes)")
+    _legend(figure, panels[0, 1])
+    return figure
+
+
+def estimates_used(workloads: Sequence[Workload], *, phi: float | None = None, bins: int = 20) -> Figure:
+    """Return a figure of which share of their estimates jobs use (002, section 2.1 and figure 1).
+
+    Args:
+        workloads: what to show, each in its own colour.
+        phi: also draw what 002's phi model expects: a fraction of ``phi`` uses all, the others any share alike.
+        bins: number of equal intervals of the share.  Jobs that use all of their estimates or more are in the last one.
+
+    Raises:
+        SpecificationError: there is no workload, one without jobs, a ``phi`` outside [0, 1], or no interval.
+    """
+    shown = _checked(workloads)
+    bins = require_whole("bins", bins, at_least=1)
+    if phi is not None:
+        require_number("phi", phi, "a number in [0, 1]", lambda share: 0 <= share <= 1)
+    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    axes = figure.subplots()
+    edges = np.linspace(0, 100, bins + 1)
+    for workload, colour, label in shown:
+        used = 100 * np.minimum(workload.seconds("run") / workload.seconds("estimate"), 1)
+        counts = np.histogram(used, edges)[0]
+        axes.stairs(100 * counts / len(used), edges, color=colour, label=label, linewidth=1.4)
+    if phi is not None:
+        expected = np.full(bins, 100 * (1 - phi) / bins)
+        expected[-1] += 100 * phi
+        axes.stairs(expected, edges, color="0.4", linestyle=":", label=f"phi model, phi = {phi:g}", linewidth=1.4)
+    axes.set_xlabel("run time / estimate (%)")
+    axes.set_ylabel(f"jobs (% in each {100 / bins:g} %)")
+    axes.set_xlim(0, 100)
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.25, linewidth=0.5)
+    _legend(figure, axes)
+    return figure
+
+
+def _checked(workloads: Sequence[Workload]) -> list[tuple[Workload, str, str]]:
+    """Return workloads with their colours and labels."""
+    if isinstance(workloads, Workload):
+        raise SpecificationError("workloads: a single workload is not allowed; it must be a list of workloads")
+    if not workloads:
+        raise SpecificationError("workloads: none is given; there is nothing to draw")
+    for workload in workloads:
+        if not len(workload):
+            raise SpecificationError(f"workloads: {workload.name} has no jobs")
+    keys = [str(place) for place in range(len(workloads))]
+    labels = legend_labels([workload.name for workload in workloads])
+    styles = policy_styles(keys)
+    return [(workload, styles[key].colour, label) for workload, key, label in zip(workloads, keys, labels, strict=True)]
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")

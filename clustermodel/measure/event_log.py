@@ -1,0 +1,104 @@
+"""The event log of a run, rebuilt from the job records alone, for the formulas of :mod:`clustermodel.theory`.
+
+It shares nothing with the capacity ledger but the records' times, so that comparing the two means something.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from clustermodel.recording.job_records import UNKNOWN, IntArray, JobRecords, Status
+from clustermodel.recording.slice_log import SliceLog, Stretch
+from clustermodel.ticks import TICKS_PER_SECOND
+
+
+class EventLog(NamedTuple):
+    """The state after each event, arrays of shape ``(events,)``."""
+
+    ticks: npt.NDArray[np.int64]
+    """When something was submitted, started or ended, ticks, ascending."""
+    empty: npt.NDArray[np.int64] | npt.NDArray[np.float64]
+    """e: nodes that run nothing from then on; the mean of the slices where nodes are shared in time."""
+    waiting: npt.NDArray[np.int64]
+    """Number of jobs waiting from then on; 002's delta is whether there are any."""
+    held_up: npt.NDArray[np.int64]
+    """Nodes of gangs that do not work from then on: they are checkpointed, restarted or suspended, where space is shared; 0
+    where nodes are shared in time, whose slices have a log of their own."""
+
+    @property
+    def time_s(self) -> npt.NDArray[np.float64]:
+        """psi: the events' times in seconds from the first submission (002 sets that to t = 0)."""
+        seconds: npt.NDArray[np.float64] = (self.ticks - self.ticks[:1]) / TICKS_PER_SECOND
+        return seconds
+
+
+def event_log(records: JobRecords, nodes: int) -> EventLog:
+    """Return the event log of a run on a machine of ``nodes``; rejected jobs do not appear.
+
+    The beginnings and ends of checkpoints, restarts and context switches of preempted gangs are events too.
+    """
+    accepted = records.column("ended_as") != Status.REJECTED
+    submit, start, end = (records.column(name)[accepted] for name in ("submit", "start", "end"))
+    size, tries = records.allocated[accepted], records.earlier_tries
+    started, ended = start != UNKNOWN, end != UNKNOWN
+    held = records.overheads
+    happenings: list[tuple[IntArray, IntArray | int, int, IntArray | int]] = [  # when; change of busy, waiting, held up
+        (submit, 0, 1, 0),
+        (start[started], size[started], -1, 0),
+        (end[ended], -size[ended], 0, 0),
+        (tries.start, tries.nodes, -1, 0),
+        (tries.end, -tries.nodes, 1, 0),
+        (held.start, 0, 0, held.nodes),
+        (held.end, 0, 0, -held.nodes),
+    ]
+    instants = np.unique(np.concatenate([times for times, *_ in happenings]))
+    busy, waiting, held_up = np.zeros((3, len(instants)), dtype=np.int64)
+    for times, *changes in happenings:
+        position = np.searchsorted(instants, times)
+        for state, change in zip((busy, waiting, held_up), changes, strict=True):
+            if isinstance(change, np.ndarray) or change:
+                np.add.at(state, position, change)
+    return EventLog(instants, nodes - np.cumsum(busy), np.cumsum(waiting), np.cumsum(held_up))
+
+
+def sliced_event_log(records: JobRecords, slices: SliceLog, nodes: int, quantum: int) -> EventLog:
+    """Return the event log of a run in which nodes were shared in time.
+
+    Args:
+        records: of the run.
+        slices: what ran between scheduling events.
+        nodes: size of the machine.
+        quantum: length of a time slice, ticks.
+    """
+    log = event_log(records, nodes)
+    stretches = list(slices)
+    if not stretches:
+        return log
+    lengths = np.array([stretch.length for stretch in stretches])
+    empty = np.array([_mean_empty(stretch, nodes, quantum) for stretch in stretches] + [float(nodes)])
+    ticks = np.concatenate([[0], np.cumsum(lengths)]) + (log.ticks[-1] - lengths.sum())
+    before = log.ticks[log.ticks < ticks[0]]
+    waiting = log.waiting[np.searchsorted(log.ticks, ticks, side="right") - 1]
+    # Before the first start nothing ran.
+    return EventLog(
+        np.concatenate([before, ticks]),
+        np.concatenate([np.full(len(before), float(nodes)), empty]),
+        np.concatenate([log.waiting[: len(before)], waiting]),
+        np.zeros(len(before) + len(ticks), dtype=np.int64),
+    )
+
+
+def _mean_empty(stretch: Stretch, nodes: int, quantum: int) -> float:
+    rows = len(stretch.held)
+    if not rows:
+        return float(nodes)
+    slices, length = divmod(stretch.length, quantum)
+    laps, at = divmod(slices, rows)
+    busy = sum(
+        held * (laps * quantum + (quantum if place < at else length if place == at else 0))
+        for place, held in enumerate(stretch.held)
+    )
+    return nodes - busy / stretch.length

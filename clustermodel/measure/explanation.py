@@ -1,0 +1,76 @@
+"""The decision log: why each job started when it did.  Off by default; a run without it pays one comparison per start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clustermodel.errors import counted
+from clustermodel.policies.interface import Reason
+from clustermodel.ticks import to_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why one job started when it did; ``print`` it, or read the fields (times in seconds)."""
+
+    job: int
+    nodes: int
+    submit_s: float
+    start_s: float
+    rule: str
+    holder: int | None
+    """The waiting job that held the first reservation."""
+    shadow_s: float | None
+    """When that job was expected to start (001: shadow time)."""
+    extra_nodes: int | None
+    """Nodes left over at the shadow time."""
+    reserved_s: float | None
+    """The first start that this job was promised."""
+    head_since_s: float | None
+    """When the job was first left waiting at the head of the queue."""
+
+    def __str__(self) -> str:
+        lines = [
+            f"job {self.job} ({counted(self.nodes, 'node')}) was submitted at {self.submit_s:,.0f} s and started at "
+            f"{self.start_s:,.0f} s, after waiting {self.start_s - self.submit_s:,.0f} s",
+            f"  rule: {self.rule}",
+        ]
+        if self.holder is not None:
+            holder = f"  reservation held by job {self.holder}"
+            if self.shadow_s is None:
+                holder = f"  job {self.holder}, ahead of it in the queue, went on waiting"
+            else:
+                holder += f", expected to start at {self.shadow_s:,.0f} s (shadow time)"
+            if self.extra_nodes is not None:
+                holder += f"; extra nodes: {self.extra_nodes}"
+            lines.append(holder)
+        if self.head_since_s is not None:
+            lines.append(f"  blocked at the head of the queue since {self.head_since_s:,.0f} s")
+        if self.reserved_s is not None:
+            lines.append(f"  first promised start: {self.reserved_s:,.0f} s")
+        return "\n".join(lines)
+
+
+def explanation(
+    job: int,
+    *,
+    nodes: int,
+    submit: int,
+    start: int,
+    reason: Reason,
+    reserved: int | None,
+    head_since: int | None,
+) -> Explanation:
+    """Return the explanation of a start; times in ticks."""
+    return Explanation(
+        job=job,
+        nodes=nodes,
+        submit_s=to_seconds(submit),
+        start_s=to_seconds(start),
+        rule=reason.rule,
+        holder=reason.holder,
+        shadow_s=None if reason.shadow is None else to_seconds(reason.shadow),
+        extra_nodes=reason.extra,
+        reserved_s=None if reserved is None else to_seconds(reserved),
+        head_since_s=None if head_since is None else to_seconds(head_since),
+    )

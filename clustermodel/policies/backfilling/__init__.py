@@ -1,0 +1,1 @@
+"""Backfilling, assembled from named parts: guarantees, orders, predictors, sizes, speculation (Perkovic & Keleher 2000)."""

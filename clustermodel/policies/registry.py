@@ -1,0 +1,156 @@
+"""Scheduling policies by name.
+
+A policy is written as ``"easy"`` or ``"easy:reserve_depth=2,backfill_order=shortest"``, or is any object that has what
+:class:`clustermodel.policies.interface.Policy` lists.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Final
+
+from clustermodel.errors import SpecificationError, did_you_mean, quoted
+from clustermodel.policies.adaptive_gang import Adaptive
+from clustermodel.policies.backfilling.scheduler import NAMED, Backfilling
+from clustermodel.policies.conservative import BF, Conservative
+from clustermodel.policies.easy import Easy
+from clustermodel.policies.fcfs import Fcfs
+from clustermodel.policies.gang import BGS, GS, MBGS, MGS
+from clustermodel.policies.interface import Policy
+from clustermodel.policies.pv_easy import PVEasy
+from clustermodel.policies.selective_suspension import SelectiveSuspension
+from clustermodel.policies.slack import Slack
+
+PolicyFactory = Callable[..., Policy]
+
+_FACTORIES: Final[dict[str, PolicyFactory]] = {
+    "fcfs": Fcfs,
+    "easy": Easy,
+    "conservative": Conservative,
+    "gs": GS,
+    "bgs": BGS,
+    "mgs": MGS,
+    "mbgs": MBGS,
+    "bf": BF,
+    "adaptive": Adaptive,
+    "slack": Slack,
+    "pv-easy": PVEasy,
+    "ss": SelectiveSuspension,
+    "backfilling": Backfilling,
+    **NAMED,
+}
+
+
+def register_policy(name: str, factory: PolicyFactory) -> None:
+    """Make ``factory`` available under ``name``; its keyword arguments become the policy's parameters.
+
+    Raises:
+        SpecificationError: the name is taken or contains ``:``, ``,`` or ``=``.
+    """
+    if name in _FACTORIES:
+        raise SpecificationError(f"policy name: {name!r} is already registered")
+    if not name or set(name) & set(":,="):
+        raise SpecificationError(f"policy name: {name!r} is not allowed; it must be non-empty, without ':', ',' or '='")
+    _FACTORIES[name] = factory
+
+
+def unregister_policy(name: str) -> None:
+    """Take back :func:`register_policy`; a name that is not registered is ignored."""
+    _FACTORIES.pop(name, None)
+
+
+def policy_names() -> list[str]:
+    """Return the registered names."""
+    return list(_FACTORIES)
+
+
+def policy_parameters(name: str) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a registered policy with their defaults.
+
+    Raises:
+        SpecificationError: no policy has this name.
+    """
+    return dict(inspect.signature(_factory(name)).parameters)
+
+
+def policy_summary(name: str) -> str:
+    """Return the first line of a registered policy's documentation.
+
+    Raises:
+        SpecificationError: no policy has this name.
+    """
+    return (inspect.getdoc(_factory(name)) or "").partition("\n")[0]
+
+
+def make_policy(policy: str | Policy) -> Policy:
+    """Return ``policy`` itself, or the one that ``"name"`` or ``"name:key=value,key=value"`` describes.
+
+    Raises:
+        SpecificationError: unknown name (the nearest one is suggested), unknown parameter, or a value not allowed.
+    """
+    if not isinstance(policy, str):
+        if isinstance(policy, type) or not isinstance(policy, Policy):
+            raise SpecificationError(
+                f"policy: {quoted(policy)} is not allowed; it must be a name or an object with name, begin and decide"
+            )
+        return policy
+    name, _, text = policy.partition(":")
+    parameters = _parse_parameters(name, text)
+    for key, parameter in policy_parameters(name).items():
+        named = parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        if named and parameter.default is parameter.empty and key not in parameters:
+            raise SpecificationError(f"policy {name}: parameter {key!r} is missing; write {name}:{key}=value")
+    return _factory(name)(**parameters)
+
+
+def policy_factory(policy: str) -> PolicyFactory:
+    """Return what makes the policy that ``"name"`` or ``"name:key=value"`` describes.
+
+    Raises:
+        SpecificationError: no policy has this name.
+    """
+    return _factory(policy.partition(":")[0])
+
+
+def policy_label(policy: str | Policy) -> str:
+    """Return what tables and file names call ``policy``: the description it was asked for by, or its name."""
+    return policy if isinstance(policy, str) else policy.name
+
+
+def _factory(name: str) -> PolicyFactory:
+    try:
+        return _FACTORIES[name]
+    except KeyError:
+        raise SpecificationError(
+            f"policy: {name!r} is unknown{did_you_mean(name, _FACTORIES)}; known are {', '.join(_FACTORIES)}"
+        ) from None
+
+
+def _parse_parameters(name: str, text: str) -> dict[str, object]:
+    allowed = policy_parameters(name)
+    parameters: dict[str, object] = {}
+    for assignment in text.split(",") if text else ():
+        key, equals, value = assignment.partition("=")
+        if not equals or not value:
+            raise SpecificationError(f"policy {name}: {assignment!r} is not allowed; write key=value,key=value")
+        if key not in allowed:
+            known = ", ".join(allowed) or "it has none"
+            raise SpecificationError(
+                f"policy {name}: parameter {key!r} is unknown{did_you_mean(key, allowed)}; parameters: {known}"
+            )
+        if key in parameters:
+            raise SpecificationError(f"policy {name}: parameter {key!r} is given twice")
+        parameters[key] = _parse_value(value)
+    return parameters
+
+
+def _parse_value(text: str) -> object:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,273 @@
+"""The time-slice process's slow, obvious twin, ``fidelity="node"``: every node is a process, every slice is played.
+
+A node suspends its task when its slice ends, pays the context switch, waits until the gang's other nodes are ready and
+runs the next task; a checkpoint or restart holds the shared store.  Each node notes itself what it spends its time on.
+Nothing here is computed ahead, so that :mod:`clustermodel.sim.time_sharing.rotation`, which computes everything ahead, can be
+compared with it: job records and ledger must be the same to the tick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from itertools import count as count_from
+
+from simpy import Event, Interrupt, Process
+
+from clustermodel.machine import Machine
+from clustermodel.recording.ledger import Account, Ledger
+from clustermodel.recording.slice_log import SliceLog
+from clustermodel.schedule.node_set import NodeSet
+from clustermodel.sim.checkpoint_store import CheckpointStore
+from clustermodel.sim.events import Clock, InstantOver
+from clustermodel.sim.time_sharing.matrix_rows import MIGRATION, MatrixRows, SlicedGang
+
+
+class Node:
+    """One node: which task it holds, and what it is doing.
+
+    Args:
+        env: the simulation.
+        ledger: where its time is charged.
+    """
+
+    def __init__(self, env: Clock, ledger: Ledger) -> None:
+        self.loaded: SlicedGang | None = None
+        """The gang whose task ran last and is still in place."""
+        self.doing = Account.IDLE
+        self._env = env
+        self._ledger = ledger
+        self._since = env.now
+        self._orders = env.event()
+        self._process = env.process(self._run())
+        self._busy = False
+
+    def run_slice(self, turn: Turn, *, switch: int) -> None:
+        """Give the node its order for a slice: run ``turn``'s task, after ``switch`` ticks of context switch."""
+        self._busy = True
+        self._orders.succeed((turn, switch))
+
+    def suspend(self) -> None:
+        """End the node's slice."""
+        if self._busy:
+            self._process.interrupt()
+            self._busy = False
+
+    def turn_to(self, doing: Account, *, waiting: bool) -> None:
+        """Charge the time since the last call to what the node was doing, and note what it does from now on."""
+        now = self._env.now
+        if self.doing is not Account.USEFUL:  # work is charged by the coordinator when its fate is known
+            self._ledger.charge(self.doing, now - self._since, waiting=waiting)
+        self._since = now
+        self.doing = doing
+
+    def _run(self) -> Generator[Event, tuple[Turn, int], None]:
+        while True:
+            turn, switch = yield self._orders
+            self._orders = self._env.event()
+            try:
+                if switch:
+                    turn.note(self, Account.CONTEXT_SWITCH)
+                    self.loaded = None
+                    yield self._env.timeout(switch)
+                self.loaded = turn.gang
+                turn.note(self, Account.BLOCKED)  # until the others are ready
+                turn.node_is_ready()
+                yield self._env.event()  # until it is suspended
+            except Interrupt:
+                pass
+
+
+class Turn:
+    """A gang's turn in one slice: it starts when all its nodes are ready, pays what it owes, and works.
+
+    Args:
+        machine: the process that plays the slices.
+        gang: whose turn it is.
+        worked: how long the gang has worked before.
+    """
+
+    def __init__(self, machine: NodeByNode, gang: SlicedGang, worked: int) -> None:
+        self.gang = gang
+        self.worked = worked
+        self.spending: Account | None = None  # what the gang as a whole is doing; None while its nodes get ready
+        self._machine = machine
+        self._nodes_missing = gang.job.nodes
+        self._ready = machine.env.event()
+        self._since = 0
+        self.process: Process = machine.env.process(self._run())
+
+    def note(self, node: Node, doing: Account) -> None:
+        """Note what one node does."""
+        node.turn_to(doing, waiting=self._machine.waiting)
+
+    def node_is_ready(self) -> None:
+        """One more node has the gang's task in place."""
+        self._nodes_missing -= 1
+        if not self._nodes_missing:
+            self._ready.succeed()
+
+    def settle(self) -> None:
+        """Bring the gang's work and debts up to the present."""
+        now = self._machine.env.now
+        spent = now - self._since
+        if self.spending is Account.USEFUL:
+            self.worked += spent
+        elif self.spending is not None:
+            self.gang.pay(spent)
+            self._machine.migrated += spent * self.gang.job.nodes
+        self._since = now
+
+    def _turn_to(self, doing: Account) -> None:
+        self.settle()
+        self.spending = doing
+        for node in self._machine.nodes_of(self.gang):
+            self.note(node, doing)
+
+    def _run(self) -> Generator[Event, object, None]:
+        env, gang = self._machine.env, self.gang
+        try:
+            yield self._ready
+            while gang.debts:
+                account, ticks = gang.debts[0]
+                self._turn_to(account)
+                if account in MIGRATION:
+                    yield from self._machine.store.transfer(gang.job.nodes, ticks)
+                else:
+                    yield env.timeout(ticks)
+                self.settle()
+                self.spending = None
+            self._turn_to(Account.USEFUL)
+            yield env.timeout(gang.duration - self.worked)
+            gang.finished.succeed()
+        except Interrupt:
+            pass
+
+
+class NodeByNode:
+    """The slow mode's time-slice process, the reference of :class:`~clustermodel.sim.time_sharing.rotation.Rotation`.
+
+    Args:
+        env: the simulation.
+        machine: what is sliced.
+        ledger: where node time is charged.
+        log: where each stretch between scheduling events is noted, for the formulas.
+    """
+
+    def __init__(self, env: Clock, machine: Machine, ledger: Ledger, log: SliceLog) -> None:
+        self.env = env
+        self.rows = MatrixRows(machine)
+        self.store = CheckpointStore(env, machine.checkpointing.max_tasks_per_slice)
+        self.waiting = False
+        """Whether jobs wait."""
+        self.migrated = 0
+        """Node-ticks spent on migrations since the last scheduling event."""
+        self._log = log
+        self._quantum = machine.time_slicing.quantum
+        self._switch = machine.switch_ticks
+        self._every_slice = machine.context_switch.charge == "every-slice"
+        self._nodes = [Node(env, ledger) for _ in range(machine.nodes)]
+        self._worked: dict[SlicedGang, int] = {}
+        self._turns: dict[SlicedGang, Turn] = {}
+        self._row: int | None = None  # the row whose slice it is
+        self._held: list[int] = []  # nodes in use in each row of the rotation
+        self._not_progressing: list[list[int]] = []  # nodes that switch or wait for it in each: in the first lap, in later ones
+        self._slice_began = env.now
+        self._since = env.now  # the last scheduling event
+        self._rotation: Process | None = None
+
+    def nodes_of(self, gang: SlicedGang) -> list[Node]:
+        """Return the nodes that hold the gang's tasks."""
+        return [node for column, node in enumerate(self._nodes) if gang.mask >> column & 1]
+
+    def admit(self, gang: SlicedGang) -> None:
+        """A gang is dispatched."""
+        self._worked[gang] = 0
+
+    def dismiss(self, gang: SlicedGang) -> None:
+        """A gang has finished or was killed; its turn, if it has one, is over."""
+        self.rows.remove(gang)
+        del self._worked[gang]
+
+    def migrate(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
+        """Move gangs to new columns."""
+        for node in self._nodes:
+            if node.loaded in [gang for gang, _ in moves]:
+                node.loaded = None
+        self.rows.migrate(moves, blocked)
+
+    def progress(self, gang: SlicedGang) -> int:
+        """Return how long ``gang`` has worked, up to the last :meth:`settle`."""
+        return self._worked[gang]
+
+    def settle(self, now: int) -> None:
+        """End the slice that runs, and the rotation with it: a scheduling event cuts it short."""
+        if self._rotation is not None:
+            if self._rotation.is_alive:
+                self._rotation.interrupt()
+            self._rotation = None
+        self._end_slice()
+        if elapsed := now - self._since:
+            self._since = now
+            self._note(elapsed)
+
+    def _note(self, elapsed: int) -> None:
+        """Note what has been seen since the last scheduling event."""
+        if self._held:
+            switching = [(first, 0, later, 0) for first, later in self._not_progressing] if self._switch else []
+            self._log.slices(elapsed, self._held, switching, self.migrated, waiting=self.waiting)
+        else:
+            self._log.idle(elapsed, waiting=self.waiting)
+        self.migrated = 0
+
+    def resume(self, *, waiting: bool) -> None:
+        """Go on with the next row in use; without any, the nodes stay idle until the next scheduling event."""
+        if self.rows.changed:
+            self.rows.require_possible()
+        self.rows.changed.clear()
+        self.waiting = waiting
+        order = self.rows.rotation()
+        self._held = [self.rows.held[row] for row in order]
+        self._not_progressing = [[0, 0] for _ in order]
+        if order:
+            self._rotation = self.env.process(self._rotate(order))
+
+    def _rotate(self, order: list[int]) -> Generator[Event, object, None]:
+        try:
+            yield InstantOver(self.env)
+            for number in count_from():
+                lap, place = divmod(number, len(order))
+                self._not_progressing[place][min(lap, 1)] = self._begin_slice(order[place])
+                yield self.env.timeout(self._quantum)
+                yield InstantOver(self.env)  # whatever else happens at this instant comes first
+                self._end_slice()
+        except Interrupt:
+            pass
+
+    def _begin_slice(self, row: int) -> int:
+        """Give every node of a row its orders; return how many switch, or wait for others to switch."""
+        self._row, self._slice_began = row, self.env.now
+        not_progressing = 0
+        for gang in self.rows.gangs[row].values():
+            turn = self._turns[gang] = Turn(self, gang, self._worked[gang])
+            nodes = self.nodes_of(gang)
+            switching = [node for node in nodes if self._every_slice or node.loaded is not gang]
+            if switching and self._switch:
+                not_progressing += len(nodes)
+            for node in nodes:
+                node.run_slice(turn, switch=self._switch if node in switching else 0)
+        return not_progressing
+
+    def _end_slice(self) -> None:
+        for gang, turn in self._turns.items():
+            turn.settle()
+            if gang in self._worked:
+                self._worked[gang] = turn.worked
+            if turn.process.is_alive:
+                turn.process.interrupt()
+        for node in self._nodes:
+            node.turn_to(Account.IDLE, waiting=self.waiting)
+            node.suspend()
+        self._turns.clear()
+        if self._row is not None and self.env.now > self._slice_began:
+            self.rows.last = self._row
+        self._row = None

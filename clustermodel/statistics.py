@@ -1,0 +1,229 @@
+"""How far a mean can be trusted: intervals, paired comparisons, batch means, and the cut of a warm-up.
+
+Pure functions of numbers; runs are made by :mod:`clustermodel.experiment.replicate`.  Quantiles are scipy's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import floor, log10, sqrt
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from clustermodel.arrays import dot
+from clustermodel.errors import SpecificationError, counted, quoted
+from clustermodel.validation import require_number, require_whole
+
+FloatArray = npt.NDArray[np.float64]
+
+
+LEVEL: Final = 0.95
+"""Confidence level of an interval, unless another is asked for."""
+
+
+MSER_BATCH: Final = 5
+"""The 5 of MSER-5."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean and its confidence interval, ``mean - half`` to ``mean + half``.  ``value in interval`` is what it says."""
+
+    mean: float
+    half: float
+    """Half of the interval's width, in the unit of the mean."""
+    level: float
+    """Confidence level, between 0 and 1."""
+    count: int
+    """How many values the mean is of."""
+
+    @property
+    def low(self) -> float:
+        """Lower end."""
+        return self.mean - self.half
+
+    @property
+    def high(self) -> float:
+        """Upper end."""
+        return self.mean + self.half
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        digits = 1 - floor(log10(self.half)) if self.half > 0 else 3  # two that are not noise
+        return f"{self.mean:,.{max(0, digits)}f} ± {self.half:,.{max(0, digits)}f}"
+
+
+def _checked(name: str, values: npt.ArrayLike, at_least: int, why: str = "one for each replication") -> FloatArray:
+    """Return values as an array, shape ``(values,)``, if there are enough, ``why`` so many, and all are finite."""
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise SpecificationError(f"{name}: {quoted(values)} is not allowed; it must be a sequence of numbers") from None
+    if array.ndim != 1:
+        shape = f"an array of shape {array.shape}" if array.ndim else quoted(values)
+        raise SpecificationError(f"{name}: {shape} is not allowed; it must be a sequence of numbers, {why}")
+    if len(array) < at_least:
+        given = f"{counted(len(array), 'value')}, {quoted(array.tolist())},"
+        raise SpecificationError(f"{name}: {given} cannot be enough; at least {at_least} are needed, {why}")
+    if not np.isfinite(array).all():
+        first = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise SpecificationError(f"{name}: {array[first]} at {first} is not allowed; every value must be finite")
+    return array
+
+
+def checked_level(level: float) -> float:
+    """Return a confidence level, if it is one.
+
+    Raises:
+        SpecificationError: it is not.
+    """
+    return require_number("level", level, "> 0 and < 1", lambda share: 0 < share < 1)
+
+
+def interval(values: npt.ArrayLike, level: float = LEVEL) -> Interval:
+    """Return the mean of independent values and its Student t interval.
+
+    Args:
+        values: one for each replication, shape ``(replications,)``, at least two.  Values of one run, such as the waits of
+            its jobs, depend on one another: use :func:`batch_means`.
+        level: the confidence level.
+
+    Raises:
+        SpecificationError: fewer than two values, one that is not finite, or no such level.
+    """
+    from scipy.special import stdtrit  # scipy.stats has the same, and takes a second to import
+
+    array, level = _checked("values", values, 2), checked_level(level)
+    half = float(stdtrit(len(array) - 1, (1 + level) / 2) * np.std(array, ddof=1) / sqrt(len(array)))
+    return Interval(float(np.mean(array)), half, level, len(array))
+
+
+def _matched(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    first, second = _checked("a", a, 2), _checked("b", b, 2)
+    if len(first) != len(second):
+        raise SpecificationError(f"b: {len(second)} values are not allowed; a has {len(first)}, one for each replication")
+    return first, second
+
+
+def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, level: float = LEVEL) -> Interval:
+    """Return the interval of the mean of a - b, replication by replication.
+
+    With common random numbers what a and b share cancels, and the interval is far narrower than those of a and b.
+
+    Args:
+        a: one value for each replication, shape ``(replications,)``, at least two.
+        b: the same replications, in the same order.
+        level: the confidence level.
+
+    Raises:
+        SpecificationError: the two do not match, have fewer than two values, or one that is not finite.
+    """
+    first, second = _matched(a, b)
+    return interval(first - second, level)
+
+
+def paired_ratio(a: npt.ArrayLike, b: npt.ArrayLike, level: float = LEVEL) -> Interval:
+    """Return the interval of the mean of a / b, replication by replication; 1 where both are 0.
+
+    The mean of the ratios is not the ratio of the means: here every replication counts the same.
+
+    Args:
+        a: one value for each replication, shape ``(replications,)``, at least two.
+        b: the same replications, in the same order; 0 only where a is.
+        level: the confidence level.
+
+    Raises:
+        SpecificationError: the two do not match, have fewer than two values, one that is not finite, or b is 0 and a is not.
+    """
+    first, second = _matched(a, b)
+    neither = (first == 0) & (second == 0)
+    if (zero := np.flatnonzero((second == 0) & ~neither)).size:
+        raise SpecificationError(f"b: 0 at {zero[0]} is not allowed; a is {first[zero[0]]:g} there, and there is no ratio")
+    return interval(np.where(neither, 1.0, first / np.where(neither, 1.0, second)), level)
+
+
+class Truncation(NamedTuple):
+    """Where MSER-5 would cut."""
+
+    drop: int
+    """How many values to leave out at the beginning."""
+    settled: bool
+    """``False`` if the best cut is the last that was tried: the series is too short to tell where its warm-up ends."""
+
+
+def mser5(values: npt.ArrayLike) -> Truncation:
+    """Return how many values at the beginning of a series are warm-up, by MSER-5.
+
+    The values are averaged in batches of five; the cut is where the squared standard error of the mean of what is left, as if
+    batches were independent, is least: sum of (batch - mean of what is left)^2 / (batches left)^2.  Cuts in the first half are
+    tried, since near the end a few values that happen to be alike look best (K. P. White, An effective truncation heuristic for
+    bias reduction in simulation output, Simulation 69, 1997; K. P. White, M. J. Cobb, S. C. Spratt, A comparison of five
+    steady-state truncation heuristics for simulation, Winter Simulation Conference 2000).
+
+    It is a suggestion: the series of one run is random, and so is the cut.
+
+    Args:
+        values: in order of time, shape ``(values,)``, at least ten.  Those that do not fill a batch at the end are left out.
+
+    Raises:
+        SpecificationError: fewer than ten values, or one that is not finite.
+    """
+    array = _checked("values", values, 2 * MSER_BATCH, f"two batches of {MSER_BATCH}")
+    count = len(array) // MSER_BATCH
+    batches = array[: count * MSER_BATCH].reshape(count, MSER_BATCH).mean(axis=1)
+    batches -= batches[-1]  # near the mean, so that the sums below do not cancel; and zero where all values are the same
+    cuts = np.arange(count // 2 + 1)
+    left = count - cuts
+    total, squares = (np.cumsum(of[::-1])[::-1][cuts] for of in (batches, batches**2))
+    cut = int(np.argmin(np.maximum(squares - total**2 / left, 0) / left**2))
+    return Truncation(cut * MSER_BATCH, cut < count // 2)
+
+
+@dataclass(frozen=True)
+class BatchMeans(Interval):
+    """An interval from the batches of one long run; ``count`` is how many there are."""
+
+    batch: int
+    """Values in a batch."""
+    lag_1: float
+    """Correlation of neighbouring batch means, -1 to 1; 0 if they are all the same."""
+
+    @property
+    def long_enough(self) -> bool:
+        """Whether neighbouring batch means look independent: ``lag_1`` is not above what chance gives one time in twenty.
+
+        If they do not, the interval is too narrow: use fewer, longer batches, or a longer run.
+        """
+        from scipy.special import ndtri
+
+        return self.lag_1 <= float(ndtri(0.95)) / sqrt(self.count)
+
+
+def batch_means(values: npt.ArrayLike, batches: int = 20, level: float = LEVEL) -> BatchMeans:
+    """Return the mean of values that depend on their neighbours, such as waits of one long run, and its interval.
+
+    The values are cut into batches of the same length, whose means are treated as independent.  That they are is for the user
+    to see: :attr:`BatchMeans.lag_1` and :attr:`BatchMeans.long_enough`.
+
+    Args:
+        values: in order of time, without warm-up, shape ``(values,)``.  Those at the beginning that do not fill a batch are
+            left out.
+        batches: how many, at least two.
+        level: the confidence level.
+
+    Raises:
+        SpecificationError: fewer than two values in a batch, one that is not finite, or too few batches.
+    """
+    batches = require_whole("batches", batches, at_least=2)
+    array = _checked("values", values, 2 * batches, f"two for each of {batches} batches")
+    batch = len(array) // batches
+    means = array[len(array) - batch * batches :].reshape(batches, batch).mean(axis=1)
+    found = interval(means, level)
+    apart = means - found.mean
+    squares = dot(apart, apart)
+    lag_1 = dot(apart[:-1], apart[1:]) / squares if squares else 0.0
+    return BatchMeans(found.mean, found.half, found.level, found.count, batch, lag_1)
