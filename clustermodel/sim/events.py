@@ -1,4 +1,4 @@
-"""Settling an instant, and an alarm clock: what the model needs from the event loop that SimPy does not have under a name.
+"""A settled instant, a grant, an alarm clock: what the model needs from the event loop that SimPy does not have under a name.
 
 SimPy handles the events of one instant in order of priority, then of creation.  An event of a priority after NORMAL is
 handled when everything else of the instant is over, whatever order it was created in, so a process that waits for it
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from simpy import Environment, Event, Timeout
-from simpy.events import NORMAL, PENDING, EventPriority
+from simpy.events import NORMAL, PENDING, URGENT, EventPriority
 
 SETTLED: Final = EventPriority(NORMAL + 1)
 """Priority of the event that ends an instant."""
@@ -50,11 +50,21 @@ class InstantOver(Event):
         env.schedule(self, priority=OVER)
 
 
+class Grant(Event):
+    """What a job waits for that has asked for nodes."""
+
+    def give(self) -> None:
+        """Let the job's process go on before anything else happens at the present time, interrupts of it included."""
+        self._ok = True
+        self._value = None
+        self.env.schedule(self, URGENT)
+
+
 class AlarmClock:
     """An alarm that can be set again at will; ringing clears it.
 
     A timeout cannot be taken back, and each one that is no longer wanted stays in the event heap until its time comes.  So
-    a later alarm is armed only when an earlier one has rung in vain.
+    a later timeout is scheduled only after an earlier, obsolete one has fired.
 
     Args:
         env: the simulation.

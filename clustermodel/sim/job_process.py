@@ -1,94 +1,171 @@
-"""The process of one running gang: it lives from the job's start to its end, and nothing of it stays behind."""
+"""The life of a job: one SimPy process from its submission to its last end, whatever happens to it in between."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Generator
-from typing import NamedTuple
+from typing import Final, NamedTuple, cast
 
-from simpy import Event, Interrupt
+from simpy import Event, Process
 
-from clustermodel.policies.interface import RunningJob
-from clustermodel.recording.job_records import Status
-from clustermodel.sim.events import Clock
-from clustermodel.sim.node_pool import GangRequest, NodePool
-from clustermodel.sim.saved_work import Preemption
-from clustermodel.sim.time_sharing.matrix_rows import SlicedGang
+from clustermodel.errors import DecisionError
+from clustermodel.job import JobRow
+from clustermodel.policies.interface import QueuedJob, RunningJob
+from clustermodel.recording.job_records import PREEMPTIONS, Status
+from clustermodel.schedule.node_set import NodeSet
+from clustermodel.sim.events import Grant
+from clustermodel.sim.job_image import Image
 
-
-class Stop(NamedTuple):
-    """The cause of an interrupt: which dispatch it is meant for, and how the gang ends.
-
-    Interrupts come from the coordinator alone, at most one at an instant for a dispatch.
-    """
-
-    dispatch: int
-    status: Status
+REQUEUING: Final = (Status.REQUEUED, *PREEMPTIONS)
+"""Outcomes of a run attempt after which the job returns to the queue."""
 
 
-def run_gang(
-    env: Clock,
-    pool: NodePool,
-    request: GangRequest,
-    gang: RunningJob,
-    duration: int,
-    status: Status,
-    dispatch: int,
-    preemption: Preemption,
-    ended: Callable[[RunningJob, Status], None],
-) -> Generator[Event, object, None]:
-    """Hold the gang's nodes for ``duration`` ticks, or until the coordinator stops it, and report the end.
+class Terms(NamedTuple):
+    """On what terms a run attempt starts."""
 
-    The nodes are held for longer by a job that was preempted before, until what has been saved of it is there, and by one
-    that is preempted, until its work is saved.
+    nodes: int
+    """On how many nodes it runs."""
+    duration: int
+    """How long it executes if nothing stops it, ticks."""
+    length: int
+    """How long the scheduler expects it to execute, ticks."""
+    outcome: Status
+    """How it ends if nothing stops it."""
+
+
+class JobInSystem:
+    """All that the mechanism knows of a job between its submission and its last end.
 
     Args:
-        env: the simulation.
-        pool: where the nodes are held.
-        request: the gang's request, granted by the coordinator.
-        gang: the job and where it runs.
-        duration: how long it will run, ticks: the run time, or the estimate where that comes first and kills, less what has
-            been saved.
-        status: how it ends if nothing stops it.
-        dispatch: number of this dispatch, to recognise interrupts meant for it.
-        preemption: what has been saved of jobs, and what saving costs.
-        ended: called once, at the end, after the nodes are idle again.
+        row: the job as its stream submitted it.
+        index: of its record.
     """
-    try:
-        yield request
-        if preemption.image_of(gang.job) is not None:
-            yield from preemption.fetch(gang)
-        yield env.timeout(duration)
-    except Interrupt as interrupt:
-        status = _stopped(interrupt, dispatch)
-    if gang.stopping:
-        try:
-            yield from preemption.save(gang, status)
-        except Interrupt as interrupt:  # there is no time to save it
-            status = _stopped(interrupt, dispatch)
-    pool.release(gang.columns)
-    ended(gang, status)
+
+    __slots__ = ("attempts", "execution", "image", "index", "process", "queued", "request", "run_time")
+
+    process: Process
+    """The job's life."""
+    request: Grant
+    """Its latest request for nodes, which the coordinator grants."""
+    execution: Execution
+    """Its latest run attempt."""
+
+    def __init__(self, row: JobRow, index: int) -> None:
+        self.queued = QueuedJob(row.id, row.nodes, row.submit, row.estimate, row.user, row.group, row.priority)
+        """The job as policies know it."""
+        self.index = index
+        self.run_time = row.run
+        """How long it runs if nothing kills it, ticks; no policy sees this."""
+        self.image: Image | None = None
+        """What has been saved of it."""
+        self.attempts = 0
+        """How often it has been started."""
+
+    @property
+    def saved(self) -> int:
+        """How much of its run time has been saved, ticks."""
+        return self.image.work if self.image is not None else 0
 
 
-def run_sliced_gang(
-    gang: SlicedGang, status: Status, dispatch: int, ended: Callable[[RunningJob, Status], None]
-) -> Generator[Event, object, None]:
-    """Wait until the time-slice process has let the gang run for its duration, or the coordinator stops it; report the end.
+class Execution(RunningJob):
+    """One run attempt of a job: what every kind of gang can do, wherever it runs.
 
     Args:
-        gang: the job, its nodes and rows.
-        status: how it ends if nothing stops it.
-        dispatch: number of this dispatch, to recognise interrupts meant for it.
-        ended: called once, at the end.
+        owner: whose run attempt it is.
+        start: the present, ticks.
+        columns: the nodes it runs on.
+        terms: how many they are, how long it will execute, and how that ends.
     """
-    try:
-        yield gang.finished
-    except Interrupt as interrupt:
-        status = _stopped(interrupt, dispatch)
-    ended(gang, status)
+
+    __slots__ = ("duration", "outcome", "owner")
+
+    def __init__(self, owner: JobInSystem, start: int, columns: NodeSet, terms: Terms) -> None:
+        super().__init__(owner.queued, start, columns, terms.nodes, terms.length)
+        self.owner = owner
+        self.duration = terms.duration
+        """How long it executes if nothing stops it, ticks; what was saved before is not among it."""
+        self.outcome = terms.outcome
+        """How the run attempt ends, as far as known."""
+
+    @abstractmethod
+    def run(self) -> Generator[Event, object, None]:
+        """Hold the nodes until the run attempt has ended; they are free when this returns.  The job's process runs it."""
+
+    @abstractmethod
+    def executed(self) -> int:
+        """Return how long it has executed, ticks: this run attempt alone."""
+
+    @abstractmethod
+    def overhead_left(self) -> int:
+        """Return its pending overhead, ticks of its own time; 0 where that depends on the queue at the checkpoint store."""
+
+    @abstractmethod
+    def has_had_its_time(self) -> bool:
+        """Return whether it has run for as long as it was expected to."""
+
+    @abstractmethod
+    def stop(self, how: Status) -> bool:
+        """Stop executing at once; return whether that frees the nodes at the present time, so that another cycle follows.
+
+        Args:
+            how: how the run attempt ends.
+
+        Raises:
+            DecisionError: it has been preempted already, or what saving it needs is not there.
+        """
+
+    def replicate(self, row: int) -> None:
+        """Run in one more row of the Ousterhout matrix.
+
+        Raises:
+            DecisionError: that is impossible.
+        """
+        self._require_rows()
+
+    def withdraw(self, row: int) -> None:
+        """Leave a row of the Ousterhout matrix.
+
+        Raises:
+            DecisionError: that is impossible.
+        """
+        self._require_rows()
+
+    def rehome(self, row: int) -> None:
+        """Have its home in another of its rows of the Ousterhout matrix.
+
+        Raises:
+            DecisionError: that is impossible.
+        """
+        self._require_rows()
+
+    def _require_rows(self) -> None:
+        raise DecisionError(f"job {self.job.id} has no rows: it does not run in a time slice")
 
 
-def _stopped(interrupt: Interrupt, dispatch: int) -> Status:
-    stop = interrupt.cause
-    assert isinstance(stop, Stop)
-    assert stop.dispatch == dispatch, "an interrupt meant for another dispatch"
-    return stop.status
+def progress(gang: RunningJob) -> int:
+    """Return how long a running gang's job has executed, ticks, with the work that was saved of earlier run attempts."""
+    execution = cast("Execution", gang)
+    return execution.owner.saved + execution.executed()
+
+
+def overhead_left(gang: RunningJob) -> int:
+    """Return a running gang's pending overhead, ticks of its own slices."""
+    return cast("Execution", gang).overhead_left()
+
+
+def job_life(
+    job: JobInSystem, request: Callable[[JobInSystem], Grant], ended: Callable[[JobInSystem], None]
+) -> Generator[Event, object, None]:
+    """Wait for nodes, run, and begin again for as long as run attempts do not end the job.
+
+    Args:
+        job: whose life it is.
+        request: returns the job's request for nodes, an event that succeeds when the coordinator grants them.
+        ended: called at the end of each run attempt, when the nodes are free.
+    """
+    while True:
+        yield request(job)
+        yield from job.execution.run()
+        ended(job)
+        if job.execution.outcome not in REQUEUING:
+            return

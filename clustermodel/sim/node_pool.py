@@ -1,45 +1,99 @@
-"""The machine's nodes as a SimPy resource that grants whole gangs.
+"""The machine's nodes as a resource that jobs queue for, each for its whole gang at once.
 
-A gang asks once for all its nodes.  The resource never decides whose turn it is: a request waits until the coordinator
-grants it.  A scan of the request queue (``simpy.Resource``) would be a scheduling policy of its own, and one request per
-node joined by ``all_of`` deadlocks as soon as two gangs hold a part each of what both need.
+The resource never decides whose turn it is: a request waits in the queue until the coordinator grants it.  A scan of the
+queue (``simpy.Resource``) would be a scheduling policy of its own, and one request per node joined by ``all_of`` deadlocks
+as soon as two gangs hold a part each of what both need.
 """
 
 from __future__ import annotations
 
-from simpy import Environment
-from simpy.resources import base
+from collections.abc import Iterable
 
 from clustermodel.errors import DecisionError
+from clustermodel.policies.interface import QueuedJob
 from clustermodel.schedule.node_set import IdleNodes, NodeSet, count, is_node_set, text
+from clustermodel.sim.events import Clock, Grant
+from clustermodel.sim.job_process import JobInSystem
 
 
-class GangRequest(base.Get["NodePool"]):
-    """A gang's request for nodes; its value, once granted, is the :data:`~clustermodel.schedule.node_set.NodeSet`."""
-
-    def __init__(self, pool: NodePool, job_id: int, nodes: int) -> None:
-        self.job_id = job_id
-        self.nodes = nodes
-        super().__init__(pool)
-
-    def granted(self, columns: NodeSet) -> None:
-        """Succeed as an event that is over: the gang's process, which has not asked yet, goes on without a pause."""
-        self._ok = True
-        self._value = columns
-        self.callbacks = None  # type: ignore[assignment]  # SimPy's mark of a processed event
-
-
-class NodePool(base.BaseResource[base.Put["NodePool"], GangRequest]):
-    """The nodes of a machine; each is idle or held by one gang.
+class NodePool:
+    """The nodes of a machine, each idle or held by one gang, and the queue of the jobs that wait for them.
 
     Args:
         env: the simulation.
         nodes: size of the machine.
     """
 
-    def __init__(self, env: Environment, nodes: int) -> None:
-        super().__init__(env, nodes)
+    def __init__(self, env: Clock, nodes: int) -> None:
+        self.waiting: dict[int, QueuedJob] = {}
+        """The jobs that wait, by id, in queue order."""
+        self._env = env
+        self._size = nodes
         self._idle = IdleNodes(nodes)
+        self._arrived: list[JobInSystem] = []
+        self._deletions = 0  # since the dictionary of the queue was last rebuilt
+
+    # The queue.
+
+    def request(self, job: JobInSystem) -> Grant:
+        """Return a job's request for its nodes; the job waits in the queue once the present time has settled."""
+        self._arrived.append(job)
+        job.request = request = Grant(self._env)
+        return request
+
+    def take_arrivals(self) -> tuple[list[QueuedJob], list[QueuedJob]]:
+        """Put the jobs that have asked for nodes into the queue.
+
+        Returns:
+            Those that have just been submitted, and those that have run before, each in queue order.
+        """
+        arrived = self._arrived
+        if not arrived:
+            return [], []
+        self._arrived = []
+        submitted = [job.queued for job in arrived if not job.attempts]
+        requeued = [job.queued for job in arrived if job.attempts] if len(submitted) < len(arrived) else []
+        for jobs in (requeued, submitted):
+            if jobs:
+                self._enqueue(jobs)
+        return submitted, requeued
+
+    def _enqueue(self, jobs: list[QueuedJob]) -> None:
+        """Append to the queue, which stays in queue order: arriving jobs come last unless their priority is higher, jobs that
+        have run before need not.
+        """
+        waiting = self.waiting
+        if len(jobs) > 1:
+            jobs.sort(key=lambda job: job.queue_order)
+        last = next(reversed(waiting.values())) if waiting else jobs[0]
+        for job in jobs:
+            waiting[job.id] = job
+        if jobs[0].queue_order < last.queue_order:
+            self._rebuild_queue(sorted(waiting.values(), key=lambda job: job.queue_order))
+
+    def grant(self, job: JobInSystem) -> None:
+        """Let a job that waits go on: its run attempt is ready."""
+        del self.waiting[job.queued.id]
+        self._deletions += 1
+        job.attempts += 1
+        job.request.give()
+
+    def compact_queue(self) -> None:
+        """Rebuild the dictionary of the queue once many jobs have left it.
+
+        A dictionary finds its first entry by walking over the gaps before it: a long queue that drains from the head
+        would take quadratic time.
+        """
+        if self._deletions > len(self.waiting) // 8 + 64:
+            self._rebuild_queue(self.waiting.values())
+
+    def _rebuild_queue(self, jobs: Iterable[QueuedJob]) -> None:
+        in_order = [(job.id, job) for job in jobs]
+        self.waiting.clear()
+        self.waiting.update(in_order)
+        self._deletions = 0
+
+    # The nodes.
 
     @property
     def idle(self) -> int:
@@ -47,39 +101,32 @@ class NodePool(base.BaseResource[base.Put["NodePool"], GangRequest]):
         return self._idle.count
 
     def has_idle(self, columns: NodeSet) -> bool:
-        """Tell whether all of ``columns`` are idle."""
+        """Return whether all of ``columns`` are idle."""
         return self._idle.has(columns)
 
-    def request(self, job_id: int, nodes: int) -> GangRequest:
-        """Return a request for ``nodes`` at once, to be granted by the coordinator."""
-        return GangRequest(self, job_id, nodes)
+    def take(self, job: QueuedJob, nodes: int, columns: NodeSet | None = None, *, to: str = "start") -> NodeSet:
+        """Give a gang its nodes: ``columns`` if named, else the lowest idle ones, so that runs repeat.
 
-    def grant(self, request: GangRequest, columns: NodeSet | None = None) -> NodeSet:
-        """Give the gang its nodes: ``columns`` if named, else the lowest idle ones, so that runs repeat.
+        Args:
+            job: whose gang it is.
+            nodes: how many it needs.
+            columns: which ones.
+            to: what the gang cannot do without them, for the message.
 
         Raises:
             DecisionError: not as many are idle, or ``columns`` are not idle or not as many as the gang needs.
         """
-        idle = self._idle
+        idle, refused = self._idle, f"job {job.id} cannot {to}"
         if columns is None:
-            if request.nodes > idle.count:
-                raise DecisionError(
-                    f"job {request.job_id} cannot start: it needs {request.nodes} nodes and {idle.count} are idle"
-                )
-            columns = idle.take_lowest(request.nodes)
-        elif not is_node_set(columns):
-            raise DecisionError(
-                f"job {request.job_id} cannot start on columns {columns!r}: they must be ascending ranges, (low, high, ...)"
-            )
-        elif count(columns) != request.nodes:
-            raise DecisionError(
-                f"job {request.job_id} cannot start on {count(columns)} columns ({text(columns)}): "
-                f"its gang needs {request.nodes}"
-            )
-        elif not idle.take(columns):
-            raise DecisionError(f"job {request.job_id} cannot start on columns {text(columns)}: not all of them are idle")
-        self.get_queue.remove(request)
-        request.granted(columns)
+            if nodes > idle.count:
+                raise DecisionError(f"{refused}: it needs {nodes} nodes and {idle.count} are idle")
+            return idle.take_lowest(nodes)
+        if not is_node_set(columns):
+            raise DecisionError(f"{refused} on columns {columns!r}: they must be ascending ranges, (low, high, ...)")
+        if count(columns) != nodes:
+            raise DecisionError(f"{refused} on {count(columns)} columns ({text(columns)}): its gang needs {nodes}")
+        if not idle.take(columns):
+            raise DecisionError(f"{refused} on columns {text(columns)}: not all of them are idle")
         return columns
 
     def take_whole_machine(self) -> None:
@@ -88,9 +135,9 @@ class NodePool(base.BaseResource[base.Put["NodePool"], GangRequest]):
         Raises:
             DecisionError: a gang that shares nothing in time holds some of them.
         """
-        if self.idle < self._capacity:
+        if self.idle < self._size:
             raise DecisionError(
-                f"nodes cannot be shared in time while {self._capacity - self.idle} of {self._capacity} are held "
+                f"nodes cannot be shared in time while {self._size - self.idle} of {self._size} are held "
                 "without a row; a policy starts either all jobs in rows or none"
             )
         self._idle.take_lowest(self.idle)
@@ -98,9 +145,3 @@ class NodePool(base.BaseResource[base.Put["NodePool"], GangRequest]):
     def release(self, columns: NodeSet) -> None:
         """Take a gang's nodes back."""
         self._idle.give_back(columns)
-
-    def _trigger_get(self, put_event: base.Put[NodePool] | None) -> None:
-        """Grant nothing: the coordinator does."""
-
-    def _trigger_put(self, get_event: GangRequest | None) -> None:
-        """Nodes are released, not put."""

@@ -16,19 +16,21 @@ from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.matrix_history import History
 from clustermodel.recording.slice_log import SliceLog
+from clustermodel.sim.checkpoint_store import CheckpointStore
 from clustermodel.sim.coordinator import Coordinator
+from clustermodel.sim.dedicated_nodes import DedicatedNodes
 from clustermodel.sim.events import Clock
 from clustermodel.sim.job_streams import submit_jobs
+from clustermodel.sim.node_pool import NodePool
+from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.time_sharing.node_by_node import NodeByNode
-from clustermodel.sim.time_sharing.rotation import Rotation, TimeSliceProcess
+from clustermodel.sim.time_sharing.shared_nodes import MakeTimeSlices, TimeSharing
+from clustermodel.sim.time_sharing.slices import ComputedSlices
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import LAST_TICK, to_seconds
 
 Fidelity = Literal["fast", "node"]
-FIDELITIES: Final[dict[str, Callable[[Clock, Machine, Ledger, SliceLog], TimeSliceProcess]]] = {
-    "fast": Rotation,
-    "node": NodeByNode,
-}
+FIDELITIES: Final[dict[str, MakeTimeSlices]] = {"fast": ComputedSlices, "node": NodeByNode}
 PROGRESS_STEP = 1024
 """Submissions between two calls of a progress function."""
 
@@ -79,16 +81,25 @@ def simulate(
         SpecificationError: the jobs take so long that a time no longer fits 64-bit ticks.
         TraceError: a stream read from a file is malformed.
     """
-    env = Clock()
+    env, ledger, records = Clock(), Ledger(machine.nodes), JobRecords()
+    states = History(machine.time_slicing.quantum) if history else None
+    pool, saved = NodePool(env, machine.nodes), SavedWork(machine)
+    store = CheckpointStore(env, machine.checkpointing.max_tasks_per_slice)
+    sharing = DedicatedNodes(
+        env, pool, store, saved, ledger, records, lambda: TimeSharing(env, machine, ledger, saved, states, FIDELITIES[fidelity])
+    )
     coordinator = Coordinator(
         env,
         machine,
         policy,
         len(streams),
+        pool=pool,
+        sharing=sharing,
+        saved=saved,
+        ledger=ledger,
+        records=records,
         explain=explain,
-        history=history,
         speedup=speedup,
-        time_slices=FIDELITIES[fidelity],
     )
     policy.begin(Setup(machine.nodes, machine.kill_at_estimate, rng, explain, machine, speedup, coordinator.run_time))
     finished = env.process(coordinator.run())
@@ -102,7 +113,7 @@ def simulate(
             f"the jobs take too long: at {to_seconds(env.now):g} s, a start or an end lies beyond the "
             f"{to_seconds(LAST_TICK):g} s that fit 64-bit ticks; give shorter times, fewer jobs or more nodes"
         ) from problem
-    return Outcome(coordinator.records, coordinator.ledger, coordinator.reasons, coordinator.slice_log, coordinator.history)
+    return Outcome(records, ledger, coordinator.reasons, coordinator.sharing.slice_log, states)
 
 
 def _reported(rows: Iterable[JobRow], progress: Callable[[int], None]) -> Iterator[JobRow]:

@@ -195,10 +195,12 @@ def test_more_tasks_than_q_in_a_slice() -> None:
     ]
 
 
-@pytest.mark.parametrize("make", [Replicate, Withdraw, Rehome])
-def test_a_decision_about_the_rows_of_a_job_that_does_not_run(make: Callable[..., Decision]) -> None:
+@pytest.mark.parametrize(
+    ("make", "action"), [(Replicate, "be replicated"), (Withdraw, "be withdrawn"), (Rehome, "have its home elsewhere")]
+)
+def test_a_decision_about_the_rows_of_a_job_that_has_none(make: Callable[..., Decision], action: str) -> None:
     assert refusal(lambda first, second: [Start(job=first, columns=(0, 1), row=0), make(job=second, row=0)]) == (
-        "policy scripted: job 2 has no rows: it does not run in a time slice"
+        f"policy scripted: job 2 cannot {action}: it is not running"
     )
     assert refusal(lambda first, _: [Start(job=first), make(job=first, row=0)]) == (
         "policy scripted: job 1 has no rows: it does not run in a time slice"
@@ -213,7 +215,7 @@ def test_a_migration_that_blocks_a_job_that_does_not_run() -> None:
             Migrate(moves=((first, (2, 3)),), blocked=(second,)),
             Replicate(job=first, row=0),
         ]
-    ) == ("policy scripted: job 2 has no rows: it does not run in a time slice")
+    ) == ("policy scripted: job 2 cannot wait for a migration: it is not running")
 
 
 def test_jobs_in_rows_and_jobs_with_nodes_of_their_own_do_not_mix() -> None:
@@ -222,7 +224,7 @@ def test_jobs_in_rows_and_jobs_with_nodes_of_their_own_do_not_mix() -> None:
         "a policy starts either all jobs in rows or none"
     )
     assert refusal(lambda first, second: [Start(job=second, columns=(1, 3), row=0), Start(job=first)]) == (
-        "policy scripted: job 1 cannot start: it needs 1 nodes and 0 are idle"
+        "policy scripted: job 1 cannot start without a row: nodes are shared in time, and none is idle"
     )
 
 

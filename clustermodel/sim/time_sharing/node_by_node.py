@@ -1,9 +1,9 @@
-"""The time-slice process's slow, obvious twin, ``fidelity="node"``: every node is a process, every slice is played.
+"""The time-slice process of the slow mode, ``fidelity="node"``: every node is a process, every slice is played.
 
 A node suspends its task when its slice ends, pays the context switch, waits until the gang's other nodes are ready and
-runs the next task; a checkpoint or restart holds the shared store.  Each node notes itself what it spends its time on.
-Nothing here is computed ahead, so that :mod:`clustermodel.sim.time_sharing.rotation`, which computes everything ahead, can be
-compared with it: job records and ledger must be the same to the tick.
+runs the next task; a checkpoint or restart takes room in the checkpoint store.  Each node notes itself what it spends its
+time on.  Nothing here is computed ahead, so that :mod:`clustermodel.sim.time_sharing.slices`, which computes everything
+ahead, can be compared with it: job records and ledger must be the same to the tick.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from clustermodel.recording.slice_log import SliceLog
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.checkpoint_store import CheckpointStore
 from clustermodel.sim.events import Clock, InstantOver
-from clustermodel.sim.time_sharing.matrix_rows import MIGRATION, MatrixRows, SlicedGang
+from clustermodel.sim.saved_work import TRANSFERS
+from clustermodel.sim.time_sharing.context_switches import RowSwitches
+from clustermodel.sim.time_sharing.matrix_rows import MatrixRows
+from clustermodel.sim.time_sharing.sliced_gang import SlicedGang
 
 
 class Node:
@@ -78,20 +81,20 @@ class Node:
 
 
 class Turn:
-    """A gang's turn in one slice: it starts when all its nodes are ready, pays what it owes, and works.
+    """A gang's turn in one slice: it begins when all its nodes are ready, spends its pending overheads, and executes.
 
     Args:
         machine: the process that plays the slices.
         gang: whose turn it is.
-        worked: how long the gang has worked before.
+        executed: how long the gang has executed before, ticks.
     """
 
-    def __init__(self, machine: NodeByNode, gang: SlicedGang, worked: int) -> None:
+    def __init__(self, machine: NodeByNode, gang: SlicedGang, executed: int) -> None:
         self.gang = gang
-        self.worked = worked
+        self.executed = executed
         self.spending: Account | None = None  # what the gang as a whole is doing; None while its nodes get ready
         self._machine = machine
-        self._nodes_missing = gang.job.nodes
+        self._nodes_missing = gang.nodes
         self._ready = machine.env.event()
         self._since = 0
         self.process: Process = machine.env.process(self._run())
@@ -107,14 +110,14 @@ class Turn:
             self._ready.succeed()
 
     def settle(self) -> None:
-        """Bring the gang's work and debts up to the present."""
+        """Bring what the gang has executed and its overheads up to the present."""
         now = self._machine.env.now
         spent = now - self._since
         if self.spending is Account.USEFUL:
-            self.worked += spent
+            self.executed += spent
         elif self.spending is not None:
-            self.gang.pay(spent)
-            self._machine.migrated += spent * self.gang.job.nodes
+            self.gang.spend(spent)
+            self._machine.overhead += spent * self.gang.nodes
         self._since = now
 
     def _turn_to(self, doing: Account) -> None:
@@ -127,46 +130,51 @@ class Turn:
         env, gang = self._machine.env, self.gang
         try:
             yield self._ready
-            while gang.debts:
-                account, ticks = gang.debts[0]
+            while gang.pending:
+                account, ticks = gang.pending[0]
                 self._turn_to(account)
-                if account in MIGRATION:
-                    yield from self._machine.store.transfer(gang.job.nodes, ticks)
+                if account in TRANSFERS:
+                    yield from self._machine.transfer(gang, ticks)
                 else:
                     yield env.timeout(ticks)
                 self.settle()
                 self.spending = None
-            self._turn_to(Account.USEFUL)
-            yield env.timeout(gang.duration - self.worked)
+            if gang.duration > self.executed:
+                self._turn_to(Account.USEFUL)
+                yield env.timeout(gang.duration - self.executed)
             gang.finished.succeed()
         except Interrupt:
             pass
 
 
 class NodeByNode:
-    """The slow mode's time-slice process, the reference of :class:`~clustermodel.sim.time_sharing.rotation.Rotation`.
+    """The time-slice process of the slow mode; see :class:`~clustermodel.sim.time_sharing.shared_nodes.TimeSliceProcess`.
 
     Args:
         env: the simulation.
         machine: what is sliced.
         ledger: where node time is charged.
-        log: where each stretch between scheduling events is noted, for the formulas.
+        log: where each rotation between scheduling events is noted, for the formulas.
     """
 
     def __init__(self, env: Clock, machine: Machine, ledger: Ledger, log: SliceLog) -> None:
         self.env = env
-        self.rows = MatrixRows(machine)
-        self.store = CheckpointStore(env, machine.checkpointing.max_tasks_per_slice)
+        self.rows = rows = MatrixRows(machine)
+        self.place = rows.place
+        self.withdraw = rows.withdraw
+        self.rehome = rows.rehome
+        self._tasks_at_a_time = machine.checkpointing.max_tasks_per_slice
+        self._store = CheckpointStore(env, self._tasks_at_a_time)
         self.waiting = False
         """Whether jobs wait."""
-        self.migrated = 0
-        """Node-ticks spent on migrations since the last scheduling event."""
+        self.overhead = 0
+        """Node-ticks spent on pending overheads since the last scheduling event."""
         self._log = log
         self._quantum = machine.time_slicing.quantum
         self._switch = machine.switch_ticks
         self._every_slice = machine.context_switch.charge == "every-slice"
         self._nodes = [Node(env, ledger) for _ in range(machine.nodes)]
-        self._worked: dict[SlicedGang, int] = {}
+        self._executed: dict[SlicedGang, int] = {}
         self._turns: dict[SlicedGang, Turn] = {}
         self._row: int | None = None  # the row whose slice it is
         self._held: list[int] = []  # nodes in use in each row of the rotation
@@ -179,14 +187,18 @@ class NodeByNode:
         """Return the nodes that hold the gang's tasks."""
         return [node for column, node in enumerate(self._nodes) if gang.mask >> column & 1]
 
+    def transfer(self, gang: SlicedGang, ticks: int) -> Generator[Event, object, None]:
+        """Write or read a gang's tasks for ``ticks``, all its rounds together, as many at a time as the store takes."""
+        yield from self._store.transfer(min(gang.nodes, self._tasks_at_a_time or gang.nodes), ticks)
+
     def admit(self, gang: SlicedGang) -> None:
-        """A gang is dispatched."""
-        self._worked[gang] = 0
+        """A gang starts; it is placed in a row next."""
+        self._executed[gang] = 0
 
     def dismiss(self, gang: SlicedGang) -> None:
-        """A gang has finished or was killed; its turn, if it has one, is over."""
+        """Take a gang whose run attempt has ended out of all rows; its turn, if it has one, is over."""
         self.rows.remove(gang)
-        del self._worked[gang]
+        del self._executed[gang]
 
     def migrate(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
         """Move gangs to new columns."""
@@ -195,9 +207,13 @@ class NodeByNode:
                 node.loaded = None
         self.rows.migrate(moves, blocked)
 
-    def progress(self, gang: SlicedGang) -> int:
-        """Return how long ``gang`` has worked, up to the last :meth:`settle`."""
-        return self._worked[gang]
+    def hold_up(self, gang: SlicedGang) -> None:
+        """Let a gang that will not execute any more spend its pending overheads, and finish."""
+        self.rows.changed.add(gang)
+
+    def executed(self, gang: SlicedGang) -> int:
+        """Return how long ``gang`` has executed, ticks, up to the last scheduling event."""
+        return self._executed[gang]
 
     def settle(self, now: int) -> None:
         """End the slice that runs, and the rotation with it: a scheduling event cuts it short."""
@@ -213,11 +229,11 @@ class NodeByNode:
     def _note(self, elapsed: int) -> None:
         """Note what has been seen since the last scheduling event."""
         if self._held:
-            switching = [(first, 0, later, 0) for first, later in self._not_progressing] if self._switch else []
-            self._log.slices(elapsed, self._held, switching, self.migrated, waiting=self.waiting)
+            switching = [RowSwitches(first, 0, later, 0) for first, later in self._not_progressing] if self._switch else []
+            self._log.slices(elapsed, self._held, switching, self.overhead, waiting=self.waiting)
         else:
             self._log.idle(elapsed, waiting=self.waiting)
-        self.migrated = 0
+        self.overhead = 0
 
     def resume(self, *, waiting: bool) -> None:
         """Go on with the next row in use; without any, the nodes stay idle until the next scheduling event."""
@@ -248,7 +264,7 @@ class NodeByNode:
         self._row, self._slice_began = row, self.env.now
         not_progressing = 0
         for gang in self.rows.gangs[row].values():
-            turn = self._turns[gang] = Turn(self, gang, self._worked[gang])
+            turn = self._turns[gang] = Turn(self, gang, self._executed[gang])
             nodes = self.nodes_of(gang)
             switching = [node for node in nodes if self._every_slice or node.loaded is not gang]
             if switching and self._switch:
@@ -260,8 +276,8 @@ class NodeByNode:
     def _end_slice(self) -> None:
         for gang, turn in self._turns.items():
             turn.settle()
-            if gang in self._worked:
-                self._worked[gang] = turn.worked
+            if gang in self._executed:
+                self._executed[gang] = turn.executed
             if turn.process.is_alive:
                 turn.process.interrupt()
         for node in self._nodes:

@@ -1,0 +1,206 @@
+"""What each decision of a policy does on the machine: one table, decision by decision."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from clustermodel.errors import DecisionError
+from clustermodel.machine import Machine
+from clustermodel.policies.interface import (
+    Checkpoint,
+    Decision,
+    Kill,
+    Migrate,
+    QueuedJob,
+    Reason,
+    Rehome,
+    Replicate,
+    Reserve,
+    Start,
+    Suspend,
+    WakeAt,
+    Withdraw,
+)
+from clustermodel.recording.job_records import JobRecords, Status
+from clustermodel.sim.events import AlarmClock
+from clustermodel.sim.job_process import Execution, JobInSystem, Terms
+from clustermodel.sim.node_pool import NodePool
+from clustermodel.sim.sharing import Sharing
+from clustermodel.speedup import Speedup
+
+
+class Decisions:
+    """Carries out decisions; an impossible one is refused.
+
+    Args:
+        machine: what jobs run on.
+        speedup: how run times change where a job starts on another number of nodes than it asked for.
+        jobs: the jobs in the system, by id.
+        pool: the nodes, and the queue for them.
+        sharing: how gangs have their nodes.
+        alarm: the policy's alarm clock.
+        records: what happens to each job.
+        reasons: why each job started, if that is wanted.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        speedup: Speedup,
+        jobs: dict[int, JobInSystem],
+        pool: NodePool,
+        sharing: Sharing,
+        alarm: AlarmClock,
+        records: JobRecords,
+        reasons: dict[int, Reason] | None,
+    ) -> None:
+        self.sharing = sharing
+        """How gangs have their nodes: time sharing from the first start in a row on."""
+        self.running: dict[int, Execution] = {}
+        """Running gangs by job id."""
+        self.started: list[QueuedJob] = []
+        """Jobs started in the present cycle, or in earlier ones at the same time."""
+        self.frees_nodes = False
+        """Whether a gang stopped in the present cycle frees its nodes at the present time, so that another cycle follows."""
+        self._machine = machine
+        self._speedup = speedup
+        self._jobs = jobs
+        self._pool = pool
+        self._alarm = alarm
+        self._records = records
+        self._reasons = reasons
+        self._stopped: set[int] = set()  # ids of jobs stopped in the present cycle
+        self._now = 0
+        self._by_policy = ""
+        self._table: dict[type, Callable[[Any], None]] = {
+            Start: self._start,
+            Kill: self._kill,
+            Checkpoint: lambda decision: self._stop(decision.job, Status.CHECKPOINTED, "checkpointed"),
+            Suspend: lambda decision: self._stop(decision.job, Status.SUSPENDED, "suspended"),
+            Migrate: self._migrate,
+            Replicate: lambda decision: self._gang_of(decision.job, "be replicated").replicate(decision.row),
+            Withdraw: lambda decision: self._gang_of(decision.job, "be withdrawn").withdraw(decision.row),
+            Rehome: lambda decision: self._gang_of(decision.job, "have its home elsewhere").rehome(decision.row),
+            Reserve: self._reserve,
+            WakeAt: self._wake_at,
+        }
+
+    def carry_out(self, decisions: Iterable[Decision], now: int, by_policy: str) -> None:
+        """Carry out the decisions of one cycle, in order.
+
+        Args:
+            decisions: what a policy returned.
+            now: the present, ticks.
+            by_policy: the policy's name.
+
+        Raises:
+            DecisionError: one is impossible.
+        """
+        self._now, self._by_policy, self.frees_nodes = now, by_policy, False
+        self._stopped.clear()
+        for decision in decisions:
+            self._table.get(type(decision), self._refuse)(decision)
+
+    def _refuse(self, decision: object) -> None:
+        kinds = ", ".join(kind.__name__ for kind in self._table)
+        raise DecisionError(f"{decision!r} is not a decision; it must be one of {kinds}")
+
+    # Starts.
+
+    def _start(self, decision: Start) -> None:
+        queued = decision.job
+        if self._pool.waiting.get(queued.id) is not queued:
+            state = "it is running already" if queued.id in self.running else "it is not in the queue"
+            raise DecisionError(f"job {queued.id} cannot start: {state}")
+        job = self._jobs[queued.id]
+        if decision.row is not None:
+            self.sharing = self.sharing.shared_in_time()
+        gang = self.sharing.start(job, self._terms(decision, job), decision.columns, decision.row)
+        job.execution = self.running[queued.id] = gang
+        self._pool.grant(job)
+        self.started.append(queued)
+        self._records.started(job.index, self._now, gang.columns)
+        if self._reasons is not None:
+            self._reasons[queued.id] = decision.reason or Reason(f"started by {self._by_policy}")
+
+    def _terms(self, decision: Start, job: JobInSystem) -> Terms:
+        """Return on how many nodes a job starts, for how long it will execute and can be expected to, and how that ends."""
+        queued, nodes, limit = decision.job, decision.nodes, decision.limit
+        if nodes is not None or limit is not None:
+            nodes, limit = (_plain(number, f"job {queued.id} cannot start") for number in (nodes, limit))
+        duration, length, outcome = job.run_time, queued.estimate, Status.COMPLETED
+        if nodes is None or nodes == queued.nodes:
+            nodes = queued.nodes
+        elif 1 <= nodes <= self._machine.nodes:
+            duration, length = (self._speedup.time_on(ticks, queued.nodes, nodes) for ticks in (duration, length))
+        else:
+            raise DecisionError(f"job {queued.id} cannot start on {nodes} nodes: the machine has {self._machine.nodes}")
+        if self._machine.kill_at_estimate and duration > length:
+            duration, outcome = length, Status.KILLED
+        if job.image is not None:
+            if nodes != job.image.nodes:
+                raise DecisionError(
+                    f"job {queued.id} cannot start on {nodes} nodes: it has been saved with {job.image.nodes} tasks"
+                )
+            duration, length = duration - job.image.work, max(length - job.image.work, 1)
+        if limit is not None:
+            if limit <= 0:
+                raise DecisionError(f"job {queued.id} cannot start with a time limit of {limit} ticks")
+            length = min(length, limit)
+            if limit < duration:
+                duration, outcome = limit, Status.REQUEUED
+        return Terms(nodes, duration, length, outcome)
+
+    # Stops.
+
+    def _kill(self, decision: Kill) -> None:
+        if decision.requeue:
+            self._stop(decision.job, Status.PREEMPTED, "killed")
+            return
+        gang = self._gang_to_stop(decision.job, "killed")
+        self._stop(decision.job, Status.KILLED if gang.has_had_its_time() else Status.ABORTED, "killed")
+
+    def _stop(self, job: QueuedJob, outcome: Status, how: str) -> None:
+        frees_nodes = self._gang_to_stop(job, how).stop(outcome)
+        self._stopped.add(job.id)
+        self.frees_nodes |= frees_nodes
+
+    def _gang_to_stop(self, job: QueuedJob, how: str) -> Execution:
+        gang = self._gang_of(job, f"be {how}")
+        if job.id in self._stopped:
+            raise DecisionError(f"job {job.id} cannot be {how}: it has been told to stop at this instant already")
+        return gang
+
+    def _gang_of(self, job: QueuedJob, what: str) -> Execution:
+        gang = self.running.get(job.id)
+        if gang is None or gang.job is not job:
+            raise DecisionError(f"job {job.id} cannot {what}: it is not running")
+        return gang
+
+    def _migrate(self, decision: Migrate) -> None:
+        moves = [(self._gang_of(job, "migrate"), columns) for job, columns in decision.moves]
+        self.sharing.migrate(moves, [self._gang_of(job, "wait for a migration") for job in decision.blocked])
+
+    # Promises and the alarm clock.
+
+    def _reserve(self, decision: Reserve) -> None:
+        job = decision.job
+        if self._pool.waiting.get(job.id) is not job:
+            raise DecisionError(f"job {job.id} cannot hold a reservation: it does not wait")
+        self._records.reserved(self._jobs[job.id].index, decision.start)
+
+    def _wake_at(self, decision: WakeAt) -> None:
+        time = _plain(decision.time, "the alarm clock cannot be set")
+        if time is not None and time <= self._now:
+            raise DecisionError(f"the alarm clock cannot be set to {time}: it is {self._now} already")
+        self._alarm.set(time)
+
+
+def _plain(number: int | None, refused: str) -> int | None:
+    """Return a number of a decision as Python's own: numpy's would turn clock and ledger into numbers of 64 bits."""
+    try:
+        return None if number is None else operator.index(number)
+    except TypeError:
+        raise DecisionError(f"{refused}: {number!r} is not a whole number") from None

@@ -1,0 +1,234 @@
+"""Dedicated nodes: each gang has its nodes to itself, and its own process spends on them what it costs to stop and go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Final
+
+from simpy import Event, Interrupt, Timeout
+
+from clustermodel.errors import DecisionError
+from clustermodel.recording.job_records import PREEMPTIONS, JobRecords, Status
+from clustermodel.recording.ledger import Account, Ledger
+from clustermodel.schedule.node_set import NodeSet
+from clustermodel.sim.checkpoint_store import CheckpointStore
+from clustermodel.sim.events import Clock
+from clustermodel.sim.job_process import Execution, JobInSystem, Terms
+from clustermodel.sim.node_pool import NodePool
+from clustermodel.sim.saved_work import TRANSFERS, Overhead, SavedWork
+from clustermodel.sim.sharing import Sharing
+
+_MIGRATED: Final = "migrated"
+"""The cause of an interrupt after which a gang goes on."""
+
+
+class DedicatedGang(Execution):
+    """A gang that has its nodes to itself.
+
+    Args:
+        owner: whose run attempt it is.
+        nodes: where it runs.
+        columns: which of them.
+        terms: how long it will execute, and how that ends.
+    """
+
+    __slots__ = ("_executed", "_nodes", "_since")
+
+    def __init__(self, owner: JobInSystem, nodes: DedicatedNodes, columns: NodeSet, terms: Terms) -> None:
+        super().__init__(owner, nodes.env.now, columns, terms)
+        self._nodes = nodes
+        self._executed = 0  # up to the last interruption, ticks
+        self._since: int | None = self.start  # when it began to execute, ticks; None while it does not
+
+    def begin_by_restoring(self, ticks: int) -> None:
+        """Restore what was saved of the job before it executes, for ``ticks`` if the checkpoint store has room at once."""
+        self.fetching = True
+        self.expected_end += ticks
+        self._since = None
+
+    def run(self) -> Generator[Event, object, None]:
+        """Execute; before that, restore what was saved of the job, and after a preemption save what it has executed."""
+        nodes = self._nodes
+        while True:
+            try:
+                if self._since is None:
+                    yield from self._get_ready()
+                yield Timeout(nodes.env, self.duration - self._executed)
+                self._pause()
+                break
+            except Interrupt as interrupt:
+                self._pause()
+                if interrupt.cause is not _MIGRATED:
+                    yield from self._save()
+                    break
+        nodes.pool.release(self.columns)
+
+    def _get_ready(self) -> Generator[Event, object, None]:
+        """Restore what was saved, or finish a migration; then begin to execute."""
+        saved, owner = self._nodes.saved, self.owner
+        if self.fetching:
+            yield from self._spend(saved.overheads_of_restoring(owner, self.columns))
+            saved.restored(self)
+        elif self.migrating:
+            yield from self._spend(saved.overheads_of_migration())
+            self.migrating = False
+        self._since = self._nodes.env.now
+
+    def _save(self) -> Generator[Event, object, None]:
+        with suppress(Interrupt):  # killed before it was saved
+            yield from self._spend(self._nodes.saved.overheads_of_saving(self, self.outcome))
+
+    def _spend(self, overheads: list[Overhead]) -> Generator[Event, object, None]:
+        """Hold the nodes for overheads, one after the other; transfers queue at the checkpoint store."""
+        nodes = self._nodes
+        for account, ticks in overheads:
+            if account in TRANSFERS:
+                queueing, moving = (partial(self._held, spent_on) for spent_on in (Account.BLOCKED, account))
+                yield from nodes.store.transfer(self.nodes, ticks, queueing=queueing, moving=moving)
+            else:
+                with self._held(account):
+                    yield Timeout(nodes.env, ticks)
+
+    @contextmanager
+    def _held(self, account: Account) -> Iterator[None]:
+        """Charge the gang's nodes to ``account``."""
+        env, ledger = self._nodes.env, self._nodes.ledger
+        began = env.now
+        ledger.hold(began, account, self.nodes)
+        try:
+            yield
+        finally:
+            ends = env.now
+            ledger.hold(ends, account, -self.nodes)
+            if ends > began:
+                self._nodes.records.overhead(began, ends, self.nodes)
+
+    def _pause(self) -> None:
+        """Stop executing now."""
+        if self._since is not None:
+            self._executed += self._nodes.env.now - self._since
+            self._since = None
+
+    def executed(self) -> int:
+        """Return how long it has executed, ticks: this run attempt alone."""
+        return self._executed if self._since is None else self._executed + self._nodes.env.now - self._since
+
+    def overhead_left(self) -> int:
+        """Return 0: how long it is held up depends on the queue at the checkpoint store; ``expected_end`` counts it in."""
+        return 0
+
+    def has_had_its_time(self) -> bool:
+        """Return whether it has run for as long as it was expected to."""
+        return self._nodes.env.now >= self.expected_end and not self.stopping
+
+    def stop(self, how: Status) -> bool:
+        """Stop executing at once; the process then saves what is to be saved.
+
+        Raises:
+            DecisionError: it has been preempted already, or what saving it needs is not there.
+        """
+        saved = self._nodes.saved
+        saved.require_savable(self, how)
+        self._pause()
+        self.outcome = how
+        if how in PREEMPTIONS:
+            self.stopping = True
+        self.owner.process.interrupt(how)
+        return not saved.overheads_of_saving(self, how)
+
+    def migrate_to(self, columns: NodeSet) -> None:
+        """Go on elsewhere, after a checkpoint and a restart there; both nodes and columns have been seen to.
+
+        A gang whose image has still to be restored restores it on its new nodes instead.
+        """
+        self._pause()
+        self.columns = columns
+        if not self.fetching:
+            saved = self._nodes.saved
+            self.migrating = True
+            self.expected_end += sum(ticks for _, ticks in saved.in_all(saved.overheads_of_migration(), self.nodes))
+        self.owner.process.interrupt(_MIGRATED)
+
+
+class DedicatedNodes:
+    """The nodes of a machine that gangs do not share; see :class:`~clustermodel.sim.sharing.Sharing`.
+
+    Args:
+        env: the simulation.
+        pool: the nodes.
+        store: where gangs are checkpointed.
+        saved: what is saved of preempted jobs.
+        ledger: where overheads are charged.
+        records: where they are noted.
+        time_sharing: returns time sharing of all nodes.
+    """
+
+    slice_log = None
+    """Nothing is sliced."""
+
+    def __init__(
+        self,
+        env: Clock,
+        pool: NodePool,
+        store: CheckpointStore,
+        saved: SavedWork,
+        ledger: Ledger,
+        records: JobRecords,
+        time_sharing: Callable[[], Sharing],
+    ) -> None:
+        self.env = env
+        self.pool = pool
+        self.store = store
+        self.saved = saved
+        self.ledger = ledger
+        self.records = records
+        self._time_sharing = time_sharing
+
+    def shared_in_time(self) -> Sharing:
+        """Return time sharing of the same nodes.
+
+        Raises:
+            DecisionError: gangs hold nodes to themselves.
+        """
+        self.pool.take_whole_machine()
+        return self._time_sharing()
+
+    def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None, row: int | None) -> Execution:
+        """Give a job its nodes: those named, else those whose memory holds its image if they are idle, else the lowest.
+
+        Raises:
+            DecisionError: see :meth:`Sharing.start`.
+        """
+        image = job.image
+        if columns is None and image is not None and image.columns is not None and self.pool.has_idle(image.columns):
+            columns = image.columns
+        gang = DedicatedGang(job, self, self.pool.take(job.queued, terms.nodes, columns), terms)
+        if image is not None:
+            overheads = self.saved.in_all(self.saved.overheads_of_restoring(job, gang.columns), gang.nodes)
+            gang.begin_by_restoring(sum(ticks for _, ticks in overheads))
+        return gang
+
+    def migrate(self, moves: list[tuple[Execution, NodeSet]], blocked: list[Execution]) -> None:
+        """Move gangs to other nodes, which they hold from now on while they are checkpointed and restarted.
+
+        Raises:
+            DecisionError: a gang is being preempted or migrates already, the store takes no tasks, or nodes are not idle.
+        """
+        if blocked:
+            raise DecisionError(f"job {blocked[0].job.id} cannot wait for a migration: it shares its nodes with no other gang")
+        for gang, _ in moves:
+            self.saved.require_movable(gang)
+            self.pool.release(gang.columns)
+        for gang, columns in moves:
+            self.pool.take(gang.job, gang.nodes, columns, to="migrate")
+            assert isinstance(gang, DedicatedGang)
+            gang.migrate_to(columns)
+            self.records.moved(gang.owner.index, self.env.now, columns)
+
+    def settle(self, now: int) -> None:
+        """Do nothing: what a gang has executed follows from when it began."""
+
+    def resume(self, *, waiting: bool) -> None:
+        """Do nothing: gangs run on."""
