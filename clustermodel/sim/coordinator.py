@@ -15,7 +15,7 @@ from simpy import Event, Process
 from clustermodel.errors import DecisionError, SpecificationError, StrandedJobsError, counted
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
-from clustermodel.policies.interface import Batch, Policy, QueuedJob, Reason, RunningJob, View
+from clustermodel.policies.interface import Batch, Policy, QueuedJob, Reason, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.sim.decisions import Decisions
@@ -71,7 +71,7 @@ class Coordinator:
         self._records = records
         self._ids: set[int] = set()  # of all jobs submitted so far
         self._jobs: dict[int, JobInSystem] = {}
-        self._ended: list[RunningJob] = []
+        self._ended: list[Execution] = []
         self._rings = False
         self._head: QueuedJob | None = None  # the job that was last left at the head of the queue
         self._settled = InstantSettled(env)
@@ -121,22 +121,8 @@ class Coordinator:
 
     def _attempt_ended(self, job: JobInSystem) -> None:
         """A job's process reports the end of a run attempt; its nodes are idle again."""
-        gang, now = job.execution, self._env.now
-        outcome, executed = gang.outcome, gang.executed()
-        del self._running[gang.job.id]
-        gang.ran = job.saved + executed
-        discarded = self._saved.ended(gang)
-        self._ended.append(gang)
-        if outcome in REQUEUING:
-            self._records.stopped(job.index, now, outcome, executed, discarded)
-            if gang.job is self._head:
-                self._head = None
-        else:
-            self._records.ended(job.index, now, outcome, gang.ran)
-            del self._jobs[gang.job.id]
-        self._ledger.charge(Account.USEFUL, gang.nodes * (executed - discarded))
-        if discarded:
-            self._ledger.charge(Account.LOST, gang.nodes * discarded)
+        del self._running[job.queued.id]
+        self._ended.append(job.execution)
         self._settled.arm()
 
     def _ring(self) -> None:
@@ -163,12 +149,30 @@ class Coordinator:
         self._ledger.close()
 
     def _collect(self, submitted: list[QueuedJob], requeued: list[QueuedJob]) -> Batch:
-        """Return what has happened since the last cycle."""
+        """Return what has happened since the last cycle, and close the books of the run attempts that have ended."""
         ended, rings = self._ended, self._rings
         self._ended, self._rings = [], False
         if len(ended) > 1:
             ended.sort(key=lambda gang: gang.job.queue_order)
+        for gang in ended:
+            self._close(gang)
         return Batch(ended, submitted, rings, requeued)
+
+    def _close(self, gang: Execution) -> None:
+        """Record how a run attempt has ended, and charge what it has executed to useful work or to what is discarded."""
+        job, outcome, executed, now = gang.owner, gang.outcome, gang.executed(), self._env.now
+        gang.ran = job.saved + executed
+        discarded = self._saved.ended(gang)
+        if outcome in REQUEUING:
+            self._records.stopped(job.index, now, outcome, executed, discarded)
+            if gang.job is self._head:
+                self._head = None
+        else:
+            self._records.ended(job.index, now, outcome, gang.ran)
+            del self._jobs[gang.job.id]
+        self._ledger.charge(Account.USEFUL, gang.nodes * (executed - discarded))
+        if discarded:
+            self._ledger.charge(Account.LOST, gang.nodes * discarded)
 
     def _cycle(self, now: int, batch: Batch) -> None:
         """One scheduling cycle: settle, ask the policy, carry out its decisions, go on."""

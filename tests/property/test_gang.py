@@ -58,6 +58,18 @@ def test_both_fidelities_agree_whatever_a_policy_thinks_of(case: GangCase, seed:
     assert seen_in_time(fast) == seen_in_time(node)
 
 
+@settings(quick, max_examples=cases(2000))
+@given(case=gang_cases(perhaps_none_runs=True), seed=st.integers(0, 2**32))
+def test_both_fidelities_agree_whatever_a_policy_preempts(case: GangCase, seed: int) -> None:
+    fast, node = both_fidelities(case, lambda: Meddler(seed, preempts=8))
+    assert seen_in_time(fast) == seen_in_time(node)
+    assert attempts_of(fast) == attempts_of(node)
+
+
+def attempts_of(result: Result) -> list[list[int]]:
+    return [column.tolist() for column in result.records.earlier_tries]
+
+
 class WakesUp:
     """Gang scheduling with an alarm clock that rings when nothing runs or waits."""
 

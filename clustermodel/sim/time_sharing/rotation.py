@@ -118,6 +118,7 @@ class Pace:
 
 
 NOT_BEFORE: Final = attrgetter("not_before")
+STARTING_ORDER: Final = attrgetter("order")
 
 
 class Rotation:
@@ -233,8 +234,10 @@ class Rotation:
         return None if soonest == NEVER else soonest
 
     def finished(self) -> list[Member]:
-        """Return the gangs that have finished at the time that :meth:`next_finish` returned, to which the rotation has come."""
-        return [gang for pace in self._finishing for gang in pace.finished()]
+        """Return the gangs that have finished, in the order of their starts, now that the time has come that
+        :meth:`next_finish` returned.
+        """
+        return sorted((gang for pace in self._finishing for gang in pace.finished()), key=STARTING_ORDER)
 
     def _elapsed_until(self, pace: Pace, left: int) -> int:
         """Return how long the rotation takes, from its last event, to let ``pace`` execute for ``left`` ticks."""

@@ -53,6 +53,7 @@ class SlicedGang(Execution):
 
     __slots__ = (
         "_executed",
+        "_length",
         "_saved",
         "_slices",
         "_to_restore",
@@ -87,6 +88,7 @@ class SlicedGang(Execution):
         self.order = order
         self.pending: list[Overhead] = []
         """Pending overheads, charged in order at the start of the gang's next slices: (account, ticks)."""
+        self._length = terms.length
         self._slices = slices
         self._saved = saved
         self._to_restore = 0  # how much of the pending overheads restores what was saved, ticks
@@ -110,8 +112,8 @@ class SlicedGang(Execution):
         return self._slices.executed(self) if self._executed is None else self._executed
 
     def has_had_its_time(self) -> bool:
-        """Return whether it has executed for its estimate."""
-        return self.owner.saved + self.executed() >= self.job.estimate and not self.stopping
+        """Return whether it has executed for as long as it was expected to."""
+        return self.executed() >= self._length and not self.stopping
 
     def stop(self, how: Status) -> bool:
         """Stop executing at once; the gang leaves its rows when it has spent what saving it costs, in its own slices.
