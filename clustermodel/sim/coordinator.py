@@ -152,10 +152,10 @@ class Coordinator:
         """Return what has happened since the last cycle, and close the books of the run attempts that have ended."""
         ended, rings = self._ended, self._rings
         self._ended, self._rings = [], False
-        if len(ended) > 1:
-            ended.sort(key=lambda gang: gang.job.queue_order)
         for gang in ended:
             self._close(gang)
+        if len(ended) > 1:
+            ended.sort(key=lambda gang: gang.job.queue_order)
         return Batch(ended, submitted, rings, requeued)
 
     def _close(self, gang: Execution) -> None:
