@@ -400,7 +400,7 @@ class Meddler:
             self._decisions.append(Kill(job=self._jobs.pop(number), requeue=True))
 
     def _checkpoint(self, number: int) -> None:
-        if not self._preemptions or number in self._stopping or not self._limit and self._limit is not None:
+        if not self._preemptions or number in self._stopping or (not self._limit and self._limit is not None):
             return
         rounds = number in self._in_rounds
         self._in_rounds.add(number)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from types import MappingProxyType
-from typing import cast
 
 from simpy import Event, Process
 
@@ -84,7 +83,7 @@ class Coordinator:
         view.progress = progress
         view.overhead_left = overhead_left
         view.saved = lambda job: self._jobs[job.id].saved
-        view.can_suspend = lambda gang: saved.can_suspend(cast("Execution", gang))
+        view.can_suspend = saved.can_suspend
 
     @property
     def sharing(self) -> Sharing:
@@ -141,7 +140,7 @@ class Coordinator:
         while self._open_streams or self._jobs:
             yield self._settled
             self._settled = InstantSettled(self._env)
-            submitted, requeued = self._pool.take_arrivals()
+            submitted, requeued = self._pool.take_arrivals() if self._pool.arrived else ([], [])
             if self._ended or submitted or self._rings:
                 self._cycle(self._env.now, self._collect(submitted, requeued))
             if self._pool.waiting and not (self._running or self._open_streams or self._alarm.at):
@@ -161,15 +160,15 @@ class Coordinator:
     def _close(self, gang: Execution) -> None:
         """Record how a run attempt has ended, and charge what it has executed to useful work or to what is discarded."""
         job, outcome, executed, now = gang.owner, gang.outcome, gang.executed(), self._env.now
-        gang.ran = job.saved + executed
-        discarded = self._saved.ended(gang)
+        gang.ran = executed if job.image is None else job.image.work + executed
+        discarded = self._saved.ended(gang, executed)
         if outcome in REQUEUING:
             self._records.stopped(job.index, now, outcome, executed, discarded)
             if gang.job is self._head:
                 self._head = None
         else:
             self._records.ended(job.index, now, outcome, gang.ran)
-            del self._jobs[gang.job.id]
+            del self._jobs[gang.job.id], job.execution  # gang and job would keep each other alive
         self._ledger.charge(Account.USEFUL, gang.nodes * (executed - discarded))
         if discarded:
             self._ledger.charge(Account.LOST, gang.nodes * discarded)

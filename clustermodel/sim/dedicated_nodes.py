@@ -56,7 +56,7 @@ class DedicatedGang(Execution):
                 if self._since is None:
                     yield from self._get_ready()
                 yield Timeout(nodes.env, self.duration - self._executed)
-                self._pause()
+                self._executed, self._since = self.duration, None
                 break
             except Interrupt as interrupt:
                 self._pause()

@@ -11,6 +11,10 @@ SAVING: Final = (Status.CHECKPOINTED, Status.SUSPENDED)
 """Outcomes of a run attempt that keep what the job has executed."""
 
 
+_ENDS: Final = (Status.COMPLETED, Status.KILLED)
+"""Outcomes that end a job whose work counts."""
+
+
 class Image(NamedTuple):
     """What has been saved of a job."""
 
@@ -43,6 +47,8 @@ def image_after(before: Image | None, outcome: Status, executed: int, nodes: int
     Returns:
         The image, and the work discarded: of this attempt, and of earlier ones where that was saved in memory only.
     """
+    if outcome in _ENDS:
+        return None, 0
     saved, stored = (before.work, before.stored) if before is not None else (0, 0)
     total = saved + executed
     match outcome:
@@ -52,7 +58,5 @@ def image_after(before: Image | None, outcome: Status, executed: int, nodes: int
             return Image(total, stored, nodes, columns), 0
         case Status.PREEMPTED | Status.REQUEUED:
             return (Image(stored, stored, nodes) if stored else None), total - stored
-        case Status.ABORTED:
-            return None, total
         case _:
-            return None, 0
+            return None, total

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Generator
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from simpy import Event, Process
 
@@ -144,13 +144,15 @@ class Execution(RunningJob):
 
 def progress(gang: RunningJob) -> int:
     """Return how long a running gang's job has executed, ticks, with the work that was saved of earlier run attempts."""
-    execution = cast("Execution", gang)
-    return execution.owner.saved + execution.executed()
+    assert isinstance(gang, Execution)
+    image = gang.owner.image
+    return gang.executed() if image is None else image.work + gang.executed()
 
 
 def overhead_left(gang: RunningJob) -> int:
     """Return a running gang's pending overhead, ticks of its own slices."""
-    return cast("Execution", gang).overhead_left()
+    assert isinstance(gang, Execution)
+    return gang.overhead_left()
 
 
 def job_life(

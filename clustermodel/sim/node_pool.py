@@ -30,14 +30,15 @@ class NodePool:
         self._env = env
         self._size = nodes
         self._idle = IdleNodes(nodes)
-        self._arrived: list[JobInSystem] = []
+        self.arrived: list[JobInSystem] = []
+        """Jobs that have asked for nodes since the last cycle."""
         self._deletions = 0  # since the dictionary of the queue was last rebuilt
 
     # The queue.
 
     def request(self, job: JobInSystem) -> Grant:
         """Return a job's request for its nodes; the job waits in the queue once the present time has settled."""
-        self._arrived.append(job)
+        self.arrived.append(job)
         job.request = request = Grant(self._env)
         return request
 
@@ -47,10 +48,8 @@ class NodePool:
         Returns:
             Those that have just been submitted, and those that have run before, each in queue order.
         """
-        arrived = self._arrived
-        if not arrived:
-            return [], []
-        self._arrived = []
+        arrived = self.arrived
+        self.arrived = []
         submitted = [job.queued for job in arrived if not job.attempts]
         requeued = [job.queued for job in arrived if job.attempts] if len(submitted) < len(arrived) else []
         for jobs in (requeued, submitted):

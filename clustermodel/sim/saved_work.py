@@ -12,6 +12,7 @@ from typing import Final
 
 from clustermodel.errors import DecisionError
 from clustermodel.machine import Machine
+from clustermodel.policies.interface import RunningJob
 from clustermodel.recording.job_records import Status
 from clustermodel.recording.ledger import Account
 from clustermodel.schedule.node_set import NodeSet, text
@@ -40,7 +41,7 @@ class SavedWork:
         self._most_suspended = most = machine.suspended_per_node
         self._room = Profile(0 if most is None else most)  # for how many more tasks each node has memory: steps along the nodes
 
-    def can_suspend(self, gang: Execution) -> bool:
+    def can_suspend(self, gang: RunningJob) -> bool:
         """Return whether the memory of a gang's nodes has room for it."""
         if self._most_suspended is None or gang.fetching:
             return True
@@ -126,7 +127,7 @@ class SavedWork:
         job.image = image.restored_on(gang.columns)
         gang.fetching = False
 
-    def ended(self, gang: Execution) -> int:
+    def ended(self, gang: Execution, executed: int) -> int:
         """Settle what is saved of a gang's job at the end of a run attempt; return how much work is discarded, ticks.
 
         What was saved before may be discarded now as well: then it is more than the attempt has executed.
@@ -136,7 +137,7 @@ class SavedWork:
             if gang.outcome in SAVING:
                 return 0  # it was stopped before it had its image, which is where it was
             self._keep_in_memory(before.columns, -1)
-        job.image, discarded = image_after(before, gang.outcome, gang.executed(), gang.nodes, gang.columns)
+        job.image, discarded = image_after(before, gang.outcome, executed, gang.nodes, gang.columns)
         if job.image is not None:
             self._keep_in_memory(job.image.columns, 1)
         return discarded

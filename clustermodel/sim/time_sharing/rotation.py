@@ -54,15 +54,18 @@ class Advance(NamedTuple):
     """What a rotation has done since the last scheduling event; the lists have an entry for each row, in the order they ran."""
 
     ran: list[int]
-    """How long each row ran, ticks."""
+    """How long each row ran, ticks; rows whose turn has not come may be missing at the end."""
     first: list[int]
-    """How much of that was the context switch of the first lap, ticks; zeros where switches take no time."""
+    """How much of that was the context switch of the first lap, ticks; empty where switches take no time."""
     later: list[int]
-    """How much of that were the context switches of later laps, ticks."""
+    """How much of that were the context switches of later laps, ticks; empty where switches take no time."""
     last: int
     """Number of the slice that was cut short, from 0."""
     length: int
     """How long that slice was, ticks; a full one if it happened to end now."""
+
+
+_NO_TIME: Final[tuple[list[int], list[int]]] = ([], [])
 
 
 class Pace:
@@ -111,7 +114,8 @@ class Pace:
 
     def finished(self) -> list[Member]:
         """Return the members that are due now, in the order of their starts."""
-        served, finished = self.served(), []
+        served = self.served()
+        finished: list[Member] = []
         while self.next_due() <= served:
             finished.append(heappop(self.dues)[2])
         return finished
@@ -154,13 +158,13 @@ class Rotation:
         last, length = divmod(elapsed - 1, quantum)
         length += 1
         laps, at = divmod(last, len(order))
-        ran = [laps * quantum] * len(order)
-        for place in range(at):
-            ran[place] += quantum
-        ran[at] += length
-        for row, ticks in zip(order, ran, strict=True):
+        ran = [(laps + 1) * quantum] * at
+        ran.append(laps * quantum + length)
+        if laps:
+            ran += [laps * quantum] * (len(order) - at - 1)
+        for row, ticks in zip(order, ran, strict=False):
             served[row] += ticks
-        first, later = self._count_switches(laps, at, length) if self._switch else ([0] * len(order),) * 2
+        first, later = self._count_switches(laps, at, length) if self._switch else _NO_TIME
         self.order = order[at + 1 :] + order[: at + 1]
         return Advance(ran, first, later, last, length)
 
@@ -208,10 +212,6 @@ class Rotation:
         if not pace.members:
             del self._paces[pace.key]
 
-    def left(self, gang: Member) -> int:
-        """Return how many ticks of its own slices ``gang`` still needs."""
-        return gang.left if gang.pace is None else gang.due - gang.pace.served()
-
     # Who finishes when.
 
     def next_finish(self) -> int | None:
@@ -237,7 +237,11 @@ class Rotation:
         """Return the gangs that have finished, in the order of their starts, now that the time has come that
         :meth:`next_finish` returned.
         """
-        return sorted((gang for pace in self._finishing for gang in pace.finished()), key=STARTING_ORDER)
+        finished = self._finishing[0].finished()
+        if len(self._finishing) > 1:
+            finished += [gang for pace in self._finishing[1:] for gang in pace.finished()]
+            finished.sort(key=STARTING_ORDER)
+        return finished
 
     def _elapsed_until(self, pace: Pace, left: int) -> int:
         """Return how long the rotation takes, from its last event, to let ``pace`` execute for ``left`` ticks."""

@@ -80,7 +80,8 @@ class TimeSharing:
         self._ledger = ledger
         self._saved = saved
         self._history = history
-        self._slices = time_slices(env, machine, ledger, self.slice_log)
+        self._slices = slices = time_slices(env, machine, ledger, self.slice_log)
+        self.settle = slices.settle
         self._starts = 0
 
     def shared_in_time(self) -> TimeSharing:
@@ -96,14 +97,15 @@ class TimeSharing:
         queued = job.queued
         if row is None:
             raise DecisionError(f"job {queued.id} cannot start without a row: nodes are shared in time, and none is idle")
-        if not _is_place_for(terms.nodes, columns, self._nodes):
+        mask = _mask_of(terms.nodes, columns, self._nodes)
+        if not mask:
             raise DecisionError(
                 f"job {queued.id} cannot start in row {row} on columns {columns!r}: "
                 f"they must be ascending ranges, (low, high, ...), of {terms.nodes} nodes in all"
             )
         assert columns is not None
         self._starts += 1
-        gang = SlicedGang(self._env, job, columns, row, terms, self._starts, self._slices, self._saved)
+        gang = SlicedGang(self._env, job, columns, mask, row, terms, self._starts, self._slices, self._saved)
         if job.image is not None:
             gang.begin_by_restoring(self._saved.in_all(self._saved.overheads_of_restoring(job, columns), gang.nodes))
         self._slices.admit(gang)
@@ -121,13 +123,9 @@ class TimeSharing:
             if gang.stopping or gang.fetching:
                 state = "been preempted, and still holds its nodes" if gang.stopping else "not been restored yet"
                 raise DecisionError(f"{refused}: it has {state}")
-            if not _is_place_for(gang.nodes, columns, self._nodes):
+            if not _mask_of(gang.nodes, columns, self._nodes):
                 raise DecisionError(f"{refused} to columns {columns!r}: its gang needs {gang.nodes} nodes")
         self._slices.migrate([(_sliced(gang), columns) for gang, columns in moves], list(map(_sliced, blocked)))
-
-    def settle(self, now: int) -> None:
-        """Bring what gangs have executed, the ledger and the log of slices up to ``now``."""
-        self._slices.settle(now)
 
     def resume(self, *, waiting: bool) -> None:
         """Go on with the next row in use.
@@ -148,11 +146,12 @@ class TimeSharing:
         history.moments.append(Moment(self._env.now, contents, tuple(rows.rotation()), amounts))
 
 
-def _is_place_for(nodes: int, columns: NodeSet | None, machine_nodes: int) -> bool:
-    """Return whether ``columns`` are a set of ``nodes`` nodes of the machine."""
+def _mask_of(nodes: int, columns: NodeSet | None, machine_nodes: int) -> int:
+    """Return ``columns`` as a bitmask if they are a set of ``nodes`` nodes of the machine, else 0."""
     if not columns or not is_node_set(columns) or not 0 <= columns[0] < columns[-1] <= machine_nodes:
-        return False
-    return as_mask(columns).bit_count() == nodes
+        return 0
+    mask = as_mask(columns)
+    return mask if mask.bit_count() == nodes else 0
 
 
 def _sliced(gang: Execution) -> SlicedGang:

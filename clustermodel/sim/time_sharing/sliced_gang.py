@@ -8,7 +8,7 @@ from typing import Protocol
 from simpy import Event, Interrupt
 
 from clustermodel.recording.job_records import PREEMPTIONS, Status
-from clustermodel.schedule.node_set import NodeSet, as_mask
+from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.events import Clock
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
 from clustermodel.sim.saved_work import TRANSFERS, Overhead, SavedWork
@@ -44,6 +44,7 @@ class SlicedGang(Execution):
         env: the simulation.
         owner: whose run attempt it is.
         columns: the nodes it runs on.
+        mask: the same as a bitmask.
         home: its home row.
         terms: how long it will execute, and how that ends.
         order: number of the start.
@@ -72,6 +73,7 @@ class SlicedGang(Execution):
         env: Clock,
         owner: JobInSystem,
         columns: NodeSet,
+        mask: int,
         home: int,
         terms: Terms,
         order: int,
@@ -81,7 +83,7 @@ class SlicedGang(Execution):
         super().__init__(owner, env.now, columns, terms)
         self.home = home
         """Its home row."""
-        self.mask = as_mask(columns)
+        self.mask = mask
         """Its columns as a bitmask."""
         self.finished = Event(env)
         """Succeeds when it has spent its overheads and executed for its duration."""

@@ -101,8 +101,9 @@ class ComputedSlices:
 
     def executed(self, gang: SlicedGang) -> int:
         """Return how long a gang has executed, ticks, up to the last scheduling event: what it does not need any more."""
-        left = self._rotation.left(gang)
-        return gang.duration - left + gang.overhead_left() if gang.pending else gang.duration - left
+        pace = gang.pace
+        executed = gang.duration - (gang.left if pace is None else gang.due - pace.served())
+        return executed + gang.overhead_left() if gang.pending else executed
 
     def settle(self, now: int) -> None:
         """Work out what the rotation has done since the last event."""
@@ -128,7 +129,7 @@ class ComputedSlices:
         """Charge idle nodes and context switches."""
         held, nodes, waiting = self.rows.held, self._nodes, self._waiting
         idle = 0
-        for row, ticks in zip(order, advance.ran, strict=True):
+        for row, ticks in zip(order, advance.ran, strict=False):
             idle += (nodes - held[row]) * ticks
         self._ledger.charge(Account.IDLE, idle, waiting=waiting)
         if self._switch:
