@@ -65,6 +65,7 @@ TABLES_5_AND_6 = {  # total and wasted load, rate of preempted jobs, MKT, mean R
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("trace", [CTC, BLUE])
 def test_the_cost_of_preemption_is_within_ten_percent_of_the_papers(trace: str) -> None:
     result = run(trace, "pv-easy")
