@@ -2,7 +2,7 @@
 
     python docs/screenshots.py
 
-needs what `bash .ci/test` installs, Chromium among it.
+needs what `bash .ci/test` installs, and Chromium.
 """
 
 from __future__ import annotations

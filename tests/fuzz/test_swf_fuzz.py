@@ -1,4 +1,4 @@
-"""100,000 mutated lines of a trace, judged one by one: each is accepted, counted, or refused by file and line.
+"""Mutated lines of a trace, judged one by one: each is accepted, counted, or refused by file and line.
 
 What must become of a line says an oracle that shares no code with the reader; that the reader agrees is checked for the
 reader of whole files and for the stream, strict and lenient, and that whatever was accepted can be simulated.
@@ -21,7 +21,8 @@ from clustermodel.workload.swf import write_swf
 from tests.fuzz.mutations import mutated_lines
 from tests.fuzz.oracle import Verdict, judge, nearest_tick
 
-LINES = 100_000
+FEW, MANY = 10_000, 100_000
+"""Lines in the first tier of the tests and in the second."""
 BATCH = 100
 """Jobs in a file."""
 HEADER = b"; MaxProcs: 64"
@@ -47,7 +48,7 @@ FATES = {
     ("refused", "is not a finite number"): 419,
     ("refused", "must be >= 0, or -1 for unknown"): 95,
 }
-"""How many lines have which fate, and why; what is said of an accepted line is the first that was put right in it."""
+"""How many of the many lines have which fate and why; what is said of an accepted line is the first repaired in it."""
 
 
 class Batch:
@@ -141,16 +142,17 @@ def expected_message(verdict: Verdict, message: str) -> bool:
     return message.startswith(f"field {verdict.field}: ") and verdict.reason in message
 
 
-def test_each_of_100_000_mutated_lines_is_accepted_counted_or_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number_of_lines", [FEW, pytest.param(MANY, marks=pytest.mark.long)])
+def test_each_mutated_line_is_accepted_counted_or_refused(tmp_path: Path, number_of_lines: int) -> None:
     rng = Random(1996)
     fates: Counter[tuple[str, str]] = Counter()
     number = out_of_order = 0
-    while (data_lines := sum(fates.values())) < LINES:
+    while (data_lines := sum(fates.values())) < number_of_lines:
         number += 1
         lines: list[bytes] = []
         for line in mutated_lines(rng, BATCH):  # exactly as many data lines as wanted, comments besides
             is_data = judge(line.decode(errors="replace")) is not None
-            if not is_data or data_lines < LINES:
+            if not is_data or data_lines < number_of_lines:
                 lines.append(line)
                 data_lines += is_data
         batch = Batch(tmp_path / "fuzz.swf", lines, (b"\n", b"\r\n", b"\r")[number % 3])
@@ -160,10 +162,11 @@ def test_each_of_100_000_mutated_lines_is_accepted_counted_or_refused(tmp_path: 
         out_of_order += read_by_both_readers(batch)
         if number % 8 == 0:
             round_trip_and_simulate(batch, ("fcfs", "easy", "conservative", "gs")[number // 8 % 4])
-    assert sum(fates.values()) == LINES
-    assert out_of_order > 100
-    assert dict(fates) == FATES
-    assert sum(FATES.values()) == LINES
+    assert sum(fates.values()) == number_of_lines
+    assert out_of_order > number_of_lines / 1000
+    assert fates.keys() == FATES.keys()
+    if number_of_lines == MANY:
+        assert dict(fates) == FATES
 
 
 def judged(batch: Batch) -> Counter[tuple[str, str]]:

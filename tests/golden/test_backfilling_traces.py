@@ -56,6 +56,7 @@ def test_on_ctc_random_beats_priority_and_arrival_order_and_priority_does_slight
     assert delay(CTC, "R") < min(delay(CTC, "P"), delay(CTC, "1/L"), delay(CTC, "D"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_on_ctc_no_guarantees_are_better_with_every_criterion_but_arrival_order(criterion: str) -> None:
     with_guarantees, without = (criterion, f"{criterion}-NG")[:: -1 if criterion == "D" else 1]
@@ -63,6 +64,7 @@ def test_on_ctc_no_guarantees_are_better_with_every_criterion_but_arrival_order(
     assert delay(CTC, without) < delay(CTC, with_guarantees)
 
 
+@pytest.mark.long
 def test_on_ctc_random_over_length_without_guarantees_is_the_best_of_the_twelve() -> None:
     others = [f"{criterion}{suffix}" for criterion in CRITERIA for suffix in ("", "-NG")]
     others.remove("R/L-NG")
@@ -70,6 +72,7 @@ def test_on_ctc_random_over_length_without_guarantees_is_the_best_of_the_twelve(
     assert delay(CTC, "R/L-NG") < min(delay(CTC, other) for other in others)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("policy", "mean_wait", "mean_bounded_slowdown"),
     [("D", "4105.970", "13.2757"), ("1/L", "3641.0", "10.2427"), ("D-NG", "4759.0", "15.4080"), ("1/L-NG", "3382.1", "9.2691")],
@@ -119,6 +122,7 @@ def test_on_kth_random_beats_arrival_order_and_guarantees_hurt_all_but_arrival_o
     assert slowdown(KTH, "1/L") < slowdown(KTH, "P")
 
 
+@pytest.mark.long
 def test_on_kth_test_runs_help_at_a_large_speculation_percentage() -> None:
     # At 0.5 they help less (46.6 instead of 51.2), and the mean wait is far longer than without (12,873 s instead of 7,514 s).
     assert slowdown(KTH, "R/L-NG:speculation=0.9,test_runs=true") < slowdown(KTH, "R/L-NG:speculation=0.9")

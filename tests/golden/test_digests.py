@@ -12,10 +12,10 @@ from tests.shared_data import trace_path
 CHOSEN = [
     Case("kth", False, "easy:predictor=last"),
     Case("kth", True, "pv-easy:mode=suspend"),
-    Case("ctc", False, "slack"),
-    Case("ctc", True, "mbgs"),
     Case("blue-pacific", True, "adaptive"),
     Case("blue-pacific", False, "backfilling:speculation=0.9,test_runs=true"),
+    pytest.param(Case("ctc", False, "slack"), marks=pytest.mark.long),
+    pytest.param(Case("ctc", True, "mbgs"), marks=pytest.mark.long),
 ]
 
 

@@ -10,7 +10,7 @@ from tests.gang_runs import check_books
 from tests.shared_data import reference_starts, trace_path
 
 
-@pytest.mark.parametrize(("policy", "reference"), [("gs", "fcfs"), ("bgs", "conservative")])
+@pytest.mark.parametrize(("policy", "reference"), [("gs", "fcfs"), pytest.param("bgs", "conservative", marks=pytest.mark.long)])
 def test_every_kth_job_starts_when_the_reference_says(policy: str, reference: str) -> None:
     expected = reference_starts(reference)
     machine = Machine(nodes=100, time_slicing=TimeSlicing(mpl=1))
@@ -22,6 +22,7 @@ def test_every_kth_job_starts_when_the_reference_says(policy: str, reference: st
     assert {account for account in Account if sum(result.ledger.amount(account))} == {Account.USEFUL, Account.IDLE}
 
 
+@pytest.mark.long
 def test_a_row_of_its_own_is_the_same_on_a_machine_that_has_more() -> None:
     # A policy may use fewer rows than the machine has; the quantum does not matter with one row.
     expected = reference_starts("fcfs")

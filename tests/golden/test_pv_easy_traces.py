@@ -15,7 +15,10 @@ from tests.shared_data import trace_path
 
 KTH, CTC, BLUE = "KTH-SP2-1996-2.2", "CTC-SP2-1996-3.1-cln", "SDSC-BLUE-2000-4.2-cln"
 NODES = {KTH: 100, CTC: 430, BLUE: 1152}
-PREDICTORS = ("estimate", "last", "last-two", "perfect", "virtual:0.4")
+PREDICTORS = [
+    "last",
+    *(pytest.param(name, marks=pytest.mark.long) for name in ("estimate", "last-two", "perfect", "virtual:0.4")),
+]
 
 
 @cache
@@ -35,6 +38,7 @@ def test_on_kth_nobody_is_delayed_whatever_is_predicted(predictor: str, kill: bo
     assert abs(result.kappa_by_formula - result.ledger.capacity_loss) < 1e-9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", ["vb=false", *(f"mode={mode}" for mode in MODES)])
 def test_nor_without_ventures_nor_in_another_mode(options: str) -> None:
     result = run(KTH, f"pv-easy:{options}")
@@ -50,6 +54,7 @@ def test_on_kth_easy_delays_760_jobs_and_easy_last_violates_reservations() -> No
     assert last.benign_violations > 0
 
 
+@pytest.mark.long
 def test_pv_easy_without_its_parts_is_easy() -> None:
     for kill in (False, True):
         bare, easy = (
@@ -65,6 +70,7 @@ TABLES_5_AND_6 = {  # total and wasted load, rate of preempted jobs, MKT, mean R
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("trace", [CTC, BLUE])
 def test_the_cost_of_preemption_is_within_ten_percent_of_the_papers(trace: str) -> None:
     result = run(trace, "pv-easy")

@@ -42,11 +42,11 @@ def test_every_kth_job_starts_when_the_reference_says(policy: str) -> None:
         (KTH, 100, 28_481, "fcfs", "354002.316", "6818.5853"),
         (KTH, 100, 28_481, "easy", "6887.653", "92.7882"),
         (KTH, 100, 28_481, "conservative", "7346.317", "88.8636"),
-        (CTC, 430, 77_205, "fcfs", "17084.737", "91.3082"),
-        (CTC, 430, 77_205, "easy", "3161.457", "10.5539"),
-        (CTC, 430, 77_205, "conservative", "4105.970", "13.2776"),
-        (SDSC, 128, 54_034, "easy", "20576.237", "88.5411"),
-        (SDSC, 128, 54_034, "conservative", "21784.308", "91.8389"),
+        pytest.param(CTC, 430, 77_205, "fcfs", "17084.737", "91.3082", marks=pytest.mark.long),
+        pytest.param(CTC, 430, 77_205, "easy", "3161.457", "10.5539", marks=pytest.mark.long),
+        pytest.param(CTC, 430, 77_205, "conservative", "4105.970", "13.2776", marks=pytest.mark.long),
+        pytest.param(SDSC, 128, 54_034, "easy", "20576.237", "88.5411", marks=pytest.mark.long),
+        pytest.param(SDSC, 128, 54_034, "conservative", "21784.308", "91.8389", marks=pytest.mark.long),
     ],
 )
 def test_means_are_the_printed_ones_to_the_last_digit(
@@ -60,7 +60,11 @@ def test_means_are_the_printed_ones_to_the_last_digit(
 
 @pytest.mark.parametrize(
     ("trace", "nodes", "backfilled", "blocked"),
-    [(KTH, 100, 17_192, 2_917), (CTC, 430, 35_052, 4_631), (SDSC, 128, 36_306, 7_672)],
+    [
+        (KTH, 100, 17_192, 2_917),
+        pytest.param(CTC, 430, 35_052, 4_631, marks=pytest.mark.long),
+        pytest.param(SDSC, 128, 36_306, 7_672, marks=pytest.mark.long),
+    ],
 )
 def test_easy_backfills_and_blocks_as_many_jobs_as_the_reference(trace: str, nodes: int, backfilled: int, blocked: int) -> None:
     found = summary(trace, nodes, "easy")

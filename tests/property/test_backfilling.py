@@ -27,7 +27,7 @@ from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup
 from clustermodel.theory.capacity import capacity_loss
 from tests.backfilling_twin import Trials, Twin
-from tests.property.strategies import machines_and_rows
+from tests.property.strategies import cases, machines_and_rows
 from tests.twins import TwinJob
 
 SECOND = 1_000_000
@@ -106,7 +106,7 @@ def alternatives(width: str, most: int) -> Any:
     }[width]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=cases(400))
 @given(
     case=machines_and_rows(underestimates=True, priorities=True),
     guarantees=st.booleans(),
@@ -218,7 +218,7 @@ def combinations(draw: st.DrawFn, *, guarantees: list[str] = GUARANTEES, adapts:
 speedups = st.sampled_from([LINEAR, DowneySpeedup(sigma=0.5), DowneySpeedup(sigma=2.0, parallelism=3.0)])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=cases(300))
 @given(
     case=machines_and_rows(underestimates=True, priorities=True), policy=combinations(), kill=st.booleans(), speedup=speedups
 )
@@ -242,7 +242,7 @@ def test_a_node_holds_one_gang_at_a_time_lost_tries_and_widened_gangs_among_them
     assert np.isin(records.column("ended_as"), [Status.COMPLETED, Status.KILLED]).all()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=cases(300))
 @given(
     case=machines_and_rows(underestimates=True, priorities=True), policy=combinations(), kill=st.booleans(), speedup=speedups
 )
@@ -266,7 +266,7 @@ def test_the_books_balance_waste_is_what_tries_lost_and_the_formula_of_kappa_agr
     assert capacity_loss(log.time_s, log.empty, log.waiting, nodes) == pytest.approx(ledger.capacity_loss, abs=1e-9)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(200))
 @given(case=machines_and_rows(underestimates=True, priorities=True), policy=combinations(adapts=False), kill=st.booleans())
 def test_speculation_never_changes_the_useful_work(case: Case, policy: Backfilling, kill: bool) -> None:
     outcome = run(case, policy, kill=kill)
@@ -277,7 +277,7 @@ def test_speculation_never_changes_the_useful_work(case: Case, policy: Backfilli
     assert int(np.dot(records.column("nodes"), records.dedicated)) == work
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(200))
 @given(case=machines_and_rows(underestimates=True, priorities=True), policy=combinations())
 def test_with_linear_speedup_widths_change_the_useful_work_by_roundings_alone(case: Case, policy: Backfilling) -> None:
     outcome = run(case, policy)
@@ -287,7 +287,7 @@ def test_with_linear_speedup_widths_change_the_useful_work_by_roundings_alone(ca
     assert int(np.dot(outcome.records.column("nodes"), outcome.records.dedicated)) == work
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=cases(400))
 @given(case=machines_and_rows(underestimates=True), policy=combinations(guarantees=["all", "selective"]), speedup=speedups)
 def test_no_job_starts_after_its_first_promise_in_any_order_with_speculation_and_widths(
     case: Case, policy: Backfilling, speedup: Speedup
@@ -297,7 +297,7 @@ def test_no_job_starts_after_its_first_promise_in_any_order_with_speculation_and
     assert all(begun[job] <= promised for job, promised in promises(records).items())
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=cases(400))
 @given(case=machines_and_rows(underestimates=True), policy=combinations(guarantees=["relaxed"]), speedup=speedups)
 def test_the_bound_of_the_first_blocked_job_is_kept_in_any_order_with_speculation_and_widths(
     case: Case, policy: Backfilling, speedup: Speedup
@@ -307,14 +307,14 @@ def test_the_bound_of_the_first_blocked_job_is_kept_in_any_order_with_speculatio
     assert all(begun[job] <= promised for job, promised in promises(records).items())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=cases(100))
 @given(case=machines_and_rows(underestimates=True, priorities=True), policy=combinations(), seed=st.integers(0, 5))
 def test_the_same_seed_gives_the_same_records_and_an_object_can_run_again(case: Case, policy: Backfilling, seed: int) -> None:
     first, second = (run(case, policy, seed=seed).records for _ in range(2))
     assert all_runs(first) == all_runs(second)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=cases(100))
 @given(case=machines_and_rows(underestimates=True), policy=combinations(), explain=st.booleans())
 def test_explaining_changes_nothing_and_calls_backfilled_what_the_records_do(
     case: Case, policy: Backfilling, explain: bool
@@ -331,7 +331,7 @@ def test_explaining_changes_nothing_and_calls_backfilled_what_the_records_do(
 # Start-time widening.
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(200))
 @given(
     case=machines_and_rows(underestimates=True),
     order=st.sampled_from(["D", "1/L", "widest"]),
@@ -406,7 +406,7 @@ def naive_delay(records: JobRecords, nodes: int, index: int, since: int, began: 
     return 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=cases(200))
 @given(case=machines_and_rows(underestimates=True, priorities=True), policy=combinations(), bare=st.booleans())
 def test_delays_by_later_jobs_count_lost_tries_and_widths(case: Case, policy: Backfilling, bare: bool) -> None:
     nodes, rows = case

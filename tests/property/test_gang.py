@@ -29,7 +29,7 @@ from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 from tests.gang_runs import POLICIES, GangCase, Meddler, Watched, check_books, gang_cases, run, seen, seen_in_time, spans
 from tests.property.strategies import cases
 
-quick = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=cases(200), suppress_health_check=[HealthCheck.too_slow])
 policies = st.sampled_from(POLICIES)
 migrating = st.sampled_from(("mgs", "mbgs"))
 
@@ -124,13 +124,13 @@ def test_a_gang_killed_in_the_instant_of_the_first_start_leaves_the_others_runni
 # Space sharing as a special case: 002, section 4.1, "multiprogramming level of 1 reverts back to a space-sharing system".
 
 
-@settings(quick, max_examples=300)
+@settings(quick, max_examples=cases(300))
 @given(case=gang_cases(mpl=1, free=True, largest=25))
 def test_with_one_row_and_no_costs_gs_is_fcfs(case: GangCase) -> None:
     assert seen(run(case, "gs")) == seen(run(case, "fcfs"))
 
 
-@settings(quick, max_examples=300)
+@settings(quick, max_examples=cases(300))
 @given(case=gang_cases(mpl=1, free=True, largest=25, kill=True, priorities=False))
 def test_with_one_row_and_no_costs_bgs_is_conservative_backfilling(case: GangCase) -> None:
     assert seen(run(case, "bgs")) == seen(run(case, "conservative"))
@@ -268,7 +268,7 @@ class Debts:
         return any(account is not Account.BLOCKED and ticks for account, ticks in self.of.get(job, ()))
 
 
-@settings(quick, max_examples=500)
+@settings(quick, max_examples=cases(500))
 @given(case=gang_cases(), policy=migrating)
 def test_no_more_tasks_than_q_migrate_in_a_slice(case: GangCase, policy: str) -> None:
     watched = Watched(make_policy(policy))
@@ -401,7 +401,7 @@ def test_permuting_what_happens_at_one_instant_and_splitting_streams_changes_not
     assert all(outcome.ledger.amount(account) == expected.ledger.amount(account) for account in Account)
 
 
-@settings(quick, max_examples=30)
+@settings(quick, max_examples=cases(30))
 @given(case=gang_cases(), policy=policies)
 def test_the_same_seed_gives_the_same_bytes(tmp_path_factory: pytest.TempPathFactory, case: GangCase, policy: str) -> None:
     folder: Path = tmp_path_factory.mktemp("bytes")
@@ -419,7 +419,7 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path_factory: pytest.TempPathFac
 # Reservations.
 
 
-@settings(quick, max_examples=300)
+@settings(quick, max_examples=cases(300))
 @given(
     case=gang_cases(mpl=1, free=True, exact_estimates=True, priorities=False, largest=20),
     policy=st.sampled_from(("bgs", "mbgs")),
@@ -430,7 +430,7 @@ def test_with_one_row_and_no_costs_every_promise_is_kept(case: GangCase, policy:
     assert (start <= promised)[promised != UNKNOWN].all()
 
 
-@settings(quick, max_examples=500)
+@settings(quick, max_examples=cases(500))
 @given(
     case=gang_cases(free=True, exact_estimates=True, priorities=False, units=(1_000_000,), quanta=(1, 1), runs=(20, 200)),
     policy=st.sampled_from(("bgs", "mbgs")),

@@ -21,7 +21,7 @@ from clustermodel.recording.ledger import Account
 from clustermodel.schedule.node_set import count
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.theory.capacity import capacity_loss, utilization
-from tests.property.strategies import machines_and_rows
+from tests.property.strategies import cases, machines_and_rows
 
 POLICIES = [
     "fcfs",
@@ -160,7 +160,7 @@ def test_permuting_what_happens_at_one_instant_and_splitting_streams_changes_not
 
 
 @every_policy
-@settings(max_examples=20)
+@settings(max_examples=cases(20))
 @given(case=machines_and_rows(priorities=True))
 def test_the_same_seed_gives_the_same_bytes(
     policy: str, tmp_path_factory: pytest.TempPathFactory, case: tuple[int, list[JobRow]]

@@ -21,7 +21,7 @@ from clustermodel.recording.ledger import Account
 from clustermodel.schedule.node_set import count
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND, to_seconds, to_ticks
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S
-from tests.property.strategies import machines_and_rows, one_in
+from tests.property.strategies import cases, machines_and_rows, one_in
 
 DAY = 86_400 * TICKS_PER_SECOND
 POLICIES = [
@@ -34,7 +34,7 @@ POLICIES = [
     "slack:awt=1e9",
     "R/L-NG:width=half",
 ]
-few = settings(max_examples=50)
+few = settings(max_examples=cases(50))
 LONGEST = to_ticks(LONGEST_S)
 IN_ROWS = 10**6
 """Nodes of a machine whose rows are bitmasks."""

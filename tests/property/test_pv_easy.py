@@ -19,7 +19,7 @@ from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.theory.capacity import capacity_loss
-from tests.property.strategies import machines_and_rows
+from tests.property.strategies import cases, machines_and_rows
 from tests.pv_easy_twin import PvEasyTwin
 from tests.twins import TwinJob
 
@@ -102,7 +102,7 @@ def total(ledger: Ledger, account: Account) -> int:
 # The twin.
 
 
-@settings(max_examples=600)
+@settings(max_examples=cases(600))
 @given(
     case=workloads,
     slp=st.booleans(),
@@ -190,7 +190,7 @@ def test_awkward_cases_are_as_in_the_twin(awkward: Awkward) -> None:
     assert preempted_runs(records) == sorted(expected.preempted)
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(case=workloads, kill=st.booleans(), predictor=st.sampled_from(ALL_PREDICTORS))
 def test_without_preemption_and_ventures_it_is_easy(case: Case, kill: bool, predictor: str) -> None:
     setting = Setting("kill", kill=kill)
@@ -202,7 +202,7 @@ def test_without_preemption_and_ventures_it_is_easy(case: Case, kill: bool, pred
 # Strict fairness.
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(
     case=one_priority, vb=st.booleans(), predictor=st.sampled_from(ALL_PREDICTORS), setting=settings_of_preemption(costs=False)
 )
@@ -214,7 +214,7 @@ def test_preemption_leaves_nobody_delayed_by_later_jobs_whatever_is_predicted(
     assert found.reservation_violations == 0
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(case=one_priority, vb=st.booleans(), predictor=st.sampled_from(ALL_PREDICTORS), cost=st.integers(1, 6))
 def test_where_saving_takes_time_nobody_is_delayed_for_longer_than_that(
     case: Case, vb: bool, predictor: str, cost: int
@@ -224,7 +224,7 @@ def test_where_saving_takes_time_nobody_is_delayed_for_longer_than_that(
     assert found.longest_delay_by_later_s <= cost
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(case=workloads, vb=st.booleans(), predictor=st.sampled_from(ALL_PREDICTORS), setting=settings_of_preemption(costs=False))
 def test_while_a_job_waits_at_the_head_those_ahead_of_it_hold_so_many_nodes_that_it_does_not_fit(
     case: Case, vb: bool, predictor: str, setting: Setting
@@ -244,7 +244,7 @@ def test_while_a_job_waits_at_the_head_those_ahead_of_it_hold_so_many_nodes_that
             assert nodes - ahead < by_id[head].nodes
 
 
-@settings(max_examples=200)
+@settings(max_examples=cases(200))
 @given(
     case=one_priority,
     vb=st.booleans(),
@@ -259,7 +259,7 @@ def test_with_predictions_that_are_never_too_short_no_job_starts_after_its_promi
     assert all(begun[job][0] <= promised for job, promised in promises(records).items())
 
 
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 @given(case=one_priority, vb=st.booleans(), predictor=st.sampled_from(ALL_PREDICTORS), kill=st.booleans())
 def test_no_job_ends_later_than_in_fcfs(case: Case, vb: bool, predictor: str, kill: bool) -> None:
     # Of the jobs ahead each ends no later than in FCFS, and those behind are out of the way when it is first: by induction.
@@ -273,7 +273,7 @@ def test_no_job_ends_later_than_in_fcfs(case: Case, vb: bool, predictor: str, ki
 # The nodes.
 
 
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 @given(case=workloads, vb=st.booleans(), predictor=st.sampled_from(ALL_PREDICTORS), setting=settings_of_preemption(costs=True))
 def test_a_node_holds_one_gang_at_a_time_and_a_job_runs_once_at_a_time(
     case: Case, vb: bool, predictor: str, setting: Setting
@@ -301,7 +301,7 @@ def test_a_node_holds_one_gang_at_a_time_and_a_job_runs_once_at_a_time(
 # The books.
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(
     case=workloads,
     slp=st.booleans(),
@@ -342,7 +342,7 @@ def capacity_loss_of(case: Case, expected: PvEasyTwin) -> float:
     return lost / (nodes * (last - first))
 
 
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 @given(
     case=workloads,
     slp=st.booleans(),
@@ -374,7 +374,7 @@ def machines_with_little_room(draw: st.DrawFn, nodes: int) -> Machine:
     )
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(
     case=workloads,
     data=st.data(),
@@ -399,7 +399,7 @@ def test_the_books_balance_on_machines_with_little_room_for_saved_work(
     )
 
 
-@settings(max_examples=100)
+@settings(max_examples=cases(100))
 @given(
     case=workloads,
     slp=st.booleans(),

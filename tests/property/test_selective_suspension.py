@@ -17,7 +17,7 @@ from clustermodel.recording.job_records import PREEMPTIONS, JobRecords
 from clustermodel.recording.ledger import Account
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.simulation import Outcome, simulate
-from tests.property.strategies import machines_and_rows
+from tests.property.strategies import cases, machines_and_rows
 
 SECOND = 1_000_000
 Case = tuple[int, list[JobRow]]
@@ -91,7 +91,7 @@ def instants_of_preemption(runs: Mapping[int, list[Run]]) -> Iterator[tuple[int,
         yield now, stopped, started
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(case=workloads, mode=MODES, sf=FACTORS, interval=INTERVALS)
 @example(case=OWN_NODES_TAKEN, mode="suspend", sf="1.01", interval=1)
 def test_whoever_is_preempted_yields_to_a_job_with_an_xfactor_sf_times_as_large(
@@ -110,7 +110,7 @@ def test_whoever_is_preempted_yields_to_a_job_with_an_xfactor_sf_times_as_large(
             )
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(case=workloads, mode=MODES, sf=FACTORS, interval=INTERVALS)
 @example(case=OWN_NODES_TAKEN, mode="suspend", sf="1.01", interval=1)
 def test_no_job_goes_back_and_forth_at_one_instant(case: Case, mode: str, sf: str, interval: int) -> None:
@@ -122,7 +122,7 @@ def test_no_job_goes_back_and_forth_at_one_instant(case: Case, mode: str, sf: st
         assert mode != "suspend" or not set(stopped) & set(started)
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(case=workloads, mode=MODES, sf=FACTORS, interval=INTERVALS)
 @example(case=OWN_NODES_TAKEN, mode="suspend", sf="1.01", interval=1)
 def test_no_job_that_can_preempt_is_left_waiting_and_no_job_that_fits(case: Case, mode: str, sf: str, interval: int) -> None:
@@ -155,7 +155,7 @@ def test_no_job_that_can_preempt_is_left_waiting_and_no_job_that_fits(case: Case
                 assert not own <= free if own else len(free) < row[job].nodes
 
 
-@settings(max_examples=300)
+@settings(max_examples=cases(300))
 @given(
     case=workloads, mode=MODES, sf=FACTORS, cost=st.integers(0, 5), kill=st.booleans(), memory=st.sampled_from([None, 0, 1, 2])
 )

@@ -22,7 +22,7 @@ from clustermodel.schedule.slack_pricing import Weights, favour
 from clustermodel.schedule.slack_search import Newcomer, Schedule, Search
 from clustermodel.sim.simulation import simulate
 from clustermodel.ticks import TICKS_PER_SECOND
-from tests.property.strategies import machines_and_rows
+from tests.property.strategies import cases, machines_and_rows
 
 S = TICKS_PER_SECOND
 FAST = [name for name in HEURISTICS if name != "optimal"]
@@ -59,7 +59,6 @@ def starts(records: JobRecords) -> dict[int, int]:
 
 @every_removal
 @every_heuristic
-@settings(deadline=None)
 @given(
     case=machines_and_rows(underestimates=True, priorities=True),
     awt=st.sampled_from([0.0, 3.0, 30.0, 300.0]),
@@ -94,7 +93,7 @@ def test_no_job_starts_after_its_bound(
     assert ((promised != UNKNOWN) >= waited).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=cases(40))
 @given(case=machines_and_rows(largest=8), awt=st.sampled_from([3.0, 30.0]))
 def test_no_job_starts_after_its_bound_where_every_order_is_tried(case: Case, awt: float) -> None:
     policy = Noted(heuristic="optimal", awt=awt)
@@ -103,7 +102,6 @@ def test_no_job_starts_after_its_bound_where_every_order_is_tried(case: Case, aw
 
 
 @every_heuristic
-@settings(deadline=None)
 @given(case=machines_and_rows(), user=st.integers(0, 2))
 def test_a_job_over_quota_delays_nobody(heuristic: str, case: Case, user: int) -> None:
     """Others keep their bounds, and where it is planned no other start changes."""
@@ -130,7 +128,6 @@ def test_a_job_over_quota_delays_nobody(heuristic: str, case: Case, user: int) -
 
 
 @every_heuristic
-@settings(deadline=None)
 @given(case=machines_and_rows(underestimates=True), factor=st.sampled_from([0.0, 3.0]))
 def test_extensions_keep_bounds_and_end_with_the_job_or_a_kill(heuristic: str, case: Case, factor: float) -> None:
     nodes, rows = case
@@ -230,7 +227,7 @@ def search_of(
     return Search(profile, plan, weights, 0, newcomer), sorted(slots)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=cases(150))
 @given(case=plans())
 def test_the_optimum_is_that_of_a_brute_force(
     case: Insertion,
@@ -241,7 +238,7 @@ def test_the_optimum_is_that_of_a_brute_force(
     assert found.price == pytest.approx(brute_force(*case), rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=cases(150))
 @given(case=plans(largest=7), insert=st.booleans())
 def test_no_heuristic_is_cheaper_than_the_optimum(case: Insertion, insert: bool) -> None:
     nodes, running, plan, newcomer, weights = case
@@ -253,7 +250,6 @@ def test_no_heuristic_is_cheaper_than_the_optimum(case: Insertion, insert: bool)
         assert found is None or best.price <= found.price + 1e-9 * abs(found.price), name
 
 
-@settings(deadline=None)
 @given(case=plans(largest=7))
 def test_the_chosen_schedule_can_be_carried_out(
     case: Insertion,
@@ -277,7 +273,6 @@ def test_the_chosen_schedule_can_be_carried_out(
         assert found.moved == sum(start != one.start for one, start in found.starts)
 
 
-@settings(deadline=None)
 @given(case=plans(largest=7))
 def test_in_the_order_of_starts_it_is_all_the_same_whether_all_are_taken_out_or_one_by_one(case: Insertion) -> None:
     nodes, running, plan, _, weights = case
@@ -289,7 +284,6 @@ def test_in_the_order_of_starts_it_is_all_the_same_whether_all_are_taken_out_or_
 
 
 @every_heuristic
-@settings(deadline=None)
 @given(case=machines_and_rows(priorities=True), split=st.integers(1, 3))
 def test_streams_and_their_order_mean_nothing(heuristic: str, case: Case, split: int) -> None:
     nodes, rows = case
@@ -299,7 +293,6 @@ def test_streams_and_their_order_mean_nothing(heuristic: str, case: Case, split:
     assert starts(records) == starts(run(nodes, rows, policy))
 
 
-@settings(deadline=None)
 @given(case=plans(), size=st.integers(1, 6), length=st.integers(1, 20), latest=st.integers(0, 60))
 def test_booking_is_reserving_at_the_earliest_time_unless_that_is_too_late(
     case: Insertion, size: int, length: int, latest: int

@@ -71,6 +71,7 @@ def test_the_file_names_no_address_from_which_a_browser_would_load(directory: Pa
     assert not [tag for tag in tags if re.search(r"""(?:src|href)\s*=\s*["']?(?!["']?data:)""", tag)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [700, 1300])
 def test_nothing_is_wider_than_the_window(opener: Open, directory: Path, width: int) -> None:
     narrow = opener(directory / "report.html", width=width)
@@ -296,6 +297,7 @@ def assert_matrix(report: Opened, directory: Path, key: str, event: int) -> None
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_slider_moves_the_matrix(report: Opened, directory: Path, results: pd.DataFrame, policy: str) -> None:
     key = look_into(report, results, policy)
@@ -425,6 +427,7 @@ def test_the_whole_study_was_looked_at_in_silence(report: Opened) -> None:
     report.assert_quiet()
 
 
+@pytest.mark.long
 def test_of_many_rectangles_the_largest_are_drawn_and_a_note_says_so(opener: Open, tmp_path: Path) -> None:
     jobs = synthetic_workload(jobs=5_000, nodes=430, load=0.95)
     report = made(tmp_path, opener, Study(name="many", workloads={"w": jobs}, policies=["easy"]))
@@ -472,6 +475,7 @@ def test_provenance_has_every_run_with_all_that_its_numbers_depend_on(report: Op
     assert str(directory) == facts["directory"]
 
 
+@pytest.mark.long
 def test_failed_and_missing_runs_and_the_warm_up_are_said(opener: Open, tmp_path: Path) -> None:
     from clustermodel.policies.fcfs import Fcfs
 
@@ -508,6 +512,7 @@ def test_failed_and_missing_runs_and_the_warm_up_are_said(opener: Open, tmp_path
 # Other studies.
 
 
+@pytest.mark.long
 def test_a_study_of_scenarios(opener: Open, tmp_path: Path) -> None:
     jobs = synthetic_workload(jobs=60, nodes=32)
     scenarios = [
@@ -520,6 +525,7 @@ def test_a_study_of_scenarios(opener: Open, tmp_path: Path) -> None:
     report.assert_quiet()
 
 
+@pytest.mark.long
 def test_a_study_with_one_run(opener: Open, tmp_path: Path) -> None:
     report = made(tmp_path, opener, Study(name="one", workloads={"w": synthetic_workload(jobs=60)}, policies=["easy"]))
     assert "1 of 1 run is done." in report.page.locator("body").inner_text()
@@ -530,6 +536,7 @@ def test_a_study_with_one_run(opener: Open, tmp_path: Path) -> None:
     report.assert_quiet()
 
 
+@pytest.mark.long
 def test_a_run_of_one_job(opener: Open, tmp_path: Path) -> None:
     jobs = Workload.from_jobs([Job(id=7, nodes=3, submit_s=5, run_s=10)], name="w")
     machine = Machine(nodes=4, time_slicing=TimeSlicing())
@@ -550,6 +557,7 @@ def test_a_run_of_one_job(opener: Open, tmp_path: Path) -> None:
     report.assert_quiet()
 
 
+@pytest.mark.long
 def test_runs_in_which_all_jobs_were_rejected(opener: Open, tmp_path: Path) -> None:
     wide = Workload.from_jobs([Job(id=i, nodes=20, submit_s=5 * i, run_s=10) for i in range(3)], name="wide")
     machine = Machine(nodes=4, time_slicing=TimeSlicing())
@@ -567,6 +575,7 @@ def test_runs_in_which_all_jobs_were_rejected(opener: Open, tmp_path: Path) -> N
     mixed.assert_quiet()
 
 
+@pytest.mark.long
 def test_a_run_that_shared_nodes_in_time_without_history_is_said(opener: Open, tmp_path: Path) -> None:
     machine = Machine(nodes=32, time_slicing=TimeSlicing())
     jobs = {"w": synthetic_workload(jobs=60, nodes=32)}
@@ -577,6 +586,7 @@ def test_a_run_that_shared_nodes_in_time_without_history_is_said(opener: Open, t
     report.assert_quiet()
 
 
+@pytest.mark.long
 def test_the_runs_that_are_asked_for_are_looked_into(
     opener: Open, directory: Path, results: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -588,6 +598,7 @@ def test_the_runs_that_are_asked_for_are_looked_into(
     report.assert_quiet()
 
 
+@pytest.mark.long
 def test_ids_of_jobs_may_be_large(opener: Open, tmp_path: Path) -> None:
     ids = [2**40 + i for i in range(4)]
     jobs = Workload.from_jobs([Job(id=i, nodes=4, submit_s=0, run_s=10, user=2**33) for i in ids], name="w")

@@ -74,6 +74,7 @@ def report(opener: Open, tmp_path_factory: pytest.TempPathFactory) -> Opened:
     return opener(directory / "report.html")
 
 
+@pytest.mark.long
 def test_nothing_of_them_is_run_or_fetched(report: Opened) -> None:
     report.page.locator("summary").first.click()
     for metric in ("against", "machine", "workload"):
@@ -85,6 +86,7 @@ def test_nothing_of_them_is_run_or_fetched(report: Opened) -> None:
     report.assert_quiet()
 
 
+@pytest.mark.long
 def test_they_are_shown_as_text(report: Opened) -> None:
     page = report.page
     assert page.locator("h1").inner_text() == " ".join(visible(" ".join(HOSTILE)).split())
@@ -103,6 +105,7 @@ def test_they_are_shown_as_text(report: Opened) -> None:
         assert any(text.startswith(f"{' '.join(label.split())} · ") for text in runs), name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "plot"), [("metrics", "curves linear"), ("over-time", "over time busy")])
 def test_all_are_in_the_legend_and_none_is_cut_off(report: Opened, name: str, plot: str) -> None:
     report.box(plot)
@@ -118,6 +121,7 @@ def test_all_are_in_the_legend_and_none_is_cut_off(report: Opened, name: str, pl
         assert box["right"] <= plotted["right"]
 
 
+@pytest.mark.long
 def test_they_are_whole_in_the_provenance(report: Opened) -> None:
     text = report.page.locator("#provenance ~ details").evaluate_all("all => all.map((one) => one.textContent)")
     whole = "\n".join(text)
@@ -126,6 +130,7 @@ def test_they_are_whole_in_the_provenance(report: Opened) -> None:
     assert r"\udcff<script>window.hacked=1<\script>{{7*7}}.swf" in whole
 
 
+@pytest.mark.long
 def test_errors_of_failed_runs_are_text(report: Opened) -> None:
     errors = report.page.locator("#failed + dl dd").all_inner_texts()
     expected = [shortened(f"RuntimeError: {name}".strip(), 500) for name in (HOSTILE[0], HOSTILE[12])]
@@ -133,6 +138,7 @@ def test_errors_of_failed_runs_are_text(report: Opened) -> None:
     assert said == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [700, 1300])
 def test_long_ones_do_not_break_the_page(opener: Open, report: Opened, width: int) -> None:
     again = opener(report.path, width=width)
@@ -142,6 +148,7 @@ def test_long_ones_do_not_break_the_page(opener: Open, report: Opened, width: in
     again.assert_quiet()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", [0, 2, 6, 8, 11, 16, 17])
 def test_tooltips_show_them_as_text(report: Opened, policy: int) -> None:
     label = list(labels_of(HOSTILE).values())[policy]

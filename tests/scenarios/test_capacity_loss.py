@@ -13,6 +13,7 @@ import pytest
 from tests.scenarios.conftest import Study
 
 
+@pytest.mark.long
 def test_small(small_study: Callable[[str], Study]) -> None:
     study = small_study("capacity_loss")
     assert study.figure.stat().st_size > 10_000

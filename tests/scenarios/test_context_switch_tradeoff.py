@@ -16,6 +16,7 @@ import pytest
 from tests.scenarios.conftest import Study
 
 
+@pytest.mark.long
 def test_small(small_study: Callable[[str], Study]) -> None:
     study = small_study("context_switch_tradeoff")
     assert study.figure.stat().st_size > 10_000

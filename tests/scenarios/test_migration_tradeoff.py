@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.scenarios.conftest import Study
 
 
+@pytest.mark.long
 def test_small(small_study: Callable[[str], Study]) -> None:
     study = small_study("migration_tradeoff")
     assert study.figure.stat().st_size > 10_000

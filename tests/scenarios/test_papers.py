@@ -94,6 +94,7 @@ WITHOUT_GROUPS = {"003_figure_03", "003_figure_04", "004_figure_05", "004_figure
 """Bars that only differ in colour: the legend says what they are."""
 
 
+@pytest.mark.long
 def test_every_axis_says_what_it_shows(papers: Any) -> None:
     for name, figure in figures(papers).items():
         for axes in figure.axes:
@@ -159,6 +160,7 @@ def colour_of(handle: Any) -> str:
     return to_hex(handle.get_color() if isinstance(handle, Line2D) else handle.get_facecolor())
 
 
+@pytest.mark.long
 def test_a_policy_has_one_colour_in_all_figures(papers: Any, load: Callable[[str], ModuleType]) -> None:
     """Those of the page, and those that the studies draw of what is stored."""
     drawn = figures(papers)

@@ -152,7 +152,7 @@ def test_a_lost_row_is_found(command: Command, sound: Path, copy: Path) -> None:
     assert held(copy) == held(sound / "results")
 
 
-@pytest.mark.parametrize("case", range(40))
+@pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.long] if case % 8 else []) for case in range(40)])
 def test_a_ledger_that_is_truncated_or_flipped_is_never_a_traceback_nor_a_wrong_result(
     command: Command, sound: Path, copy: Path, case: int
 ) -> None:

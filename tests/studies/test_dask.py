@@ -41,6 +41,7 @@ def test_a_cluster_gives_the_same_results(cluster: LocalCluster, whole: Path, tm
     assert_same(tmp_path / "out", whole)
 
 
+@pytest.mark.long
 def test_so_it_does_when_a_worker_is_killed_half_way(cluster: LocalCluster, whole: Path, tmp_path: Path) -> None:
     killed = []
 
@@ -85,6 +86,7 @@ def test_workers_with_another_package_are_refused(theirs: object, found: str) ->
         require_same_software(Cluster(), "tcp://here:1")
 
 
+@pytest.mark.long
 def test_workers_that_come_later_get_runs_too(tmp_path: Path) -> None:
     with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", processes=True) as cluster:
 
@@ -109,6 +111,7 @@ def test_an_address_where_no_scheduler_is_one_line(tmp_path: Path) -> None:
         sweep(SCRIPT, tmp_path / "out", dask="tcp://127.0.0.1:1", dask_options={"timeout": "2s"})
 
 
+@pytest.mark.long
 def test_workers_with_other_sources_that_come_later_get_no_runs(
     tmp_path: Path, whole: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -139,6 +142,7 @@ def test_workers_with_other_sources_that_come_later_get_no_runs(
     assert_same(tmp_path / "out", whole)
 
 
+@pytest.mark.long
 def test_a_scheduler_that_dies_is_one_line_and_its_runs_are_pending(tmp_path: Path, whole: Path) -> None:
     address = "tcp://127.0.0.1:18741"
     command = [DASK, "scheduler", "--host", "127.0.0.1", "--port", "18741", "--no-dashboard"]
@@ -200,6 +204,7 @@ def test_a_worker_with_another_environment_fails_the_run_and_says_what_differs(t
             assert "seed its random generators, and read no environment" in error
 
 
+@pytest.mark.long
 def test_a_run_that_never_ends_is_stopped_on_a_cluster_too(tmp_path: Path) -> None:
     script = tmp_path / "endless.py"
     script.write_text(ENDLESS)

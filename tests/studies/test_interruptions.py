@@ -204,6 +204,7 @@ study = Study(name="catching", workloads={{"jobs": synthetic_workload(jobs=2)}},
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("times", [3, 10**9])
 def test_a_run_that_catches_its_timeout_does_not_pass(tmp_path: Path, times: int) -> None:
     script = tmp_path / "catching.py"

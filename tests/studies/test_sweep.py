@@ -28,7 +28,7 @@ SCRIPT = Path(__file__).with_name("example.py")
 RUNS = 24
 FAILING = 4
 """Greedy gives up on the 300 made jobs: two machines, two replications."""
-MOMENTS = 20
+MOMENTS = [0, 1, *(pytest.param(moment, marks=pytest.mark.long) for moment in range(2, 20))]
 
 
 def held(directory: Path) -> dict[str, tuple[str, str | None, str | None, str | None]]:
@@ -194,7 +194,7 @@ def test_the_tables_of_a_run_are_those_of_its_result(tmp_path: Path) -> None:
                     store.placements(keys[1])
 
 
-@pytest.mark.parametrize("moment", range(MOMENTS))
+@pytest.mark.parametrize("moment", MOMENTS)
 def test_kill_9_at_a_random_moment_loses_nothing_and_repeats_nothing(moment: int, whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     workers = 1 + moment % 2

@@ -64,7 +64,7 @@ def test_three_interrupts_in_the_middle_of_a_simulation() -> None:
     assert err.splitlines()[-1] == ("clustermodel: interrupted during conservative; 1 of 2 runs had finished and are reported")
 
 
-@pytest.mark.parametrize("after", [0.5, 1.0, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize("after", [1.0, *(pytest.param(after, marks=pytest.mark.long) for after in (0.5, 1.5, 2.0, 3.0))])
 def test_three_interrupts_during_a_sweep_on_two_processes(tmp_path: Path, after: float) -> None:
     study = tmp_path / "study.py"
     study.write_text(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from clustermodel.errors import DecisionError
 from clustermodel.schedule.reservation import Reservation
 from clustermodel.schedule.row_plans import RowPlans
+from tests.property.strategies import cases
 
 
 class Job(NamedTuple):
@@ -142,7 +143,7 @@ def earliest(nodes: int, rows: list[list[tuple[int, int]]], held: list[Reservati
     )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=cases(150))
 @given(case=plans_over_time())
 def test_every_job_is_placed_and_improved_where_a_plan_kept_tick_by_tick_would(
     case: tuple[int, list[list[tuple[int, int]]], list[tuple[int, int]], int],

@@ -428,6 +428,7 @@ def test_where_nothing_kills_jobs_and_none_is_extended_everybody_gives_way() -> 
 # A year of KTH (papers 000 and 001), 128 processors.
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("heuristic", "remove"), [("ast", "afresh"), ("aat", "in-place")])
 def test_kth_waits_less_than_under_conservative(heuristic: str, remove: str) -> None:
     workload = read_swf(trace_path("KTH-SP2-1996-2.2"))
@@ -439,6 +440,7 @@ def test_kth_waits_less_than_under_conservative(heuristic: str, remove: str) -> 
     assert not late.any()
 
 
+@pytest.mark.long
 def test_kth_without_slack_waits_about_as_long_as_under_conservative() -> None:
     workload = read_swf(trace_path("KTH-SP2-1996-2.2"))
     machine = Machine(nodes=128)

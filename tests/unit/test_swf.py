@@ -31,6 +31,7 @@ from clustermodel import (
 )
 from clustermodel.job import JobRow
 from clustermodel.workload.swf import write_swf
+from tests.property.strategies import cases
 
 WriteTrace = Callable[..., Path]
 
@@ -799,7 +800,7 @@ def mutated_line(draw: st.DrawFn) -> bytes:
     return whole[: draw(st.none() | st.integers(0, len(whole)))]
 
 
-@settings(max_examples=400)
+@settings(max_examples=cases(400))
 @given(mutated_line())
 def test_any_line_is_accepted_counted_or_refused_with_its_place(tmp_path_factory: Any, mutated: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "fuzz.swf"

@@ -32,6 +32,7 @@ from clustermodel.validation import LONGEST_S
 from clustermodel.workload import blue_pacific
 from clustermodel.workload.estimates import phi_factors
 from clustermodel.workload.model import RUN_TIME_FACTORS, SizeClass, shipped_models
+from tests.property.strategies import cases
 from tests.shared_data import trace_path
 
 STEADY = HyperErlang(order=4, p=1, stage_s=(25.0, 25.0))
@@ -443,7 +444,7 @@ def test_blue_pacific_draws_what_002_publishes(pacific: WorkloadModel) -> None:
     assert (high <= [0.32, 0.89, 720, 0.551]).all()
 
 
-@settings(max_examples=20)
+@settings(max_examples=cases(20))
 @given(jobs=st.integers(2, 400), seed=st.integers(0, 99), factor=st.sampled_from(RUN_TIME_FACTORS))
 def test_the_jobs_drawn_offer_the_load_of_the_model(pacific: WorkloadModel, jobs: int, seed: int, factor: float) -> None:
     workload = pacific.generate(jobs=jobs, seed=seed, run_time_factor=factor)

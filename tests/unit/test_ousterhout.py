@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from clustermodel.schedule.node_set import as_mask
 from clustermodel.schedule.ousterhout import Change, Occupant, OusterhoutMatrix
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
+from tests.property.strategies import cases
 
 
 class Job(NamedTuple):
@@ -500,7 +501,7 @@ class Machine:
             self.home[job.id] = row
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=cases(300))
 @given(
     nodes=st.integers(1, 8),
     mpl=st.integers(1, 5),

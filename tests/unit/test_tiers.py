@@ -1,0 +1,86 @@
+"""The tiers of the tests: between them, the commands of .ci and of README.md run every test."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from itertools import chain, combinations
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PYTEST = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
+DECLARED = {marker.partition(":")[0] for marker in PYTEST["markers"]}
+OF_PYTEST = {"filterwarnings", "parametrize", "skip", "skipif", "usefixtures", "xfail"}
+OWN_COMMAND = {"statistical", "slow_bench"}
+"""Markers of tests that belong to neither tier."""
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8").replace("\\\n", " ")
+
+
+def selections(name: str) -> list[str]:
+    """Return the marker expressions of the pytest commands in a file."""
+    return [quoted or word for quoted, word in re.findall(r'-m pytest[^\n]*? -m (?:"([^"]+)"|(\w+))', text(name))]
+
+
+FIRST = PYTEST["addopts"][PYTEST["addopts"].index("-m") + 1]
+SECOND, BENCHES = selections(".ci/test-long")
+MARKERS = sorted(DECLARED | {"hypothesis"})  # which hypothesis gives to every test that draws random cases
+
+
+def selects(expression: str, markers: set[str]) -> bool:
+    chosen: bool = eval(expression, {marker: marker in markers for marker in MARKERS})
+    return chosen
+
+
+def possible_markers() -> list[set[str]]:
+    """Return all sets of markers that a test may have: slow benches are benches."""
+    every = chain.from_iterable(combinations(MARKERS, size) for size in range(len(MARKERS) + 1))
+    return [found for markers in every if "slow_bench" not in (found := set(markers)) or "bench" in found]
+
+
+@pytest.mark.parametrize("markers", possible_markers(), ids=lambda markers: "-".join(sorted(markers)) or "none")
+def test_every_test_is_in_a_tier_or_has_its_own_command_in_the_readme(markers: set[str]) -> None:
+    tiers = [expression for expression in (FIRST, SECOND, BENCHES) if selects(expression, markers)]
+    if markers & OWN_COMMAND:
+        assert any(selects(expression, markers) for expression in selections("README.md"))
+        assert FIRST not in tiers
+        assert SECOND not in tiers
+    else:
+        assert tiers
+    assert (FIRST in tiers) == (not markers & {"long", "bench", "statistical"})
+
+
+def test_random_cases_of_the_first_tier_are_fewer_and_the_second_tier_draws_all() -> None:
+    assert selects(FIRST, {"hypothesis"})
+    assert selects(SECOND, {"hypothesis"})
+    assert "--hypothesis-profile=long" in text(".ci/test-long")
+    assert "--hypothesis-profile" not in text(".ci/test")
+
+
+def test_tests_that_measure_time_run_alone() -> None:
+    assert not selects(FIRST, {"bench"})
+    assert not selects(SECOND, {"bench"})
+    alone = next(line for line in text(".ci/test-long").splitlines() if BENCHES in line)
+    assert "numprocesses" not in alone
+
+
+def test_every_marker_is_declared_and_used() -> None:
+    used = {name for path in ROOT.glob("tests/**/*.py") for name in re.findall(r"pytest\.mark\.(\w+)", path.read_text())}
+    assert used - OF_PYTEST == DECLARED
+
+
+def test_the_test_commands_install_nothing_outside_the_environment() -> None:
+    for name in (".ci/test", ".ci/test-long"):
+        assert "apt" not in re.findall(r"\w+", text(name))
+        assert all(line.startswith(".venv/") for line in text(name).splitlines() if "pip install" in line)
+
+
+def test_run_runs_both_tiers() -> None:
+    assert [line.rpartition("/")[2].strip('"') for line in text(".ci/run").splitlines() if line.startswith("bash ")] == [
+        "test",
+        "test-long",
+    ]
