@@ -39,7 +39,7 @@ def bounded_slowdown(response_s: FloatArray, run_s: FloatArray, gamma_s: float =
     return slowdown
 
 
-def bounded_slowdown_003(response_s: FloatArray, run_s: FloatArray, bound_s: float = GAMMA_S) -> FloatArray:
+def bounded_slowdown_perkovic(response_s: FloatArray, run_s: FloatArray, bound_s: float = GAMMA_S) -> FloatArray:
     """Return (finish - submit) / max(run, bound) for each job (003, section 2).  Below 1 for a short job that does not wait."""
     slowdown: FloatArray = response_s / np.maximum(run_s, bound_s)
     return slowdown
@@ -79,7 +79,7 @@ class Summary:
     mean_response_s: float
     mean_bounded_slowdown: float
     """Mean of max(response, 10 s) / max(run, 10 s): 002's slowdown, 004's MBS."""
-    mean_bounded_slowdown_003: float
+    mean_bounded_slowdown_perkovic: float
     """Mean of response / max(run, 10 s): 003's bounded slowdown."""
     mean_weighted_bounded_slowdown: float
     """004's MWBS: bounded slowdown weighted by nodes."""
@@ -135,7 +135,7 @@ class JobStatistics(TypedDict):
     std_wait_s: float
     mean_response_s: float
     mean_bounded_slowdown: float
-    mean_bounded_slowdown_003: float
+    mean_bounded_slowdown_perkovic: float
     mean_weighted_bounded_slowdown: float
 
 
@@ -157,7 +157,7 @@ def job_statistics(records: JobRecords, members: npt.NDArray[np.bool_]) -> JobSt
         "std_wait_s": _statistic(np.std, wait),
         "mean_response_s": _statistic(np.mean, response),
         "mean_bounded_slowdown": _statistic(np.mean, slowdown),
-        "mean_bounded_slowdown_003": _statistic(np.mean, bounded_slowdown_003(response, run)),
+        "mean_bounded_slowdown_perkovic": _statistic(np.mean, bounded_slowdown_perkovic(response, run)),
         "mean_weighted_bounded_slowdown": weighted_mean(slowdown, nodes),
     }
 

@@ -429,7 +429,7 @@ def test_the_summary_counts_waste_and_retried_jobs(case: Case, policy: Backfilli
     assert summary.retried == int((outcome.records.tries > 1).sum())
     assert summary.wasted_load * outcome.ledger.capacity == pytest.approx(outcome.records.wasted.sum())
     assert summary.jobs == len(case[1])
-    assert summary.mean_bounded_slowdown_003 >= 0
+    assert summary.mean_bounded_slowdown_perkovic >= 0
 
 
 # The guard against starvation.

@@ -132,7 +132,7 @@ def test_half_as_many_nodes_take_twice_as_long_and_the_kill_at_the_estimate_stre
     assert widths(result) == {1: 2, 2: 2}
     assert result.records.dedicated.tolist() == [10 * SECOND, 20 * SECOND]
     # bounded slowdown compares with the run on the nodes asked for: 20 / 10 and 40 / 20
-    assert result.summary().mean_bounded_slowdown_003 == 2
+    assert result.summary().mean_bounded_slowdown_perkovic == 2
 
 
 def test_a_try_and_the_run_after_it_can_have_different_widths() -> None:
