@@ -71,7 +71,7 @@ def name_of(path: Path) -> str:
 
 
 def import_graph() -> dict[str, set[str]]:
-    """Module -> the modules of the package that it imports, for types too; the package itself looks names up when they are used."""
+    """Module -> the package's modules that it imports, for types too; the package itself looks names up when they are used."""
     modules = {name_of(path): path for path in MODULES if path != ROOT / "__init__.py"}
     graph = {name: imports(path) & modules.keys() - {name} for name, path in modules.items()}
     graph["clustermodel.cli.main"] |= {f"clustermodel.cli.{module}" for module, _ in COMMANDS.values()}  # when they are used
