@@ -12,7 +12,8 @@ from clustermodel.errors import SpecificationError, counted, quoted, visible
 from clustermodel.output_files import replacing, without_formulas
 from clustermodel.recording.job_records import Status
 from clustermodel.schedule.node_set import text
-from clustermodel.workload.swf import UNKNOWN, write_swf
+from clustermodel.workload.swf import write_swf
+from clustermodel.workload.swf_line import UNKNOWN
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,46 +12,24 @@ that a stream takes is bounded, whatever the file holds.
 from __future__ import annotations
 
 import gzip
-import math
 import os
 import stat
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, TextIO
 
-from clustermodel.errors import SpecificationError, TraceError, quoted, shown, visible
+from clustermodel.errors import SpecificationError, TraceError, quoted, visible
 from clustermodel.job import JobRow
 from clustermodel.output_files import write_file
 from clustermodel.ticks import duration_to_ticks, to_ticks
-from clustermodel.validation import LARGEST_WHOLE, LONGEST_S
+from clustermodel.validation import LARGEST_WHOLE
+from clustermodel.workload.swf_line import DECISIVE_FIELDS, ESTIMATE, FIELDS, UNKNOWN, parse_line
 from clustermodel.workload.table import Provenance, Workload, transformed
 from clustermodel.workload.transforms import JobFilter, LoadScale
-
-FIELDS: Final = (
-    "job_number",
-    "submit_time",
-    "wait_time",
-    "run_time",
-    "allocated_processors",
-    "average_cpu_time",
-    "used_memory",
-    "requested_processors",
-    "requested_time",
-    "requested_memory",
-    "status",
-    "user_id",
-    "group_id",
-    "executable",
-    "queue",
-    "partition",
-    "preceding_job",
-    "think_time",
-)
-"""The 18 fields of a data line, in order."""
 
 LONGEST_LINE: Final = 65_536
 """Most characters of a line."""
@@ -60,16 +38,9 @@ MOST_LINES_WITHOUT_JOB: Final = 100_000
 MOST_TEXT_WITHOUT_JOB: Final = 2**20
 """Most characters that these lines have together: the longest header, among others."""
 
-_WHOLE_FIELDS: Final = (0, 4, 7, 10, 11, 12)
-_TIME_FIELDS: Final = (1, 3, 8)
-_DECISIVE_FIELDS: Final = (0, 1, 3)  # number, submission and run time decide what a line is
-_LABEL_FIELDS: Final = (10, 11, 12)  # kept with the job, but no schedule depends on them
-_ESTIMATE: Final = 8
 _MALFORMED: Final = "malformed line"
 _LONGEST_SIZE: Final = 20  # digits
 _ENCODING: Final = "utf-8-sig"  # a byte order mark, as some editors write it, is not part of the first line
-UNKNOWN: Final = -1
-"""What a trace writes for a value that it does not have."""
 
 
 class SwfStream:
@@ -163,12 +134,12 @@ class SwfStream:
         dropped, repaired = self.provenance.dropped, self.provenance.repaired
         prefer, other = (4, 7) if self._processors_from == "allocated" else (7, 4)
         substitute = f"{FIELDS[prefer]} missing, {FIELDS[other]} used"
-        needed = (*_DECISIVE_FIELDS, prefer, *([_ESTIMATE] if self._use_estimates else []))
+        needed = (*DECISIVE_FIELDS, prefer, *([ESTIMATE] if self._use_estimates else []))
         for number, text in _lines(self.path):
             if text[0] == ";":
                 continue
             try:
-                values, repairs = _parse(text, needed)
+                values, repairs = parse_line(text, needed)
             except ValueError as problem:
                 message = f"{self.path}:{number}: {problem}"
                 if not self._lenient:
@@ -177,7 +148,7 @@ class SwfStream:
                 if len(self.malformed) < 10:
                     self.malformed.append(message)
                 continue
-            run, nodes, estimate = values[3], values[prefer], values[_ESTIMATE]
+            run, nodes, estimate = values[3], values[prefer], values[ESTIMATE]
             if values[1] < 0 or run <= 0:
                 dropped["submit time missing" if values[1] < 0 else "run time missing" if run < 0 else "run time zero"] += 1
                 continue
@@ -286,72 +257,6 @@ def _why_after(row: JobRow, last: JobRow) -> str:
 
 def _number(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:.6f}".rstrip("0")
-
-
-def _parse(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[str]]:
-    """Return the 18 numbers of a data line, and what was put right in it.
-
-    Raises:
-        ValueError: a field that results depend on, one of ``needed``, has no such value; the message names it.
-    """
-    words = text.split()
-    if len(words) != len(FIELDS):
-        raise ValueError(f"{len(words)} fields; a data line has {len(FIELDS)}")
-    try:
-        values = list(map(float, words))
-    except ValueError:
-        values = [math.nan]
-    # One cheap look at the whole line; only a line that looks odd is gone through field by field.
-    if (
-        not text.isascii()
-        or "_" in text
-        or not math.isfinite(sum(values))
-        or max(values) > LONGEST_S
-        or values[0] < 0
-        or [value for value in values if value < 0 and value != UNKNOWN]
-        or [index for index in _WHOLE_FIELDS if values[index] % 1]
-    ):
-        return _put_right(words, needed)
-    return values, ()
-
-
-def _put_right(words: Sequence[str], needed: Sequence[int]) -> tuple[list[float], Sequence[str]]:
-    """Return the numbers of an odd line, with :data:`UNKNOWN` in place of wrong ones that no result depends on."""
-    values: list[float] = []
-    wrong: dict[int, ValueError] = {}
-    for index, word in enumerate(words):
-        try:
-            values.append(_value(index, word))
-        except ValueError as problem:
-            values.append(UNKNOWN)
-            wrong[index] = problem
-    _, submit, _, run, *_ = values
-    for index in needed if submit >= 0 and run > 0 else _DECISIVE_FIELDS:  # else the line is left out, whatever it has
-        if index in wrong:
-            raise wrong[index]
-    return values, [f"{FIELDS[at]} invalid, {'unknown (-1) used' if at in _LABEL_FIELDS else 'ignored'}" for at in wrong]
-
-
-def _value(index: int, word: str) -> float:
-    """Return the number that ``word`` is; raise ``ValueError`` unless field ``index`` may have it."""
-    field = FIELDS[index]
-    try:
-        # Python's float reads more than the format has: 1_000, and the digits of every script.
-        value = float(word) if word.isascii() and "_" not in word else None
-    except ValueError:
-        value = None
-    if value is None:
-        raise ValueError(f"field {field}: {quoted(word)} is not a number")
-    if not math.isfinite(value):
-        raise ValueError(f"field {field}: {quoted(word)} is not a finite number")
-    if value < 0 and (value != UNKNOWN or index == 0) and index != _ESTIMATE:  # a negative estimate is a missing one
-        allowed = ">= 0" if index == 0 else ">= 0, or -1 for unknown"
-        raise ValueError(f"field {field}: {shown(word)} is not allowed; it must be {allowed}")
-    if index in _WHOLE_FIELDS and value % 1:
-        raise ValueError(f"field {field}: {shown(word)} is not a whole number")
-    if value > LONGEST_S and index in _WHOLE_FIELDS + _TIME_FIELDS:
-        raise ValueError(f"field {field}: {shown(word)} is not allowed; it must be <= {LONGEST_S:g}")
-    return value
 
 
 def _open(path: Path) -> TextIO:
