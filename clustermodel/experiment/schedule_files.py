@@ -55,7 +55,7 @@ def _evalys_layout(result: Result) -> pd.DataFrame:
 
     if result.slices is not None:
         why = "shares nodes in time"
-    elif stopped := len(np.unique(result.records.earlier_tries.job)):
+    elif stopped := len(np.unique(result.records.stopped_runs.job)):
         why = f"ran {counted(stopped, 'job')} in more than one attempt"
     else:
         why = ""

@@ -41,16 +41,13 @@ def event_log(records: JobRecords, nodes: int) -> EventLog:
     The beginnings and ends of checkpoints, restarts and context switches of preempted gangs are events too.
     """
     accepted = records.column("ended_as") != Status.REJECTED
-    submit, start, end = (records.column(name)[accepted] for name in ("submit", "start", "end"))
-    size, tries = records.allocated[accepted], records.earlier_tries
-    started, ended = start != UNKNOWN, end != UNKNOWN
-    held = records.overheads
+    runs, stopped, held = records.runs, records.stopped_runs, records.overheads
+    ended = runs.end != UNKNOWN
     happenings: list[tuple[IntArray, IntArray | int, int, IntArray | int]] = [  # when; change of busy, waiting, held up
-        (submit, 0, 1, 0),
-        (start[started], size[started], -1, 0),
-        (end[ended], -size[ended], 0, 0),
-        (tries.start, tries.nodes, -1, 0),
-        (tries.end, -tries.nodes, 1, 0),
+        (records.column("submit")[accepted], 0, 1, 0),
+        (runs.start, runs.nodes, -1, 0),
+        (runs.end[ended], -runs.nodes[ended], 0, 0),
+        (stopped.end, 0, 1, 0),
         (held.start, 0, 0, held.nodes),
         (held.end, 0, 0, -held.nodes),
     ]

@@ -92,17 +92,12 @@ class _Waits(NamedTuple):
     @classmethod
     def of(cls, records: JobRecords) -> _Waits:
         """Return all waits."""
-        since, tries = records.column("submit"), records.earlier_tries
-        since_try = np.empty_like(tries.start)
-        for number, (job, end) in enumerate(zip(tries.job, tries.end, strict=True)):
-            since_try[number], since[job] = since[job], end
-        last = np.flatnonzero(records.column("start") != UNKNOWN)
-        return cls(
-            np.concatenate([tries.job, last]),
-            np.concatenate([since_try, since[last]]),
-            np.concatenate([tries.start, records.column("start")[last]]),
-            np.concatenate([tries.head_since, records.column("head_since")[last]]),
-        )
+        runs = records.runs
+        runs = runs.where(np.argsort(runs.job, kind="stable"))  # those of a job stay in order
+        since = records.column("submit")[runs.job]
+        again = np.flatnonzero(runs.job[1:] == runs.job[:-1])
+        since[again + 1] = runs.end[again]
+        return cls(runs.job, since, runs.start, runs.head_since)
 
     def each(self, which: BoolArray) -> Iterator[tuple[int, int, int, int]]:
         """Yield job, since, start and head_since of some of them."""
@@ -153,13 +148,10 @@ class _Runs(NamedTuple):
 
 
 def _runs(records: JobRecords, position: IntArray) -> _Runs:
-    tries, started = records.earlier_tries, np.flatnonzero(records.column("start") != UNKNOWN)
-    owner = position[np.concatenate([started, tries.job])]
+    runs = records.runs
+    owner = position[runs.job]
     sequence = np.argsort(owner, kind="stable")
-    last = (records.column("start"), records.column("end"), records.allocated)
-    pairs = zip(last, (tries.start, tries.end, tries.nodes), strict=True)
-    columns = [np.concatenate([column[started], of_tries])[sequence] for column, of_tries in pairs]
-    return _Runs(owner[sequence], *columns)
+    return _Runs(owner[sequence], runs.start[sequence], runs.end[sequence], runs.nodes[sequence])
 
 
 def _first_sufficient(since: int, start: IntArray, end: IntArray, size: IntArray, enough: int, instants: IntArray) -> int:
@@ -180,9 +172,7 @@ def _instants(records: JobRecords, nodes: int, *, only_with_idle_nodes: bool) ->
     log = event_log(records, nodes)
     ticks = log.ticks
     if only_with_idle_nodes:
-        idle, tries, last = log.empty.copy(), records.earlier_tries, records.column("backfilled") == 1
-        start = np.concatenate([records.column("start")[last], tries.start[tries.backfilled == 1]])
-        taken = np.concatenate([records.allocated[last], tries.nodes[tries.backfilled == 1]])
-        np.add.at(idle, np.searchsorted(ticks, start), taken)
+        idle, backfilled = log.empty.copy(), records.runs.where(records.runs.backfilled == 1)
+        np.add.at(idle, np.searchsorted(ticks, backfilled.start), backfilled.nodes)
         ticks = ticks[idle > 0]
     return np.append(ticks, _NEVER)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from clustermodel.arrays import dot
 from clustermodel.errors import SpecificationError
 from clustermodel.measure.fairness import delays_by_later_jobs, reservation_violations
+from clustermodel.measure.job_table import dedicated, lost, preemptions, useful, wasted
 from clustermodel.recording.job_records import UNKNOWN, JobRecords, Status
 from clustermodel.recording.ledger import Ledger
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
@@ -148,7 +149,7 @@ def job_statistics(records: JobRecords, members: npt.NDArray[np.bool_]) -> JobSt
     """
     nodes = records.column("nodes")[members]
     submit, start, end = (records.seconds(name)[members] for name in ("submit", "start", "end"))
-    wait, response, run = start - submit, end - submit, records.dedicated[members] / TICKS_PER_SECOND
+    wait, response, run = start - submit, end - submit, dedicated(records)[members] / TICKS_PER_SECOND
     slowdown = bounded_slowdown(response, run)
     return {
         "mean_wait_s": _statistic(np.mean, wait),
@@ -177,13 +178,13 @@ def summarize(
     """
     ran = records.finished
     ended_as = records.column("ended_as")
-    work = dot(records.column("nodes")[ran], records.dedicated[ran] / TICKS_PER_SECOND)
+    work = dot(records.column("nodes")[ran], dedicated(records)[ran] / TICKS_PER_SECOND)
     accepted = records.seconds("submit")[ended_as != Status.REJECTED]
     delays = None if shared_in_time else delays_by_later_jobs(records, ledger.nodes)
     delayed = np.empty(0) if delays is None else delays[delays > 0]
     violations = None if shared_in_time else reservation_violations(records, ledger.nodes)
     preempted = _preempted(records)
-    tries = records.earlier_tries
+    stopped = records.stopped_runs
     no_delay = float("nan") if shared_in_time else 0.0
     return Summary(
         policy=policy,
@@ -194,7 +195,7 @@ def summarize(
         rejected=int((ended_as == Status.REJECTED).sum()),
         killed=int((ended_as == Status.KILLED).sum()),
         aborted=int((ended_as == Status.ABORTED).sum()),
-        retried=len(np.unique(tries.job[tries.ended_as == Status.REQUEUED])),
+        retried=len(np.unique(stopped.job[stopped.ended_as == Status.REQUEUED])),
         **job_statistics(records, ran),
         utilization=ledger.utilization,
         total_load=ledger.utilization + ledger.waste,
@@ -253,7 +254,7 @@ def by_class(records: JobRecords, *, large_above: int = LARGE_ABOVE_NODES) -> pd
     metrics = {
         "wait_s": start - submit,
         "response_s": end - submit,
-        "bounded_slowdown": bounded_slowdown(end - submit, records.dedicated[ran] / TICKS_PER_SECOND),
+        "bounded_slowdown": bounded_slowdown(end - submit, dedicated(records)[ran] / TICKS_PER_SECOND),
     }
     classes = {"all": np.full(len(nodes), True), "small": nodes <= large_above, "large": nodes > large_above}
     rows = {}
@@ -284,8 +285,8 @@ class _Preempted(NamedTuple):
 
 
 def _preempted(records: JobRecords) -> _Preempted:
-    times, worked = records.preemptions, records.column("worked")
-    return _Preempted(times > 0, times.astype(float), records.lost / np.maximum(worked, 1))
+    times, worked = preemptions(records), records.column("worked")
+    return _Preempted(times > 0, times.astype(float), lost(records) / np.maximum(worked, 1))
 
 
 def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
@@ -306,7 +307,7 @@ def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
 
     nodes, ran = records.column("nodes"), records.finished
     submit, end = records.seconds("submit"), records.seconds("end")
-    run = records.dedicated / TICKS_PER_SECOND
+    run = dedicated(records) / TICKS_PER_SECOND
     slowdown = bounded_slowdown(end - submit, run)
     delays = delays_by_later_jobs(records, ledger.nodes)
     violations = reservation_violations(records, ledger.nodes)
@@ -320,7 +321,7 @@ def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
         stuck, late = members & blocked, members & (delays > 0)
         violated, benign = (members & (violations.late_s > 0) & blame for blame in (violations.by_later, ~violations.by_later))
         stopped = members & preempted.jobs
-        lost, done = (int(work[members].sum()) for work in (records.wasted, records.useful))
+        discarded, done = (int(work[members].sum()) for work in (wasted(records), useful(records)))
         rows[name] = {
             "jobs": int(members.sum()),
             "mean_bounded_slowdown": _statistic(np.mean, slowdown[members]),
@@ -344,8 +345,8 @@ def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
             "preempted_rate": _per(float(stopped.sum()), float(members.sum())),
             "mean_killed_times": _statistic(np.mean, preempted.times[stopped]),
             "runtime_waste": _statistic(np.mean, preempted.waste[stopped]),
-            "total_load": _per(lost + done, ledger.capacity),
-            "wasted_load": _per(lost, ledger.capacity),
+            "total_load": _per(discarded + done, ledger.capacity),
+            "wasted_load": _per(discarded, ledger.capacity),
         }
     return pd.DataFrame.from_dict(rows, orient="index")
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clustermodel.measure.event_log import EventLog
+from clustermodel.measure.job_table import holdings
 from clustermodel.recording.job_records import IntArray, JobRecords, Status
 from clustermodel.recording.matrix_history import Cell, History
 from clustermodel.schedule.node_set import from_mask
@@ -33,7 +34,7 @@ def placements_in_space(records: JobRecords) -> pd.DataFrame:
     Args:
         records: of the run.
     """
-    held = records.holdings
+    held = holdings(records)
     stopped = ~np.isin(held.ended_as, (Status.COMPLETED, Status.KILLED))
     kind = np.where(held.lost > 0, KINDS.index("lost"), np.where(stopped, KINDS.index("saved"), KINDS.index("run")))
     row = np.zeros(len(held.job), dtype=np.int64)

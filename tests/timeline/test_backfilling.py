@@ -11,6 +11,7 @@ import pytest
 
 from clustermodel import Batch, Job, Machine, Scenario, Setup, View, Workload
 from clustermodel.experiment.scenario import Result
+from clustermodel.measure.job_table import dedicated
 from clustermodel.policies.backfilling.moldable import Greedy
 from clustermodel.policies.backfilling.scheduler import Backfilling
 from clustermodel.policies.backfilling.speculation import TestRuns
@@ -24,7 +25,7 @@ SECOND = 1_000_000
 
 def tries(result: Result) -> list[tuple[int, float, float, int]]:
     """Return (job, start, end, nodes) of the runs that were stopped, in seconds."""
-    lost, ids = result.records.earlier_tries, result.records.column("id").tolist()
+    lost, ids = result.records.stopped_runs, result.records.column("id").tolist()
     columns = (lost.job.tolist(), lost.start.tolist(), lost.end.tolist(), lost.nodes.tolist())
     return [(ids[job], start / SECOND, end / SECOND, nodes) for job, start, end, nodes in zip(*columns, strict=True)]
 
@@ -130,7 +131,7 @@ def test_half_as_many_nodes_take_twice_as_long_and_the_kill_at_the_estimate_stre
     assert result.jobs["status"].tolist() == ["completed", "killed"]
     assert result.jobs["nodes"].tolist() == [4, 4]
     assert widths(result) == {1: 2, 2: 2}
-    assert result.records.dedicated.tolist() == [10 * SECOND, 20 * SECOND]
+    assert dedicated(result.records).tolist() == [10 * SECOND, 20 * SECOND]
     # bounded slowdown compares with the run on the nodes asked for: 20 / 10 and 40 / 20
     assert result.summary().mean_bounded_slowdown_perkovic == 2
 
