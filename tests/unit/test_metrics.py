@@ -19,7 +19,7 @@ from clustermodel.measure.metrics import Summary, bounded_slowdown, bounded_slow
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.interface import Batch, Decision, View
 from clustermodel.recording.job_records import JobRecords, Status
-from clustermodel.recording.slice_log import SliceLog, Stretch
+from clustermodel.recording.slice_log import LoggedRotation, SliceLog
 from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss, utilization
 from tests.timeline.timeline import play, spans
 
@@ -374,11 +374,11 @@ def test_a_log_of_slices_holds_more_node_ticks_than_64_bits() -> None:
     log.slices(7, [3, 2**53], [(1, 0, 0, 0), (1, 1, 2, 3)], 10**32, waiting=True)
     log.slices(1, [4], [], 2**62 - 1, waiting=False)
     log.idle(9, waiting=True)
-    assert list(log) == [Stretch(*one) for one in noted]
+    assert list(log) == [LoggedRotation(*one) for one in noted]
 
 
 def test_equation_3_is_exact_beyond_64_bits_and_as_quick_with_many_slices() -> None:
     # Ten thousand million slices of a second, N = 2^53, one node empty: e x psi is 10^16 ticks.
-    stretch = Stretch(10**16, True, (2**53 - 1,), ((2**53 - 1, 0),), 10**31)
+    rotation = LoggedRotation(10**16, True, (2**53 - 1,), ((2**53 - 1, 0),), 10**31)
     expected = Fraction(10**16 + (2**53 - 1) * 1000 + 10**31, 2**53 * 10**16)
-    assert gang_capacity_loss([stretch], 10**6, 1000, 2**53) == float(expected)
+    assert gang_capacity_loss([rotation], 10**6, 1000, 2**53) == float(expected)
