@@ -11,7 +11,7 @@ import numpy.typing as npt
 def dot(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     """Return the sum of products of two arrays, shapes ``(n,)``, with the sum rounded once.
 
-    ``numpy.dot`` adds in an order that depends on the processor and on the number of threads, and so do its last digits.
+    The order of additions in ``numpy.dot``, and so its last digits, depend on the processor and on the number of threads.
     """
     products = np.multiply(first, second, dtype=np.float64)
     return math.fsum(products.tolist())

@@ -75,7 +75,7 @@ class Ledger:
         self._waiting = waiting
 
     def hold(self, now: int, account: Account, nodes: int) -> None:
-        """Add ``nodes``, which may be negative, to those held for an overhead; they are charged from ``now`` on as time passes."""
+        """Add ``nodes``, which may be negative, to those held for an overhead and charged to it from ``now`` on."""
         self._charge_time(now)
         self._since = now
         self._held[account] = self._held.get(account, 0) + nodes
