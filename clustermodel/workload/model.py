@@ -1,8 +1,8 @@
-"""Workload models: job classes by size, fitted to a trace, kept as JSON, from which jobs are drawn (002, section 2.1).
+"""Workload models: job classes by size from which jobs are drawn, and their JSON files (Zhang et al. 2003, section 2.1).
 
 The paper's steps: group the jobs into classes whose upper bounds are powers of two; fit a hyper-Erlang distribution of common
 order to the first three moments of each class's interarrival and run times; draw synthetic workloads from the fit, with run
-times multiplied by a factor.  The trace itself is read by :mod:`clustermodel.workload.swf`.
+times multiplied by a factor.  :mod:`clustermodel.workload.model_fit` fits a model to a trace.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from clustermodel.workload.table import Provenance, Workload
 from clustermodel.workload.transforms import LoadScale
 
 RUN_TIME_FACTORS: Final = (1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8)
-"""The nine workloads of 002 (section 2.2; table 1 numbers them 0 to 8): factors of the run time at one arrival rate."""
+"""The nine workloads of Zhang et al. 2003 (section 2.2; 0 to 8 in table 1): factors of the run time at one arrival rate."""
 MODEL_JOBS: Final = 10_000
-"""Jobs in each of 002's workloads (section 2.2)."""
+"""Jobs in each workload of Zhang et al. 2003 (section 2.2)."""
 
 _FORMAT: Final = "clustermodel workload model"
 _VERSION: Final = 1
@@ -42,19 +42,19 @@ class SizeClass:
     """The jobs of more than ``largest / 2`` and at most ``largest`` nodes: one renewal stream.
 
     Raises:
-        SpecificationError: a size lies outside the class, a weight is not a number, or there are not as many of each.
+        SpecificationError: a size lies outside the class, a weight is not a number, or the numbers of sizes and weights differ.
     """
 
     largest: int
     """Upper bound of the class, a power of two."""
     sizes: tuple[int, ...]
-    """Sizes that occur, rising."""
+    """Sizes that occur, ascending."""
     weights: tuple[float, ...]
-    """How often each size occurs, relative to the others; in a fitted model the number of jobs of that size in the trace."""
+    """Relative frequency of each size; in a fitted model the number of jobs of that size in the trace."""
     interarrival: HyperErlang
     """Time between two submissions of this class."""
     run_time: HyperErlang
-    """Run time on a dedicated machine (002: service time)."""
+    """Run time on a dedicated machine (service time in Zhang et al. 2003)."""
 
     def __post_init__(self) -> None:
         largest = require_whole("SizeClass.largest", self.largest, at_least=1)
@@ -81,12 +81,12 @@ class SizeClass:
 
     @property
     def smallest(self) -> int:
-        """Lower bound of the class: one more than the next smaller class's upper bound."""
+        """Lower bound of the class: upper bound of the next smaller class, plus one."""
         return self.largest // 2 + 1
 
     @property
     def label(self) -> str:
-        """``"5-8"``, or ``"1"``."""
+        """Sizes of the class as text: ``"5-8"``, or ``"1"``."""
         return class_label(self.largest)
 
     @property
@@ -104,22 +104,23 @@ class SizeClass:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkloadModel:
-    """A workload in distributions: any number of jobs can be drawn from it.
+    """Distributions from which workloads of any number of jobs are drawn.
 
     Raises:
-        SpecificationError: a text is empty, there is no class, the classes do not rise, or a size is larger than the machine.
+        SpecificationError: a text is empty, there is no class, the classes are not in ascending order, or a size is larger
+            than the machine.
     """
 
     name: str
     """A label for tables and figures."""
     source: str
-    """What it was fitted to, or how its numbers were found, in one line."""
+    """The trace that it was fitted to, or the origin of its numbers, in one line."""
     nodes: int
-    """Size of the machine that the jobs were made for."""
+    """Size of the machine for which the jobs were made."""
     classes: tuple[SizeClass, ...]
     """The job classes, small ones first."""
     notes: tuple[str, ...] = ()
-    """What the fit had to leave out or do otherwise, a line each."""
+    """Jobs and moments that the fit could not use, a line each."""
 
     def __post_init__(self) -> None:
         for field, texts in (("name", (self.name,)), ("source", (self.source,)), ("notes", self.notes)):
@@ -142,7 +143,7 @@ class WorkloadModel:
 
     @property
     def offered_load(self) -> float:
-        """Expected work that arrives in a unit of time, over the capacity of the machine: what utilization tends to."""
+        """Expected work that arrives per unit of time, over the capacity of the machine: the limit of the utilization."""
         work = sum(one.mean_nodes * one.run_time.mean_s / one.interarrival.mean_s for one in self.classes)
         return work / self.nodes
 
@@ -164,21 +165,21 @@ class WorkloadModel:
     ) -> Workload:
         """Return the first ``jobs`` submissions of the classes' merged streams; the first is at 0 s, ids count from 1.
 
-        Each class is a renewal stream that has gone on for ever when the workload begins, so that its jobs come at its rate
-        from the start.  Arrivals, sizes and run times of each class, and the estimates, have random streams of their own:
+        Each class is a renewal process in equilibrium when the workload begins, so that its jobs arrive at its rate from the
+        start.  Arrivals, sizes and run times of each class, and the estimates, have random streams of their own:
         one seed gives the same jobs for every factor and every ``phi`` (common random numbers).  Run times are at least a
         tick and at most 1e10 s, before the factor.
 
         Args:
             jobs: number of jobs.
             seed: of the random streams.
-            run_time_factor: multiplies run times and estimates; 002's nine workloads are :data:`RUN_TIME_FACTORS`.  It gives
-                the same jobs as ``scaled(LoadScale(run_time=...))``, and a name that says so, as ``"blue-pacific x1.3"``.
+            run_time_factor: multiplies run times and estimates; :data:`RUN_TIME_FACTORS` has those of the paper.  The jobs are
+                the same as with ``scaled(LoadScale(run_time=...))``; the name has the factor, as ``"blue-pacific x1.3"``.
             interarrival_factor: multiplies the times between submissions.
-            phi: fraction of exact estimates, in the phi model of overestimation (002, section 2.1).
-            match_load: stretch or shrink time so that the jobs drawn offer exactly the model's :attr:`offered_load` (times
+            phi: fraction of exact estimates, in the phi model of overestimation (Zhang et al. 2003, section 2.1).
+            match_load: scale submission times so that the jobs drawn offer exactly the model's :attr:`offered_load` (times
                 the factors).  Ten thousand jobs with long-tailed times offer up to a tenth more or less than expected, which
-                would hide what a study of load looks for; 002 gives each of its workloads one utilization.
+                would hide effects of the load; Zhang et al. 2003 state one utilization for each workload.
 
         Raises:
             SpecificationError: an argument is out of range, or the times do not fit 64-bit ticks.
@@ -190,7 +191,7 @@ class WorkloadModel:
             tuple(np.random.default_rng(purpose) for purpose in stream.spawn(3))
             for stream in np.random.SeedSequence(seed).spawn(len(self.classes))
         ]
-        # No class can have more than all of the first jobs, so as many arrivals of each are enough.
+        # A class has at most all of the first jobs, so this number of arrivals of each class is enough.
         arrivals = np.array(
             [_arrivals(one.interarrival, rng, jobs) for one, (rng, _, _) in zip(self.classes, streams, strict=True)]
         )
@@ -222,7 +223,7 @@ class WorkloadModel:
         return workload if scale == LoadScale() else workload.scaled(scale)
 
     def to_json(self) -> str:
-        """Return the model as text that :func:`load_model` reads back, with one line per class."""
+        """Return the model as JSON that :func:`load_model` reads, with one line per class."""
         classes = [
             {
                 "largest": one.largest,
@@ -246,10 +247,10 @@ class WorkloadModel:
 
     @classmethod
     def from_json(cls, text: str, *, file: str = "model") -> WorkloadModel:
-        """Return the model that :meth:`to_json` wrote; ``file`` is its name in messages.
+        """Return the model from JSON that :meth:`to_json` wrote; ``file`` is its name in messages.
 
         Raises:
-            SpecificationError: ``text`` is not such a model; the message names the file and the field.
+            SpecificationError: ``text`` is not a model; the message names the file and the field.
         """
         try:
             data = json.loads(text)
@@ -279,7 +280,7 @@ class WorkloadModel:
 
 
 def shipped_models() -> tuple[str, ...]:
-    """Return the names of the models that come with the package."""
+    """Return the names of the models in the package."""
     return tuple(sorted(entry.name.removesuffix(".json") for entry in _SHIPPED.iterdir() if entry.name.endswith(".json")))
 
 
@@ -287,7 +288,7 @@ def load_model(model: str | os.PathLike[str]) -> WorkloadModel:
     """Return a model by its name, as ``"blue-pacific"``, or from a JSON file.
 
     Raises:
-        SpecificationError: there is neither a model nor a readable file of that name, or the file holds no model.
+        SpecificationError: there is no model or readable file of that name, or the file has no model.
     """
     names = shipped_models()
     if model in names:
@@ -313,7 +314,7 @@ def class_label(largest: int) -> str:
 
 
 def _arrivals(interarrival: HyperErlang, rng: np.random.Generator, jobs: int) -> FloatArray:
-    """Return the first ``jobs`` arrivals of a stream in equilibrium, seconds from an arbitrary instant."""
+    """Return the first ``jobs`` arrivals of a renewal process in equilibrium, seconds after an arbitrary instant."""
     first = interarrival.sample_residual(rng)
     arrivals: FloatArray = np.cumsum(np.append(first, interarrival.sample(rng, jobs - 1)))
     return arrivals

@@ -14,21 +14,21 @@ from clustermodel.workload.table import Workload
 
 
 def fit_model(workload: Workload, *, nodes: int | None = None) -> WorkloadModel:
-    """Return the model of ``workload`` by 002, section 2.1, with a hyper-Erlang distribution of smallest order for each time.
+    """Return a model of ``workload``, with a hyper-Erlang distribution of smallest order for each time (section 2.1).
 
-    The workload is closed to a ring: the time from a class's last job, on past the end, to its first one counts as an
-    interarrival time too.  So a class of k jobs has k interarrival times whose mean is that of the whole period over k, and
-    every class, even one of a single job, comes at the rate that it has in the trace.
+    The workload is treated as periodic: the time from the last job of a class, across the end of the period, to its first
+    job is an interarrival time too.  So a class of k jobs has k interarrival times whose mean is the period over k, and every
+    class, even of a single job, arrives at its rate in the trace.
 
-    Where three moments admit no fit (times all alike, for instance), the mean and the variance are kept, or the mean alone
-    where there is a single time: see :meth:`HyperErlang.from_mean`.  ``notes`` says which, and which jobs were left out.
+    If three moments admit no fit (equal times, for instance), the mean and the variance are kept, or the mean alone if there
+    is a single time: see :meth:`HyperErlang.from_mean`.  ``notes`` lists these cases, and the jobs that were left out.
 
     Args:
         workload: the jobs.  Their estimates and users are not modelled.
         nodes: size of the machine; that of the workload by default.  Jobs that need more are left out.
 
     Raises:
-        SpecificationError: the machine's size is not known, fewer than two jobs fit it, or all are submitted at one instant.
+        SpecificationError: the machine's size is not known, fewer than two jobs fit it, or all are submitted at the same time.
     """
     size = workload.machine_nodes if nodes is None else nodes
     if size is None:
@@ -69,7 +69,7 @@ def fit_model(workload: Workload, *, nodes: int | None = None) -> WorkloadModel:
 
 
 def _fitted(times_s: FloatArray) -> tuple[HyperErlang, str]:
-    """Return the fit to ``times_s`` (shape ``(n,)``), and what was done instead where there is none, else an empty note."""
+    """Return the fit to ``times_s``, shape ``(n,)``, and a note if another distribution had to be used, else an empty note."""
     m1, m2, m3 = (float(np.mean(times_s**k)) for k in (1, 2, 3))
     try:
         return HyperErlang.fit(m1, m2, m3), ""

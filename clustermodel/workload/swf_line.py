@@ -32,19 +32,19 @@ FIELDS: Final = (
 """The 18 fields of a data line, in order."""
 
 UNKNOWN: Final = -1
-"""What a trace writes for a value that it does not have."""
+"""Stands for a missing value in a trace."""
 _WHOLE_FIELDS: Final = (0, 4, 7, 10, 11, 12)
 _TIME_FIELDS: Final = (1, 3, 8)
-DECISIVE_FIELDS: Final = (0, 1, 3)  # number, submission and run time decide what a line is
-_LABEL_FIELDS: Final = (10, 11, 12)  # kept with the job, but no schedule depends on them
+DECISIVE_FIELDS: Final = (0, 1, 3)  # number, submission and run time decide whether a line is a job
+_LABEL_FIELDS: Final = (10, 11, 12)  # kept with the job; no schedule depends on them
 ESTIMATE: Final = 8
 
 
 def parse_line(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[str]]:
-    """Return the 18 numbers of a data line, and what was put right in it.
+    """Return the 18 numbers of a data line, and what was corrected in it.
 
     Raises:
-        ValueError: a field that results depend on, one of ``needed``, has no such value; the message names it.
+        ValueError: a field on which results depend, one of ``needed``, has an invalid value; the message names the field.
     """
     words = text.split()
     if len(words) != len(FIELDS):
@@ -53,7 +53,7 @@ def parse_line(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[
         values = list(map(float, words))
     except ValueError:
         values = [math.nan]
-    # One cheap look at the whole line; only a line that looks odd is gone through field by field.
+    # A cheap check of the whole line; only suspicious lines are checked field by field.
     if (
         not text.isascii()
         or "_" in text
@@ -63,12 +63,12 @@ def parse_line(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[
         or [value for value in values if value < 0 and value != UNKNOWN]
         or [index for index in _WHOLE_FIELDS if values[index] % 1]
     ):
-        return _put_right(words, needed)
+        return _corrected(words, needed)
     return values, ()
 
 
-def _put_right(words: Sequence[str], needed: Sequence[int]) -> tuple[list[float], Sequence[str]]:
-    """Return the numbers of an odd line, with :data:`UNKNOWN` in place of wrong ones that no result depends on."""
+def _corrected(words: Sequence[str], needed: Sequence[int]) -> tuple[list[float], Sequence[str]]:
+    """Return the numbers of a suspicious line, with :data:`UNKNOWN` for invalid ones on which no result depends."""
     values: list[float] = []
     wrong: dict[int, ValueError] = {}
     for index, word in enumerate(words):
@@ -78,17 +78,17 @@ def _put_right(words: Sequence[str], needed: Sequence[int]) -> tuple[list[float]
             values.append(UNKNOWN)
             wrong[index] = problem
     _, submit, _, run, *_ = values
-    for index in needed if submit >= 0 and run > 0 else DECISIVE_FIELDS:  # else the line is left out, whatever it has
+    for index in needed if submit >= 0 and run > 0 else DECISIVE_FIELDS:  # else the line is left out anyway
         if index in wrong:
             raise wrong[index]
     return values, [f"{FIELDS[at]} invalid, {'unknown (-1) used' if at in _LABEL_FIELDS else 'ignored'}" for at in wrong]
 
 
 def _value(index: int, word: str) -> float:
-    """Return the number that ``word`` is; raise ``ValueError`` unless field ``index`` may have it."""
+    """Return ``word`` as a number; raise ``ValueError`` unless it is valid in field ``index``."""
     field = FIELDS[index]
     try:
-        # Python's float reads more than the format has: 1_000, and the digits of every script.
+        # Python's float accepts more than the format: 1_000, and the digits of all scripts.
         value = float(word) if word.isascii() and "_" not in word else None
     except ValueError:
         value = None
