@@ -1,4 +1,4 @@
-"""Arithmetic on arrays that gives the same digits on every machine."""
+"""Types of arrays, and arithmetic on arrays that gives the same digits on every computer."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import math
 
 import numpy as np
 import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 
 def dot(first: npt.ArrayLike, second: npt.ArrayLike) -> float:

@@ -12,12 +12,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from clustermodel.arrays import dot
+from clustermodel.arrays import FloatArray, dot
 from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.validation import require_number, require_whole
-
-FloatArray = npt.NDArray[np.float64]
-
 
 LEVEL: Final = 0.95
 """Default confidence level of an interval."""

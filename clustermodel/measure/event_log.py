@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from clustermodel.recording.job_records import UNKNOWN, IntArray, JobRecords, Status
+from clustermodel.arrays import FloatArray, IntArray
+from clustermodel.recording.job_records import UNKNOWN, JobRecords, Status
 from clustermodel.recording.slice_log import LoggedRotation, SliceLog
 from clustermodel.ticks import TICKS_PER_SECOND
 
@@ -18,20 +18,20 @@ from clustermodel.ticks import TICKS_PER_SECOND
 class EventLog(NamedTuple):
     """The state after each event, arrays of shape ``(events,)``."""
 
-    ticks: npt.NDArray[np.int64]
+    ticks: IntArray
     """Times of submissions, starts and ends, ticks, ascending."""
-    empty: npt.NDArray[np.int64] | npt.NDArray[np.float64]
+    empty: IntArray | FloatArray
     """e: idle nodes from then on; the mean over the slices where nodes are shared in time."""
-    waiting: npt.NDArray[np.int64]
+    waiting: IntArray
     """Number of jobs waiting from then on; delta of Zhang et al. 2003 is 1 if there are any."""
-    held_up: npt.NDArray[np.int64]
+    held_up: IntArray
     """Nodes of gangs that make no progress from then on because they are checkpointed, restarted or suspended; 0 where nodes
     are shared in time, whose slices have a log of their own."""
 
     @property
-    def time_s(self) -> npt.NDArray[np.float64]:
+    def time_s(self) -> FloatArray:
         """psi: times of the events in seconds after the first submission (t = 0 in Zhang et al. 2003)."""
-        seconds: npt.NDArray[np.float64] = (self.ticks - self.ticks[:1]) / TICKS_PER_SECOND
+        seconds: FloatArray = (self.ticks - self.ticks[:1]) / TICKS_PER_SECOND
         return seconds
 
 

@@ -38,7 +38,7 @@ class Explanation:
         if self.holder is not None:
             holder = f"  reservation held by job {self.holder}"
             if self.shadow_s is None:
-                holder = f"  job {self.holder}, ahead of it in the queue, went on waiting"
+                holder = f"  job {self.holder}, ahead of it in the queue, kept waiting"
             else:
                 holder += f", expected to start at {self.shadow_s:,.0f} s (shadow time)"
             if self.extra_nodes is not None:
@@ -47,7 +47,7 @@ class Explanation:
         if self.head_since_s is not None:
             lines.append(f"  blocked at the head of the queue since {self.head_since_s:,.0f} s")
         if self.reserved_s is not None:
-            lines.append(f"  first promised start: {self.reserved_s:,.0f} s")
+            lines.append(f"  first guaranteed start: {self.reserved_s:,.0f} s")
         return "\n".join(lines)
 
 

@@ -18,14 +18,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.measure.event_log import event_log
-from clustermodel.recording.job_records import UNKNOWN, IntArray, JobRecords
+from clustermodel.recording.job_records import UNKNOWN, JobRecords
 from clustermodel.ticks import TICKS_PER_SECOND
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 _NEVER = np.iinfo(np.int64).max
 

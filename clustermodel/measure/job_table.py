@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from clustermodel.arrays import IntArray
 from clustermodel.measure.node_time import NodeTicks, node_seconds, node_ticks
-from clustermodel.recording.job_records import PREEMPTIONS, UNKNOWN, IntArray, JobRecords, Status, in_seconds
+from clustermodel.recording.job_records import PREEMPTIONS, UNKNOWN, JobRecords, Status, in_seconds
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from clustermodel.arrays import dot
+from clustermodel.arrays import BoolArray, FloatArray, dot
 from clustermodel.errors import SpecificationError
 from clustermodel.measure.fairness import delays_by_later_jobs, reservation_violations
 from clustermodel.measure.job_table import dedicated, lost, preemptions, useful, wasted
@@ -25,7 +25,6 @@ from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
 if TYPE_CHECKING:
     import pandas as pd
 
-FloatArray = npt.NDArray[np.float64]
 
 GAMMA_S: Final = 10.0
 """Slowdown bound Gamma, seconds (Zhang et al. 2003, section 2.3)."""
@@ -144,7 +143,7 @@ class JobStatistics(TypedDict):
     mean_weighted_bounded_slowdown: float
 
 
-def job_statistics(records: JobRecords, members: npt.NDArray[np.bool_]) -> JobStatistics:
+def job_statistics(records: JobRecords, members: BoolArray) -> JobStatistics:
     """Return wait, response and slowdown of some of the jobs that ran to an end; ``nan`` where there are none.
 
     Args:
@@ -282,7 +281,7 @@ def by_class(records: JobRecords, *, large_above: int = LARGE_ABOVE_NODES) -> pd
 class _Preempted(NamedTuple):
     """Which jobs were preempted, how often, and their share of discarded work; shapes ``(jobs,)``."""
 
-    jobs: npt.NDArray[np.bool_]
+    jobs: BoolArray
     times: FloatArray
     waste: FloatArray
     """(executed time - run time) / run time (Yuan et al. 2010, eq. (3))."""

@@ -14,13 +14,10 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.job import JobRow
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.ticks import TICKS_PER_SECOND
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 UNKNOWN: Final = -1
 """In a tick column: it never happened."""

@@ -13,10 +13,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.validation import require_number, require_seconds, require_whole
-
-FloatArray = npt.NDArray[np.float64]
 
 LARGEST_ORDER: Final = 1_000
 """Largest order allowed.  An Erlang distribution of order n has a coefficient of variation of 1/sqrt(n), which is about

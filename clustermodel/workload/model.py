@@ -17,13 +17,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from clustermodel.arrays import dot
+from clustermodel.arrays import FloatArray, dot
 from clustermodel.errors import SpecificationError, counted, did_you_mean
 from clustermodel.job import JobRow
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import LONGEST_S, require_number, require_whole
 from clustermodel.workload.estimates import PHI
-from clustermodel.workload.hyper_erlang import FloatArray, HyperErlang
+from clustermodel.workload.hyper_erlang import HyperErlang
 from clustermodel.workload.table import Provenance, Workload
 from clustermodel.workload.transforms import LoadScale
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.validation import require_whole
-from clustermodel.workload.hyper_erlang import FloatArray, HyperErlang
+from clustermodel.workload.hyper_erlang import HyperErlang
 from clustermodel.workload.model import SizeClass, WorkloadModel, class_label
 from clustermodel.workload.table import Workload
 

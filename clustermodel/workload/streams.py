@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
 from clustermodel.ticks import LAST_TICK
-from clustermodel.workload.table import IntArray, JobSource, Provenance, Workload
+from clustermodel.workload.table import JobSource, Provenance, Workload
 
 if TYPE_CHECKING:
     import pandas as pd

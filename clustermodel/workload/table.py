@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
-from clustermodel.arrays import dot
+from clustermodel.arrays import FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.job import Job, JobRow
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
@@ -22,8 +21,6 @@ from clustermodel.workload.transforms import JobFilter, LoadScale
 if TYPE_CHECKING:
     import pandas as pd
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 _CHUNK = 4096
 """Rows converted at a time, so that a million jobs are never a million Python objects at once."""

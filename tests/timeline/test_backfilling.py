@@ -524,7 +524,7 @@ def test_the_reasons_of_each_kind_of_start() -> None:
     free = play(4, "1 0 2 10\n2 1 4 10\n4 3 2 6", "1/L-NG", explain=True)
     assert facts(free, 1) == (head, None, None)
     assert facts(free, 4) == ("backfilled: it fits, which no waiting job was placed to prevent", 2, None)
-    assert "job 2, ahead of it in the queue, went on waiting" in str(free.explain(4))
+    assert "job 2, ahead of it in the queue, kept waiting" in str(free.explain(4))
     guess = play(4, OVERESTIMATED, "D:speculation=0.4", explain=True)
     assert facts(guess, 3) == ("backfilled: it fits, if it ends by its speculated time", 2, 100)
     relaxed = play(4, BLOCKED, "backfilling:guarantees=relaxed,relaxation=0.5", explain=True)
