@@ -72,7 +72,8 @@ if TYPE_CHECKING:
     from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
     from clustermodel.workload.facts import trace_facts
     from clustermodel.workload.hyper_erlang import HyperErlang
-    from clustermodel.workload.model import RUN_TIME_FACTORS, SizeClass, WorkloadModel, fit_model, load_model
+    from clustermodel.workload.model import RUN_TIME_FACTORS, SizeClass, WorkloadModel, load_model
+    from clustermodel.workload.model_fit import fit_model
     from clustermodel.workload.swf import SwfStream, read_swf, write_swf
     from clustermodel.workload.synthetic import synthetic_workload
     from clustermodel.workload.table import JobSource, Provenance, Workload
@@ -166,7 +167,7 @@ _MODULES = {
     "RUN_TIME_FACTORS": "workload.model",
     "SizeClass": "workload.model",
     "WorkloadModel": "workload.model",
-    "fit_model": "workload.model",
+    "fit_model": "workload.model_fit",
     "load_model": "workload.model",
     "SwfStream": "workload.swf",
     "read_swf": "workload.swf",

@@ -16,7 +16,7 @@ class SpecificationError(ClusterModelError, ValueError):
 
 
 class TraceError(ClusterModelError, ValueError):
-    """A trace file cannot be read; the message starts with ``file:line:`` where a line is to blame."""
+    """A trace file cannot be read; the message starts with ``file:line:`` if the error is in a line."""
 
 
 class DecisionError(ClusterModelError):
@@ -24,15 +24,15 @@ class DecisionError(ClusterModelError):
 
 
 class PolicyError(ClusterModelError):
-    """The code of a policy failed; the message starts with ``file:line:`` where a file of the user is to blame."""
+    """The code of a policy failed; the message starts with ``file:line:`` if the error is in a file of the user."""
 
 
 class StrandedJobsError(DecisionError):
-    """The simulation ran out of events while jobs still waited: the policy never started them."""
+    """The simulation ran out of events while jobs were waiting: the policy never started them."""
 
 
 class LedgerError(ClusterModelError):
-    """The capacity ledger does not add up to nodes x horizon: a defect of the mechanism, never of the input."""
+    """The capacity ledger does not add up to nodes x horizon: a bug of the simulator, not an error of the user."""
 
 
 class OutputError(ClusterModelError, OSError):
@@ -40,7 +40,7 @@ class OutputError(ClusterModelError, OSError):
 
 
 class ExecutionError(ClusterModelError):
-    """The processes or the cluster that run a study cannot go on; what they have not finished is still to be done."""
+    """The processes or the cluster that run a study cannot continue; unfinished runs are still to be done."""
 
 
 _LONGEST_SHOWN: Final = 60
@@ -48,7 +48,7 @@ _TOO_LONG_TO_PRINT: Final = "a number of thousands of digits"
 
 
 def shown(value: object) -> str:
-    """Return ``str(value)``, cut short where it would fill the screen: a damaged file may have a word of a million digits."""
+    """Return ``str(value)``, truncated: a damaged file may have a word of a million digits."""
     try:
         text = str(value)
     except ValueError:  # Python prints no integer of more than 4,300 digits
@@ -57,7 +57,7 @@ def shown(value: object) -> str:
 
 
 def quoted(value: object) -> str:
-    """Return ``repr(value)``, cut short in the same way."""
+    """Return ``repr(value)``, truncated in the same way."""
     try:
         text = repr(value)
     except ValueError:
@@ -70,9 +70,9 @@ def _cut(text: str) -> str:
 
 
 def visible(text: str, keep: str = "") -> str:
-    r"""Return ``text`` with escape sequences written out: control characters, which could drive a terminal, as ``\x1b``.
+    r"""Return ``text`` with escape sequences written out: control characters, which terminals obey, as ``\x1b``.
 
-    Marks of direction, which act on other letters, and halves of characters, which no file can hold, are written out too.
+    Direction marks and unpaired surrogates, which cannot be encoded, are written out too.
 
     Args:
         text: any.
@@ -89,6 +89,6 @@ def counted(number: int, noun: str) -> str:
 
 
 def did_you_mean(word: str, allowed: Iterable[str]) -> str:
-    """Return ``" (did you mean 'easy'?)"`` for the nearest of ``allowed``, or an empty string when none is near."""
+    """Return ``" (did you mean 'easy'?)"`` with the closest of ``allowed``, or an empty string if none is close."""
     near = difflib.get_close_matches(word.lower(), list(allowed), n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""

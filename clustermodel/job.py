@@ -1,4 +1,4 @@
-"""The job's specification in seconds, as a user writes it, and its row in ticks, as the simulator reads it."""
+"""Specification of a job in seconds, as a user writes it, and its row in ticks, as the simulator reads it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from clustermodel.validation import require_seconds, require_whole
 
 
 class JobRow(NamedTuple):
-    """One job of a workload; times in ticks.  The simulator, the filters and the trace reader all work on rows."""
+    """One job of a workload, times in ticks.  The simulator, the filters and the trace reader work on rows."""
 
     submit: int
     id: int
     nodes: int
     run: int
-    """Run time on a dedicated machine (002's t^e)."""
+    """Run time on a dedicated machine (t^e in Zhang et al. 2003)."""
     estimate: int
-    """The user's estimate, at which the batch system may kill the job."""
+    """The user's estimate, which may also be the wall-time limit."""
     user: int
     group: int
     priority: int
@@ -31,8 +31,8 @@ class JobRow(NamedTuple):
 class Job:
     """A rigid parallel job.
 
-    A size that the machine cannot satisfy (zero, negative, or more nodes than it has) is legal here: the *machine*
-    rejects such a job at submission, records it as rejected and goes on (docs/model).
+    A size that the machine cannot satisfy (zero, negative, or more nodes than it has) is allowed here: the *machine*
+    rejects such a job at submission and records it as rejected (docs/model).
 
     Raises:
         SpecificationError: a field is not a number, not finite, or out of range.

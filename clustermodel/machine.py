@@ -1,4 +1,4 @@
-"""The machine's specification: what exists, before anything runs on it."""
+"""Specification of the machine: nodes, time slices, context switches, checkpoints, memory for suspended tasks."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from clustermodel.validation import require_number, require_seconds, require_who
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TimeSlicing:
-    """How the machine's time can be cut into slices, for policies that share nodes in time (002, section 4).
+    """How the machine's time can be cut into slices, for policies that share nodes in time (Zhang et al. 2003, section 4).
 
     Raises:
         SpecificationError: ``quantum_s`` is not a positive number, or ``mpl`` not a whole number of at least one.
     """
 
     quantum_s: float = 200.0
-    """Length T of a time slice, seconds: how long one row of the Ousterhout matrix runs before the next one does."""
+    """Length T of a time slice, seconds: how long one row of the Ousterhout matrix runs before the next row."""
     mpl: int = 5
-    """Multiprogramming level: the most rows that the matrix can have, and so the most gangs that share a node."""
+    """Multiprogramming level: largest number of rows of the matrix, and so of gangs that share a node."""
 
     def __post_init__(self) -> None:
         require_seconds("TimeSlicing.quantum_s", self.quantum_s, positive=True)
@@ -37,9 +37,9 @@ class TimeSlicing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ContextSwitch:
-    """What it costs a node, at the start of a slice, to suspend one task and resume another (002, section 5).
+    """Cost of suspending one task and resuming another on a node, at the start of a slice (Zhang et al. 2003, section 5).
 
-    Nodes really spend this time.  It is free by default.
+    The node makes no progress in this time.  Context switches are free by default.
 
     Raises:
         SpecificationError: both ``fraction`` and ``seconds`` are given, one is out of range, or ``charge`` is unknown.
@@ -50,8 +50,8 @@ class ContextSwitch:
     seconds: float | None = None
     """The cost in seconds, whatever the time slice."""
     charge: Literal["on-change", "every-slice"] = "on-change"
-    """``"on-change"``: a node pays when the task it runs changes, and a gang goes on when all of its nodes are ready.
-    ``"every-slice"``: every node of every gang pays in every slice, the convention of 002, eq. (3)."""
+    """``"on-change"``: a node pays when the task it runs changes, and a gang continues when all of its nodes are ready.
+    ``"every-slice"``: every node of every gang pays in every slice, the convention of Zhang et al. 2003, eq. (3)."""
 
     def __post_init__(self) -> None:
         if self.fraction is not None and self.seconds is not None:
@@ -75,10 +75,10 @@ class ContextSwitch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checkpointing:
-    """What it costs to write a gang's image to the checkpoint store and to read it back on other nodes (002, section 5.4).
+    """Cost of writing a gang's image to the checkpoint store and reading it back (Zhang et al. 2003, section 5.4).
 
-    The cost does not depend on the size of the gang, whose tasks are written in parallel; how many tasks the store can take
-    in one time slice is limited.  002's cost C of a migration is ``checkpoint_s + restart_s``, C/2 each.
+    The cost does not depend on the size of the gang, whose tasks are written in parallel.  The number of tasks that the store
+    takes in one time slice can be limited.  The paper's cost C of a migration is ``checkpoint_s + restart_s``, C/2 each.
 
     Raises:
         SpecificationError: a cost is negative, or the limit is not a whole number of at least zero.
@@ -89,7 +89,7 @@ class Checkpointing:
     restart_s: float = 0.0
     """Time to restart a gang from its checkpoint, seconds."""
     max_tasks_per_slice: int | None = None
-    """Q: the most tasks that migrate in a time slice, and the most that the store takes at a time where gangs are preempted;
+    """Q: largest number of tasks that migrate in a time slice, and that the store takes at a time where gangs are preempted;
     ``None`` is no limit, 0 no migration and no checkpoints."""
 
     def __post_init__(self) -> None:
@@ -119,18 +119,19 @@ class Machine:
     """
 
     nodes: int
-    """Number of nodes; a job's tasks run one to a node (the papers' processors, 002's N)."""
+    """Number of nodes; each task of a job has a node of its own (the papers' processors; N in Zhang et al. 2003)."""
     kill_at_estimate: bool = True
-    """Whether the batch system ends a job that reaches its estimate (001, requirement VIII).  When off, the job runs on."""
+    """Whether the estimate is the wall-time limit, at which the batch system kills the job (Talby & Feitelson 1999, long
+    version, requirement VIII).  If not, the job continues."""
 
     time_slicing: TimeSlicing = field(default_factory=TimeSlicing)
-    """Time slices, for the policies that use them; space-sharing policies do not."""
+    """Time slices; space-sharing policies do not use them."""
     context_switch: ContextSwitch = field(default_factory=ContextSwitch)
     """Cost of a context switch between time slices."""
     checkpointing: Checkpointing = field(default_factory=Checkpointing)
-    """Cost of a checkpoint and a restart, of which a migration consists."""
+    """Cost of a checkpoint and of a restart; a migration is one of each."""
     suspended_per_node: int | None = None
-    """How many suspended tasks a node's memory can hold besides the running one; ``None`` is no limit, 0 no suspension."""
+    """Number of suspended tasks that fit a node's memory besides the running task; ``None`` is no limit, 0 no suspension."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", require_whole("Machine.nodes", self.nodes, at_least=1))

@@ -1,7 +1,7 @@
-"""How a job's run time changes with its width: the specification of moldable jobs (003, section 7).
+"""How a job's run time depends on its size: the specification of moldable jobs (Perkovic & Keleher 2000, section 7).
 
-A trace tells how long a job ran on the nodes that it asked for.  What it would take on more or fewer is an assumption; these
-are two.  It is asked only where a policy gives a job another width than it asked for.
+A trace has the run time on the nodes that the job asked for.  The run time on more or fewer nodes is an assumption; this module
+has two.  They are used only if a policy starts a job on another number of nodes than it asked for.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from clustermodel.validation import require_number
 
 @runtime_checkable
 class Speedup(Protocol):
-    """A speedup model."""
+    """A model of the run time of moldable jobs."""
 
     def time_on(self, ticks: int, asked: int, nodes: int) -> int:
-        """Return how long a job that takes ``ticks`` on the nodes it ``asked`` for takes on ``nodes``, in ticks, at least 1."""
+        """Return the run time on ``nodes`` of a job that takes ``ticks`` on the ``asked`` nodes, ticks, at least 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinearSpeedup:
-    """Constant efficiency: on half as many nodes a job takes twice as long (003, section 7)."""
+    """Constant efficiency: on half as many nodes a job takes twice as long (Perkovic & Keleher 2000, section 7)."""
 
     def time_on(self, ticks: int, asked: int, nodes: int) -> int:
         """Return ``ticks`` x ``asked`` / ``nodes``, rounded up."""
@@ -31,12 +31,12 @@ class LinearSpeedup:
 
 
 LINEAR: Final = LinearSpeedup()
-"""The assumption of 003, and the default everywhere."""
+"""The assumption of Perkovic & Keleher 2000, and the default everywhere."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DowneySpeedup:
-    """Downey's model of the speedup of parallel programs (A. B. Downey, A model for speedup of parallel programs, 1997).
+    """Downey's model of the speedup of parallel programs (Downey 1997).
 
     A program has an average parallelism A and a variance of parallelism sigma.  On n nodes it is S(n) times as fast as on one.
     With sigma <= 1,
@@ -57,7 +57,7 @@ class DowneySpeedup:
     sigma: float = 1.0
     """Coefficient of the variance of parallelism; 0 is a linear speedup up to A."""
     parallelism: float = 1.0
-    """A as a multiple of the nodes that a job asked for: by default users ask for as many as they have use for on average."""
+    """A as a multiple of the nodes that a job asked for: by default users ask for the average parallelism."""
 
     def __post_init__(self) -> None:
         require_number("DowneySpeedup.sigma", self.sigma, "a finite number >= 0", lambda value: 0 <= value <= 1e9)

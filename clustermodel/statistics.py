@@ -1,6 +1,6 @@
-"""How far a mean can be trusted: intervals, paired comparisons, batch means, and the cut of a warm-up.
+"""Confidence intervals, paired comparisons, batch means, and truncation of a warm-up.
 
-Pure functions of numbers; runs are made by :mod:`clustermodel.experiment.replicate`.  Quantiles are scipy's.
+Pure functions of numbers; :mod:`clustermodel.experiment.replicate` runs replications.  Quantiles are SciPy's.
 """
 
 from __future__ import annotations
@@ -12,24 +12,21 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from clustermodel.arrays import dot
+from clustermodel.arrays import FloatArray, dot
 from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.validation import require_number, require_whole
 
-FloatArray = npt.NDArray[np.float64]
-
-
 LEVEL: Final = 0.95
-"""Confidence level of an interval, unless another is asked for."""
+"""Default confidence level of an interval."""
 
 
 MSER_BATCH: Final = 5
-"""The 5 of MSER-5."""
+"""Values per batch in MSER-5."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and its confidence interval, ``mean - half`` to ``mean + half``.  ``value in interval`` is what it says."""
+    """A mean and its confidence interval, ``mean - half`` to ``mean + half``.  ``value in interval`` works."""
 
     mean: float
     half: float
@@ -37,7 +34,7 @@ class Interval:
     level: float
     """Confidence level, between 0 and 1."""
     count: int
-    """How many values the mean is of."""
+    """Number of values."""
 
     @property
     def low(self) -> float:
@@ -53,12 +50,15 @@ class Interval:
         return self.low <= value <= self.high
 
     def __str__(self) -> str:
-        digits = 1 - floor(log10(self.half)) if self.half > 0 else 3  # two that are not noise
+        digits = 1 - floor(log10(self.half)) if self.half > 0 else 3  # two significant digits of the half-width
         return f"{self.mean:,.{max(0, digits)}f} ± {self.half:,.{max(0, digits)}f}"
 
 
 def _checked(name: str, values: npt.ArrayLike, at_least: int, why: str = "one for each replication") -> FloatArray:
-    """Return values as an array, shape ``(values,)``, if there are enough, ``why`` so many, and all are finite."""
+    """Return values as an array, shape ``(values,)``, if all are finite and their number is ``at_least`` or more.
+
+    ``why`` explains that number in messages.
+    """
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
@@ -76,10 +76,10 @@ def _checked(name: str, values: npt.ArrayLike, at_least: int, why: str = "one fo
 
 
 def checked_level(level: float) -> float:
-    """Return a confidence level, if it is one.
+    """Return a confidence level after checking it.
 
     Raises:
-        SpecificationError: it is not.
+        SpecificationError: it is not a number between 0 and 1.
     """
     return require_number("level", level, "> 0 and < 1", lambda share: 0 < share < 1)
 
@@ -89,13 +89,13 @@ def interval(values: npt.ArrayLike, level: float = LEVEL) -> Interval:
 
     Args:
         values: one for each replication, shape ``(replications,)``, at least two.  Values of one run, such as the waits of
-            its jobs, depend on one another: use :func:`batch_means`.
+            its jobs, are correlated: use :func:`batch_means`.
         level: the confidence level.
 
     Raises:
-        SpecificationError: fewer than two values, one that is not finite, or no such level.
+        SpecificationError: fewer than two values, a value that is not finite, or an invalid level.
     """
-    from scipy.special import stdtrit  # scipy.stats has the same, and takes a second to import
+    from scipy.special import stdtrit  # the same is in scipy.stats, which takes a second to import
 
     array, level = _checked("values", values, 2), checked_level(level)
     half = float(stdtrit(len(array) - 1, (1 + level) / 2) * np.std(array, ddof=1) / sqrt(len(array)))
@@ -112,7 +112,7 @@ def _matched(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray
 def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, level: float = LEVEL) -> Interval:
     """Return the interval of the mean of a - b, replication by replication.
 
-    With common random numbers what a and b share cancels, and the interval is far narrower than those of a and b.
+    With common random numbers the shared variation of a and b cancels, and the interval is far narrower than those of a and b.
 
     Args:
         a: one value for each replication, shape ``(replications,)``, at least two.
@@ -129,7 +129,7 @@ def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, level: float = LEVEL) 
 def paired_ratio(a: npt.ArrayLike, b: npt.ArrayLike, level: float = LEVEL) -> Interval:
     """Return the interval of the mean of a / b, replication by replication; 1 where both are 0.
 
-    The mean of the ratios is not the ratio of the means: here every replication counts the same.
+    The mean of the ratios is not the ratio of the means: every replication has the same weight.
 
     Args:
         a: one value for each replication, shape ``(replications,)``, at least two.
@@ -147,27 +147,26 @@ def paired_ratio(a: npt.ArrayLike, b: npt.ArrayLike, level: float = LEVEL) -> In
 
 
 class Truncation(NamedTuple):
-    """Where MSER-5 would cut."""
+    """Result of MSER-5: where to truncate a series."""
 
     drop: int
-    """How many values to leave out at the beginning."""
+    """Number of values to omit at the beginning."""
     settled: bool
-    """``False`` if the best cut is the last that was tried: the series is too short to tell where its warm-up ends."""
+    """``False`` if the best truncation point is the last candidate: the series is too short to show the end of its warm-up."""
 
 
 def mser5(values: npt.ArrayLike) -> Truncation:
     """Return how many values at the beginning of a series are warm-up, by MSER-5.
 
-    The values are averaged in batches of five; the cut is where the squared standard error of the mean of what is left, as if
-    batches were independent, is least: sum of (batch - mean of what is left)^2 / (batches left)^2.  Cuts in the first half are
-    tried, since near the end a few values that happen to be alike look best (K. P. White, An effective truncation heuristic for
-    bias reduction in simulation output, Simulation 69, 1997; K. P. White, M. J. Cobb, S. C. Spratt, A comparison of five
-    steady-state truncation heuristics for simulation, Winter Simulation Conference 2000).
+    The values are averaged in batches of five.  The truncation point minimizes the squared standard error of the mean of the
+    remaining batches, as if they were independent: sum of (batch - mean of the remaining)^2 / (remaining batches)^2.
+    Candidates are in the first half, because near the end a few similar values would win by chance (White 1997; White, Cobb &
+    Spratt 2000).
 
-    It is a suggestion: the series of one run is random, and so is the cut.
+    The result is a suggestion: it is random, as the series of one run is.
 
     Args:
-        values: in order of time, shape ``(values,)``, at least ten.  Those that do not fill a batch at the end are left out.
+        values: in order of time, shape ``(values,)``, at least ten.  An incomplete batch at the end is omitted.
 
     Raises:
         SpecificationError: fewer than ten values, or one that is not finite.
@@ -175,7 +174,7 @@ def mser5(values: npt.ArrayLike) -> Truncation:
     array = _checked("values", values, 2 * MSER_BATCH, f"two batches of {MSER_BATCH}")
     count = len(array) // MSER_BATCH
     batches = array[: count * MSER_BATCH].reshape(count, MSER_BATCH).mean(axis=1)
-    batches -= batches[-1]  # near the mean, so that the sums below do not cancel; and zero where all values are the same
+    batches -= batches[-1]  # near the mean, so that the sums below lose no digits; zero if all values are equal
     cuts = np.arange(count // 2 + 1)
     left = count - cuts
     total, squares = (np.cumsum(of[::-1])[::-1][cuts] for of in (batches, batches**2))
@@ -190,13 +189,13 @@ class BatchMeans(Interval):
     batch: int
     """Values in a batch."""
     lag_1: float
-    """Correlation of neighbouring batch means, -1 to 1; 0 if they are all the same."""
+    """Correlation of neighbouring batch means, -1 to 1; 0 if all are equal."""
 
     @property
     def long_enough(self) -> bool:
-        """Whether neighbouring batch means look independent: ``lag_1`` is not above what chance gives one time in twenty.
+        """Whether neighbouring batch means look independent: ``lag_1`` is not significantly positive at the 5 % level.
 
-        If they do not, the interval is too narrow: use fewer, longer batches, or a longer run.
+        Otherwise the interval is too narrow: use fewer, longer batches, or a longer run.
         """
         from scipy.special import ndtri
 
@@ -204,15 +203,14 @@ class BatchMeans(Interval):
 
 
 def batch_means(values: npt.ArrayLike, batches: int = 20, level: float = LEVEL) -> BatchMeans:
-    """Return the mean of values that depend on their neighbours, such as waits of one long run, and its interval.
+    """Return the mean of correlated values, such as waits of one long run, and its confidence interval by batch means.
 
-    The values are cut into batches of the same length, whose means are treated as independent.  That they are is for the user
-    to see: :attr:`BatchMeans.lag_1` and :attr:`BatchMeans.long_enough`.
+    The values are divided into batches of the same length, whose means are treated as independent.  Check this with
+    :attr:`BatchMeans.lag_1` and :attr:`BatchMeans.long_enough`.
 
     Args:
-        values: in order of time, without warm-up, shape ``(values,)``.  Those at the beginning that do not fill a batch are
-            left out.
-        batches: how many, at least two.
+        values: in order of time, without warm-up, shape ``(values,)``.  An incomplete batch at the beginning is omitted.
+        batches: number of batches, at least two.
         level: the confidence level.
 
     Raises:
@@ -222,8 +220,8 @@ def batch_means(values: npt.ArrayLike, batches: int = 20, level: float = LEVEL) 
     array = _checked("values", values, 2 * batches, f"two for each of {batches} batches")
     batch = len(array) // batches
     means = array[len(array) - batch * batches :].reshape(batches, batch).mean(axis=1)
-    found = interval(means, level)
-    apart = means - found.mean
-    squares = dot(apart, apart)
-    lag_1 = dot(apart[:-1], apart[1:]) / squares if squares else 0.0
-    return BatchMeans(found.mean, found.half, found.level, found.count, batch, lag_1)
+    mean = interval(means, level)
+    deviations = means - mean.mean
+    squares = dot(deviations, deviations)
+    lag_1 = dot(deviations[:-1], deviations[1:]) / squares if squares else 0.0
+    return BatchMeans(mean.mean, mean.half, mean.level, mean.count, batch, lag_1)

@@ -1,7 +1,6 @@
 """Conversion between seconds, used at every public edge, and the integer ticks used inside.
 
-One tick is one microsecond.  Integer time keeps slices from drifting and lets the capacity ledger balance exactly;
-nothing outside this module knows the factor.
+One tick is one microsecond.  With integer time slices do not drift and the capacity ledger balances exactly.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from typing import Final
 
 TICKS_PER_SECOND: Final = 1_000_000
 LAST_TICK: Final = 2**63 - 1
-"""Largest time that records and tables hold: 292,271 years."""
+"""Largest time that fits records and tables: 292,271 years."""
 
 
 def to_ticks(seconds: float) -> int:

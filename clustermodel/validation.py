@@ -1,4 +1,4 @@
-"""Validators of fields: whole numbers, numbers within bounds, seconds.  A wrong value gives one line: field, value, allowed."""
+"""Validators of fields: whole numbers, numbers within bounds, seconds.  An error is one line: field, value, what is allowed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ LARGEST_WHOLE: Final = 2**53
 
 
 LONGEST_S: Final = 1e10
-"""Longest time in seconds of any field: 317 years; hundreds of such jobs in a row still fit 64-bit ticks."""
+"""Longest time in seconds of any field: 317 years; hundreds of such jobs one after another fit 64-bit ticks."""
 
 
 def require_whole(field: str, value: object, *, at_least: int | None = None) -> int:
-    """Return ``value`` as a plain ``int`` (numpy integers too: they would turn SimPy's clock into a float).
+    """Return ``value`` as a plain ``int`` (also from numpy integers, which would turn SimPy's clock into a float).
 
     Raises:
         SpecificationError: ``value`` is not a whole number, is below ``at_least``, or too large for a table.
@@ -38,7 +38,7 @@ def require_number(name: str, value: object, allowed: str, holds: Callable[[floa
     """Return ``value`` as a ``float``.
 
     Raises:
-        SpecificationError: ``value`` is not a number, or not ``allowed``, which is what ``holds`` says in words.
+        SpecificationError: ``value`` is not a number, or ``holds`` is false for it; ``allowed`` says the same in words.
     """
     try:
         number = None if isinstance(value, bool) or not isinstance(value, Real) else float(value)

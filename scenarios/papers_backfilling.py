@@ -21,7 +21,7 @@ from clustermodel.policies.queue_order import CRITERIA
 
 RERUN: Final = f"python scenarios/{{}}.py {CTC} --full"
 RERUN_ORDER: Final = f"python scenarios/queue_order.py {CTC} --narrow 2 --full --replications 3"
-SLOWDOWN: Final = "mean_bounded_slowdown_003"
+SLOWDOWN: Final = "mean_bounded_slowdown_perkovic"
 WAIT: Final = "mean_wait_s"
 RESPONSE: Final = "mean_response_s"
 

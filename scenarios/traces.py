@@ -173,7 +173,7 @@ def usual_measures(result: Result) -> dict[str, float]:
     """Return what every study keeps: 003's bounded slowdown, mean delay and response, and wasted capacity."""
     summary = result.summary()
     return {
-        "slowdown": summary.mean_bounded_slowdown_003,
+        "slowdown": summary.mean_bounded_slowdown_perkovic,
         "wait_s": summary.mean_wait_s,
         "response_s": summary.mean_response_s,
         "waste": summary.wasted_load,

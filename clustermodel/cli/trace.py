@@ -16,7 +16,8 @@ from clustermodel.figures.terminal_tables import percentile_table
 from clustermodel.output_files import write_file
 from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.facts import trace_facts
-from clustermodel.workload.model import WorkloadModel, fit_model
+from clustermodel.workload.model import WorkloadModel
+from clustermodel.workload.model_fit import fit_model
 
 _MACHINE_SIZE: Final = click.IntRange(1, LARGEST_WHOLE)
 

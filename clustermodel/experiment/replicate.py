@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted
 from clustermodel.experiment.scenario import Result, Scenario
 from clustermodel.measure.metrics import Summary
 from clustermodel.policies.interface import Policy
 from clustermodel.policies.registry import policy_label
-from clustermodel.statistics import LEVEL, MSER_BATCH, FloatArray, Interval, checked_level, interval, mser5
+from clustermodel.statistics import LEVEL, MSER_BATCH, Interval, checked_level, interval, mser5
 from clustermodel.ticks import to_seconds
 from clustermodel.validation import require_number, require_whole
 

@@ -21,6 +21,7 @@ from clustermodel.job import JobRow
 from clustermodel.machine import Machine
 from clustermodel.measure.event_log import EventLog, event_log, sliced_event_log
 from clustermodel.measure.explanation import Explanation, explanation
+from clustermodel.measure.job_table import job_table
 from clustermodel.measure.metrics import Summary, after_warm_up, by_class, fairness_by_width, summarize
 from clustermodel.measure.timeline import placements_in_matrix, placements_in_space, states
 from clustermodel.policies.calibration import Calibrated, Waits
@@ -238,7 +239,7 @@ class Result:
     @cached_property
     def jobs(self) -> pd.DataFrame:
         """One row per job, in order of submission."""
-        return self.records.frame.assign(stream=self.scenario.streams.of(self.records.column("id")))
+        return job_table(self.records).assign(stream=self.scenario.streams.of(self.records.column("id")))
 
     @cached_property
     def _summary(self) -> Summary:

@@ -12,7 +12,8 @@ from clustermodel.errors import SpecificationError, counted, quoted, visible
 from clustermodel.output_files import replacing, without_formulas
 from clustermodel.recording.job_records import Status
 from clustermodel.schedule.node_set import text
-from clustermodel.workload.swf import UNKNOWN, write_swf
+from clustermodel.workload.swf import write_swf
+from clustermodel.workload.swf_line import UNKNOWN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,7 +55,7 @@ def _evalys_layout(result: Result) -> pd.DataFrame:
 
     if result.slices is not None:
         why = "shares nodes in time"
-    elif stopped := len(np.unique(result.records.earlier_tries.job)):
+    elif stopped := len(np.unique(result.records.stopped_runs.job)):
         why = f"ran {counted(stopped, 'job')} in more than one attempt"
     else:
         why = ""

@@ -37,7 +37,7 @@ QUANTITIES: Final = {
     "std_wait_s": Quantity("standard deviation of waits", "s"),
     "mean_response_s": Quantity("mean response time", "s"),
     "mean_bounded_slowdown": Quantity("mean bounded slowdown"),
-    "mean_bounded_slowdown_003": Quantity("mean bounded slowdown of 003"),
+    "mean_bounded_slowdown_perkovic": Quantity("mean bounded slowdown of 003"),
     "mean_weighted_bounded_slowdown": Quantity("mean weighted bounded slowdown"),
     "utilization": Quantity("utilization ρ"),
     "total_load": Quantity("total load"),

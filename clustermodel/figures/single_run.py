@@ -259,7 +259,7 @@ def draw_gantt(
     bars = [(index, to_seconds(start[index]), to_seconds(end[index]), records.columns_of(index), False) for index in shown]
     bars += [
         (one.job, to_seconds(one.start), to_seconds(one.end), one.columns, one.lost > 0)
-        for one in records.each_earlier_try()
+        for one in records.each_stopped_run()
         if begin <= one.job < stop
     ]
     earliest, latest = min(bar[1] for bar in bars), max(bar[2] for bar in bars)

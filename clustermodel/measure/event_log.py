@@ -1,6 +1,6 @@
 """The event log of a run, rebuilt from the job records alone, for the formulas of :mod:`clustermodel.theory`.
 
-It shares nothing with the capacity ledger but the records' times, so that comparing the two means something.
+It shares only the records' times with the capacity ledger, so that a comparison of the two is a test.
 """
 
 from __future__ import annotations
@@ -8,55 +8,52 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from clustermodel.recording.job_records import UNKNOWN, IntArray, JobRecords, Status
-from clustermodel.recording.slice_log import SliceLog, Stretch
+from clustermodel.arrays import FloatArray, IntArray
+from clustermodel.recording.job_records import UNKNOWN, JobRecords, Status
+from clustermodel.recording.slice_log import LoggedRotation, SliceLog
 from clustermodel.ticks import TICKS_PER_SECOND
 
 
 class EventLog(NamedTuple):
     """The state after each event, arrays of shape ``(events,)``."""
 
-    ticks: npt.NDArray[np.int64]
-    """When something was submitted, started or ended, ticks, ascending."""
-    empty: npt.NDArray[np.int64] | npt.NDArray[np.float64]
-    """e: nodes that run nothing from then on; the mean of the slices where nodes are shared in time."""
-    waiting: npt.NDArray[np.int64]
-    """Number of jobs waiting from then on; 002's delta is whether there are any."""
-    held_up: npt.NDArray[np.int64]
-    """Nodes of gangs that do not work from then on: they are checkpointed, restarted or suspended, where space is shared; 0
-    where nodes are shared in time, whose slices have a log of their own."""
+    ticks: IntArray
+    """Times of submissions, starts and ends, ticks, ascending."""
+    empty: IntArray | FloatArray
+    """e: idle nodes from then on; the mean over the slices where nodes are shared in time."""
+    waiting: IntArray
+    """Number of jobs waiting from then on; delta of Zhang et al. 2003 is 1 if there are any."""
+    held_up: IntArray
+    """Nodes of gangs that make no progress from then on because they are checkpointed, restarted or suspended; 0 where nodes
+    are shared in time, whose slices have a log of their own."""
 
     @property
-    def time_s(self) -> npt.NDArray[np.float64]:
-        """psi: the events' times in seconds from the first submission (002 sets that to t = 0)."""
-        seconds: npt.NDArray[np.float64] = (self.ticks - self.ticks[:1]) / TICKS_PER_SECOND
+    def time_s(self) -> FloatArray:
+        """psi: times of the events in seconds after the first submission (t = 0 in Zhang et al. 2003)."""
+        seconds: FloatArray = (self.ticks - self.ticks[:1]) / TICKS_PER_SECOND
         return seconds
 
 
 def event_log(records: JobRecords, nodes: int) -> EventLog:
     """Return the event log of a run on a machine of ``nodes``; rejected jobs do not appear.
 
-    The beginnings and ends of checkpoints, restarts and context switches of preempted gangs are events too.
+    Checkpoints, restarts and context switches of preempted gangs begin and end with events too.
     """
     accepted = records.column("ended_as") != Status.REJECTED
-    submit, start, end = (records.column(name)[accepted] for name in ("submit", "start", "end"))
-    size, tries = records.allocated[accepted], records.earlier_tries
-    started, ended = start != UNKNOWN, end != UNKNOWN
-    held = records.overheads
-    happenings: list[tuple[IntArray, IntArray | int, int, IntArray | int]] = [  # when; change of busy, waiting, held up
-        (submit, 0, 1, 0),
-        (start[started], size[started], -1, 0),
-        (end[ended], -size[ended], 0, 0),
-        (tries.start, tries.nodes, -1, 0),
-        (tries.end, -tries.nodes, 1, 0),
+    runs, stopped, held = records.runs, records.stopped_runs, records.overheads
+    ended = runs.end != UNKNOWN
+    events: list[tuple[IntArray, IntArray | int, int, IntArray | int]] = [  # when; change of busy, waiting, held up
+        (records.column("submit")[accepted], 0, 1, 0),
+        (runs.start, runs.nodes, -1, 0),
+        (runs.end[ended], -runs.nodes[ended], 0, 0),
+        (stopped.end, 0, 1, 0),
         (held.start, 0, 0, held.nodes),
         (held.end, 0, 0, -held.nodes),
     ]
-    instants = np.unique(np.concatenate([times for times, *_ in happenings]))
+    instants = np.unique(np.concatenate([times for times, *_ in events]))
     busy, waiting, held_up = np.zeros((3, len(instants)), dtype=np.int64)
-    for times, *changes in happenings:
+    for times, *changes in events:
         position = np.searchsorted(instants, times)
         for state, change in zip((busy, waiting, held_up), changes, strict=True):
             if isinstance(change, np.ndarray) or change:
@@ -74,15 +71,15 @@ def sliced_event_log(records: JobRecords, slices: SliceLog, nodes: int, quantum:
         quantum: length of a time slice, ticks.
     """
     log = event_log(records, nodes)
-    stretches = list(slices)
-    if not stretches:
+    rotations = list(slices)
+    if not rotations:
         return log
-    lengths = np.array([stretch.length for stretch in stretches])
-    empty = np.array([_mean_empty(stretch, nodes, quantum) for stretch in stretches] + [float(nodes)])
+    lengths = np.array([rotation.length for rotation in rotations])
+    empty = np.array([_mean_empty(rotation, nodes, quantum) for rotation in rotations] + [float(nodes)])
     ticks = np.concatenate([[0], np.cumsum(lengths)]) + (log.ticks[-1] - lengths.sum())
     before = log.ticks[log.ticks < ticks[0]]
     waiting = log.waiting[np.searchsorted(log.ticks, ticks, side="right") - 1]
-    # Before the first start nothing ran.
+    # Nothing ran before the first start.
     return EventLog(
         np.concatenate([before, ticks]),
         np.concatenate([np.full(len(before), float(nodes)), empty]),
@@ -91,14 +88,14 @@ def sliced_event_log(records: JobRecords, slices: SliceLog, nodes: int, quantum:
     )
 
 
-def _mean_empty(stretch: Stretch, nodes: int, quantum: int) -> float:
-    rows = len(stretch.held)
+def _mean_empty(rotation: LoggedRotation, nodes: int, quantum: int) -> float:
+    rows = len(rotation.held)
     if not rows:
         return float(nodes)
-    slices, length = divmod(stretch.length, quantum)
+    slices, length = divmod(rotation.length, quantum)
     laps, at = divmod(slices, rows)
     busy = sum(
         held * (laps * quantum + (quantum if place < at else length if place == at else 0))
-        for place, held in enumerate(stretch.held)
+        for place, held in enumerate(rotation.held)
     )
-    return nodes - busy / stretch.length
+    return nodes - busy / rotation.length

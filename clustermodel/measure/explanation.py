@@ -1,4 +1,4 @@
-"""The decision log: why each job started when it did.  Off by default; a run without it pays one comparison per start."""
+"""The decision log: why each job started when it did.  Off by default; without it a run spends one comparison per start."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Explanation:
     holder: int | None
     """The waiting job that held the first reservation."""
     shadow_s: float | None
-    """When that job was expected to start (001: shadow time)."""
+    """When that job was expected to start: the shadow time (Talby & Feitelson 1999, long version)."""
     extra_nodes: int | None
-    """Nodes left over at the shadow time."""
+    """Nodes that remain idle at the shadow time when that job starts."""
     reserved_s: float | None
-    """The first start that this job was promised."""
+    """The first guaranteed start of this job."""
     head_since_s: float | None
     """When the job was first left waiting at the head of the queue."""
 
@@ -38,7 +38,7 @@ class Explanation:
         if self.holder is not None:
             holder = f"  reservation held by job {self.holder}"
             if self.shadow_s is None:
-                holder = f"  job {self.holder}, ahead of it in the queue, went on waiting"
+                holder = f"  job {self.holder}, ahead of it in the queue, kept waiting"
             else:
                 holder += f", expected to start at {self.shadow_s:,.0f} s (shadow time)"
             if self.extra_nodes is not None:
@@ -47,7 +47,7 @@ class Explanation:
         if self.head_since_s is not None:
             lines.append(f"  blocked at the head of the queue since {self.head_since_s:,.0f} s")
         if self.reserved_s is not None:
-            lines.append(f"  first promised start: {self.reserved_s:,.0f} s")
+            lines.append(f"  first guaranteed start: {self.reserved_s:,.0f} s")
         return "\n".join(lines)
 
 

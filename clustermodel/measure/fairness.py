@@ -1,15 +1,15 @@
-"""Fairness that is counted job by job: who was delayed by jobs behind it in the queue, and whose promised start was missed.
+"""Fairness job by job: which jobs were delayed by lower-priority jobs, and which started after their guaranteed start.
 
-Strict fairness (004_55d19449f9d7d838.txt, section 3.1): a schedule is fair if no job is delayed by one of lower priority.
-A blocked job is *delayed by later jobs* when it starts after the first instant at which there were nodes to hand out and
-the idle nodes plus the nodes held by jobs behind it in the queue order would have been enough for it.
+Strict fairness (Yuan et al. 2010, section 3.1): a schedule is fair if no job is delayed by a job of lower priority.
+A blocked job is *delayed by later jobs* if it starts after the first instant at which nodes could be assigned and the idle
+nodes plus the nodes held by jobs behind it in the queue order would have been enough for it.
 
-"Nodes to hand out" means idle nodes after the jobs ahead of it had started and before anything was backfilled.  Without
-that condition - the bare words of the definition - instants count at which the machine was full and nothing could have
-been decided otherwise; docs/design shows both counts.
+"Nodes could be assigned" means: nodes were idle after the jobs ahead of it had started and before any job was backfilled.
+Without that condition - the literal definition - instants count at which the machine was full, so that no other decision was
+possible; docs/design shows both counts.
 
-Reservation violation (section 3.2): a job starts later than it was first promised.  It is *benign* if the jobs ahead of it
-in the queue are to blame, because they ran longer than predicted: from the promised start on there was no such instant.
+Reservation violation (section 3.2): a job starts later than its first guaranteed start.  It is *benign* if jobs ahead of it in
+the queue caused it by running longer than predicted: from the guaranteed start on there was no such instant.
 """
 
 from __future__ import annotations
@@ -18,27 +18,24 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.measure.event_log import event_log
-from clustermodel.recording.job_records import UNKNOWN, IntArray, JobRecords
+from clustermodel.recording.job_records import UNKNOWN, JobRecords
 from clustermodel.ticks import TICKS_PER_SECOND
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 _NEVER = np.iinfo(np.int64).max
 
 
 def delays_by_later_jobs(records: JobRecords, nodes: int, *, only_with_idle_nodes: bool = True) -> FloatArray:
-    """Return for each job the seconds by which later jobs delayed its start; 0 for a job that was never blocked.
+    """Return by how many seconds lower-priority jobs delayed each job's start; 0 for a job that was never blocked.
 
-    A job that has been preempted or stopped and waits again can be delayed again; the delays add up.
+    A job that is preempted or stopped waits again and can be delayed again; the delays add up.
 
     Args:
         records: of a run.
         nodes: size of the machine.
-        only_with_idle_nodes: look only at instants that had nodes to hand out (see above).
+        only_with_idle_nodes: consider only instants at which nodes could be assigned (see above).
 
     Returns:
         Shape ``(jobs,)``, in the records' order.
@@ -53,69 +50,64 @@ def delays_by_later_jobs(records: JobRecords, nodes: int, *, only_with_idle_node
 
 
 class Violations(NamedTuple):
-    """Promises that were not kept; shapes ``(jobs,)``."""
+    """Starts after the guaranteed start; shapes ``(jobs,)``."""
 
     late_s: FloatArray
-    """By how many seconds each job started after the start it was first promised; 0 if it did not."""
+    """By how many seconds each job started after its first guaranteed start; 0 if it did not."""
     by_later: BoolArray
-    """Whether it did, and jobs behind it in the queue are to blame: the others' violations are benign."""
+    """Whether jobs behind it in the queue caused the violation; the other violations are benign."""
 
 
 def reservation_violations(records: JobRecords, nodes: int) -> Violations:
-    """Return by how much each job's reservation was violated, and by whom (see above).
+    """Return by how much each job's reservation was violated, and whether lower-priority jobs caused it (see above).
 
     Args:
         records: of a run.
         nodes: size of the machine.
     """
-    last_start, promised = records.column("start"), records.column("reserved")
-    late = np.where((last_start != UNKNOWN) & (promised != UNKNOWN), np.maximum(last_start - promised, 0), 0)
+    last_start, guaranteed = records.column("start"), records.column("reserved")
+    late = np.where((last_start != UNKNOWN) & (guaranteed != UNKNOWN), np.maximum(last_start - guaranteed, 0), 0)
     by_later = np.zeros(len(records), dtype=bool)
     if late.any():
         schedule = _Schedule(records, nodes, only_with_idle_nodes=True)
         waits = _Waits.of(records)
-        for job, since, start, _ in waits.each((late[waits.job] > 0) & (waits.start > promised[waits.job])):
-            by_later[job] |= schedule.first_sufficient(job, max(since, int(promised[job])), start) < start
+        for job, since, start, _ in waits.each((late[waits.job] > 0) & (waits.start > guaranteed[waits.job])):
+            by_later[job] |= schedule.first_sufficient(job, max(since, int(guaranteed[job])), start) < start
     return Violations(late / TICKS_PER_SECOND, by_later)
 
 
 class _Waits(NamedTuple):
-    """The stretches of time in which jobs waited and at the end of which they started; shapes ``(waits,)``, ticks."""
+    """The waits of jobs that ended with a start; shapes ``(waits,)``, ticks."""
 
     job: IntArray
     """Index of the record."""
     since: IntArray
     start: IntArray
     head_since: IntArray
-    """From when on the job was left waiting at the head of the queue, :data:`UNKNOWN` if it was not."""
+    """When the job was left waiting at the head of the queue; :data:`UNKNOWN` if it was not."""
 
     @classmethod
     def of(cls, records: JobRecords) -> _Waits:
         """Return all waits."""
-        since, tries = records.column("submit"), records.earlier_tries
-        since_try = np.empty_like(tries.start)
-        for number, (job, end) in enumerate(zip(tries.job, tries.end, strict=True)):
-            since_try[number], since[job] = since[job], end
-        last = np.flatnonzero(records.column("start") != UNKNOWN)
-        return cls(
-            np.concatenate([tries.job, last]),
-            np.concatenate([since_try, since[last]]),
-            np.concatenate([tries.start, records.column("start")[last]]),
-            np.concatenate([tries.head_since, records.column("head_since")[last]]),
-        )
+        runs = records.runs
+        runs = runs.where(np.argsort(runs.job, kind="stable"))  # those of a job stay in order
+        since = records.column("submit")[runs.job]
+        again = np.flatnonzero(runs.job[1:] == runs.job[:-1])
+        since[again + 1] = runs.end[again]
+        return cls(runs.job, since, runs.start, runs.head_since)
 
     def each(self, which: BoolArray) -> Iterator[tuple[int, int, int, int]]:
-        """Yield job, since, start and head_since of some of them."""
+        """Yield job, since, start and head_since of the chosen waits."""
         yield from zip(*(column[which].tolist() for column in self), strict=True)
 
 
 class _Schedule:
-    """Who ran when, in queue order of the jobs.
+    """Which jobs ran when, in queue order.
 
     Args:
         records: of a run.
         nodes: size of the machine.
-        only_with_idle_nodes: look only at instants that had nodes to hand out.
+        only_with_idle_nodes: consider only instants at which nodes could be assigned.
     """
 
     def __init__(self, records: JobRecords, nodes: int, *, only_with_idle_nodes: bool) -> None:
@@ -123,16 +115,16 @@ class _Schedule:
         self._position = np.empty(len(order), dtype=np.int64)
         self._position[order] = np.arange(len(order))
         self._spare = nodes - records.column("nodes")
-        # Jobs before this position have all ended by a given time: nothing earlier needs to be looked at.
+        # Latest end up to each position: before the first position with a later value, all jobs have ended at a given time.
         end = records.column("end")[order]
         self._latest_end = np.maximum.accumulate(end) if len(end) else end
         self._runs = _runs(records, self._position)
         self._instants = _instants(records, nodes, only_with_idle_nodes=only_with_idle_nodes)
 
     def first_sufficient(self, job: int, since: int, start: int) -> int:
-        """Return the first instant in [``since``, ``start``) that had enough nodes which jobs ahead of ``job`` did not hold.
+        """Return the first instant in [``since``, ``start``) at which jobs ahead of ``job`` left it enough nodes.
 
-        A time after ``start``, if there is none.
+        If there is none, return a time not before ``start``.
         """
         at, runs = self._position[job], self._runs
         first = int(np.searchsorted(self._latest_end[:at], since, side="right"))
@@ -143,23 +135,20 @@ class _Schedule:
 
 
 class _Runs(NamedTuple):
-    """All runs, those that did not end their jobs among them, in queue order; each array has shape ``(runs,)``."""
+    """All run attempts in queue order; shapes ``(runs,)``."""
 
     position: IntArray
-    """Of the job in the queue order."""
+    """Position of the job in the queue order."""
     start: IntArray
     end: IntArray
     nodes: IntArray
 
 
 def _runs(records: JobRecords, position: IntArray) -> _Runs:
-    tries, started = records.earlier_tries, np.flatnonzero(records.column("start") != UNKNOWN)
-    owner = position[np.concatenate([started, tries.job])]
+    runs = records.runs
+    owner = position[runs.job]
     sequence = np.argsort(owner, kind="stable")
-    last = (records.column("start"), records.column("end"), records.allocated)
-    pairs = zip(last, (tries.start, tries.end, tries.nodes), strict=True)
-    columns = [np.concatenate([column[started], of_tries])[sequence] for column, of_tries in pairs]
-    return _Runs(owner[sequence], *columns)
+    return _Runs(owner[sequence], runs.start[sequence], runs.end[sequence], runs.nodes[sequence])
 
 
 def _first_sufficient(since: int, start: IntArray, end: IntArray, size: IntArray, enough: int, instants: IntArray) -> int:
@@ -169,20 +158,18 @@ def _first_sufficient(since: int, start: IntArray, end: IntArray, size: IntArray
     sequence = np.argsort(times, kind="stable")
     times, in_use = times[sequence], np.cumsum(changes[sequence])
     until = np.append(times[1:], _NEVER)
-    # A state that lasts no time is half of an instant; of the others, take the first looked-at instant that falls in.
+    # States of zero length lie within an instant; of the others, take the first considered instant inside.
     candidate = instants[np.searchsorted(instants[:-1], times)]
     holds = (until > times) & (in_use <= enough) & (candidate < until)
     return int(candidate[np.argmax(holds)]) if holds.any() else _NEVER
 
 
 def _instants(records: JobRecords, nodes: int, *, only_with_idle_nodes: bool) -> IntArray:
-    """Return the instants to look at, ticks, ascending, with a last one that never comes."""
+    """Return the instants to consider, ticks, ascending, with a sentinel after the last."""
     log = event_log(records, nodes)
     ticks = log.ticks
     if only_with_idle_nodes:
-        idle, tries, last = log.empty.copy(), records.earlier_tries, records.column("backfilled") == 1
-        start = np.concatenate([records.column("start")[last], tries.start[tries.backfilled == 1]])
-        taken = np.concatenate([records.allocated[last], tries.nodes[tries.backfilled == 1]])
-        np.add.at(idle, np.searchsorted(ticks, start), taken)
+        idle, backfilled = log.empty.copy(), records.runs.where(records.runs.backfilled == 1)
+        np.add.at(idle, np.searchsorted(ticks, backfilled.start), backfilled.nodes)
         ticks = ticks[idle > 0]
     return np.append(ticks, _NEVER)

@@ -1,7 +1,7 @@
 """The papers' metrics, computed from job records: response, wait, slowdown, utilization, load, counts.
 
-Formulas: 002 (002_8335dd3215a2768d.txt) section 2.3; 003 (003_96c4631de6a07f8a.txt) section 2; 004
-(004_55d19449f9d7d838.txt) sections 5.1.2 and 5.2.4, and tables 1 to 6.
+Formulas: Zhang et al. 2003, section 2.3; Perkovic & Keleher 2000, section 2; Yuan et al. 2010, sections 5.1.2 and 5.2.4, and
+tables 1 to 6.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from clustermodel.arrays import dot
+from clustermodel.arrays import BoolArray, FloatArray, dot
 from clustermodel.errors import SpecificationError
 from clustermodel.measure.fairness import delays_by_later_jobs, reservation_violations
+from clustermodel.measure.job_table import dedicated, lost, preemptions, useful, wasted
 from clustermodel.recording.job_records import UNKNOWN, JobRecords, Status
 from clustermodel.recording.ledger import Ledger
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
@@ -24,37 +25,39 @@ from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
 if TYPE_CHECKING:
     import pandas as pd
 
-FloatArray = npt.NDArray[np.float64]
 
 GAMMA_S: Final = 10.0
-"""Slowdown bound Gamma, seconds (002, section 2.3)."""
+"""Slowdown bound Gamma, seconds (Zhang et al. 2003, section 2.3)."""
 LARGE_ABOVE_NODES: Final = 32
-"""A job of more nodes than this is *large* (002, section 2.2)."""
+"""A job of more nodes than this is *large* (Zhang et al. 2003, section 2.2)."""
 PERCENTILES: Final = (90, 95, 99)
 
 
 def bounded_slowdown(response_s: FloatArray, run_s: FloatArray, gamma_s: float = GAMMA_S) -> FloatArray:
-    """Return max(t^r, Gamma) / max(t^e, Gamma) for each job (002, section 2.3; 004 uses it too).  Never below 1."""
+    """Return max(t^r, Gamma) / max(t^e, Gamma) for each job, at least 1 (Zhang et al. 2003, section 2.3; Yuan et al. 2010)."""
     slowdown: FloatArray = np.maximum(response_s, gamma_s) / np.maximum(run_s, gamma_s)
     return slowdown
 
 
-def bounded_slowdown_003(response_s: FloatArray, run_s: FloatArray, bound_s: float = GAMMA_S) -> FloatArray:
-    """Return (finish - submit) / max(run, bound) for each job (003, section 2).  Below 1 for a short job that does not wait."""
+def bounded_slowdown_perkovic(response_s: FloatArray, run_s: FloatArray, bound_s: float = GAMMA_S) -> FloatArray:
+    """Return (finish - submit) / max(run, bound) for each job (Perkovic & Keleher 2000, section 2).
+
+    It is below 1 for a short job that does not wait.
+    """
     slowdown: FloatArray = response_s / np.maximum(run_s, bound_s)
     return slowdown
 
 
 def weighted_mean(values: FloatArray, weights: npt.ArrayLike) -> float:
-    """Return the mean of ``values`` weighted by ``weights``; ``nan`` where there is none."""
+    """Return the mean of ``values`` weighted by ``weights``; ``nan`` if there are none."""
     return float(np.average(values, weights=np.asarray(weights))) if len(values) else float("nan")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """One run in one row; every number is over the jobs that ran to an end unless it says otherwise.
+    """One run in one row; unless a field says otherwise, it is over the jobs that ran to an end.
 
-    Field names are a contract: they are the keys of ``clustermodel run --json``.
+    Scripts depend on the field names: they are the keys of ``clustermodel run --json``.
     """
 
     policy: str
@@ -65,61 +68,62 @@ class Summary:
     jobs: int
     """Jobs that ran to an end."""
     rejected: int
-    """Jobs the machine cannot hold."""
+    """Jobs larger than the machine, or of no nodes."""
     killed: int
-    """Jobs killed at their estimate."""
+    """Jobs killed at their wall-time limit."""
     aborted: int
     """Jobs killed by the policy."""
     retried: int
-    """Jobs that were stopped at a time limit at least once and had to run again."""
+    """Jobs stopped at a time limit of the policy and restarted at least once."""
     mean_wait_s: float
     median_wait_s: float
     p95_wait_s: float
     std_wait_s: float
     mean_response_s: float
     mean_bounded_slowdown: float
-    """Mean of max(response, 10 s) / max(run, 10 s): 002's slowdown, 004's MBS."""
-    mean_bounded_slowdown_003: float
-    """Mean of response / max(run, 10 s): 003's bounded slowdown."""
+    """Mean of max(response, 10 s) / max(run, 10 s): the slowdown of Zhang et al. 2003, MBS of Yuan et al. 2010."""
+    mean_bounded_slowdown_perkovic: float
+    """Mean of response / max(run, 10 s): the bounded slowdown of Perkovic & Keleher 2000."""
     mean_weighted_bounded_slowdown: float
-    """004's MWBS: bounded slowdown weighted by nodes."""
+    """Mean bounded slowdown weighted by nodes: MWBS of Yuan et al. 2010."""
     utilization: float
-    """rho, 002 eq. (1)."""
+    """rho: useful work per capacity (Zhang et al. 2003, eq. (1))."""
     total_load: float
-    """004 table 5: all work, that which was lost included, per capacity until the last end."""
+    """All work per capacity until the last end, discarded work included (Yuan et al. 2010, table 5)."""
     wasted_load: float
-    """004 table 5: work that was lost, of jobs killed by the policy and of runs stopped at a time limit, per capacity."""
+    """Discarded work (jobs killed by the policy, runs stopped at a time limit) per capacity (Yuan et al. 2010, table 5)."""
     kappa: float
-    """Loss of capacity, 002 eq. (2), or eq. (3) where nodes are shared in time."""
+    """Loss of capacity (Zhang et al. 2003, eq. (2); eq. (3) where nodes are shared in time)."""
     load: float
-    """004 table 3: work / (nodes x (last - first submission))."""
+    """Work / (nodes x (last - first submission)) (Yuan et al. 2010, table 3)."""
     load_until_end: float
     """Work / (nodes x (last end - first submission)); work as in :attr:`load`."""
     backfilled: int
-    """Jobs that started while a job before them in the queue went on waiting."""
+    """Jobs that started while a job ahead in the queue kept waiting."""
     blocked: int
     """Jobs ever left waiting at the head of the queue."""
     delayed: int | None
-    """Blocked jobs that later ones delayed (004, strict fairness); ``None`` where nodes are shared in time."""
+    """Blocked jobs delayed by lower-priority jobs (Yuan et al. 2010, section 3.1); ``None`` where nodes are shared in time."""
     mean_delay_by_later_s: float
-    """Mean delay of those; 0 when there are none, ``nan`` where nodes are shared in time."""
+    """Mean delay of the delayed jobs; 0 if there are none, ``nan`` where nodes are shared in time."""
     longest_delay_by_later_s: float
     reservation_violations: int | None
-    """Jobs that started after their first promised start because of jobs behind them in the queue (004, section 3.2);
+    """Jobs that started after their first guaranteed start because of lower-priority jobs (Yuan et al. 2010, section 3.2);
     ``None`` where nodes are shared in time."""
     benign_violations: int | None
-    """Jobs that started after it because of jobs ahead of them."""
+    """Jobs that started after their first guaranteed start because of jobs ahead in the queue."""
     preempted: int
-    """Jobs that were preempted at least once (004 table 6)."""
+    """Jobs preempted at least once (Yuan et al. 2010, table 6)."""
     mean_killed_times: float
-    """How often those were preempted, on average: 004's MKT; 0 when there are none."""
+    """Mean number of preemptions per preempted job: MKT of Yuan et al. 2010; 0 if there are none."""
     runtime_waste: float
-    """Mean of (time for which it worked - run time) / run time of those: 004's RTW, eq. (3); 0 when there are none."""
+    """Mean of (executed time - run time) / run time of the preempted jobs: RTW of Yuan et al. 2010, eq. (3); 0 if there are
+    none."""
     horizon_s: float
     """First submission to last end."""
     warm_up_s: float = 0.0
-    """Jobs submitted sooner than this after the first submission are left out of :attr:`jobs` and of all that is said of waits,
-    responses and slowdowns; everything else is over the whole run."""
+    """Jobs submitted within this time after the first submission do not count in :attr:`jobs` and in the statistics of waits,
+    responses and slowdowns; all other fields cover the whole run."""
 
     def as_dict(self) -> dict[str, object]:
         """Return the fields by name; ``nan`` becomes ``None``, which JSON can hold."""
@@ -127,7 +131,7 @@ class Summary:
 
 
 class JobStatistics(TypedDict):
-    """The part of a :class:`Summary` that is about jobs one by one, under its names."""
+    """The fields of a :class:`Summary` that are statistics over jobs."""
 
     mean_wait_s: float
     median_wait_s: float
@@ -135,11 +139,11 @@ class JobStatistics(TypedDict):
     std_wait_s: float
     mean_response_s: float
     mean_bounded_slowdown: float
-    mean_bounded_slowdown_003: float
+    mean_bounded_slowdown_perkovic: float
     mean_weighted_bounded_slowdown: float
 
 
-def job_statistics(records: JobRecords, members: npt.NDArray[np.bool_]) -> JobStatistics:
+def job_statistics(records: JobRecords, members: BoolArray) -> JobStatistics:
     """Return wait, response and slowdown of some of the jobs that ran to an end; ``nan`` where there are none.
 
     Args:
@@ -148,7 +152,7 @@ def job_statistics(records: JobRecords, members: npt.NDArray[np.bool_]) -> JobSt
     """
     nodes = records.column("nodes")[members]
     submit, start, end = (records.seconds(name)[members] for name in ("submit", "start", "end"))
-    wait, response, run = start - submit, end - submit, records.dedicated[members] / TICKS_PER_SECOND
+    wait, response, run = start - submit, end - submit, dedicated(records)[members] / TICKS_PER_SECOND
     slowdown = bounded_slowdown(response, run)
     return {
         "mean_wait_s": _statistic(np.mean, wait),
@@ -157,7 +161,7 @@ def job_statistics(records: JobRecords, members: npt.NDArray[np.bool_]) -> JobSt
         "std_wait_s": _statistic(np.std, wait),
         "mean_response_s": _statistic(np.mean, response),
         "mean_bounded_slowdown": _statistic(np.mean, slowdown),
-        "mean_bounded_slowdown_003": _statistic(np.mean, bounded_slowdown_003(response, run)),
+        "mean_bounded_slowdown_perkovic": _statistic(np.mean, bounded_slowdown_perkovic(response, run)),
         "mean_weighted_bounded_slowdown": weighted_mean(slowdown, nodes),
     }
 
@@ -173,17 +177,17 @@ def summarize(
         policy: its label.
         workload: its name.
         seed: of the policy's random stream.
-        shared_in_time: whether gangs shared nodes in time slices, which makes "idle nodes" no count of nodes.
+        shared_in_time: whether gangs shared nodes in time slices, so that no number of idle nodes exists.
     """
     ran = records.finished
     ended_as = records.column("ended_as")
-    work = dot(records.column("nodes")[ran], records.dedicated[ran] / TICKS_PER_SECOND)
+    work = dot(records.column("nodes")[ran], dedicated(records)[ran] / TICKS_PER_SECOND)
     accepted = records.seconds("submit")[ended_as != Status.REJECTED]
     delays = None if shared_in_time else delays_by_later_jobs(records, ledger.nodes)
     delayed = np.empty(0) if delays is None else delays[delays > 0]
     violations = None if shared_in_time else reservation_violations(records, ledger.nodes)
     preempted = _preempted(records)
-    tries = records.earlier_tries
+    stopped = records.stopped_runs
     no_delay = float("nan") if shared_in_time else 0.0
     return Summary(
         policy=policy,
@@ -194,7 +198,7 @@ def summarize(
         rejected=int((ended_as == Status.REJECTED).sum()),
         killed=int((ended_as == Status.KILLED).sum()),
         aborted=int((ended_as == Status.ABORTED).sum()),
-        retried=len(np.unique(tries.job[tries.ended_as == Status.REQUEUED])),
+        retried=len(np.unique(stopped.job[stopped.ended_as == Status.REQUEUED])),
         **job_statistics(records, ran),
         utilization=ledger.utilization,
         total_load=ledger.utilization + ledger.waste,
@@ -223,7 +227,7 @@ def after_warm_up(summary: Summary, records: JobRecords, ledger: Ledger, warm_up
         summary: of the run.
         records: of the run.
         ledger: of the run.
-        warm_up_s: how long it takes, from the first submission on, seconds.
+        warm_up_s: length of the warm-up from the first submission on, seconds.
 
     Raises:
         SpecificationError: no job that was submitted later ran to an end.
@@ -235,7 +239,7 @@ def after_warm_up(summary: Summary, records: JobRecords, ledger: Ledger, warm_up
 
 
 def by_class(records: JobRecords, *, large_above: int = LARGE_ABOVE_NODES) -> pd.DataFrame:
-    """Return statistics of wait, response and bounded slowdown for all, small and large jobs (002, section 2.3).
+    """Return statistics of wait, response and bounded slowdown for all, small and large jobs (Zhang et al. 2003, section 2.3).
 
     Args:
         records: of a run.
@@ -253,7 +257,7 @@ def by_class(records: JobRecords, *, large_above: int = LARGE_ABOVE_NODES) -> pd
     metrics = {
         "wait_s": start - submit,
         "response_s": end - submit,
-        "bounded_slowdown": bounded_slowdown(end - submit, records.dedicated[ran] / TICKS_PER_SECOND),
+        "bounded_slowdown": bounded_slowdown(end - submit, dedicated(records)[ran] / TICKS_PER_SECOND),
     }
     classes = {"all": np.full(len(nodes), True), "small": nodes <= large_above, "large": nodes > large_above}
     rows = {}
@@ -275,25 +279,24 @@ def by_class(records: JobRecords, *, large_above: int = LARGE_ABOVE_NODES) -> pd
 
 
 class _Preempted(NamedTuple):
-    """Which jobs were preempted, how often, and what it cost them; shapes ``(jobs,)``."""
+    """Which jobs were preempted, how often, and their share of discarded work; shapes ``(jobs,)``."""
 
-    jobs: npt.NDArray[np.bool_]
+    jobs: BoolArray
     times: FloatArray
     waste: FloatArray
-    """004, eq. (3): (time for which it worked - run time) / run time."""
+    """(executed time - run time) / run time (Yuan et al. 2010, eq. (3))."""
 
 
 def _preempted(records: JobRecords) -> _Preempted:
-    times, worked = records.preemptions, records.column("worked")
-    return _Preempted(times > 0, times.astype(float), records.lost / np.maximum(worked, 1))
+    times, worked = preemptions(records), records.column("worked")
+    return _Preempted(times > 0, times.astype(float), lost(records) / np.maximum(worked, 1))
 
 
 def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
-    """Return who was blocked, delayed, disappointed and preempted: all jobs, wide ones and narrow ones.
+    """Return blocked, delayed, late-started and preempted jobs by size class: all jobs, wide jobs and narrow jobs.
 
-    A job is wide if it asks for more than a quarter of the machine.
-
-    This is what 004 (004_55d19449f9d7d838.txt) shows in tables 1, 2 and 4 to 6 and, for blocked jobs, in figures 2 and 3.
+    A job is wide if it asks for more than a quarter of the machine.  These are the numbers of Yuan et al. 2010, tables 1, 2 and
+    4 to 6 and, for blocked jobs, figures 2 and 3.
 
     Args:
         records: of a run in which nodes were not shared in time.
@@ -306,11 +309,11 @@ def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
 
     nodes, ran = records.column("nodes"), records.finished
     submit, end = records.seconds("submit"), records.seconds("end")
-    run = records.dedicated / TICKS_PER_SECOND
+    run = dedicated(records) / TICKS_PER_SECOND
     slowdown = bounded_slowdown(end - submit, run)
     delays = delays_by_later_jobs(records, ledger.nodes)
     violations = reservation_violations(records, ledger.nodes)
-    # What the slowdown would have been if the job had started, and so ended, as much earlier as it was late.
+    # Compared with a job that starts, and so ends, as much earlier as it was late.
     increment = slowdown - bounded_slowdown(end - submit - violations.late_s, run)
     preempted = _preempted(records)
     blocked = records.blocked_since != UNKNOWN
@@ -320,7 +323,7 @@ def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
         stuck, late = members & blocked, members & (delays > 0)
         violated, benign = (members & (violations.late_s > 0) & blame for blame in (violations.by_later, ~violations.by_later))
         stopped = members & preempted.jobs
-        lost, done = (int(work[members].sum()) for work in (records.wasted, records.useful))
+        discarded, done = (int(work[members].sum()) for work in (wasted(records), useful(records)))
         rows[name] = {
             "jobs": int(members.sum()),
             "mean_bounded_slowdown": _statistic(np.mean, slowdown[members]),
@@ -344,8 +347,8 @@ def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
             "preempted_rate": _per(float(stopped.sum()), float(members.sum())),
             "mean_killed_times": _statistic(np.mean, preempted.times[stopped]),
             "runtime_waste": _statistic(np.mean, preempted.waste[stopped]),
-            "total_load": _per(lost + done, ledger.capacity),
-            "wasted_load": _per(lost, ledger.capacity),
+            "total_load": _per(discarded + done, ledger.capacity),
+            "wasted_load": _per(discarded, ledger.capacity),
         }
     return pd.DataFrame.from_dict(rows, orient="index")
 

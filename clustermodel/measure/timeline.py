@@ -1,4 +1,4 @@
-"""A run over time, as tables: which nodes each gang held from when until when, and the state of the machine from each event on.
+"""A run over time, as tables: which nodes each gang held when, and the state of the machine after each event.
 
 Gantt charts, the Ousterhout matrix and curves over time are drawn from these.
 """
@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from clustermodel.arrays import IntArray
 from clustermodel.measure.event_log import EventLog
-from clustermodel.recording.job_records import IntArray, JobRecords, Status
+from clustermodel.measure.job_table import holdings
+from clustermodel.recording.job_records import JobRecords, Status
 from clustermodel.recording.matrix_history import Cell, History
 from clustermodel.schedule.node_set import from_mask
 from clustermodel.ticks import TICKS_PER_SECOND
@@ -20,20 +22,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KINDS: Final = ("run", "saved", "lost", "replica")
-"""What a gang did where it stood: ran to its end; ran until its work was saved, or until it was lost; had a place besides its
+"""What a placement is: a run to the end of the job; a run after which its work was saved, or discarded; a replica outside the
 home row."""
 NO_ROW: Final = -1
-"""No row of the Ousterhout matrix: nothing runs, or nodes are not shared in time."""
-_PLACE: Final = ("job", "begin", "end", "row", "first_node", "nodes", "kind")
+"""Stands for no row of the Ousterhout matrix: nothing runs, or nodes are not shared in time."""
+_COLUMNS: Final = ("job", "begin", "end", "row", "first_node", "nodes", "kind")
 
 
 def placements_in_space(records: JobRecords) -> pd.DataFrame:
-    """Return where and when gangs ran that had nodes to themselves, the table of :attr:`Result.placements`.
+    """Return where and when gangs ran on dedicated nodes: the table of :attr:`Result.placements`.
 
     Args:
         records: of the run.
     """
-    held = records.holdings
+    held = holdings(records)
     stopped = ~np.isin(held.ended_as, (Status.COMPLETED, Status.KILLED))
     kind = np.where(held.lost > 0, KINDS.index("lost"), np.where(stopped, KINDS.index("saved"), KINDS.index("run")))
     row = np.zeros(len(held.job), dtype=np.int64)
@@ -41,7 +43,7 @@ def placements_in_space(records: JobRecords) -> pd.DataFrame:
 
 
 def placements_in_matrix(history: History, end: int) -> pd.DataFrame:
-    """Return where and when gangs stood in the Ousterhout matrix, the table of :attr:`Result.placements`.
+    """Return where and when gangs were in the Ousterhout matrix: the table of :attr:`Result.placements`.
 
     Args:
         history: of the run.
@@ -57,14 +59,14 @@ def placements_in_matrix(history: History, end: int) -> pd.DataFrame:
             places.append((cell.job, begin, now, row, low, high - low, kind))
 
     for moment in history.moments:
-        here = {(row, cell) for row, cells in enumerate(moment.rows) for cell in cells}
-        for gone in sorted(since.keys() - here):
+        present = {(row, cell) for row, cells in enumerate(moment.rows) for cell in cells}
+        for gone in sorted(since.keys() - present):
             close(*gone, moment.ticks)
-        for place in here - since.keys():
+        for place in present - since.keys():
             since[place] = moment.ticks
     for left in sorted(since):
         close(*left, end)
-    return _frame(*np.array(places, dtype=np.int64).reshape(-1, len(_PLACE)).T)
+    return _frame(*np.array(places, dtype=np.int64).reshape(-1, len(_COLUMNS)).T)
 
 
 def _frame(*columns: IntArray) -> pd.DataFrame:
@@ -86,7 +88,7 @@ def _frame(*columns: IntArray) -> pd.DataFrame:
 
 
 def _narrow(numbers: IntArray) -> npt.NDArray[np.int32] | IntArray:
-    """Return numbers of nodes in 32 bits if they fit; a table has a row for every run of neighbouring nodes."""
+    """Return numbers of nodes in 32 bits if they fit: the table has a row per run of neighbouring nodes."""
     return numbers.astype(np.int32) if numbers.max(initial=0) <= np.iinfo(np.int32).max else numbers
 
 

@@ -1,7 +1,7 @@
-"""What happened to each job: written by the mechanism while it runs, read as columns afterwards.
+"""What happened to each job, written by the mechanism while it runs: a table of jobs and a table of their run attempts.
 
-A record is 18 integers in two flat arrays, 144 bytes, and 16 bytes for each run of neighbouring nodes; a run that did not
-end its job takes 80 more.  No Python object of a finished job stays behind.
+One array per column.  A job takes 88 bytes, a run attempt 66, a run of neighbouring nodes 16.  No Python object of a finished
+job stays behind.  Tables and quantities derived from the records are in :mod:`clustermodel.measure.job_table`.
 """
 
 from __future__ import annotations
@@ -9,45 +9,39 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.job import JobRow
-from clustermodel.recording.node_time import NodeTicks, node_seconds, node_ticks
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.ticks import TICKS_PER_SECOND
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 UNKNOWN: Final = -1
 """In a tick column: it never happened."""
 
 
 class Status(IntEnum):
-    """How a job ended."""
+    """How a job or one of its run attempts ended."""
 
     UNFINISHED = 0
     COMPLETED = 1
     KILLED = 2
-    """Reached its estimate and was killed there; its work counts as useful (the archive's convention)."""
+    """Killed at its wall-time limit; its work still counts as useful (the archive's convention)."""
     ABORTED = 3
-    """Killed by the policy; its work is lost."""
+    """Killed by the policy; its work is discarded."""
     REJECTED = 4
     """Asked for more nodes than the machine has, or for none."""
     REQUEUED = 5
-    """Stopped at a time limit to run again: how a try ends, never a job."""
+    """Stopped at a time limit of the policy; the job returned to the queue.  Of run attempts only."""
     PREEMPTED = 6
-    """Killed by the policy to run again: how a try ends, never a job."""
+    """Killed by the policy; the job returned to the queue.  Of run attempts only."""
     CHECKPOINTED = 7
-    """Preempted, its work written to the checkpoint store: how a try ends, never a job."""
+    """Preempted, the job's work written to the checkpoint store.  Of run attempts only."""
     SUSPENDED = 8
-    """Preempted, its work kept in the memory of its nodes: how a try ends, never a job."""
+    """Preempted, the job's work kept in the memory of its nodes.  Of run attempts only."""
 
     @property
     def label(self) -> str:
@@ -55,20 +49,17 @@ class Status(IntEnum):
         return self.name.lower()
 
 
-_GIVEN: Final = JobRow._fields
-_OBSERVED: Final = ("start", "end", "ended_as", "head_since", "reserved", "backfilled", "worked", "ranges_from", "ranges")
-_START, _END, _ENDED_AS, _HEAD_SINCE, _RESERVED, _BACKFILLED, _WORKED, _RANGES_FROM, _RANGES = range(len(_OBSERVED))
-_TRY: Final = ("job", "start", "end", "ranges_from", "ranges", "backfilled", "head_since", "worked", "lost", "ended_as")
-_OVERHEAD: Final = ("start", "end", "nodes")
-_NOTHING_YET: Final = (UNKNOWN, UNKNOWN, Status.UNFINISHED, UNKNOWN, UNKNOWN, 0, UNKNOWN, 0, 0)
-
-
 PREEMPTIONS: Final = (Status.PREEMPTED, Status.CHECKPOINTED, Status.SUSPENDED)
-"""How a try ends that the policy has stopped so that others can run."""
+"""Outcomes of run attempts that the policy stopped so that other jobs could run."""
 
 
-class Try(NamedTuple):
-    """A run of a job that was stopped before the job had ended, so that it had to run again."""
+_BLANK_TIMES: Final = array("q", [UNKNOWN]) * 1024
+_BLANK_NUMBERS: Final = array("q", [0]) * 1024
+_BLANK_FLAGS: Final = array("b", [0]) * 1024
+
+
+class RunAttempt(NamedTuple):
+    """One run attempt after which the job returned to the queue."""
 
     job: int
     """Index of the job's record."""
@@ -77,333 +68,330 @@ class Try(NamedTuple):
     end: int
     """Ticks."""
     columns: NodeSet
-    """The nodes it held."""
+    """The nodes that the gang held."""
     backfilled: bool
-    """Whether it started while a job before it in the queue went on waiting."""
+    """Whether the attempt started while a job ahead in the queue kept waiting."""
     ended_as: Status
-    """Why it was stopped, and what became of its work."""
+    """Why the attempt was stopped, and what became of the job's work."""
     worked: int
-    """For how long it worked, ticks."""
+    """How long the gang executed, ticks."""
     lost: int
-    """How much work of the job was lost by its end, ticks; that of earlier tries may be among it."""
+    """How much of the job's work was discarded at the end of the attempt, ticks; may include work of earlier attempts."""
 
 
-class Tries(NamedTuple):
-    """All runs that were stopped before their jobs had ended, as columns, in order of their ends; shapes ``(tries,)``."""
+class RunAttempts(NamedTuple):
+    """Run attempts as columns, shapes ``(attempts,)``."""
 
     job: IntArray
     """Index of the job's record."""
     start: IntArray
     """Ticks."""
     end: IntArray
-    """Ticks."""
+    """Ticks; :data:`UNKNOWN` while the gang runs."""
     nodes: IntArray
-    """How many nodes the try held."""
+    """Number of nodes that the gang held."""
     backfilled: IntArray
-    """1 if the try started while a job before it in the queue went on waiting."""
+    """1 if the attempt started while a job ahead in the queue kept waiting."""
     head_since: IntArray
-    """When the job was left waiting at the head of the queue before this try, :data:`UNKNOWN` if it was not."""
+    """When the job was left waiting at the head of the queue before this attempt; :data:`UNKNOWN` if it was not."""
     worked: IntArray
-    """For how long it worked, ticks."""
+    """How long the gang executed, ticks."""
     lost: IntArray
-    """How much work of the job was lost by its end, ticks."""
+    """How much of the job's work was discarded at the end of the attempt, ticks."""
     ended_as: IntArray
     """A :class:`Status`."""
+
+    def where(self, which: BoolArray | npt.NDArray[np.intp]) -> RunAttempts:
+        """Return some of the attempts, chosen by a mask or by positions."""
+        return RunAttempts(*(column[which] for column in self))
+
+
+class NodeRanges(NamedTuple):
+    """The nodes of all runs: a row per run of neighbouring nodes, in order of start; shapes ``(ranges,)``."""
+
+    run: IntArray
+    """Position in :attr:`JobRecords.runs`."""
+    first_node: IntArray
+    nodes: IntArray
+    """Number of nodes from ``first_node`` on."""
 
 
 class Overheads(NamedTuple):
-    """When gangs held nodes for checkpoints, restarts and context switches of their own, as columns; shapes ``(times,)``."""
+    """When gangs held nodes for checkpoints, restarts and context switches of their own; shapes ``(intervals,)``."""
 
     start: IntArray
     """Ticks."""
     end: IntArray
     """Ticks."""
     nodes: IntArray
-
-
-class Holdings(NamedTuple):
-    """Who held which nodes when, in runs that ended and in those that were stopped: a row for each run of neighbouring nodes;
-    shapes ``(holdings,)``.
-    """
-
-    job: IntArray
-    """Index of the job's record."""
-    start: IntArray
-    """Ticks."""
-    end: IntArray
-    """Ticks."""
-    first_node: IntArray
-    nodes: IntArray
-    """How many nodes from ``first_node`` on."""
-    ended_as: IntArray
-    """A :class:`Status`."""
-    lost: IntArray
-    """How much work of the job was lost by the end of the run, ticks."""
 
 
 class JobRecords:
     """The records of one run, in order of submission.
 
-    Columns in ticks, besides those of :class:`~clustermodel.job.JobRow`: ``start``, ``end``; ``ended_as`` (a
-    :class:`Status`); ``worked``, for how long it really ran, without the slices of others, overheads and lost work;
-    ``head_since``, when the job was left waiting at the head of the queue (*blocked*) before its last start;
-    ``reserved``, the first start it was promised; ``backfilled``, 1 if it started while a job before it in the queue
-    waited.  :data:`UNKNOWN` where something never happened.
+    Columns in ticks, besides those of :class:`~clustermodel.job.JobRow`: ``reserved``, the first guaranteed start; and of
+    the job's last run attempt ``start``, ``end``; ``ended_as`` (a :class:`Status`); ``worked``, how long the gang executed,
+    without other gangs' slices, overheads and discarded work; ``head_since``, when the job was left waiting at the head of
+    the queue (*blocked*) before the attempt; ``backfilled``, 1 if the attempt started while a job ahead in the queue
+    kept waiting.  :data:`UNKNOWN` where something never happened.
     """
 
-    __slots__ = ("_columns", "_given", "_observed", "_overheads", "_tries")
+    __slots__ = (
+        "_attempt",
+        "_attempts",
+        "_backfilled",
+        "_bounds",
+        "_end",
+        "_ended_as",
+        "_first_bound",
+        "_head_since",
+        "_job",
+        "_lost",
+        "_number_of_bounds",
+        "_overhead_end",
+        "_overhead_nodes",
+        "_overhead_start",
+        "_reserved",
+        "_start",
+        "_submitted",
+        "_worked",
+    )
 
     def __init__(self) -> None:
-        self._given = array("q")
-        self._observed = array("q")
-        self._columns = array("q")  # bounds of the node ranges of all gangs, in order of start
-        self._tries = array("q")
-        self._overheads = array("q")
+        # Of each job, in order of submission:
+        self._submitted = array("q")  # the JobRow, whose fields stay together: nothing reads them before the run is over
+        self._reserved = array("q")
+        self._attempt = array("q")  # the last one
+        # Of each run attempt, in the order in which the jobs joined the queue; the columns are longer than that:
+        self._attempts = 0
+        self._job = array("q")
+        self._start = array("q")
+        self._end = array("q")
+        self._ended_as = array("b")
+        self._backfilled = array("b")
+        self._head_since = array("q")
+        self._worked = array("q")
+        self._lost = array("q")
+        self._first_bound = array("q")
+        self._number_of_bounds = array("q")
+        # Of each run of neighbouring nodes, first and beyond the last, in order of start:
+        self._bounds = array("q")
+        # Of each interval of overhead:
+        self._overhead_start = array("q")
+        self._overhead_end = array("q")
+        self._overhead_nodes = array("q")
 
     def __len__(self) -> int:
-        return len(self._observed) // len(_OBSERVED)
+        return len(self._reserved)
 
     # Written by the mechanism; ``index`` is the number that ``submitted`` returned.
 
     def submitted(self, row: JobRow) -> int:
         """Open a record and return its index."""
-        index = len(self._observed) // len(_OBSERVED)
-        self._given.extend(row)
-        self._observed.extend(_NOTHING_YET)
+        index = len(self._reserved)
+        self._submitted.extend(row)
+        self._reserved.append(UNKNOWN)
+        self._attempt.append(self._open_attempt(index))
         return index
+
+    def _open_attempt(self, index: int) -> int:
+        attempt = self._attempts
+        if attempt == len(self._job):  # ten appends for each attempt would take longer
+            for times in (self._start, self._end, self._head_since, self._worked):
+                times.extend(_BLANK_TIMES)
+            for numbers in (self._job, self._lost, self._first_bound, self._number_of_bounds):
+                numbers.extend(_BLANK_NUMBERS)
+            for flags in (self._ended_as, self._backfilled):
+                flags.extend(_BLANK_FLAGS)
+        self._job[attempt] = index
+        self._attempts += 1
+        return attempt
 
     def rejected(self, index: int) -> None:
         """Note that the machine cannot run the job."""
-        self._observed[index * len(_OBSERVED) + _ENDED_AS] = Status.REJECTED
+        self._ended_as[self._attempt[index]] = Status.REJECTED
 
     def started(self, index: int, now: int, columns: NodeSet) -> None:
         """Note the dispatch and the nodes."""
-        at = index * len(_OBSERVED)
-        observed = self._observed
-        observed[at + _START] = now
-        observed[at + _RANGES_FROM] = len(self._columns)
-        observed[at + _RANGES] = len(columns)
-        self._columns.extend(columns)
+        attempt = self._attempt[index]
+        self._start[attempt] = now
+        self._first_bound[attempt] = len(self._bounds)
+        self._number_of_bounds[attempt] = len(columns)
+        self._bounds.extend(columns)
 
     def ended(self, index: int, now: int, status: Status, worked: int) -> None:
-        """Note the end, how it came, and for how long the gang has really run."""
-        at = index * len(_OBSERVED)
-        self._observed[at + _WORKED] = worked
-        self._observed[at + _END] = now
-        self._observed[at + _ENDED_AS] = status
+        """Note when and how the job ended, and how long the gang executed."""
+        attempt = self._attempt[index]
+        self._end[attempt] = now
+        self._ended_as[attempt] = status
+        self._worked[attempt] = worked
+        if status is Status.ABORTED:
+            self._lost[attempt] = worked
 
     def stopped(self, index: int, now: int, status: Status, worked: int, lost: int) -> None:
-        """Note that the run that began at the last start did not end the job, which waits again.
+        """Note that the current run attempt was stopped and the job returned to the queue.
 
         Args:
             index: of the record.
             now: ticks.
             status: why it was stopped.
-            worked: for how long it worked, ticks.
-            lost: how much of the job's work is lost, ticks.
+            worked: how long the gang executed, ticks.
+            lost: how much of the job's work is discarded, ticks.
         """
-        at = index * len(_OBSERVED)
-        observed = self._observed
-        nodes = observed[at + _RANGES_FROM], observed[at + _RANGES]
-        flags = observed[at + _BACKFILLED], observed[at + _HEAD_SINCE]
-        self._tries.extend((index, observed[at + _START], now, *nodes, *flags, worked, lost, status))
-        observed[at + _START] = observed[at + _HEAD_SINCE] = UNKNOWN
-        observed[at + _RANGES] = observed[at + _BACKFILLED] = 0
+        attempt = self._attempt[index]
+        self._end[attempt] = now
+        self._ended_as[attempt] = status
+        self._worked[attempt] = worked
+        self._lost[attempt] = lost
+        self._attempt[index] = self._open_attempt(index)
 
     def overhead(self, start: int, end: int, nodes: int) -> None:
-        """Note that a gang held ``nodes`` without working, for a checkpoint, a restart or a context switch of its own."""
-        self._overheads.extend((start, end, nodes))
+        """Note that a gang held ``nodes`` for a checkpoint, a restart or a context switch of its own."""
+        self._overhead_start.append(start)
+        self._overhead_end.append(end)
+        self._overhead_nodes.append(nodes)
 
     def blocked(self, index: int, now: int) -> None:
         """Note that the job is left waiting at the head of the queue; the first time before each start counts."""
-        at = index * len(_OBSERVED) + _HEAD_SINCE
-        if self._observed[at] == UNKNOWN:
-            self._observed[at] = now
+        attempt = self._attempt[index]
+        if self._head_since[attempt] == UNKNOWN:
+            self._head_since[attempt] = now
 
     def backfilled(self, index: int) -> None:
-        """Note that the job started while a job before it in the queue went on waiting."""
-        self._observed[index * len(_OBSERVED) + _BACKFILLED] = 1
+        """Note that the job started while a job ahead in the queue kept waiting."""
+        self._backfilled[self._attempt[index]] = 1
 
     def reserved(self, index: int, start: int) -> None:
-        """Note a promised start; the first promise counts."""
-        at = index * len(_OBSERVED) + _RESERVED
-        if self._observed[at] == UNKNOWN:
-            self._observed[at] = start
+        """Note a guaranteed start; the first one counts."""
+        if self._reserved[index] == UNKNOWN:
+            self._reserved[index] = start
 
     # Read afterwards.
 
     def column(self, name: str) -> IntArray:
         """Return one column, shape ``(jobs,)``, in ticks where it is a time."""
-        names, flat = (_GIVEN, self._given) if name in _GIVEN else (_OBSERVED, self._observed)
-        table = np.frombuffer(flat, dtype=np.int64) if len(flat) else np.empty(0, dtype=np.int64)
-        column: IntArray = table.reshape(-1, len(names))[:, names.index(name)].copy()
-        return column
+        if name in JobRow._fields:
+            return _numbers(self._submitted).reshape(-1, len(JobRow._fields))[:, JobRow._fields.index(name)].copy()
+        if name == "reserved":
+            return _numbers(self._reserved)
+        times = {"start": self._start, "end": self._end, "head_since": self._head_since, "worked": self._worked}
+        flags = {"ended_as": self._ended_as, "backfilled": self._backfilled}
+        return self._of_attempts((times | flags)[name])[_numbers(self._attempt)]
+
+    def seconds(self, name: str) -> FloatArray:
+        """Return a tick column in seconds, ``nan`` where it never happened; shape ``(jobs,)``."""
+        return in_seconds(self.column(name))
+
+    def _of_attempts(self, column: array[int]) -> IntArray:
+        """Return a column of the run attempts, without what is not used yet, shape ``(attempts,)``."""
+        return _numbers(column[: self._attempts])
+
+    def columns_of(self, index: int) -> NodeSet:
+        """Return the nodes that the job held in its last run attempt, empty if it never ran."""
+        return self._nodes_of(self._attempt[index])
+
+    def _nodes_of(self, attempt: int) -> NodeSet:
+        first = self._first_bound[attempt]
+        return tuple(self._bounds[first : first + self._number_of_bounds[attempt]])
+
+    @property
+    def finished(self) -> BoolArray:
+        """Which jobs ran to an end, shape ``(jobs,)``."""
+        finished: BoolArray = self.column("end") != UNKNOWN
+        return finished
+
+    @property
+    def allocated(self) -> IntArray:
+        """Number of nodes on which each job ran last, 0 if it never ran; shape ``(jobs,)``."""
+        return self._nodes()[_numbers(self._attempt)]
 
     @property
     def blocked_since(self) -> IntArray:
         """When each job was first left waiting at the head of the queue, ticks, :data:`UNKNOWN` if never; shape ``(jobs,)``."""
         never = np.iinfo(np.int64).max
-        last, tries = self.column("head_since"), self.earlier_tries
-        first = np.where(last == UNKNOWN, never, last)
-        blocked = tries.head_since != UNKNOWN
-        np.minimum.at(first, tries.job[blocked], tries.head_since[blocked])
+        head_since = self._of_attempts(self._head_since)
+        first = np.full(len(self), never)
+        np.minimum.at(first, self._of_attempts(self._job), np.where(head_since == UNKNOWN, never, head_since))
         return np.where(first == never, UNKNOWN, first)
 
-    def seconds(self, name: str) -> FloatArray:
-        """Return a tick column in seconds, ``nan`` where it never happened; shape ``(jobs,)``."""
-        return _in_seconds(self.column(name))
-
-    def columns_of(self, index: int) -> NodeSet:
-        """Return the nodes that the job held, empty if it never ran."""
-        at = index * len(_OBSERVED)
-        return self._ranges(self._observed[at + _RANGES_FROM], self._observed[at + _RANGES])
-
-    def _ranges(self, first: int, count: int) -> NodeSet:
-        return tuple(self._columns[first : first + count])
-
-    def _held(self, first: IntArray, count: IntArray) -> IntArray:
-        """Return how many nodes are in each of these stretches of the ranges' bounds."""
-        bounds = np.frombuffer(self._columns, dtype=np.int64) if len(self._columns) else np.empty(0, dtype=np.int64)
-        # Nodes in all ranges up to each; should that be more than 64 bits hold, it wraps, and so do the differences.
-        before = np.concatenate([[0], np.cumsum(bounds[1::2] - bounds[::2])])
-        held: IntArray = before[(first + count) // 2] - before[first // 2]
-        return held
+    @property
+    def runs(self) -> RunAttempts:
+        """All run attempts that started, the last ones included, in the order in which the jobs joined the queue."""
+        attempts = self._all_attempts()
+        return attempts.where(attempts.start != UNKNOWN)
 
     @property
-    def allocated(self) -> IntArray:
-        """How many nodes each job ran on, 0 if it never ran; shape ``(jobs,)``."""
-        return self._held(self.column("ranges_from"), self.column("ranges"))
+    def stopped_runs(self) -> RunAttempts:
+        """The run attempts after which jobs returned to the queue, in the order in which they were stopped."""
+        return self._all_attempts().where(self._stopped())
 
-    @property
-    def dedicated(self) -> IntArray:
-        """How long each job that ran to an end runs, in ticks, on the nodes it asked for: what a slowdown compares with.
-
-        That is how long it really ran, unless it was given another width.  Shape ``(jobs,)``.
-        """
-        worked, run, estimate, ended_as = (self.column(name) for name in ("worked", "run", "estimate", "ended_as"))
-        reshaped = (self.allocated != self.column("nodes")) & (worked != UNKNOWN)
-        asked: IntArray = np.where(ended_as == Status.COMPLETED, run, np.minimum(run, estimate))
-        return np.where(reshaped, asked, worked)
-
-    @property
-    def earlier_tries(self) -> Tries:
-        """The runs that were stopped before their jobs had ended."""
-        table = np.frombuffer(self._tries, dtype=np.int64) if len(self._tries) else np.empty(0, dtype=np.int64)
-        index, start, end, first, count, *rest = table.reshape(-1, len(_TRY)).T.copy()
-        return Tries(index, start, end, self._held(first, count), *rest)
-
-    def each_earlier_try(self) -> Iterator[Try]:
-        """Yield the runs that were stopped before their jobs had ended, with the nodes they held."""
-        for at in range(0, len(self._tries), len(_TRY)):
-            index, start, end, first, count, backfilled, _, worked, lost, status = self._tries[at : at + len(_TRY)]
-            yield Try(index, start, end, self._ranges(first, count), bool(backfilled), Status(status), worked, lost)
-
-    @property
-    def holdings(self) -> Holdings:
-        """Who held which nodes when."""
-        last = [self.column(name) for name in ("start", "end", "ranges_from", "ranges", "ended_as", "worked")]
-        start, end, first, count, ended_as, worked = (column[self.finished] for column in last)
-        lost = np.where(ended_as == Status.ABORTED, worked, 0)
-        table = np.frombuffer(self._tries, dtype=np.int64) if len(self._tries) else np.empty(0, dtype=np.int64)
-        tries = dict(zip(_TRY, table.reshape(-1, len(_TRY)).T.copy(), strict=True))
-        runs = np.array(
-            [
-                np.concatenate([np.flatnonzero(self.finished), tries["job"]]),
-                np.concatenate([start, tries["start"]]),
-                np.concatenate([end, tries["end"]]),
-                np.concatenate([ended_as, tries["ended_as"]]),
-                np.concatenate([lost, tries["lost"]]),
-            ]
+    def _all_attempts(self) -> RunAttempts:
+        return RunAttempts(
+            self._of_attempts(self._job),
+            self._of_attempts(self._start),
+            self._of_attempts(self._end),
+            self._nodes(),
+            self._of_attempts(self._backfilled),
+            self._of_attempts(self._head_since),
+            self._of_attempts(self._worked),
+            self._of_attempts(self._lost),
+            self._of_attempts(self._ended_as),
         )
-        first, pairs = np.concatenate([first, tries["ranges_from"]]), np.concatenate([count, tries["ranges"]]) // 2
-        of = np.repeat(np.arange(len(first)), pairs)  # which run each range belongs to
-        at = np.repeat(first - 2 * (np.cumsum(pairs) - pairs), pairs) + 2 * np.arange(len(of))
-        bounds = np.frombuffer(self._columns, dtype=np.int64) if len(self._columns) else np.empty(0, dtype=np.int64)
-        job, start, end, ended_as, lost = runs[:, of]
-        return Holdings(job, start, end, bounds[at], bounds[at + 1] - bounds[at], ended_as, lost)
+
+    def _stopped(self) -> npt.NDArray[np.intp]:
+        """Return the attempts that were stopped, in that order, which is the order of the attempts that follow them."""
+        job = self._of_attempts(self._job)
+        order = np.argsort(job, kind="stable")
+        again = np.flatnonzero(job[order[1:]] == job[order[:-1]])
+        return order[again][np.argsort(order[again + 1])]
+
+    def each_stopped_run(self) -> Iterator[RunAttempt]:
+        """Yield the attempts of :attr:`stopped_runs` one by one, with the nodes held."""
+        for attempt in self._stopped().tolist():
+            yield RunAttempt(
+                self._job[attempt],
+                self._start[attempt],
+                self._end[attempt],
+                self._nodes_of(attempt),
+                bool(self._backfilled[attempt]),
+                Status(self._ended_as[attempt]),
+                self._worked[attempt],
+                self._lost[attempt],
+            )
+
+    @property
+    def node_ranges(self) -> NodeRanges:
+        """The nodes that gangs held, run by run."""
+        attempt, first, nodes = self._ranges()
+        run = np.cumsum(self._of_attempts(self._start) != UNKNOWN) - 1  # position in :attr:`runs`
+        return NodeRanges(run[attempt], first, nodes)
+
+    def _ranges(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Return attempt, first node and number of nodes of each run of neighbouring nodes, in order of start."""
+        number = self._of_attempts(self._number_of_bounds) // 2
+        attempts = np.argsort(self._of_attempts(self._first_bound), kind="stable")
+        bounds = _numbers(self._bounds).reshape(-1, 2)
+        return np.repeat(attempts, number[attempts]), bounds[:, 0], bounds[:, 1] - bounds[:, 0]
+
+    def _nodes(self) -> IntArray:
+        """Return the number of nodes held in each attempt, shape ``(attempts,)``."""
+        nodes = np.zeros(self._attempts, dtype=np.int64)
+        attempt, _, held = self._ranges()
+        np.add.at(nodes, attempt, held)
+        return nodes
 
     @property
     def overheads(self) -> Overheads:
         """When gangs held nodes for checkpoints, restarts and context switches of their own."""
-        table = np.frombuffer(self._overheads, dtype=np.int64) if len(self._overheads) else np.empty(0, dtype=np.int64)
-        return Overheads(*table.reshape(-1, len(_OVERHEAD)).T.copy())
-
-    @property
-    def tries(self) -> IntArray:
-        """How often each job was started, shape ``(jobs,)``."""
-        tries: IntArray = np.bincount(self.earlier_tries.job, minlength=len(self)) + (self.column("start") != UNKNOWN)
-        return tries
-
-    @property
-    def preemptions(self) -> IntArray:
-        """How often each job was preempted, shape ``(jobs,)``."""
-        tries = self.earlier_tries
-        counts: IntArray = np.bincount(tries.job[np.isin(tries.ended_as, PREEMPTIONS)], minlength=len(self))
-        return counts
-
-    @property
-    def lost(self) -> IntArray:
-        """Ticks for which each job worked in vain, shape ``(jobs,)``: in tries that were stopped, or until it was aborted."""
-        lost: IntArray = np.where(self.column("ended_as") == Status.ABORTED, self.column("worked"), 0)
-        tries = self.earlier_tries
-        np.add.at(lost, tries.job, tries.lost)
-        return lost
-
-    @property
-    def wasted(self) -> NodeTicks:
-        """Node-ticks for which each job worked in vain, shape ``(jobs,)``; all of them are the ledger's account *lost*."""
-        last = np.where(self.column("ended_as") == Status.ABORTED, self.column("worked"), 0)
-        tries = self.earlier_tries
-        each = node_ticks(np.concatenate([self.allocated, tries.nodes]), np.concatenate([last, tries.lost]))
-        wasted, of_tries = each[: len(self)], each[len(self) :]
-        np.add.at(wasted, tries.job, of_tries)
-        return wasted
-
-    @property
-    def useful(self) -> NodeTicks:
-        """Node-ticks for which each job worked, without what was lost, shape ``(jobs,)``: the ledger's account *useful*."""
-        ended_as, worked = self.column("ended_as"), self.column("worked")
-        return node_ticks(self.allocated, np.where((ended_as == Status.ABORTED) | (worked == UNKNOWN), 0, worked))
-
-    @property
-    def finished(self) -> npt.NDArray[np.bool_]:
-        """Which jobs ran to an end, shape ``(jobs,)``."""
-        ended: npt.NDArray[np.bool_] = self.column("end") != UNKNOWN
-        return ended
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """The records as pandas, one row per job; docs/outputs lists every column with unit and formula."""
-        import pandas as pd
-
-        start, end, submit = self.seconds("start"), self.seconds("end"), self.seconds("submit")
-        labels = np.array([status.label for status in Status])
-        return pd.DataFrame(
-            {
-                "job": self.column("id"),
-                "submit_s": submit,
-                "start_s": start,
-                "end_s": end,
-                "nodes": self.column("nodes"),
-                "allocated_nodes": self.allocated,
-                "run_s": self.seconds("worked"),
-                "estimate_s": self.seconds("estimate"),
-                "user": self.column("user"),
-                "group": self.column("group"),
-                "priority": self.column("priority"),
-                "status": labels[self.column("ended_as")],
-                "wait_s": start - submit,
-                "response_s": end - submit,
-                "reserved_s": self.seconds("reserved"),
-                "head_since_s": _in_seconds(self.blocked_since),
-                "blocked": self.blocked_since != UNKNOWN,
-                "backfilled": self.column("backfilled") == 1,
-                "tries": self.tries,
-                "wasted_node_s": node_seconds(self.wasted),
-            }
-        )
+        return Overheads(*map(_numbers, (self._overhead_start, self._overhead_end, self._overhead_nodes)))
 
 
-def _in_seconds(ticks: IntArray) -> FloatArray:
+def in_seconds(ticks: IntArray) -> FloatArray:
+    """Return ticks in seconds, ``nan`` where they are :data:`UNKNOWN`."""
     seconds: FloatArray = np.where(ticks == UNKNOWN, np.nan, ticks / TICKS_PER_SECOND)
     return seconds
+
+
+def _numbers(column: array[int]) -> IntArray:
+    """Return a copy of a column of numbers."""
+    return np.array(column, dtype=np.int64)

@@ -1,7 +1,7 @@
 """The capacity ledger: every node-tick of a run is charged to exactly one account.
 
-Idle time and every overhead is split by whether a job was waiting at the time, because that is what counts as lost
-capacity (002, eqs. (2) and (3), the delta).  The amounts are Python integers, so the books balance exactly.
+Idle time and every overhead are split by whether a job was waiting, because only then they count as lost capacity (delta in
+Zhang et al. 2003, eqs. (2) and (3)).  The amounts are Python integers, so the books balance exactly.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 
 class Account(StrEnum):
-    """Where a node's time can go."""
+    """What a node's time is charged to."""
 
     USEFUL = "useful"
-    """Work that counts, that of jobs killed at their estimate included, as in the archive's convention."""
+    """Useful work, including that of jobs killed at their wall-time limit (the archive's convention)."""
     LOST = "lost"
-    """Work of jobs that a policy killed, to run again or not, and of runs that were stopped at a time limit."""
+    """Discarded work: of jobs that a policy killed, whether they are restarted or not, and of runs stopped at a time limit."""
     CONTEXT_SWITCH = "context switch"
     CHECKPOINT = "checkpoint"
     RESTART = "restart"
     BLOCKED = "blocked"
-    """Held by a gang that waits for another one's checkpoint, or for room in the checkpoint store."""
+    """Held by a gang that waits for another gang's checkpoint, or for the checkpoint store."""
     IDLE = "idle"
 
 
 OVERHEADS = (Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.BLOCKED, Account.IDLE)
-"""The accounts that are lost capacity while a job waits."""
+"""Accounts that count as lost capacity while a job waits."""
 
 
 class Amount(NamedTuple):
@@ -43,7 +43,7 @@ class Amount(NamedTuple):
 
 
 class Ledger:
-    """The books of one run, from the first submission (002 calls it t = 0) to the last end.
+    """The books of one run, from the first submission (t = 0 in Zhang et al. 2003) to the last end.
 
     Args:
         nodes: size of the machine.
@@ -58,14 +58,14 @@ class Ledger:
         self.end = 0
         """Last end, ticks."""
         self._amounts = {account: [0, 0] for account in Account}
-        self._idle_ticks = self._amounts[Account.IDLE]  # touched at every instant
-        self._held: dict[Account, int] = {}  # overhead -> nodes that it holds at present
+        self._idle_ticks = self._amounts[Account.IDLE]  # updated at every instant
+        self._held: dict[Account, int] = {}  # overhead -> nodes held for it now
         self._since = -1
         self._idle = nodes
         self._waiting = False
 
     def settle(self, now: int, idle: int, waiting: bool) -> None:
-        """Charge the time since the last instant to *idle*, then note the state that holds from ``now`` on."""
+        """Charge the time since the last instant to *idle*, then set the state from ``now`` on."""
         if self._since >= 0:
             self._charge_time(now)
         else:
@@ -75,7 +75,7 @@ class Ledger:
         self._waiting = waiting
 
     def hold(self, now: int, account: Account, nodes: int) -> None:
-        """Charge ``nodes`` more, or fewer, to an overhead from ``now`` on, for as long as they are held for it."""
+        """Add ``nodes``, which may be negative, to those held for an overhead and charged to it from ``now`` on."""
         self._charge_time(now)
         self._since = now
         self._held[account] = self._held.get(account, 0) + nodes
@@ -116,24 +116,24 @@ class Ledger:
 
     @property
     def utilization(self) -> float:
-        """rho: useful work per capacity (002, eq. (1)); ``nan`` for an empty horizon."""
+        """rho: useful work per capacity (Zhang et al. 2003, eq. (1)); ``nan`` for an empty horizon."""
         return self._share(Account.USEFUL)
 
     @property
     def waste(self) -> float:
-        """Work that was lost, per capacity; ``nan`` for an empty horizon."""
+        """Discarded work per capacity; ``nan`` for an empty horizon."""
         return self._share(Account.LOST)
 
     @property
     def capacity_loss(self) -> float:
-        """kappa: idle nodes and overheads while a job waits, per capacity (002, eqs. (2), (3))."""
+        """kappa: idle nodes and overheads while a job waits, per capacity (Zhang et al. 2003, eqs. (2), (3))."""
         lost = sum(self.amount(account).job_waiting for account in OVERHEADS)
         return lost / self.capacity if self.capacity else float("nan")
 
     @property
     def frame(self) -> pd.DataFrame:
         """The books as pandas, one row per account: node-seconds while the queue was empty, while a job waited
-        (*useful* and *lost* stand in ``total_node_s`` only), and the share of capacity.
+        (*useful* and *lost* are in ``total_node_s`` only), and the share of capacity.
         """
         import pandas as pd
 

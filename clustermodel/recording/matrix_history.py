@@ -1,4 +1,4 @@
-"""Every state of the Ousterhout matrix and of the capacity ledger, for pictures.  Off by default: it grows with every event."""
+"""Every state of the Ousterhout matrix and of the capacity ledger, for figures.  Off by default: it grows with every event."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Cell(NamedTuple):
     columns: int
     """A bitmask."""
     replica: bool
-    """Whether the gang's home row is another one."""
+    """Whether this is a replica: the gang's home is another row."""
 
 
 class Moment(NamedTuple):
@@ -28,7 +28,7 @@ class Moment(NamedTuple):
     rotation: tuple[int, ...]
     """The rows in use, in the order in which they run from here on."""
     ledger: dict[Account, Amount]
-    """What has been charged so far, node-ticks; work is charged when a job ends."""
+    """Node-ticks charged so far; work is charged when a job completes."""
 
 
 class History:
@@ -43,6 +43,6 @@ class History:
         self.moments: list[Moment] = []
 
     def at(self, ticks: int) -> Moment:
-        """Return the state at a time, ticks: the last one that begins at or before it, or else the first."""
+        """Return the last state that begins at or before a time, in ticks; the first state if there is none."""
         index = bisect_right(self.moments, ticks, key=lambda moment: moment.ticks)
         return self.moments[max(index - 1, 0)]

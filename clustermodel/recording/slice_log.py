@@ -1,4 +1,4 @@
-"""What ran between scheduling events where nodes are shared in time: a rotation of rows, cut short at its end."""
+"""What ran between two scheduling events where nodes are shared in time: a rotation of rows, its last slice cut short."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 
-class Stretch(NamedTuple):
-    """What ran between two scheduling events of a machine that is shared in time: a rotation of rows, cut short at its end."""
+class LoggedRotation(NamedTuple):
+    """What ran between two scheduling events where nodes are shared in time: a rotation of rows, its last slice cut short."""
 
     length: int
     """Ticks."""
     waiting: bool
-    """Whether jobs waited: 002's delta."""
+    """Whether jobs waited: delta of Zhang et al. 2003."""
     held: tuple[int, ...]
-    """Nodes in use in each row of the rotation, in the order the rows ran; empty when nothing ran."""
+    """Nodes in use in each row of the rotation, in the order in which the rows ran; empty if nothing ran."""
     switching: tuple[tuple[int, int], ...]
-    """Nodes without progress during a context switch in each row: in the rotation's first lap, and in later ones."""
+    """Nodes without progress during a context switch in each row: in the first lap of the rotation, and in later laps."""
     migration: int
-    """Node-ticks that gangs spent on checkpoints and restarts, or waiting for them."""
+    """Node-ticks of gangs in checkpoints and restarts, or blocked by them."""
 
 
 _WORD: Final = 2**62
-"""Node-ticks may be more than 64 bits hold: what is above is kept beside the truth value of a stretch."""
+"""Node-ticks may exceed 64 bits: the multiples of this number are stored together with ``waiting``."""
 
 
 class SliceLog:
-    """The stretches of one run, as flat integers: 32 bytes each, and 8 for every row in use, 24 where switches cost time."""
+    """The rotations of one run, as flat integers: 32 bytes each, and 8 per row in use, 24 where context switches cost time."""
 
     __slots__ = ("_flat",)
 
@@ -35,7 +35,7 @@ class SliceLog:
         self._flat = array("q")
 
     def idle(self, length: int, *, waiting: bool) -> None:
-        """Note a stretch in which nothing ran."""
+        """Note an interval in which nothing ran."""
         self._flat.extend((length, waiting, 0, 0))
 
     def slices(
@@ -47,7 +47,7 @@ class SliceLog:
         *,
         waiting: bool,
     ) -> None:
-        """Note a stretch; ``switching`` has, for each row, nodes that switch and that wait, in the first lap and later."""
+        """Note a rotation; ``switching`` has, per row, nodes that switch and nodes that wait, in the first lap and later."""
         high, low = divmod(migration, _WORD)
         if switching:
             row = [length, 2 * high + waiting, low, len(held), *held]
@@ -57,15 +57,17 @@ class SliceLog:
         else:
             self._flat.extend([length, 2 * high + waiting, low, -len(held), *held])
 
-    def __iter__(self) -> Iterator[Stretch]:
+    def __iter__(self) -> Iterator[LoggedRotation]:
         flat, at = self._flat, 0
         while at < len(flat):
             length, high_and_waiting, low, rows = flat[at : at + 4]
             at += 4
             high, waiting = divmod(high_and_waiting, 2)
-            free, rows = rows < 0, abs(rows)  # whether nobody switched
+            free, rows = rows < 0, abs(rows)  # whether no node switched
             held = tuple(flat[at : at + rows])
             at += rows
             pairs = [0] * 2 * rows if free else flat[at : at + 2 * rows]
             at += 0 if free else 2 * rows
-            yield Stretch(length, bool(waiting), held, tuple(zip(pairs[::2], pairs[1::2], strict=True)), high * _WORD + low)
+            yield LoggedRotation(
+                length, bool(waiting), held, tuple(zip(pairs[::2], pairs[1::2], strict=True)), high * _WORD + low
+            )

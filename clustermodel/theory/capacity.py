@@ -1,4 +1,4 @@
-"""Utilization and loss of capacity by the formulas of 002 (002_8335dd3215a2768d.txt, section 2.3)."""
+"""Utilization and loss of capacity by the formulas of Zhang et al. 2003, section 2.3."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clustermodel.arrays import dot
 
 
 def utilization(nodes: npt.ArrayLike, execution_s: npt.ArrayLike, last_finish_s: float, machine_nodes: int) -> float:
-    """Return rho = sum_i n_i t^e_i / (t^f_m N), 002 eq. (1).
+    """Return rho = sum_i n_i t^e_i / (t^f_m N), Zhang et al. 2003, eq. (1).
 
     Args:
         nodes: n_i, shape ``(jobs,)``.
@@ -24,8 +24,8 @@ def utilization(nodes: npt.ArrayLike, execution_s: npt.ArrayLike, last_finish_s:
     return work / (last_finish_s * machine_nodes)
 
 
-class Stretch(Protocol):
-    """What eq. (3) needs to know of the time between two scheduling events; times in one unit of the caller's."""
+class EventInterval(Protocol):
+    """The interval i between two scheduling events, as eq. (3) needs it; all times in one unit, which the caller chooses."""
 
     @property
     def length(self) -> int:
@@ -37,27 +37,27 @@ class Stretch(Protocol):
 
     @property
     def held(self) -> tuple[int, ...]:
-        """n_i of each row of the rotation, in the order the rows ran; empty when nothing ran."""
+        """n_i of each row of the rotation, in the order in which the rows ran; empty if nothing ran."""
 
     @property
     def switching(self) -> tuple[tuple[int, int], ...]:
-        """Nodes that a context switch holds up at the start of each row's slice, in the first lap and in later ones."""
+        """Nodes that a context switch holds up at the start of each row's slice, in the first lap and in later laps."""
 
     @property
     def migration(self) -> int:
-        """Node time that migrations took: eqs. (4) and (5)."""
+        """Node time of migrations: eqs. (4) and (5)."""
 
 
-def gang_capacity_loss(stretches: Iterable[Stretch], quantum: int, switch: int, machine_nodes: int) -> float:
-    """Return kappa of 002 eq. (3), slice by slice, for a machine whose nodes are shared in time.
+def gang_capacity_loss(intervals: Iterable[EventInterval], quantum: int, switch: int, machine_nodes: int) -> float:
+    """Return kappa of Zhang et al. 2003, eq. (3), slice by slice, for a machine whose nodes are shared in time.
 
     kappa = sum_i [e_i (psi_{i+1} - psi_i) + T CS s_i n_i] delta_i / (t^f_m N).  With several rows, e_i and n_i differ from
     slice to slice and are taken slice by slice; a slice that an event cuts short counts with the length, and the context
     switch, that it really had.  With ``charge="every-slice"`` all n_i nodes are held up by the switch, as in the paper;
-    with ``"on-change"`` those of gangs that really switch.  What migrations take (eqs. (4), (5)) is lost capacity too.
+    with ``"on-change"`` those of gangs that really switch.  The node time of migrations (eqs. (4), (5)) is lost capacity too.
 
     Args:
-        stretches: what ran between each two scheduling events, without gaps.
+        intervals: what ran between consecutive scheduling events, without gaps.
         quantum: T.
         switch: T x CS.
         machine_nodes: N.
@@ -66,27 +66,27 @@ def gang_capacity_loss(stretches: Iterable[Stretch], quantum: int, switch: int, 
         kappa; ``nan`` without any time.
     """
     lost = total = 0
-    for stretch in stretches:
-        total += stretch.length
-        if not stretch.waiting:
+    for interval in intervals:
+        total += interval.length
+        if not interval.waiting:
             continue
-        lost += stretch.migration
-        rows = len(stretch.held)
+        lost += interval.migration
+        rows = len(interval.held)
         if not rows:
-            lost += machine_nodes * stretch.length
+            lost += machine_nodes * interval.length
             continue
-        slices, rest = divmod(stretch.length, quantum)
-        for place, (held, (first, later)) in enumerate(zip(stretch.held, stretch.switching, strict=True)):
-            full = -(-max(slices - place, 0) // rows)  # slices of this row that nothing cut short
+        slices, rest = divmod(interval.length, quantum)
+        for place, (held, (first, later)) in enumerate(zip(interval.held, interval.switching, strict=True)):
+            full = -(-max(slices - place, 0) // rows)  # complete slices of this row
             lost += full * (machine_nodes - held) * quantum
             lost += ((first + (full - 1) * later) if full else 0) * min(quantum, switch)
-            if place == slices % rows:  # its turn when the event came
+            if place == slices % rows:  # its slice was cut short by the event
                 lost += (machine_nodes - held) * rest + (later if full else first) * min(rest, switch)
     return lost / (total * machine_nodes) if total else float("nan")
 
 
 def capacity_loss(event_s: npt.ArrayLike, empty: npt.ArrayLike, waiting: npt.ArrayLike, machine_nodes: int) -> float:
-    """Return kappa = sum_i e_i (psi_{i+1} - psi_i) delta_i / (t^f_m N), 002 eq. (2), for space sharing.
+    """Return kappa = sum_i e_i (psi_{i+1} - psi_i) delta_i / (t^f_m N): Zhang et al. 2003, eq. (2), space sharing.
 
     Args:
         event_s: psi_i, ascending, seconds after the first arrival; the last one is t^f_m.  Shape ``(events,)``.

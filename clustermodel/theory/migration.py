@@ -1,7 +1,7 @@
-"""Overhead of the two ways to migrate a gang, by the formulas of 002 (002_8335dd3215a2768d.txt, section 5.4).
+"""Overhead of the two options to migrate a gang, by the formulas of Zhang et al. 2003, section 5.4.
 
 Job A of ``|A|`` tasks moves from a source row to a target row, in which the jobs of S(A) use columns of A.  C is the cost of
-one migration, C/2 each for checkpoint and restart; here the two may differ.
+one migration, C/2 each for checkpoint and restart; here the two may differ.  Arguments and results may be in any unit of time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 
 def option_1_overhead(tasks: int, in_the_way: Sequence[int], checkpoint_s: float, restart_s: float) -> float:
-    """Return ``(C/2) |A| + C sum_{J in S(A)} |J|``, eq. (4), node-seconds: the jobs in the way migrate, A waits.
+    """Return ``(C/2) |A| + C sum_{J in S(A)} |J|``, eq. (4), in node time: the jobs of S(A) migrate, A waits.
 
     Args:
         tasks: ``|A|``.
@@ -22,7 +22,7 @@ def option_1_overhead(tasks: int, in_the_way: Sequence[int], checkpoint_s: float
 
 
 def option_2_overhead(tasks: int, in_the_way: Sequence[int], checkpoint_s: float, restart_s: float) -> float:
-    """Return ``C |A| + (C/2) sum_{J in S(A)} |J|``, eq. (5), node-seconds: A migrates, the jobs in the way wait.
+    """Return ``C |A| + (C/2) sum_{J in S(A)} |J|``, eq. (5), in node time: A migrates, the jobs of S(A) wait.
 
     Args:
         tasks: ``|A|``.

@@ -1,9 +1,8 @@
-"""Closed forms of queueing theory that a simulation must agree with.
+"""Closed forms of queueing theory with which a simulation must agree.
 
-One-node jobs: Erlang's delay formula for M/M/c, the Pollaczek-Khinchine formula for M/G/1 (both e.g. L. Kleinrock, Queueing
-Systems I, 1975, sections 3.5 and 5.6), and M/G/1 with processor sharing.  Jobs of several nodes: how much of a machine first
-come, first served can use, for exponential run times (A. Rumyantsev and E. Morozov, Stability criterion of a multiserver model
-with simultaneous service, Annals of Operations Research 252, 2017).
+One-node jobs: Erlang's delay formula for M/M/c, the Pollaczek-Khinchine formula for M/G/1 (both e.g. Kleinrock 1975, sections
+3.5 and 5.6), and M/G/1 with processor sharing.  Jobs of several nodes: the highest utilization under first come, first served,
+for exponential run times (Rumyantsev & Morozov 2017).
 """
 
 from __future__ import annotations
@@ -70,8 +69,7 @@ def mg1_mean_wait(arrival_rate: float, mean_service_s: float, service_variance_s
 def mg1_ps_mean_slowdown(load: float) -> float:
     """Return the mean slowdown (response / service time) in an M/G/1 queue with processor sharing: 1 / (1 - rho).
 
-    It is the same for every service time and every distribution of them (L. Kleinrock, Queueing Systems II, 1976,
-    section 4.4).
+    It is the same for every service time and every distribution of service times (Kleinrock 1976, section 4.4).
 
     Args:
         load: rho, arrival rate x mean service time.
@@ -100,22 +98,22 @@ def mg1_ps_mean_response(arrival_rate: float, mean_service_s: float) -> float:
 
 
 def multiserver_job_throughput(servers: int, sizes: Mapping[int, float], mean_service_s: float) -> float:
-    """Return how many rigid jobs first come, first served completes per second when jobs always wait: 1 / (E[S] E[1/n]).
+    """Return the throughput of rigid jobs under first come, first served when jobs always wait, per second: 1 / (E[S] E[1/n]).
 
-    It is also the stability limit: the queue is stable for lower arrival rates (Rumyantsev and Morozov 2017, who write
+    It is also the stability limit: the queue is stable for lower arrival rates (Rumyantsev & Morozov 2017, who write
     mu / C).  Sizes are independent of each other and of the service times; those are exponential, with the same mean for
     all sizes; a job takes all its servers at once and gives them back together.
 
-    n is how many jobs run where the queue is a fresh sequence of sizes: the largest n with s_1 + ... + s_n <= c.  So
+    n is the number of jobs that run if the queue is a fresh sequence of sizes: the largest n with s_1 + ... + s_n <= c.  So
     P(n >= i) = P(s_1 + ... + s_i <= c), and C = E[1/n] = sum_i (1/i) P(n = i).
 
-    Why: take the c oldest jobs in order of arrival; those that run are the first n of them, n <= c.  As all run times are
-    exponential with one mean, the next job to end is any of the n with equal probability, after E[S] / n on average.  Its
-    place is closed, and a job with a fresh size joins at the end.  Suppose the sizes were independent before.  What is left
-    are c - 1 sizes y; whichever of its places the job of size z that has left had, the jobs beside it were
-    those of y that fit into c - z servers, say m; so there were n = m + 1 places it can have had, each with probability
-    1 / n: their sum is one, for each y and z.  The sizes after the departure are therefore independent again, with the same
-    distribution: that is what departures see for ever.  The mean time between departures is E[S] E[1/n].
+    Why: take the c oldest jobs in order of arrival; the first n of them run, n <= c.  As all run times are
+    exponential with one mean, the next job to complete is any of the n with equal probability, after E[S] / n on average.  Its
+    place is closed, and a job with a fresh size joins at the end.  Suppose the sizes were independent before.  The
+    departure leaves c - 1 sizes y.  Whatever the place of the departed job, of size z, the jobs that ran with it were
+    those of y that fit into c - z servers, say m.  So it can have had n = m + 1 places, each with probability 1 / n, and
+    the sum of these is one for each y and z.  The sizes after the departure are therefore independent again, with the same
+    distribution: every departure sees this.  The mean time between departures is E[S] E[1/n].
 
     Args:
         servers: c.
@@ -131,8 +129,8 @@ def multiserver_job_throughput(servers: int, sizes: Mapping[int, float], mean_se
 def multiserver_job_utilization(servers: int, sizes: Mapping[int, float]) -> float:
     """Return the utilization of a machine on which rigid jobs always wait, under first come, first served: E[s] / (c E[1/n]).
 
-    It is the throughput of :func:`multiserver_job_throughput`, to which the assumptions belong, times what a job needs on
-    average, E[s] E[S], per server.  No load above it can be carried: it is 002's rho_max.
+    It is the throughput of :func:`multiserver_job_throughput`, with its assumptions, times the mean work of a job,
+    E[s] E[S], per server.  No higher load can be carried: it is rho_max of Zhang et al. 2003.
 
     Args:
         servers: c.

@@ -1,1 +1,1 @@
-"""Workloads: where jobs come from (traces, generators) and how they are selected and rescaled."""
+"""Workloads: traces, models and generators of jobs, and their selection and scaling."""

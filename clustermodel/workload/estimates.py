@@ -1,4 +1,4 @@
-"""The phi model of overestimation (002, section 2.1, figure 1): by how much users overestimate run times."""
+"""The phi model of overestimation (Zhang et al. 2003, section 2.1, figure 1): by how much users overestimate run times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from clustermodel.validation import require_number
 
 PHI: Final = 0.2
-"""002's phi (sections 3 and 5), the fraction of jobs whose estimate is exact."""
+"""Fraction of jobs whose estimate is exact, in Zhang et al. 2003 (sections 3 and 5)."""
 
 
 def phi_factors(rng: np.random.Generator, size: int, phi: float) -> npt.NDArray[np.float64]:

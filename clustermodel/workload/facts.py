@@ -8,7 +8,7 @@ from clustermodel.workload.table import Workload
 
 
 def trace_facts(workload: Workload, nodes: int | None) -> dict[str, object]:
-    """Return what ``clustermodel trace info`` shows, ready for JSON; times in seconds, percentiles by their number."""
+    """Return the facts of a workload as values for JSON; times in seconds, percentiles as ``p50``."""
     size, run, estimate = workload.column("nodes"), workload.seconds("run"), workload.seconds("estimate")
     percentiles = (0, 25, 50, 75, 90, 99, 100)
 
@@ -16,7 +16,7 @@ def trace_facts(workload: Workload, nodes: int | None) -> dict[str, object]:
         return {f"p{p}": float(v) for p, v in zip(percentiles, np.percentile(values, percentiles), strict=True)}
 
     def load(*, kill_at_estimate: bool) -> float | None:
-        """Return the offered load, None where there is none: no machine, or no time between submissions."""
+        """Return the offered load, None without a machine size or without time between submissions."""
         return workload.offered_load(nodes, kill_at_estimate=kill_at_estimate) if nodes and workload.span_s else None
 
     return {

@@ -1,8 +1,7 @@
-"""The hyper-Erlang distribution of common order, and its fit to three moments (002, section 2.1).
+"""The hyper-Erlang distribution of common order, and its fit to three moments (Zhang et al. 2003, section 2.1).
 
-The method is that of 002's reference [12]: Jann, Pattnaik, Franke, Wang, Skovira, Riodan, "Modeling of Workload in MPPs",
-JSSPP 1997.  Which times are fitted, and what is done where no fit exists, is the business of
-:mod:`clustermodel.workload.model`.
+The method is that of Jann et al. 1997.  :mod:`clustermodel.workload.model_fit` says which times are fitted, and what is done
+where no fit exists.
 """
 
 from __future__ import annotations
@@ -14,21 +13,20 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.validation import require_number, require_seconds, require_whole
 
-FloatArray = npt.NDArray[np.float64]
-
 LARGEST_ORDER: Final = 1_000
-"""Largest order allowed.  An Erlang distribution of order n has a coefficient of variation of 1/sqrt(n), so this one varies
-by about 3 %: times that need a larger order are constant for all a scheduler can tell."""
+"""Largest order allowed.  An Erlang distribution of order n has a coefficient of variation of 1/sqrt(n), which is about
+3 % for this order: times that need a larger order are constant for practical purposes."""
 _ROUNDING: Final = 1e-12
-"""Moments this close, relatively, to the edge of what an order can have are on the edge: they are rounded numbers."""
+"""Moments within this relative distance of the limit of an order count as at the limit, because moments are rounded."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HyperErlang:
-    """A time that is, with probability ``p`` or 1 - ``p``, the sum of ``order`` exponential stages of one mean or another.
+    """A time that is the sum of ``order`` exponential stages, whose mean is one with probability ``p``, else another.
 
     Raises:
         SpecificationError: ``order`` is not a whole number from 1 to 1,000, ``p`` not in (0, 1], or a stage not a time > 0.
@@ -37,8 +35,8 @@ class HyperErlang:
     order: int
     """Number n of stages, common to both branches."""
     p: float
-    """Probability of the first branch.  By convention (:meth:`fit`) that is the longer one: it may be very improbable and
-    carry the third moment all the same, and 1 - p would round that away.  1 is a plain Erlang distribution."""
+    """Probability of the first branch.  By convention (:meth:`fit`) this is the longer branch: it may be very improbable and
+    still determine the third moment, and 1 - p would lose it to rounding.  1 is an Erlang distribution."""
     stage_s: tuple[float, float]
     """Mean time of a stage in the first and in the second branch, seconds."""
 
@@ -64,11 +62,11 @@ class HyperErlang:
         products, the moments are those of a two-point distribution: x1 with probability p, x2 with 1 - p.  It exists, with
         both points above zero, exactly when mu2 > mu1^2 and mu1 mu3 > mu2^2 (the two Hankel determinants).  For the order
         that means n > 1 / CV^2 and n + 1 > 1 / (m1 m3 / m2^2 - 1), so every time that varies has a smallest order, except
-        one that only ever takes zero and one other value.
+        one with only two values of which one is zero.
 
         Raises:
-            SpecificationError: no order up to :data:`LARGEST_ORDER` has these moments, or the smallest one that has them needs
-                a stage of more than 1e10 s; the message says which.
+            SpecificationError: no order up to :data:`LARGEST_ORDER` has these moments, or the smallest such order needs a stage
+                of more than 1e10 s; the message says which.
         """
         shown = f"HyperErlang.fit: moments {m1:g} s, {m2:g} s^2, {m3:g} s^3"
         if not all(isfinite(moment) and moment > 0 for moment in (m1, m2, m3)):
@@ -81,7 +79,7 @@ class HyperErlang:
         if skew - 1 <= _ROUNDING:
             raise SpecificationError(f"{shown} admit no fit: m1 m3 is not above m2^2, as of times that are zero or one value")
         for n in range(1, LARGEST_ORDER + 1):
-            # Moments of the two points in units of their mean, and how far they lie inside the edges, relatively.
+            # Moments of the two points in units of their mean, and their relative distances from the limits.
             mu2 = spread * n / (n + 1)
             mu3 = skew * mu2 * mu2 * (n + 1) / (n + 2)
             inside, inside3 = mu2 - 1, mu3 / mu2 / mu2 - 1
@@ -95,7 +93,7 @@ class HyperErlang:
                 f"(CV {sqrt(spread - 1):.3g}, m1 m3 / m2^2 = {skew:.6g})"
             )
         # The points as deviations from the mean: their product is minus the variance, their sum third / second central
-        # moment.  The larger one is computed first, so that nothing is lost where they differ by orders of magnitude.
+        # moment.  The larger one is computed first, so that no digits are lost if they differ by orders of magnitude.
         tilt = (mu3 - 3 * mu2 + 2) / inside
         apart = sqrt(tilt * tilt + 4 * inside)
         if tilt >= 0:
@@ -104,7 +102,7 @@ class HyperErlang:
         else:
             below = (tilt - apart) / 2
             above = -inside / below
-        # Near zero, the shorter point is better had from the product of the two, (mu3 - mu2^2) / (mu2 - 1).
+        # Near zero, the shorter point is more exact from the product of the two, (mu3 - mu2^2) / (mu2 - 1).
         longer = 1 + above
         shorter = 1 + below if below > -0.5 else mu2 * mu2 * inside3 / inside / longer
         return cls(order=n, p=-below / apart, stage_s=(longer * m1 / n, shorter * m1 / n))
@@ -114,7 +112,7 @@ class HyperErlang:
         """Return the usual distribution with a given mean and coefficient of variation, where a third moment is not known.
 
         ``cv`` > 1: order 1 (hyper-exponential) with balanced means, p x1 = (1 - p) x2.  ``cv`` <= 1: the Erlang distribution
-        whose variance is nearest, of an order up to :data:`LARGEST_ORDER`, so its variance is not quite the one asked for.
+        whose variance is nearest, of an order up to :data:`LARGEST_ORDER`, so the variance is approximate.
 
         Raises:
             SpecificationError: ``mean_s`` is not a time > 0 (seconds), or ``cv`` not a number from 0 to 1e6.
@@ -166,9 +164,9 @@ class HyperErlang:
         return times
 
     def sample_residual(self, rng: np.random.Generator) -> float:
-        """Return the time, in seconds, from an arbitrary instant to the next renewal of a stream that has gone on for ever.
+        """Return the time, in seconds, from an arbitrary instant to the next renewal of a process in equilibrium.
 
-        Such an instant falls into a long interval more often than into a short one, and anywhere in it.
+        Such an instant is more likely in a long interval than in a short one, and uniform within it.
         """
         first, second = (share * stage for share, stage in zip((self.p, 1 - self.p), self.stage_s, strict=True))
         stage = self.stage_s[0] if rng.random() < first / (first + second) else self.stage_s[1]

@@ -1,8 +1,8 @@
-"""Workload models: job classes by size, fitted to a trace, kept as JSON, from which jobs are drawn (002, section 2.1).
+"""Workload models: job classes by size from which jobs are drawn, and their JSON files (Zhang et al. 2003, section 2.1).
 
 The paper's steps: group the jobs into classes whose upper bounds are powers of two; fit a hyper-Erlang distribution of common
 order to the first three moments of each class's interarrival and run times; draw synthetic workloads from the fit, with run
-times multiplied by a factor.  The trace itself is read by :mod:`clustermodel.workload.swf`.
+times multiplied by a factor.  :mod:`clustermodel.workload.model_fit` fits a model to a trace.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from typing import Any, Final
 
 import numpy as np
 
-from clustermodel.arrays import dot
+from clustermodel.arrays import FloatArray, dot
 from clustermodel.errors import SpecificationError, counted, did_you_mean
 from clustermodel.job import JobRow
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import LONGEST_S, require_number, require_whole
 from clustermodel.workload.estimates import PHI
-from clustermodel.workload.hyper_erlang import FloatArray, HyperErlang
+from clustermodel.workload.hyper_erlang import HyperErlang
 from clustermodel.workload.table import Provenance, Workload
 from clustermodel.workload.transforms import LoadScale
 
 RUN_TIME_FACTORS: Final = (1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8)
-"""The nine workloads of 002 (section 2.2; table 1 numbers them 0 to 8): factors of the run time at one arrival rate."""
+"""The nine workloads of Zhang et al. 2003 (section 2.2; 0 to 8 in table 1): factors of the run time at one arrival rate."""
 MODEL_JOBS: Final = 10_000
-"""Jobs in each of 002's workloads (section 2.2)."""
+"""Jobs in each workload of Zhang et al. 2003 (section 2.2)."""
 
 _FORMAT: Final = "clustermodel workload model"
 _VERSION: Final = 1
@@ -42,19 +42,19 @@ class SizeClass:
     """The jobs of more than ``largest / 2`` and at most ``largest`` nodes: one renewal stream.
 
     Raises:
-        SpecificationError: a size lies outside the class, a weight is not a number, or there are not as many of each.
+        SpecificationError: a size lies outside the class, a weight is not a number, or the numbers of sizes and weights differ.
     """
 
     largest: int
     """Upper bound of the class, a power of two."""
     sizes: tuple[int, ...]
-    """Sizes that occur, rising."""
+    """Sizes that occur, ascending."""
     weights: tuple[float, ...]
-    """How often each size occurs, relative to the others; in a fitted model the number of jobs of that size in the trace."""
+    """Relative frequency of each size; in a fitted model the number of jobs of that size in the trace."""
     interarrival: HyperErlang
     """Time between two submissions of this class."""
     run_time: HyperErlang
-    """Run time on a dedicated machine (002: service time)."""
+    """Run time on a dedicated machine (service time in Zhang et al. 2003)."""
 
     def __post_init__(self) -> None:
         largest = require_whole("SizeClass.largest", self.largest, at_least=1)
@@ -81,13 +81,13 @@ class SizeClass:
 
     @property
     def smallest(self) -> int:
-        """Lower bound of the class: one more than the next smaller class's upper bound."""
+        """Lower bound of the class: upper bound of the next smaller class, plus one."""
         return self.largest // 2 + 1
 
     @property
     def label(self) -> str:
-        """``"5-8"``, or ``"1"``."""
-        return _label(self.largest)
+        """Sizes of the class as text: ``"5-8"``, or ``"1"``."""
+        return class_label(self.largest)
 
     @property
     def probabilities(self) -> FloatArray:
@@ -104,22 +104,23 @@ class SizeClass:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkloadModel:
-    """A workload in distributions: any number of jobs can be drawn from it.
+    """Distributions from which workloads of any number of jobs are drawn.
 
     Raises:
-        SpecificationError: a text is empty, there is no class, the classes do not rise, or a size is larger than the machine.
+        SpecificationError: a text is empty, there is no class, the classes are not in ascending order, or a size is larger
+            than the machine.
     """
 
     name: str
     """A label for tables and figures."""
     source: str
-    """What it was fitted to, or how its numbers were found, in one line."""
+    """The trace that it was fitted to, or the origin of its numbers, in one line."""
     nodes: int
-    """Size of the machine that the jobs were made for."""
+    """Size of the machine for which the jobs were made."""
     classes: tuple[SizeClass, ...]
     """The job classes, small ones first."""
     notes: tuple[str, ...] = ()
-    """What the fit had to leave out or do otherwise, a line each."""
+    """Jobs and moments that the fit could not use, a line each."""
 
     def __post_init__(self) -> None:
         for field, texts in (("name", (self.name,)), ("source", (self.source,)), ("notes", self.notes)):
@@ -142,7 +143,7 @@ class WorkloadModel:
 
     @property
     def offered_load(self) -> float:
-        """Expected work that arrives in a unit of time, over the capacity of the machine: what utilization tends to."""
+        """Expected work that arrives per unit of time, over the capacity of the machine: the limit of the utilization."""
         work = sum(one.mean_nodes * one.run_time.mean_s / one.interarrival.mean_s for one in self.classes)
         return work / self.nodes
 
@@ -164,21 +165,21 @@ class WorkloadModel:
     ) -> Workload:
         """Return the first ``jobs`` submissions of the classes' merged streams; the first is at 0 s, ids count from 1.
 
-        Each class is a renewal stream that has gone on for ever when the workload begins, so that its jobs come at its rate
-        from the start.  Arrivals, sizes and run times of each class, and the estimates, have random streams of their own:
+        Each class is a renewal process in equilibrium when the workload begins, so that its jobs arrive at its rate from the
+        start.  Arrivals, sizes and run times of each class, and the estimates, have random streams of their own:
         one seed gives the same jobs for every factor and every ``phi`` (common random numbers).  Run times are at least a
         tick and at most 1e10 s, before the factor.
 
         Args:
             jobs: number of jobs.
             seed: of the random streams.
-            run_time_factor: multiplies run times and estimates; 002's nine workloads are :data:`RUN_TIME_FACTORS`.  It gives
-                the same jobs as ``scaled(LoadScale(run_time=...))``, and a name that says so, as ``"blue-pacific x1.3"``.
+            run_time_factor: multiplies run times and estimates; :data:`RUN_TIME_FACTORS` has those of the paper.  The jobs are
+                the same as with ``scaled(LoadScale(run_time=...))``; the name has the factor, as ``"blue-pacific x1.3"``.
             interarrival_factor: multiplies the times between submissions.
-            phi: fraction of exact estimates, in the phi model of overestimation (002, section 2.1).
-            match_load: stretch or shrink time so that the jobs drawn offer exactly the model's :attr:`offered_load` (times
+            phi: fraction of exact estimates, in the phi model of overestimation (Zhang et al. 2003, section 2.1).
+            match_load: scale submission times so that the jobs drawn offer exactly the model's :attr:`offered_load` (times
                 the factors).  Ten thousand jobs with long-tailed times offer up to a tenth more or less than expected, which
-                would hide what a study of load looks for; 002 gives each of its workloads one utilization.
+                would hide effects of the load; Zhang et al. 2003 state one utilization for each workload.
 
         Raises:
             SpecificationError: an argument is out of range, or the times do not fit 64-bit ticks.
@@ -190,7 +191,7 @@ class WorkloadModel:
             tuple(np.random.default_rng(purpose) for purpose in stream.spawn(3))
             for stream in np.random.SeedSequence(seed).spawn(len(self.classes))
         ]
-        # No class can have more than all of the first jobs, so as many arrivals of each are enough.
+        # A class has at most all of the first jobs, so this number of arrivals of each class is enough.
         arrivals = np.array(
             [_arrivals(one.interarrival, rng, jobs) for one, (rng, _, _) in zip(self.classes, streams, strict=True)]
         )
@@ -222,7 +223,7 @@ class WorkloadModel:
         return workload if scale == LoadScale() else workload.scaled(scale)
 
     def to_json(self) -> str:
-        """Return the model as text that :func:`load_model` reads back, with one line per class."""
+        """Return the model as JSON that :func:`load_model` reads, with one line per class."""
         classes = [
             {
                 "largest": one.largest,
@@ -246,10 +247,10 @@ class WorkloadModel:
 
     @classmethod
     def from_json(cls, text: str, *, file: str = "model") -> WorkloadModel:
-        """Return the model that :meth:`to_json` wrote; ``file`` is its name in messages.
+        """Return the model from JSON that :meth:`to_json` wrote; ``file`` is its name in messages.
 
         Raises:
-            SpecificationError: ``text`` is not such a model; the message names the file and the field.
+            SpecificationError: ``text`` is not a model; the message names the file and the field.
         """
         try:
             data = json.loads(text)
@@ -278,63 +279,8 @@ class WorkloadModel:
             raise SpecificationError(f"{file}: {problem}") from None
 
 
-def fit_model(workload: Workload, *, nodes: int | None = None) -> WorkloadModel:
-    """Return the model of ``workload`` by 002, section 2.1, with a hyper-Erlang distribution of smallest order for each time.
-
-    The workload is closed to a ring: the time from a class's last job, on past the end, to its first one counts as an
-    interarrival time too.  So a class of k jobs has k interarrival times whose mean is that of the whole period over k, and
-    every class, even one of a single job, comes at the rate that it has in the trace.
-
-    Where three moments admit no fit (times all alike, for instance), the mean and the variance are kept, or the mean alone
-    where there is a single time: see :meth:`HyperErlang.from_mean`.  ``notes`` says which, and which jobs were left out.
-
-    Args:
-        workload: the jobs.  Their estimates and users are not modelled.
-        nodes: size of the machine; that of the workload by default.  Jobs that need more are left out.
-
-    Raises:
-        SpecificationError: the machine's size is not known, fewer than two jobs fit it, or all are submitted at one instant.
-    """
-    size = workload.machine_nodes if nodes is None else nodes
-    if size is None:
-        raise SpecificationError(f"nodes: {workload.name} does not say how large its machine is; give the machine's size")
-    size = require_whole("nodes", size, at_least=1)
-    fits = (workload.column("nodes") >= 1) & (workload.column("nodes") <= size)
-    submit, run = workload.seconds("submit")[fits], workload.seconds("run")[fits]
-    needed = workload.column("nodes")[fits]
-    if len(submit) < 2 or submit[0] == submit[-1]:
-        raise SpecificationError(
-            f"{workload.name}: {counted(len(submit), 'job')} of 1 to {size} nodes, submitted at one instant, "
-            "give no interarrival time to fit a model to"
-        )
-    notes = []
-    if len(submit) < len(workload):
-        notes.append(f"{counted(len(workload) - len(submit), 'job')} left out: not of 1 to {size} nodes")
-    period = (submit[-1] - submit[0]) * len(submit) / (len(submit) - 1)
-    upper = 1 << np.frexp(needed - 1)[1].astype(np.int64)
-    classes = []
-    for largest in np.unique(upper):
-        mine = upper == largest
-        sizes, counts = np.unique(needed[mine], return_counts=True)
-        arrivals = submit[mine]
-        gaps = np.append(np.diff(arrivals), arrivals[0] + period - arrivals[-1])
-        fitted = {}
-        for field, times in (("interarrival", gaps), ("run_time", run[mine])):
-            fitted[field], note = _fitted(times)
-            if note:
-                notes.append(f"class {_label(int(largest))} {field.replace('_', ' ')}: {note}")
-        classes.append(SizeClass(largest=int(largest), sizes=tuple(sizes.tolist()), weights=tuple(counts.tolist()), **fitted))
-    return WorkloadModel(
-        name=workload.name,
-        source=f"fitted to {counted(len(submit), 'job')} of {Path(workload.provenance.source).name}",
-        nodes=size,
-        classes=tuple(classes),
-        notes=tuple(notes),
-    )
-
-
 def shipped_models() -> tuple[str, ...]:
-    """Return the names of the models that come with the package."""
+    """Return the names of the models in the package."""
     return tuple(sorted(entry.name.removesuffix(".json") for entry in _SHIPPED.iterdir() if entry.name.endswith(".json")))
 
 
@@ -342,7 +288,7 @@ def load_model(model: str | os.PathLike[str]) -> WorkloadModel:
     """Return a model by its name, as ``"blue-pacific"``, or from a JSON file.
 
     Raises:
-        SpecificationError: there is neither a model nor a readable file of that name, or the file holds no model.
+        SpecificationError: there is no model or readable file of that name, or the file has no model.
     """
     names = shipped_models()
     if model in names:
@@ -362,30 +308,16 @@ def load_model(model: str | os.PathLike[str]) -> WorkloadModel:
     return WorkloadModel.from_json(text, file=str(path))
 
 
-def _label(largest: int) -> str:
+def class_label(largest: int) -> str:
+    """Return the sizes of the class with this upper bound as ``"5-8"``, or ``"1"``."""
     return str(largest) if largest <= 2 else f"{largest // 2 + 1}-{largest}"
 
 
 def _arrivals(interarrival: HyperErlang, rng: np.random.Generator, jobs: int) -> FloatArray:
-    """Return the first ``jobs`` arrivals of a stream in equilibrium, seconds from an arbitrary instant."""
+    """Return the first ``jobs`` arrivals of a renewal process in equilibrium, seconds after an arbitrary instant."""
     first = interarrival.sample_residual(rng)
     arrivals: FloatArray = np.cumsum(np.append(first, interarrival.sample(rng, jobs - 1)))
     return arrivals
-
-
-def _fitted(times_s: FloatArray) -> tuple[HyperErlang, str]:
-    """Return the fit to ``times_s`` (shape ``(n,)``), and what was done instead where there is none, else an empty note."""
-    m1, m2, m3 = (float(np.mean(times_s**k)) for k in (1, 2, 3))
-    try:
-        return HyperErlang.fit(m1, m2, m3), ""
-    except SpecificationError as problem:
-        why = str(problem).removeprefix("HyperErlang.fit: ")
-    if len(times_s) == 1:
-        return HyperErlang.from_mean(m1, 1.0), f"a single time of {m1:g} s; exponential with that mean used instead"
-    cv = max(0.0, m2 / m1 / m1 - 1) ** 0.5
-    instead = HyperErlang.from_mean(m1, cv)
-    shape = "hyper-exponential" if instead.p < 1 else f"Erlang of order {instead.order}" if instead.order > 1 else "exponential"
-    return instead, f"{why}; {shape} with that mean and a CV of {instead.cv:.3g} (trace: {cv:.3g}) used instead"
 
 
 def _distribution_json(distribution: HyperErlang) -> dict[str, object]:

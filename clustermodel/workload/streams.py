@@ -1,4 +1,4 @@
-"""Several job streams in one run: numbers that no two jobs share, and which stream a job came from."""
+"""Several job streams in one run: unique job numbers, and the stream of each job."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
 from clustermodel.ticks import LAST_TICK
-from clustermodel.workload.table import IntArray, JobSource, Provenance, Workload
+from clustermodel.workload.table import JobSource, Provenance, Workload
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 class JobStreams:
-    """The job streams of one run, each job with the number that it has in the run.
+    """The job streams of one run, with the job numbers of the run.
 
-    Workloads without a number in common keep their numbers.  Otherwise, and where the numbers of a stream are not known before
-    it is read, job i of the k-th stream gets the number i + the sum of the largest numbers of the streams before it.  So the
-    first stream keeps its numbers.  (Later streams whose numbers begin at 0 or below are moved up by so much more.)
+    Workloads with disjoint numbers keep them.  Otherwise, and if the numbers of a stream are unknown before it is read, job i
+    of the k-th stream gets the number i + the sum of the largest numbers of the streams before it.  So the first stream keeps
+    its numbers.  (A later stream whose numbers begin at 0 or below is shifted by more, to begin above the streams before it.)
 
     Args:
-        sources: in order; one that is not in memory is read once more, if another one follows it or comes before it.
+        sources: in order; if there are several, a source that is not in memory is read an additional time.
 
     Raises:
         SpecificationError: the numbers do not fit 64 bits.
@@ -33,22 +34,22 @@ class JobStreams:
 
     def __init__(self, sources: Sequence[JobSource]) -> None:
         self._sources = sources
-        self._apart = _have_numbers_apart(sources)
-        if self._apart:
+        self._disjoint = _have_disjoint_numbers(sources)
+        if self._disjoint:
             self._shifts = [0] * len(sources)
         else:
             self._shifts, self._largest = _shifts(sources)
 
     def __iter__(self) -> Iterator[JobSource]:
-        """Yield the streams, with the numbers of the run."""
+        """Yield the streams, with the job numbers of the run."""
         for source, shift in zip(self._sources, self._shifts, strict=True):
             yield Renumbered(source, shift) if shift else source
 
     def names(self) -> list[str]:
-        """Return the names of the streams, with " (2)", " (3)" where two share one."""
+        """Return the names of the streams, with " (2)", " (3)" after repeated names."""
         names: list[str] = []
         for source in self._sources:
-            name = given = str(source.name).encode(errors="backslashreplace").decode()  # half characters fit no file
+            name = given = str(source.name).encode(errors="backslashreplace").decode()  # unpaired surrogates cannot be encoded
             copies = 1
             while name in names:
                 copies += 1
@@ -57,12 +58,12 @@ class JobStreams:
         return names
 
     def of(self, jobs: IntArray) -> pd.Categorical[str]:
-        """Return the name of the stream that each of these jobs, by number, came from; shape ``(jobs,)``."""
+        """Return the name of the stream of each of these jobs, given by number; shape ``(jobs,)``."""
         import pandas as pd
 
         if len(self._sources) == 1:
             codes = np.zeros(len(jobs), dtype=np.int64)
-        elif self._apart:
+        elif self._disjoint:
             ids = [source.column("id") for source in self._sources if isinstance(source, Workload)]
             stream = np.repeat(np.arange(len(ids)), [len(one) for one in ids])
             order = np.argsort(every := np.concatenate(ids))
@@ -73,7 +74,7 @@ class JobStreams:
 
 
 class Renumbered:
-    """A job stream with ``shift`` added to all numbers; for the rest, ``source``."""
+    """A job stream with ``shift`` added to the job numbers of ``source``."""
 
     def __init__(self, source: JobSource, shift: int) -> None:
         self.source = source
@@ -100,8 +101,8 @@ class Renumbered:
             yield row._replace(id=row.id + self.shift)
 
 
-def _have_numbers_apart(sources: Sequence[JobSource]) -> bool:
-    """Return whether no two streams are known to have a number in common."""
+def _have_disjoint_numbers(sources: Sequence[JobSource]) -> bool:
+    """Return whether the streams are known to have no job number in common."""
     ids = [source.column("id") for source in sources if isinstance(source, Workload)]
     if len(sources) > 1 and len(ids) == len(sources):
         return len(np.unique(np.concatenate(ids))) == sum(map(len, ids))
@@ -109,7 +110,7 @@ def _have_numbers_apart(sources: Sequence[JobSource]) -> bool:
 
 
 def _shifts(sources: Sequence[JobSource]) -> tuple[list[int], list[int]]:
-    """Return what is added to the numbers of each stream, and the largest number that it or one before it then has."""
+    """Return the shift of each stream's numbers, and the largest number of the run up to and including that stream."""
     shifts: list[int] = []
     last: list[int] = []
     for source in sources:

@@ -1,85 +1,56 @@
 """The Standard Workload Format of the Parallel Workloads Archive: reading traces, streaming them, writing schedules.
 
 A data line has 18 numbers; ``-1`` means unknown; lines that start with ``;`` are comments, of which ``; Key: value`` are
-kept as metadata.  Every job that is left out and every value that is filled in is counted by reason.  A wrong value refuses
-its line only if a result depends on it; docs/guide_trace has the rule of each field.
+kept as metadata.  Jobs that are left out and values that are filled in are counted by reason.  A wrong value is an error
+only if a result depends on it (:mod:`clustermodel.workload.swf_line`); docs/guide_trace has the rule of each field.
 
 Lines have at most :data:`LONGEST_LINE` characters, and at most :data:`MOST_LINES_WITHOUT_JOB` lines and
 :data:`MOST_TEXT_WITHOUT_JOB` characters of comments and blank lines may follow each other, header included.  So the memory
-that a stream takes is bounded, whatever the file holds.
+of a stream is bounded, whatever the file has.
 """
 
 from __future__ import annotations
 
 import gzip
-import math
 import os
 import stat
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, TextIO
 
-from clustermodel.errors import SpecificationError, TraceError, quoted, shown, visible
+from clustermodel.errors import SpecificationError, TraceError, quoted, visible
 from clustermodel.job import JobRow
 from clustermodel.output_files import write_file
 from clustermodel.ticks import duration_to_ticks, to_ticks
-from clustermodel.validation import LARGEST_WHOLE, LONGEST_S
+from clustermodel.validation import LARGEST_WHOLE
+from clustermodel.workload.swf_line import DECISIVE_FIELDS, ESTIMATE, FIELDS, UNKNOWN, parse_line
 from clustermodel.workload.table import Provenance, Workload, transformed
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
-FIELDS: Final = (
-    "job_number",
-    "submit_time",
-    "wait_time",
-    "run_time",
-    "allocated_processors",
-    "average_cpu_time",
-    "used_memory",
-    "requested_processors",
-    "requested_time",
-    "requested_memory",
-    "status",
-    "user_id",
-    "group_id",
-    "executable",
-    "queue",
-    "partition",
-    "preceding_job",
-    "think_time",
-)
-"""The 18 fields of a data line, in order."""
-
 LONGEST_LINE: Final = 65_536
-"""Most characters of a line."""
+"""Largest number of characters in a line."""
 MOST_LINES_WITHOUT_JOB: Final = 100_000
-"""Most comments and blank lines that follow each other."""
+"""Largest number of consecutive comments and blank lines."""
 MOST_TEXT_WITHOUT_JOB: Final = 2**20
-"""Most characters that these lines have together: the longest header, among others."""
+"""Largest number of characters in these lines together; also limits the header."""
 
-_WHOLE_FIELDS: Final = (0, 4, 7, 10, 11, 12)
-_TIME_FIELDS: Final = (1, 3, 8)
-_DECISIVE_FIELDS: Final = (0, 1, 3)  # number, submission and run time decide what a line is
-_LABEL_FIELDS: Final = (10, 11, 12)  # kept with the job, but no schedule depends on them
-_ESTIMATE: Final = 8
 _MALFORMED: Final = "malformed line"
 _LONGEST_SIZE: Final = 20  # digits
-_ENCODING: Final = "utf-8-sig"  # a byte order mark, as some editors write it, is not part of the first line
-UNKNOWN: Final = -1
-"""What a trace writes for a value that it does not have."""
+_ENCODING: Final = "utf-8-sig"  # skips the byte order mark that some editors write
 
 
 class SwfStream:
-    """A trace read one job at a time, in constant memory; iterate it as often as you like.
+    """A trace read one job at a time, in constant memory; it can be iterated repeatedly.
 
-    The jobs must stand in order of submission, as in nearly every trace of the archive (:func:`read_swf` sorts them).
+    The jobs must be in order of submission, as in nearly every trace of the archive (:func:`read_swf` sorts them).
 
     Args:
         path: a ``.swf`` or ``.swf.gz`` file.
-        processors_from: ``"allocated"`` or ``"requested"``; where that field is missing the other one is used, and counted.
+        processors_from: ``"allocated"`` or ``"requested"``; if that field is missing, the other is used, and counted.
         use_estimates: when false, every estimate is replaced by the run time.
         keep: which jobs to keep.
         scale: factors for interarrival times, run times and sizes, applied after ``keep``.
@@ -122,13 +93,13 @@ class SwfStream:
             },
             header=_read_header(self.path),
         )
-        self._line = 0  # that the job which was yielded last stands on
+        self._line = 0  # of the job that was yielded last
         self.malformed: list[str] = []
-        """The first ten messages of lines that ``lenient`` skipped."""
+        """Messages of the first ten lines that were skipped as ``lenient``."""
 
     @property
     def machine_nodes(self) -> int | None:
-        """``MaxProcs`` of the header, else ``MaxNodes``, else ``None``; what is no size of a machine counts as unknown."""
+        """``MaxProcs`` of the header, else ``MaxNodes``, else ``None``; an invalid size counts as unknown."""
         for key in ("MaxProcs", "MaxNodes"):
             first_word = next(iter(self.provenance.header.get(key, "").split()), "")
             if first_word.isascii() and first_word.isdecimal() and len(first_word) <= _LONGEST_SIZE:
@@ -141,7 +112,7 @@ class SwfStream:
         """Yield the jobs in file order.
 
         Raises:
-            TraceError: also when a job was submitted before its predecessor.
+            TraceError: as for the class, or a job was submitted before the job on the line above.
         """
         last: JobRow | None = None
         for row in self._transformed_rows():
@@ -163,12 +134,12 @@ class SwfStream:
         dropped, repaired = self.provenance.dropped, self.provenance.repaired
         prefer, other = (4, 7) if self._processors_from == "allocated" else (7, 4)
         substitute = f"{FIELDS[prefer]} missing, {FIELDS[other]} used"
-        needed = (*_DECISIVE_FIELDS, prefer, *([_ESTIMATE] if self._use_estimates else []))
+        needed = (*DECISIVE_FIELDS, prefer, *([ESTIMATE] if self._use_estimates else []))
         for number, text in _lines(self.path):
             if text[0] == ";":
                 continue
             try:
-                values, repairs = _parse(text, needed)
+                values, repairs = parse_line(text, needed)
             except ValueError as problem:
                 message = f"{self.path}:{number}: {problem}"
                 if not self._lenient:
@@ -177,7 +148,7 @@ class SwfStream:
                 if len(self.malformed) < 10:
                     self.malformed.append(message)
                 continue
-            run, nodes, estimate = values[3], values[prefer], values[_ESTIMATE]
+            run, nodes, estimate = values[3], values[prefer], values[ESTIMATE]
             if values[1] < 0 or run <= 0:
                 dropped["submit time missing" if values[1] < 0 else "run time missing" if run < 0 else "run time zero"] += 1
                 continue
@@ -224,7 +195,7 @@ def read_swf(
     """Read a trace into memory; the arguments are those of :class:`SwfStream`.
 
     Raises:
-        TraceError: the file cannot be read, is damaged, has a malformed line, two jobs of one number, or no usable job.
+        TraceError: the file cannot be read, is damaged, has a malformed line, two jobs with the same number, or no usable job.
         SpecificationError: an option has a value that is not allowed.
     """
     stream = SwfStream(
@@ -235,7 +206,7 @@ def read_swf(
         scale=scale,
         lenient=lenient,
     )
-    # Scaling is applied after sorting: the first *submission* is the fixed point, not the first line.
+    # Scaling is applied after sorting: the fixed point is the first submission, not the first line.
     stream._scale = None
     rows = list(stream._transformed_rows())
     provenance = stream.provenance
@@ -265,8 +236,8 @@ def read_swf(
 def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *, header: Iterable[tuple[str, object]]) -> None:
     """Write data lines of 18 numbers each (``-1`` for unknown) under the ``; Key: value`` lines of ``header``.
 
-    Each line of a value gets a ``; Key:`` of its own.  A name that ends in ``.gz`` is compressed, without a time stamp, so
-    equal schedules give equal bytes.
+    Each line of a value gets a ``; Key:`` of its own.  A file whose name ends in ``.gz`` is compressed, without a time stamp,
+    so that equal schedules give equal bytes.
 
     Raises:
         OutputError: the file cannot be written.
@@ -278,7 +249,7 @@ def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *
 
 
 def _why_after(row: JobRow, last: JobRow) -> str:
-    """Return what job ``last`` did later, so that ``row`` should stand before it."""
+    """Return why job ``last`` should be after ``row``, in words that follow its number."""
     if row.submit < last.submit:
         return "was submitted later"
     return "was submitted at the same time and has " + ("a higher number" if row.id < last.id else "the same number")
@@ -286,72 +257,6 @@ def _why_after(row: JobRow, last: JobRow) -> str:
 
 def _number(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:.6f}".rstrip("0")
-
-
-def _parse(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[str]]:
-    """Return the 18 numbers of a data line, and what was put right in it.
-
-    Raises:
-        ValueError: a field that results depend on, one of ``needed``, has no such value; the message names it.
-    """
-    words = text.split()
-    if len(words) != len(FIELDS):
-        raise ValueError(f"{len(words)} fields; a data line has {len(FIELDS)}")
-    try:
-        values = list(map(float, words))
-    except ValueError:
-        values = [math.nan]
-    # One cheap look at the whole line; only a line that looks odd is gone through field by field.
-    if (
-        not text.isascii()
-        or "_" in text
-        or not math.isfinite(sum(values))
-        or max(values) > LONGEST_S
-        or values[0] < 0
-        or [value for value in values if value < 0 and value != UNKNOWN]
-        or [index for index in _WHOLE_FIELDS if values[index] % 1]
-    ):
-        return _put_right(words, needed)
-    return values, ()
-
-
-def _put_right(words: Sequence[str], needed: Sequence[int]) -> tuple[list[float], Sequence[str]]:
-    """Return the numbers of an odd line, with :data:`UNKNOWN` in place of wrong ones that no result depends on."""
-    values: list[float] = []
-    wrong: dict[int, ValueError] = {}
-    for index, word in enumerate(words):
-        try:
-            values.append(_value(index, word))
-        except ValueError as problem:
-            values.append(UNKNOWN)
-            wrong[index] = problem
-    _, submit, _, run, *_ = values
-    for index in needed if submit >= 0 and run > 0 else _DECISIVE_FIELDS:  # else the line is left out, whatever it has
-        if index in wrong:
-            raise wrong[index]
-    return values, [f"{FIELDS[at]} invalid, {'unknown (-1) used' if at in _LABEL_FIELDS else 'ignored'}" for at in wrong]
-
-
-def _value(index: int, word: str) -> float:
-    """Return the number that ``word`` is; raise ``ValueError`` unless field ``index`` may have it."""
-    field = FIELDS[index]
-    try:
-        # Python's float reads more than the format has: 1_000, and the digits of every script.
-        value = float(word) if word.isascii() and "_" not in word else None
-    except ValueError:
-        value = None
-    if value is None:
-        raise ValueError(f"field {field}: {quoted(word)} is not a number")
-    if not math.isfinite(value):
-        raise ValueError(f"field {field}: {quoted(word)} is not a finite number")
-    if value < 0 and (value != UNKNOWN or index == 0) and index != _ESTIMATE:  # a negative estimate is a missing one
-        allowed = ">= 0" if index == 0 else ">= 0, or -1 for unknown"
-        raise ValueError(f"field {field}: {shown(word)} is not allowed; it must be {allowed}")
-    if index in _WHOLE_FIELDS and value % 1:
-        raise ValueError(f"field {field}: {shown(word)} is not a whole number")
-    if value > LONGEST_S and index in _WHOLE_FIELDS + _TIME_FIELDS:
-        raise ValueError(f"field {field}: {shown(word)} is not allowed; it must be <= {LONGEST_S:g}")
-    return value
 
 
 def _open(path: Path) -> TextIO:
@@ -369,9 +274,9 @@ def _open(path: Path) -> TextIO:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, text without margins) of the lines that are not blank.
 
-    Every way a file can be unreadable, and every limit it is beyond, becomes one :class:`TraceError`.
+    Unreadable files and exceeded limits raise :class:`TraceError`.
     """
-    number = others = length = 0  # lines; of these, how many have followed each other without a job, and their characters
+    number = others = length = 0  # lines; consecutive lines without a job; their characters
     try:
         with _open(path) as file:
             for line in iter(partial(file.readline, LONGEST_LINE + 1), ""):
@@ -401,7 +306,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _read_header(path: Path) -> dict[str, str]:
-    """Return the ``; Key: value`` comments that stand before the first data line."""
+    """Return the ``; Key: value`` comments before the first data line."""
     header: dict[str, list[str]] = {}
     for _, text in _lines(path):
         if text[0] != ";":

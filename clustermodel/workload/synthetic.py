@@ -1,7 +1,7 @@
-"""A year of synthetic jobs, for the main job without a trace, for examples and for benchmarks.
+"""A year of synthetic jobs, for first runs without a trace, for examples and for benchmarks.
 
-A plausible mid-sized machine, not a fitted one: what it is made of is stated here and nowhere else.  For studies, use a
-real trace.
+The workload of a plausible mid-sized machine, not fitted to any; its parameters are in this module.  For studies, use a real
+trace.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from clustermodel.workload.table import Provenance, Workload
 DAY_S = 86_400.0
 LONGEST_RUN_S = 36 * 3600.0
 MEDIAN_RUN_S = 680.0
-"""Median run time before scaling, that of the workload in 002 (section 5.6)."""
+"""Median run time before scaling, that of Zhang et al. 2003 (section 5.6)."""
 ESTIMATES_PER_RUN = 50.0
 """Longest estimate as a multiple of the run time."""
 
@@ -27,21 +27,21 @@ ESTIMATES_PER_RUN = 50.0
 def synthetic_workload(*, jobs: int = 30_000, nodes: int = 128, load: float = 0.65, seed: int = 1) -> Workload:
     """Return a synthetic workload.
 
-    Submissions follow a daily cycle (Poisson, four times as dense at 2 p.m. as at 2 a.m.), spread over a year for 30,000
+    Submissions follow a daily cycle (Poisson, the rate at 2 p.m. is four times that at 2 a.m.), spread over a year for 30,000
     jobs.  A quarter of the jobs are serial, the rest have 2^u nodes, u being log2 of the machine times a Beta(1, 2.5)
     variable, half of them rounded to a power of two.  Run times are lognormal (sigma 2), cut at 36 hours, then all scaled
-    so that the offered load is ``load`` (but for runs shorter than a second, which become one second).  Estimates follow
-    the phi model of 002 with phi = 0.2, cut at 50 times the run time.  Users are drawn with probabilities falling as
-    1/rank.
+    so that the offered load is ``load`` (runs shorter than a second become one second).  Estimates follow the phi model
+    (Zhang et al. 2003, section 2.1) with phi = 0.2, cut at 50 times the run time.  Users are drawn with probabilities
+    proportional to 1/rank.
 
     Args:
         jobs: number of jobs.
         nodes: size of the machine.
-        load: offered load wanted, sum of nodes x run time / (machine nodes x span).
+        load: offered load, sum of nodes x run time / (machine nodes x span).
         seed: of the random streams, one per attribute.
 
     Raises:
-        SpecificationError: an argument is out of range, or the jobs are too few to load so large a machine.
+        SpecificationError: an argument is out of range, or there are too few jobs for so large a machine.
     """
     require_whole("jobs", jobs, at_least=2)
     require_whole("nodes", nodes, at_least=1)
@@ -51,7 +51,7 @@ def synthetic_workload(*, jobs: int = 30_000, nodes: int = 128, load: float = 0.
         np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(5)
     )
 
-    # Arrivals: a Poisson process in "busy time", mapped through the inverse of the cumulated daily cycle.
+    # Arrivals: a Poisson process in "busy time", mapped through the inverse of the cumulative daily cycle.
     span_s = 365 * DAY_S * jobs / 30_000
     grid = np.linspace(0.0, span_s, max(2, int(span_s / 600)))
     rate = 1 + 0.6 * np.cos(2 * np.pi * (grid / DAY_S - 14 / 24))

@@ -1,4 +1,4 @@
-"""The workload as an in-memory table, with where it came from and what was dropped or repaired on the way."""
+"""The workload as an in-memory table, with its provenance: the source, and jobs dropped or repaired."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
-from clustermodel.arrays import dot
+from clustermodel.arrays import FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.job import Job, JobRow
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
@@ -22,11 +21,9 @@ from clustermodel.workload.transforms import JobFilter, LoadScale
 if TYPE_CHECKING:
     import pandas as pd
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 _CHUNK = 4096
-"""Rows handed to the simulator at a time, so that a million jobs never exist as a million Python objects at once."""
+"""Rows converted at a time, so that a million jobs are never a million Python objects at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +33,13 @@ class Provenance:
     source: str
     """File name, or the generator and its seed."""
     options: Mapping[str, object] = field(default_factory=dict)
-    """Options it was read or made with."""
+    """Options with which it was read or made."""
     header: Mapping[str, str] = field(default_factory=dict)
     """SWF header comments, ``key -> value``; repeated keys are joined with newlines."""
     dropped: Counter[str] = field(default_factory=Counter)
-    """Jobs left out, by reason."""
+    """Number of jobs left out, by reason."""
     repaired: Counter[str] = field(default_factory=Counter)
-    """Jobs kept with a value filled in or put right, by reason."""
+    """Number of jobs with a value filled in or corrected, by reason."""
 
     def lines(self) -> list[str]:
         """Return one printable line per drop or repair reason."""
@@ -55,7 +52,7 @@ class Provenance:
 
 @runtime_checkable
 class JobSource(Protocol):
-    """What a job-stream process reads: a :class:`Workload`, or a stream that keeps one job in memory at a time."""
+    """Source of a job-stream process: a :class:`Workload`, or a stream with one job in memory at a time."""
 
     @property
     def name(self) -> str:
@@ -124,10 +121,10 @@ class Workload:
 
     @classmethod
     def from_jobs(cls, jobs: Iterable[Job], *, name: str = "workload", machine_nodes: int | None = None) -> Workload:
-        """Return a workload of ``jobs``, which may come in any order.
+        """Return a workload of ``jobs``, which may be in any order.
 
         Raises:
-            SpecificationError: something is no job, there is none, or two jobs have the same id.
+            SpecificationError: an element is not a job, there is none, or two jobs have the same id.
         """
         given = list(jobs)
         for job in given:
@@ -186,9 +183,9 @@ class Workload:
         return float(submit[-1] - submit[0]) / TICKS_PER_SECOND
 
     def offered_load(self, nodes: int, *, kill_at_estimate: bool = True) -> float:
-        """Return the work offered per unit of capacity while jobs arrive (004, table 3): sum of n x t over nodes x span.
+        """Return the offered load, sum of n x t over nodes x span of submissions (Yuan et al. 2010, table 3).
 
-        ``nan`` when all jobs are submitted at one instant.
+        It is ``nan`` if all jobs are submitted at the same time.
         """
         run = self.seconds("run")
         if kill_at_estimate:
@@ -197,7 +194,7 @@ class Workload:
         return work / (nodes * self.span_s) if self.span_s else float("nan")
 
     def select(self, keep: JobFilter) -> Workload:
-        """Return the jobs that ``keep`` lets through, with the others counted in the provenance."""
+        """Return the jobs selected by ``keep``; the others are counted in the provenance."""
         provenance = self._derived_provenance({"filter": keep})
         return Workload(
             _filtered(self.rows(), keep, provenance.dropped),
@@ -225,11 +222,11 @@ class Workload:
         )
 
     def with_phi_estimates(self, *, phi: float = PHI, seed: int = 1) -> Workload:
-        """Return the same jobs with estimates by the phi model of overestimation (002, section 2.1).
+        """Return the same jobs with estimates by the phi model of overestimation (Zhang et al. 2003, section 2.1).
 
         Job by job in order of submission, the estimate is the run time times a factor drawn from ``seed``; one seed gives
         the same random numbers y for every ``phi`` and every scaling of run times.  Factors have no upper bound; the
-        estimate is cut at 1e10 s (317 years), so that it fits 64-bit ticks.
+        estimate is at most 1e10 s (317 years), so that it fits 64-bit ticks.
 
         Args:
             phi: fraction of jobs whose estimate is exact, in [0, 1].
@@ -242,8 +239,8 @@ class Workload:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=_ESTIMATES))
         factor = phi_factors(rng, len(self), phi)
         run = self.column("run")
-        room = np.maximum(0, to_ticks(LONGEST_S) - run)
-        estimate = run + np.minimum(np.rint(run * (factor - 1)), room).astype(np.int64)
+        most = np.maximum(0, to_ticks(LONGEST_S) - run)
+        estimate = run + np.minimum(np.rint(run * (factor - 1)), most).astype(np.int64)
         return Workload(
             (row._replace(estimate=value) for row, value in zip(self.rows(), estimate.tolist(), strict=True)),
             name=self.name,
@@ -252,7 +249,7 @@ class Workload:
         )
 
     def split(self, by: str = "user") -> list[Workload]:
-        """Return one workload per value of the column ``by``, to be run as separate streams that merge.
+        """Return one workload per value of the column ``by``, to be run as separate job streams.
 
         Raises:
             SpecificationError: ``by`` is not a column.
@@ -284,7 +281,7 @@ class Workload:
 
 
 _ESTIMATES = (crc32(b"estimates"),)
-"""Sets the random stream of estimates apart from every other one of the same seed."""
+"""Separates the random stream of estimates from all others of the same seed."""
 _SUBMIT = JobRow._fields.index("submit")
 _ID = JobRow._fields.index("id")
 
@@ -308,7 +305,7 @@ def _scaled(rows: Iterable[JobRow], scale: LoadScale) -> Iterator[JobRow]:
 def transformed(
     rows: Iterable[JobRow], keep: JobFilter | None, scale: LoadScale | None, dropped: Counter[str]
 ) -> Iterator[JobRow]:
-    """Yield ``rows`` filtered, then rescaled, one at a time; the left-out ones are counted in ``dropped`` by reason."""
+    """Yield ``rows`` filtered, then scaled, one at a time; jobs left out are counted in ``dropped`` by reason."""
     if keep is not None:
         rows = _filtered(rows, keep, dropped)
     if scale is not None:

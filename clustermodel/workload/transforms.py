@@ -1,4 +1,4 @@
-"""Selecting and rescaling jobs, one row at a time, so that tables and constant-memory streams share one piece of code."""
+"""Selecting and scaling jobs row by row, for tables and for streams in constant memory."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ class LoadScale:
     """
 
     interarrival: float = 1.0
-    """Multiplies the time between submissions, so 0.5 doubles the load."""
+    """Multiplies the time between submissions: 0.5 doubles the load."""
     run_time: float = 1.0
-    """Multiplies run times and estimates (002, section 2.2)."""
+    """Multiplies run times and estimates (Zhang et al. 2003, section 2.2)."""
     size: float = 1.0
     """Multiplies the number of nodes, rounded to the nearest whole number of at least one."""
 
@@ -91,7 +91,7 @@ class LoadScale:
             require_number(f"LoadScale.{field}", getattr(self, field), "a finite number > 0", lambda x: isfinite(x) and x > 0)
 
     def apply(self, row: JobRow, first_submit: int) -> JobRow:
-        """Return ``row`` rescaled; ``first_submit`` (ticks) is the submission that stays where it is.
+        """Return ``row`` scaled; ``first_submit`` (ticks) is the submission that does not move.
 
         Raises:
             SpecificationError: a time or a size no longer fits 64 bits.

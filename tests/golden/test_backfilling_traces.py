@@ -27,7 +27,7 @@ def summary(trace: tuple[str, int], policy: str) -> Summary:
 
 
 def slowdown(trace: tuple[str, int], policy: str) -> float:
-    return summary(trace, policy).mean_bounded_slowdown_003
+    return summary(trace, policy).mean_bounded_slowdown_perkovic
 
 
 def delay(trace: tuple[str, int], policy: str) -> float:

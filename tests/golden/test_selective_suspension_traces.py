@@ -26,7 +26,7 @@ def test_on_kth_jobs_are_suspended_at_full_minutes_resume_on_their_own_nodes_and
     result = run("ss")
     records, ledger = result.records, result.ledger
     starts = records.column("start").tolist()
-    suspended = list(records.each_earlier_try())
+    suspended = list(records.each_stopped_run())
     assert len(suspended) > 1000
     for one in suspended:
         assert one.ended_as is Status.SUSPENDED

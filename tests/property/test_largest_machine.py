@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, SpecificationError, TimeSlicing, Workload
 from clustermodel.experiment.scenario import Result
 from clustermodel.job import JobRow
+from clustermodel.measure.job_table import dedicated
 from clustermodel.recording.job_records import UNKNOWN, Status
 from clustermodel.recording.ledger import Account
 from clustermodel.schedule.node_set import count
@@ -101,7 +102,7 @@ def books(result: Result) -> Books:
     changes: list[tuple[int, int, int]] = []  # when; nodes that work more, jobs that wait more
     for index in ran:
         changes += [(submit[index], 0, 1), (start[index], held[index], -1), (end[index], -held[index], 0)]
-    for one in records.each_earlier_try():
+    for one in records.each_stopped_run():
         lost[one.job] += count(one.columns) * one.lost
         changes += [(one.start, count(one.columns), -1), (one.end, -count(one.columns), 1)]
     for begin, stop, size in zip(*(column.tolist() for column in records.overheads), strict=True):
@@ -177,13 +178,13 @@ def check_fairness(result: Result, expected: Books) -> None:
 
 def bounded_slowdowns(result: Result, chosen: list[int]) -> list[Fraction]:
     records, bound = result.records, 10 * TICKS_PER_SECOND
-    submit, end, dedicated = records.column("submit").tolist(), records.column("end").tolist(), records.dedicated.tolist()
-    return [Fraction(max(end[index] - submit[index], bound), max(dedicated[index], bound)) for index in chosen]
+    submit, end, run = records.column("submit").tolist(), records.column("end").tolist(), dedicated(records).tolist()
+    return [Fraction(max(end[index] - submit[index], bound), max(run[index], bound)) for index in chosen]
 
 
 def check_placements(result: Result) -> None:
     records = result.records
-    columns = [records.columns_of(index) for index in range(len(records))] + [one.columns for one in records.each_earlier_try()]
+    columns = [records.columns_of(index) for index in range(len(records))] + [one.columns for one in records.each_stopped_run()]
     expected = [(low, high - low) for one in columns for low, high in zip(one[::2], one[1::2], strict=True)]
     found = result.placements[["first_node", "nodes"]].itertuples(index=False, name=None)
     assert sorted(found) == sorted(expected)

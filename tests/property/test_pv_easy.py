@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from clustermodel import Checkpointing, ContextSwitch, Machine, check_policy, make_policy
 from clustermodel.job import JobRow
 from clustermodel.measure.event_log import event_log
+from clustermodel.measure.job_table import wasted
 from clustermodel.measure.metrics import Summary, summarize
 from clustermodel.recording.job_records import PREEMPTIONS, UNKNOWN, JobRecords
 from clustermodel.recording.ledger import Account, Ledger
@@ -80,7 +81,7 @@ def last_runs(records: JobRecords) -> dict[int, tuple[int, int]]:
 
 
 def preempted_runs(records: JobRecords) -> list[tuple[int, int, int, int]]:
-    ids, tries = records.column("id"), records.earlier_tries
+    ids, tries = records.column("id"), records.stopped_runs
     assert np.isin(tries.ended_as, PREEMPTIONS).all()
     columns = ids[tries.job], tries.start, tries.end, tries.nodes * tries.lost
     return sorted(zip(*(column.tolist() for column in columns), strict=True))
@@ -284,7 +285,7 @@ def test_a_node_holds_one_gang_at_a_time_and_a_job_runs_once_at_a_time(
         (index, start, end, records.columns_of(index))
         for index, (start, end) in enumerate(zip(*(records.column(edge).tolist() for edge in ("start", "end")), strict=True))
     ]
-    spans += [(one.job, one.start, one.end, one.columns) for one in records.each_earlier_try()]
+    spans += [(one.job, one.start, one.end, one.columns) for one in records.each_stopped_run()]
     held: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for job, start, end, columns in spans:
         of_nodes = [node for low, high in zip(columns[::2], columns[1::2], strict=True) for node in range(low, high)]
@@ -316,7 +317,7 @@ def test_the_books_have_the_work_of_all_jobs_and_the_waste_of_all_records(
     records, ledger = outcome.records, outcome.ledger
     work = sum(row.nodes * (min(row.run, row.estimate) if setting.kill else row.run) for row in case[1])
     assert total(ledger, Account.USEFUL) == work
-    assert total(ledger, Account.LOST) == int(records.wasted.sum())
+    assert total(ledger, Account.LOST) == int(wasted(records).sum())
     assert setting.mode == "kill" or total(ledger, Account.LOST) == 0
     assert sum(total(ledger, account) for account in Account) == ledger.capacity
 
@@ -391,7 +392,7 @@ def test_the_books_balance_on_machines_with_little_room_for_saved_work(
     records, ledger = outcome.records, outcome.ledger
     work = sum(row.nodes * (min(row.run, row.estimate) if machine.kill_at_estimate else row.run) for row in rows)
     assert total(ledger, Account.USEFUL) == work
-    assert total(ledger, Account.LOST) == int(records.wasted.sum())
+    assert total(ledger, Account.LOST) == int(wasted(records).sum())
     assert mode != "checkpoint" or total(ledger, Account.LOST) == 0
     log = event_log(records, nodes)
     assert capacity_loss(log.time_s, log.empty + log.held_up, log.waiting, nodes) == pytest.approx(

@@ -63,7 +63,7 @@ def runs_of(records: JobRecords) -> dict[int, list[Run]]:
     """Return the runs of each job, by id, in order."""
     ids = records.column("id").tolist()
     runs: dict[int, list[Run]] = {job: [] for job in ids}
-    for one in records.each_earlier_try():
+    for one in records.each_stopped_run():
         assert one.ended_as in PREEMPTIONS
         runs[ids[one.job]].append(Run(one.start, one.end, nodes_of(one.columns), True))
     for index, (job, start, end) in enumerate(zip(ids, records.column("start"), records.column("end"), strict=True)):

@@ -11,6 +11,7 @@ import pytest
 
 from clustermodel import Batch, Job, Machine, Scenario, Setup, View, Workload
 from clustermodel.experiment.scenario import Result
+from clustermodel.measure.job_table import dedicated
 from clustermodel.policies.backfilling.moldable import Greedy
 from clustermodel.policies.backfilling.scheduler import Backfilling
 from clustermodel.policies.backfilling.speculation import TestRuns
@@ -24,7 +25,7 @@ SECOND = 1_000_000
 
 def tries(result: Result) -> list[tuple[int, float, float, int]]:
     """Return (job, start, end, nodes) of the runs that were stopped, in seconds."""
-    lost, ids = result.records.earlier_tries, result.records.column("id").tolist()
+    lost, ids = result.records.stopped_runs, result.records.column("id").tolist()
     columns = (lost.job.tolist(), lost.start.tolist(), lost.end.tolist(), lost.nodes.tolist())
     return [(ids[job], start / SECOND, end / SECOND, nodes) for job, start, end, nodes in zip(*columns, strict=True)]
 
@@ -130,9 +131,9 @@ def test_half_as_many_nodes_take_twice_as_long_and_the_kill_at_the_estimate_stre
     assert result.jobs["status"].tolist() == ["completed", "killed"]
     assert result.jobs["nodes"].tolist() == [4, 4]
     assert widths(result) == {1: 2, 2: 2}
-    assert result.records.dedicated.tolist() == [10 * SECOND, 20 * SECOND]
+    assert dedicated(result.records).tolist() == [10 * SECOND, 20 * SECOND]
     # bounded slowdown compares with the run on the nodes asked for: 20 / 10 and 40 / 20
-    assert result.summary().mean_bounded_slowdown_003 == 2
+    assert result.summary().mean_bounded_slowdown_perkovic == 2
 
 
 def test_a_try_and_the_run_after_it_can_have_different_widths() -> None:
@@ -523,7 +524,7 @@ def test_the_reasons_of_each_kind_of_start() -> None:
     free = play(4, "1 0 2 10\n2 1 4 10\n4 3 2 6", "1/L-NG", explain=True)
     assert facts(free, 1) == (head, None, None)
     assert facts(free, 4) == ("backfilled: it fits, which no waiting job was placed to prevent", 2, None)
-    assert "job 2, ahead of it in the queue, went on waiting" in str(free.explain(4))
+    assert "job 2, ahead of it in the queue, kept waiting" in str(free.explain(4))
     guess = play(4, OVERESTIMATED, "D:speculation=0.4", explain=True)
     assert facts(guess, 3) == ("backfilled: it fits, if it ends by its speculated time", 2, 100)
     relaxed = play(4, BLOCKED, "backfilling:guarantees=relaxed,relaxation=0.5", explain=True)

@@ -24,7 +24,7 @@ def stopped(result: Result) -> list[tuple[int, float, float, str, float]]:
     ids = result.records.column("id").tolist()
     return [
         (ids[one.job], one.start / SECOND, one.end / SECOND, one.ended_as.label, one.lost / SECOND)
-        for one in result.records.each_earlier_try()
+        for one in result.records.each_stopped_run()
     ]
 
 

@@ -88,7 +88,7 @@ def test_an_explanation_reads_as_a_few_lines() -> None:
         "job 2 (5 nodes) was submitted at 1 s and started at 20 s, after waiting 19 s\n"
         "  rule: head of the queue, and it fits\n"
         "  blocked at the head of the queue since 1 s\n"
-        "  first promised start: 20 s"
+        "  first guaranteed start: 20 s"
     )
     assert str(explained("conservative").explain(3)).splitlines()[2:] == [
         "  reservation held by job 2, expected to start at 20 s (shadow time)"

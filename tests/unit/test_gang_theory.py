@@ -15,7 +15,7 @@ from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 from clustermodel.theory.queueing import mg1_ps_mean_slowdown
 
 
-class Stretch(NamedTuple):
+class Interval(NamedTuple):
     length: int
     waiting: bool
     held: tuple[int, ...]
@@ -26,44 +26,44 @@ class Stretch(NamedTuple):
 def test_equation_3_slice_by_slice() -> None:
     # N = 10, T = 100, switch 5.  Rows of 8 and 6 nodes, 250 ticks: slices of 100, 100 and 50 of rows 0, 1, 0.
     # Empty: 2 x 100 + 4 x 100 + 2 x 50 = 700.  Switches, every node in every slice: 5 x 8 + 5 x 6 + 5 x 8 = 110.
-    stretch = Stretch(250, True, (8, 6), ((8, 8), (6, 6)))
-    assert gang_capacity_loss([stretch], 100, 5, 10) == pytest.approx((700 + 110) / 2500)
+    interval = Interval(250, True, (8, 6), ((8, 8), (6, 6)))
+    assert gang_capacity_loss([interval], 100, 5, 10) == pytest.approx((700 + 110) / 2500)
     # Nobody waits: nothing is lost, but the time counts.
-    idle = Stretch(250, False, (8, 6), ((8, 8), (6, 6)))
-    assert gang_capacity_loss([stretch, idle], 100, 5, 10) == pytest.approx(810 / 5000)
+    idle = Interval(250, False, (8, 6), ((8, 8), (6, 6)))
+    assert gang_capacity_loss([interval, idle], 100, 5, 10) == pytest.approx(810 / 5000)
     assert gang_capacity_loss([idle], 100, 5, 10) == 0
 
 
 def test_a_switch_that_is_cut_short_counts_as_long_as_it_was_and_later_laps_by_themselves() -> None:
     # 203 ticks: slices of row 0, row 1, and 3 ticks of row 0, all of it switch.  In the first lap 8 and 2 nodes are held up,
     # later 4 and 0: 5 x 8 + 5 x 2 + 3 x 4 = 62.  Empty: 2 x 100 + 4 x 100 + 2 x 3 = 606.
-    stretch = Stretch(203, True, (8, 6), ((8, 4), (2, 0)))
-    assert gang_capacity_loss([stretch], 100, 5, 10) == pytest.approx((606 + 62) / 2030)
+    interval = Interval(203, True, (8, 6), ((8, 4), (2, 0)))
+    assert gang_capacity_loss([interval], 100, 5, 10) == pytest.approx((606 + 62) / 2030)
 
 
 def test_a_stretch_that_ends_with_a_slice_has_no_empty_slice_after_it() -> None:
-    stretch = Stretch(200, True, (10, 10), ((10, 10), (10, 10)))
-    assert gang_capacity_loss([stretch], 100, 5, 10) == pytest.approx(2 * 50 / 2000)
+    interval = Interval(200, True, (10, 10), ((10, 10), (10, 10)))
+    assert gang_capacity_loss([interval], 100, 5, 10) == pytest.approx(2 * 50 / 2000)
 
 
 def test_migrations_and_an_idle_machine_are_lost_while_a_job_waits() -> None:
     # Held nodes that make no progress are lost too: 30 node-ticks; then nothing runs for 10 ticks on 10 nodes.
-    stretches = [Stretch(100, True, (10,), ((0, 0),), 30), Stretch(10, True, (), ()), Stretch(10, False, (), (), 5)]
-    assert gang_capacity_loss(stretches, 100, 0, 10) == pytest.approx((30 + 100) / 1200)
+    intervals = [Interval(100, True, (10,), ((0, 0),), 30), Interval(10, True, (), ()), Interval(10, False, (), (), 5)]
+    assert gang_capacity_loss(intervals, 100, 0, 10) == pytest.approx((30 + 100) / 1200)
     assert isnan(gang_capacity_loss([], 100, 0, 10))
 
 
 @given(
-    stretches=st.lists(st.tuples(st.integers(1, 500), st.booleans(), st.integers(0, 8)), min_size=1, max_size=8),
+    intervals=st.lists(st.tuples(st.integers(1, 500), st.booleans(), st.integers(0, 8)), min_size=1, max_size=8),
     quantum=st.integers(1, 200),
 )
-def test_with_one_row_and_no_switches_equation_3_is_equation_2(stretches: list[tuple[int, bool, int]], quantum: int) -> None:
+def test_with_one_row_and_no_switches_equation_3_is_equation_2(intervals: list[tuple[int, bool, int]], quantum: int) -> None:
     times, empty, waiting = [0], [], []
-    for length, delta, held in stretches:
+    for length, delta, held in intervals:
         times.append(times[-1] + length)
         empty.append(8 - held)
         waiting.append(delta)
-    log = [Stretch(length, delta, (held,) if held else (), ((0, 0),) if held else ()) for length, delta, held in stretches]
+    log = [Interval(length, delta, (held,) if held else (), ((0, 0),) if held else ()) for length, delta, held in intervals]
     expected = capacity_loss(times, [*empty, 8], [*waiting, False], 8)
     assert gang_capacity_loss(log, quantum, 0, 8) == pytest.approx(expected, abs=1e-12)
 

@@ -15,11 +15,11 @@ from clustermodel.experiment.scenario import Result
 from clustermodel.job import JobRow
 from clustermodel.measure.event_log import event_log
 from clustermodel.measure.fairness import delays_by_later_jobs
-from clustermodel.measure.metrics import Summary, bounded_slowdown, bounded_slowdown_003, by_class, weighted_mean
+from clustermodel.measure.metrics import Summary, bounded_slowdown, bounded_slowdown_perkovic, by_class, weighted_mean
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.interface import Batch, Decision, View
 from clustermodel.recording.job_records import JobRecords, Status
-from clustermodel.recording.slice_log import SliceLog, Stretch
+from clustermodel.recording.slice_log import LoggedRotation, SliceLog
 from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss, utilization
 from tests.timeline.timeline import play, spans
 
@@ -65,7 +65,7 @@ def test_slowdowns_by_either_paper(five: Result) -> None:
     # 002: max(response, 10) / max(run, 10): 20/20, 25/10, 10/10, 37/16
     assert found.mean_bounded_slowdown == pytest.approx((1 + 2.5 + 1 + 2.3125) / 4)
     # 003: response / max(run, 10): 20/20, 25/10, 8/10, 37/16
-    assert found.mean_bounded_slowdown_003 == pytest.approx((1 + 2.5 + 0.8 + 2.3125) / 4)
+    assert found.mean_bounded_slowdown_perkovic == pytest.approx((1 + 2.5 + 0.8 + 2.3125) / 4)
     # weighted by 2, 4, 2 and 1 nodes
     assert found.mean_weighted_bounded_slowdown == pytest.approx((2 * 1 + 4 * 2.5 + 2 * 1 + 1 * 2.3125) / 9)
 
@@ -146,8 +146,8 @@ def test_the_slowdown_of_002_bounds_both_times_and_is_never_below_one() -> None:
 
 def test_the_slowdown_of_003_bounds_the_run_time_only_so_short_jobs_fall_below_one() -> None:
     # 4/10, 10/10, 100/10, 100/50
-    assert bounded_slowdown_003(RESPONSE, RUN).tolist() == [0.4, 1, 10, 2]
-    assert bounded_slowdown_003(RESPONSE, RUN, bound_s=1).tolist() == [1, 5, 50, 2]
+    assert bounded_slowdown_perkovic(RESPONSE, RUN).tolist() == [0.4, 1, 10, 2]
+    assert bounded_slowdown_perkovic(RESPONSE, RUN, bound_s=1).tolist() == [1, 5, 50, 2]
 
 
 def test_a_weighted_mean_of_nothing_is_nan() -> None:
@@ -170,7 +170,7 @@ def test_after_a_warm_up_waits_are_those_of_jobs_submitted_later_and_the_rest_is
         "std_wait_s": 10.5,
         "mean_response_s": 22.5,
         "mean_bounded_slowdown": (1 + 2.3125) / 2,
-        "mean_bounded_slowdown_003": (0.8 + 2.3125) / 2,
+        "mean_bounded_slowdown_perkovic": (0.8 + 2.3125) / 2,
         "mean_weighted_bounded_slowdown": (2 * 1 + 2.3125) / 3,
     }
     assert {name: later[name] for name in expected} == pytest.approx(expected)
@@ -374,11 +374,11 @@ def test_a_log_of_slices_holds_more_node_ticks_than_64_bits() -> None:
     log.slices(7, [3, 2**53], [(1, 0, 0, 0), (1, 1, 2, 3)], 10**32, waiting=True)
     log.slices(1, [4], [], 2**62 - 1, waiting=False)
     log.idle(9, waiting=True)
-    assert list(log) == [Stretch(*one) for one in noted]
+    assert list(log) == [LoggedRotation(*one) for one in noted]
 
 
 def test_equation_3_is_exact_beyond_64_bits_and_as_quick_with_many_slices() -> None:
     # Ten thousand million slices of a second, N = 2^53, one node empty: e x psi is 10^16 ticks.
-    stretch = Stretch(10**16, True, (2**53 - 1,), ((2**53 - 1, 0),), 10**31)
+    rotation = LoggedRotation(10**16, True, (2**53 - 1,), ((2**53 - 1, 0),), 10**31)
     expected = Fraction(10**16 + (2**53 - 1) * 1000 + 10**31, 2**53 * 10**16)
-    assert gang_capacity_loss([stretch], 10**6, 1000, 2**53) == float(expected)
+    assert gang_capacity_loss([rotation], 10**6, 1000, 2**53) == float(expected)

@@ -60,7 +60,7 @@ def test_placements_are_those_of_jobs_and_earlier_tries(preempting: Result) -> N
         (ids[index], to_seconds(start), to_seconds(end), low, high - low)
         for index, start, end, columns in [
             *((i, records.column("start")[i], records.column("end")[i], records.columns_of(i)) for i in range(len(ids))),
-            *((one.job, one.start, one.end, one.columns) for one in records.each_earlier_try()),
+            *((one.job, one.start, one.end, one.columns) for one in records.each_stopped_run()),
         ]
         for low, high in zip(columns[::2], columns[1::2], strict=True)
     ]

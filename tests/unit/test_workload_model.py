@@ -1,4 +1,4 @@
-"""The phi model, workload models and their JSON, fitting to a trace, and blue-pacific against what 002 publishes."""
+"""The phi model, workload models and their JSON, fitting to a trace; blue-pacific against Zhang et al. 2003."""
 
 from __future__ import annotations
 
@@ -412,7 +412,7 @@ def test_the_shipped_file_is_what_the_calibration_makes(pacific: WorkloadModel) 
     assert shipped.read_text(encoding="utf-8") == pacific.to_json()
 
 
-def test_blue_pacific_expects_what_002_publishes(pacific: WorkloadModel) -> None:
+def test_blue_pacific_expects_what_zhang_et_al_publish(pacific: WorkloadModel) -> None:
     assert pacific.nodes == 320
     assert pacific.offered_load == pytest.approx(0.55, abs=1e-4)
     assert (pacific.classes[0].sizes[0], pacific.classes[-1].sizes[-1]) == (1, 256)
@@ -428,7 +428,7 @@ def test_blue_pacific_expects_what_002_publishes(pacific: WorkloadModel) -> None
     assert means == sorted(means)
 
 
-def test_blue_pacific_draws_what_002_publishes(pacific: WorkloadModel) -> None:
+def test_blue_pacific_draws_what_zhang_et_al_publish(pacific: WorkloadModel) -> None:
     facts = []
     for seed in range(1, 21):
         workload = pacific.generate(seed=seed)
@@ -436,7 +436,7 @@ def test_blue_pacific_draws_what_002_publishes(pacific: WorkloadModel) -> None:
         work, large = nodes * run, nodes > 32
         last_finish_s = (workload.seconds("submit") + run).max()  # at the earliest: nobody waits
         assert last_finish_s < 1.05 * workload.span_s
-        rho = work.sum() / (320 * last_finish_s)  # 002, eq. (1)
+        rho = work.sum() / (320 * last_finish_s)  # Zhang et al. 2003, eq. (1)
         facts.append((np.mean(large), work[large].sum() / work.sum(), np.median(run), rho))
     low, high = np.min(facts, axis=0), np.max(facts, axis=0)
     assert np.mean(facts, axis=0) == pytest.approx([0.30, 0.86, 680, 0.55], rel=0.02)
@@ -458,6 +458,6 @@ def test_the_jobs_drawn_offer_the_load_of_the_model(pacific: WorkloadModel, jobs
 
 def test_the_nine_workloads_are_the_same_jobs_with_longer_run_times(pacific: WorkloadModel) -> None:
     loads = [pacific.generate(run_time_factor=factor).offered_load(320) for factor in RUN_TIME_FACTORS]
-    # 002, table 1: achieved utilization of workloads 0 to 8, all but the last two far from saturation
+    # Zhang et al. 2003, table 1: achieved utilization of workloads 0 to 8, all but the last two far from saturation
     assert loads[:7] == pytest.approx([0.55, 0.61, 0.66, 0.72, 0.77, 0.83, 0.89], rel=0.03)
     assert [load / loads[0] for load in loads] == pytest.approx(list(RUN_TIME_FACTORS))

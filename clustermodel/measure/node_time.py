@@ -1,6 +1,6 @@
-"""Node time as columns of exact integers: of 64 bits where their sum fits into those, else Python's own, which have no limit.
+"""Node time as columns of exact integers: 64-bit where the sum fits, else Python's unlimited integers.
 
-The longest run of the largest machine is about 10^32 node-ticks; that of an ordinary one fits.
+The longest run of the largest machine is about 10^32 node-ticks; ordinary runs fit 64 bits.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ NodeTicks = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 """Whole numbers >= 0; they and all sums over them are exact."""
 
 _SAFE: Final = 2.0**62
-"""A sum of positive terms that comes to this in floating point numbers is far from 2^63 in truth."""
+"""If a sum of positive terms is at most this in floating point, its exact value is far below 2^63."""
 _EXACT: Final = 2**53
-"""Whole numbers up to this one are floating point numbers."""
+"""Whole numbers up to this one are exact in floating point."""
 
 
 def node_ticks(nodes: npt.NDArray[np.int64], ticks: npt.NDArray[np.int64]) -> NodeTicks:

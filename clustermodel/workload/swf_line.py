@@ -1,0 +1,106 @@
+"""One data line of the Standard Workload Format: its fields, the values each may have, and which wrong ones are tolerated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from clustermodel.errors import quoted, shown
+from clustermodel.validation import LONGEST_S
+
+FIELDS: Final = (
+    "job_number",
+    "submit_time",
+    "wait_time",
+    "run_time",
+    "allocated_processors",
+    "average_cpu_time",
+    "used_memory",
+    "requested_processors",
+    "requested_time",
+    "requested_memory",
+    "status",
+    "user_id",
+    "group_id",
+    "executable",
+    "queue",
+    "partition",
+    "preceding_job",
+    "think_time",
+)
+"""The 18 fields of a data line, in order."""
+
+UNKNOWN: Final = -1
+"""Stands for a missing value in a trace."""
+_WHOLE_FIELDS: Final = (0, 4, 7, 10, 11, 12)
+_TIME_FIELDS: Final = (1, 3, 8)
+DECISIVE_FIELDS: Final = (0, 1, 3)  # number, submission and run time decide whether a line is a job
+_LABEL_FIELDS: Final = (10, 11, 12)  # kept with the job; no schedule depends on them
+ESTIMATE: Final = 8
+
+
+def parse_line(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[str]]:
+    """Return the 18 numbers of a data line, and what was corrected in it.
+
+    Raises:
+        ValueError: a field on which results depend, one of ``needed``, has an invalid value; the message names the field.
+    """
+    words = text.split()
+    if len(words) != len(FIELDS):
+        raise ValueError(f"{len(words)} fields; a data line has {len(FIELDS)}")
+    try:
+        values = list(map(float, words))
+    except ValueError:
+        values = [math.nan]
+    # A cheap check of the whole line; only suspicious lines are checked field by field.
+    if (
+        not text.isascii()
+        or "_" in text
+        or not math.isfinite(sum(values))
+        or max(values) > LONGEST_S
+        or values[0] < 0
+        or [value for value in values if value < 0 and value != UNKNOWN]
+        or [index for index in _WHOLE_FIELDS if values[index] % 1]
+    ):
+        return _corrected(words, needed)
+    return values, ()
+
+
+def _corrected(words: Sequence[str], needed: Sequence[int]) -> tuple[list[float], Sequence[str]]:
+    """Return the numbers of a suspicious line, with :data:`UNKNOWN` for invalid ones on which no result depends."""
+    values: list[float] = []
+    wrong: dict[int, ValueError] = {}
+    for index, word in enumerate(words):
+        try:
+            values.append(_value(index, word))
+        except ValueError as problem:
+            values.append(UNKNOWN)
+            wrong[index] = problem
+    _, submit, _, run, *_ = values
+    for index in needed if submit >= 0 and run > 0 else DECISIVE_FIELDS:  # else the line is left out anyway
+        if index in wrong:
+            raise wrong[index]
+    return values, [f"{FIELDS[at]} invalid, {'unknown (-1) used' if at in _LABEL_FIELDS else 'ignored'}" for at in wrong]
+
+
+def _value(index: int, word: str) -> float:
+    """Return ``word`` as a number; raise ``ValueError`` unless it is valid in field ``index``."""
+    field = FIELDS[index]
+    try:
+        # Python's float accepts more than the format: 1_000, and the digits of all scripts.
+        value = float(word) if word.isascii() and "_" not in word else None
+    except ValueError:
+        value = None
+    if value is None:
+        raise ValueError(f"field {field}: {quoted(word)} is not a number")
+    if not math.isfinite(value):
+        raise ValueError(f"field {field}: {quoted(word)} is not a finite number")
+    if value < 0 and (value != UNKNOWN or index == 0) and index != ESTIMATE:  # a negative estimate is a missing one
+        allowed = ">= 0" if index == 0 else ">= 0, or -1 for unknown"
+        raise ValueError(f"field {field}: {shown(word)} is not allowed; it must be {allowed}")
+    if index in _WHOLE_FIELDS and value % 1:
+        raise ValueError(f"field {field}: {shown(word)} is not a whole number")
+    if value > LONGEST_S and index in _WHOLE_FIELDS + _TIME_FIELDS:
+        raise ValueError(f"field {field}: {shown(word)} is not allowed; it must be <= {LONGEST_S:g}")
+    return value
