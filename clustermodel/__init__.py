@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from clustermodel.experiment.crossover import crossover, tradeoff_map
     from clustermodel.experiment.executor import sweep
     from clustermodel.experiment.replicate import replicate, replicate_until, suggest_warm_up
-    from clustermodel.experiment.scenario import Result, Scenario
+    from clustermodel.experiment.result import Result
+    from clustermodel.experiment.scenario import Scenario
     from clustermodel.experiment.store import Store
     from clustermodel.experiment.study import Study
     from clustermodel.figures.curves_bars import bars, curves, improvements
@@ -145,7 +146,7 @@ _MODULES = {
     "BrokenRule": "experiment.conformance",
     "check_policy": "experiment.conformance",
     "sweep": "experiment.executor",
-    "Result": "experiment.scenario",
+    "Result": "experiment.result",
     "Scenario": "experiment.scenario",
     "Interval": "statistics",
     "batch_means": "statistics",

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import pytest
 from hypothesis import settings
 
-from clustermodel.policies import registry
 from clustermodel.cli import main
+from clustermodel.policies import registry
 
 settings.register_profile("any machine", deadline=None)  # a busy machine makes no test fail
 settings.load_profile("any machine")

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, TimeSlicing, Workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
 from clustermodel.policies.interface import (
     Batch,

@@ -19,7 +19,8 @@ from clustermodel.cli.interrupts import INTERRUPTED
 from clustermodel.cli.options import SpeedupModel, load_workload, machine_of, machine_options, trace_options
 from clustermodel.cli.progress import progress_of_run
 from clustermodel.errors import ClusterModelError, OutputError, PolicyError, SpecificationError, shown, visible
-from clustermodel.experiment.scenario import NOTHING_PLAYED, Result, Scenario
+from clustermodel.experiment.result import Result
+from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario
 from clustermodel.experiment.script import failure_line, read_script, run_script
 from clustermodel.experiment.study import Study
 from clustermodel.figures.terminal import literal, standard_error, standard_output
@@ -126,7 +127,8 @@ def run(
     finally:
         _show(results, as_json=as_json)  # whatever stopped the rest, work already done is kept
     if figure is not None and results:
-        from clustermodel.figures.single_run import comparison, save  # noqa: PLC0415  matplotlib takes a second to import
+        from clustermodel.figures.compare import comparison  # noqa: PLC0415  matplotlib takes a second to import
+        from clustermodel.figures.files import save  # noqa: PLC0415
 
         save(comparison(results), figure)
         notes.print(f"figure: {literal(figure)}")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clustermodel.errors import DecisionError
-from clustermodel.experiment.scenario import calibrate
+from clustermodel.experiment.calibration import calibrate
 from clustermodel.job import JobRow
 from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
 from clustermodel.policies.interface import Batch, Decision, Policy, Reserve, Setup, Start, View

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted
-from clustermodel.experiment.scenario import Result, Scenario
+from clustermodel.experiment.result import Result
+from clustermodel.experiment.scenario import Scenario
 from clustermodel.measure.metrics import Summary
 from clustermodel.policies.interface import Policy
 from clustermodel.policies.registry import policy_label

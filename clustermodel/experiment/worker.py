@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
+from clustermodel.experiment.result import Result
 from clustermodel.experiment.run_key import Digested
-from clustermodel.experiment.scenario import Result, Scenario
+from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.script import read_script, run_script
 from clustermodel.experiment.store import PLACEMENTS, RECORDS, STATES_OVER_TIME, Finished
 from clustermodel.experiment.study import DigestsOfJobs, Study

@@ -16,7 +16,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from clustermodel import statistics
 from clustermodel.errors import SpecificationError, did_you_mean
-from clustermodel.experiment.scenario import Result
+from clustermodel.figures.drawn_run import DrawnRun
 from clustermodel.figures.labels import QUANTITIES, Quantity
 from clustermodel.figures.style import plain
 
@@ -199,8 +199,8 @@ def improvement_label(column: str, baseline: object) -> str:
     return Quantity(name, "%").label(f"less than with {baseline}")
 
 
-def by_size(results: Sequence[Result]) -> pd.DataFrame:
-    """Return a table of small and large jobs (002, section 2.2: of more than 32 nodes), two rows for each run.
+def by_size(results: Sequence[DrawnRun]) -> pd.DataFrame:
+    """Return a table of small and large jobs (Zhang et al. 2003, section 2.2: of more than 32 nodes), two rows for each run.
 
     Args:
         results: the runs.

@@ -26,7 +26,7 @@ from clustermodel.errors import SpecificationError, counted
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import describe
 from clustermodel.figures.labels import QUANTITIES
-from clustermodel.figures.single_run import mean_of_steps, time_axis
+from clustermodel.figures.steps import mean_of_steps, time_axis
 from clustermodel.figures.style import short, visible
 from clustermodel.output_files import write_file
 from clustermodel.report.curves import FACTORS, METRICS, PAGE, STRETCH, curves_over_time, metric_curves, points_of

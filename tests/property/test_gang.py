@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Job, Machine, Scenario, TimeSlicing, Workload, check_policy, make_policy
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
 from clustermodel.policies.interface import Batch, Decision, Kill, Policy, Setup, Start, View, WakeAt
 from clustermodel.recording.job_records import UNKNOWN

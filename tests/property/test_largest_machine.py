@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, SpecificationError, TimeSlicing, Workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
 from clustermodel.recording.job_records import UNKNOWN, Status
 from clustermodel.recording.ledger import Account

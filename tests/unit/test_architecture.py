@@ -20,8 +20,8 @@ DECISION = SPECIFICATION | {"schedule", "policies"}
 RECORDING = DECISION | {"recording"}
 MECHANISM = RECORDING | {"sim"}
 MEASUREMENT = RECORDING | {"measure", "theory"}
-EXPERIMENT = MECHANISM | MEASUREMENT | {"experiment"}
-PICTURES = EXPERIMENT | {"figures"}
+FIGURES = MEASUREMENT | {"figures"}
+EXPERIMENT = MECHANISM | FIGURES | {"experiment"}
 
 MAY_IMPORT = {
     "errors": set(),
@@ -41,10 +41,10 @@ MAY_IMPORT = {
     "measure": RECORDING | {"measure"},
     "theory": FOUNDATION | {"theory"},
     "experiment": EXPERIMENT,
-    "figures": PICTURES,
-    "report": PICTURES | {"report"},
-    "cli": PICTURES | {"report", "cli"},
-    "__init__": PICTURES | {"report"},
+    "figures": FIGURES,
+    "report": EXPERIMENT | {"report"},
+    "cli": EXPERIMENT | {"report", "cli"},
+    "__init__": EXPERIMENT | {"report"},
     "__main__": {"cli"},
 }
 
@@ -71,7 +71,7 @@ def name_of(path: Path) -> str:
 
 
 def import_graph() -> dict[str, set[str]]:
-    """Module -> the modules of the package that it imports, for types too; the package itself looks names up when they are used."""
+    """Module -> the modules of the package that it imports, for types too; the package looks names up when they are used."""
     modules = {name_of(path): path for path in MODULES if path != ROOT / "__init__.py"}
     graph = {name: imports(path) & modules.keys() - {name} for name, path in modules.items()}
     graph["clustermodel.cli.main"] |= {f"clustermodel.cli.{module}" for module, _ in COMMANDS.values()}  # when they are used

@@ -12,7 +12,7 @@ import matplotlib.image
 import pytest
 
 from clustermodel import Scenario, policy_names, read_swf
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from tests.conftest import Finished
 
 Command = Callable[..., Finished]

@@ -22,7 +22,7 @@ from clustermodel import (
     WakeAt,
     synthetic_workload,
 )
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.policies.interface import Decision
 from clustermodel.recording.job_records import Status
 from clustermodel.recording.ledger import OVERHEADS, Account, Amount, Ledger

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from clustermodel import Kill, Machine, Scenario, SpecificationError, Workload, synthetic_workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
 from clustermodel.measure.event_log import event_log
 from clustermodel.measure.fairness import delays_by_later_jobs

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from clustermodel import Checkpointing, Machine, Scenario, SpecificationError, TimeSlicing, synthetic_workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.recording.ledger import Account
 from clustermodel.schedule.node_set import from_mask
 from clustermodel.ticks import to_seconds, to_ticks
