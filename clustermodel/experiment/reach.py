@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-from clustermodel.experiment.installed import origin_of_file, origin_of_module
+from clustermodel.experiment.code_origin import origin_of_file, origin_of_module
 
 _LOADS: Final = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 _ATTRIBUTES: Final = ("LOAD_ATTR", "LOAD_METHOD")

@@ -19,7 +19,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.experiment.fingerprint import fingerprint, is_ours
+from clustermodel.experiment.code_origin import is_ours
+from clustermodel.experiment.fingerprint import fingerprint
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.job import JobRow
 from clustermodel.policies.interface import Policy

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from clustermodel.errors import ClusterModelError, SpecificationError
-from clustermodel.experiment.installed import origin_of_file
+from clustermodel.experiment.code_origin import origin_of_file
 from clustermodel.policies.registry import policy_names, unregister_policy
 
 
