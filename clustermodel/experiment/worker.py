@@ -15,10 +15,11 @@ from typing import Any, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
 from clustermodel.experiment.result import Result
+from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME
 from clustermodel.experiment.run_key import Digested
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.script import read_script, run_script
-from clustermodel.experiment.store import PLACEMENTS, RECORDS, STATES_OVER_TIME, Finished
+from clustermodel.experiment.store import Finished
 from clustermodel.experiment.study import DigestsOfJobs, Study
 from clustermodel.experiment.user_code import as_failure, deadline
 from clustermodel.workload.table import JobSource, Workload
