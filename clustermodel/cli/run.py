@@ -21,8 +21,8 @@ from clustermodel.cli.progress import progress_of_run
 from clustermodel.errors import ClusterModelError, OutputError, PolicyError, SpecificationError, shown, visible
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario
-from clustermodel.experiment.script import failure_line, read_script, run_script
-from clustermodel.experiment.study import Study
+from clustermodel.experiment.script import load_scenarios
+from clustermodel.experiment.user_code import failure_line
 from clustermodel.figures.terminal import literal, standard_error, standard_output
 from clustermodel.figures.terminal_tables import comparison_table
 from clustermodel.policies.registry import make_policy, policy_label
@@ -108,7 +108,7 @@ def run(
             raise SpecificationError(
                 f"{scenario}: a scenario script brings its own --trace, --model, --jobs, --nodes and --policy"
             )
-        scenarios = _load_script(scenario)
+        scenarios = load_scenarios(scenario)
     else:
         scenarios = _scenarios(options, trace, model, jobs, nodes, policies, seed, fidelity, notes)
     labels = [one.label for one in scenarios]
@@ -172,20 +172,6 @@ def _scenarios(
         Scenario(machine=machine, workload=workload, policy=policy, seed=seed, fidelity=fidelity, speedup=options["speedup"])
         for policy in policies or ("fcfs", "easy", "conservative")
     ]
-
-
-def _load_script(path: Path) -> list[Scenario]:
-    """Return the scenarios that a script defines, in ``scenario`` or ``scenarios``."""
-    defined = run_script(path, read_script(path))
-    found = defined.get("scenarios", defined.get("scenario"))
-    if found is None and isinstance(defined.get("study"), Study):
-        raise SpecificationError(f"{path}: defines a study; run it with: clustermodel sweep {path} --out DIRECTORY")
-    scenarios = [found] if isinstance(found, Scenario) else list(found) if isinstance(found, Sequence) else []
-    if not scenarios or not all(isinstance(one, Scenario) for one in scenarios):
-        raise SpecificationError(
-            f"{path}: defines neither `scenario` (a Scenario) nor `scenarios` (a list of them) at module level"
-        )
-    return scenarios
 
 
 def _job_files(labels: Sequence[str], folder: Path) -> dict[str, Path]:

@@ -20,8 +20,7 @@ from clustermodel.experiment.run_key import (
     specification,
 )
 from clustermodel.experiment.scenario import Scenario
-from clustermodel.experiment.script import failure_line
-from clustermodel.experiment.user_code import as_failure
+from clustermodel.experiment.user_code import as_failure, failure_line
 from clustermodel.machine import Machine
 from clustermodel.policies.interface import Policy
 from clustermodel.policies.registry import make_policy, policy_factory, policy_label

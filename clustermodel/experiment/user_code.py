@@ -14,12 +14,14 @@ from types import FrameType
 from typing import Final
 
 from clustermodel.errors import ClusterModelError
-from clustermodel.experiment.script import failure_line, shortened
+from clustermodel.experiment.code_origin import origin_of_file
 
 STOPPING: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that stop a study."""
 _LONGEST_TRACEBACK: Final = 100_000
 """Characters of a failure that are kept."""
+_LONGEST_LINE: Final = 500
+"""Characters of a failure in one line."""
 _INSISTING_S: Final = 0.5
 """After this time a run that has caught the exception of its timeout gets it again."""
 _OFTEN: Final = 10
@@ -183,3 +185,45 @@ def deadline(seconds: float | None) -> Iterator[None]:
         timer.cancel()
         with lock:
             over = True
+
+
+def where_raised(exception: BaseException) -> str | None:
+    """Return ``file:line`` of the user's code that an exception comes from; ``None`` where no file of a user took part.
+
+    That is the innermost frame which is neither in this package nor in the standard library or an installed package.  SimPy
+    raises copies of exceptions, so their causes count too.
+    """
+    for one in _with_causes(exception):
+        for frame in reversed(traceback.extract_tb(one.__traceback__)):
+            if not frame.filename.startswith("<") and origin_of_file(frame.filename) is None:
+                return f"{frame.filename}:{frame.lineno}"
+    return None
+
+
+def failure_line(exception: BaseException) -> str:
+    """Return one line of text: where code of a user failed, and how."""
+    words = shortened(" ".join(f"{type(exception).__name__}: {_text(exception)}".rstrip(": ").split()), _LONGEST_LINE)
+    where = where_raised(exception)
+    return words if where is None else f"{where}: {words}"
+
+
+def _text(exception: BaseException) -> str:
+    try:
+        return str(exception)
+    except BaseException:  # whatever its own method does
+        return "(it cannot say what is wrong)"
+
+
+def shortened(text: str, longest: int) -> str:
+    """Return text without its middle, if it is longer than that."""
+    half = longest // 2
+    return text if len(text) <= longest else f"{text[:half]} ... ({len(text):,} characters) ... {text[-half:]}"
+
+
+def _with_causes(exception: BaseException) -> Iterator[BaseException]:
+    seen: list[BaseException] = []
+    following: BaseException | None = exception
+    while following is not None and following not in seen:
+        yield following
+        seen.append(following)
+        following = following.__cause__ or following.__context__

@@ -13,12 +13,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from clustermodel.errors import SpecificationError
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME
 from clustermodel.experiment.run_key import Digested
-from clustermodel.experiment.scenario import Scenario
-from clustermodel.experiment.script import read_script, run_script
+from clustermodel.experiment.script import load_study, read_script
 from clustermodel.experiment.store import Finished
 from clustermodel.experiment.study import DigestsOfJobs, Study
 from clustermodel.experiment.user_code import as_failure, deadline
@@ -60,17 +58,7 @@ class Origin(NamedTuple):
             return self.study
         assert self.script is not None
         assert self.text is not None
-        path = Path(self.script)
-        defined = run_script(path, self.text)
-        found = defined.get("study")
-        if found is None and (scenarios := defined.get("scenarios", defined.get("scenario"))) is not None:
-            listed = [scenarios] if isinstance(scenarios, Scenario) else list(scenarios() if callable(scenarios) else scenarios)
-            found = Study(name=path.stem, scenarios=listed)
-        if not isinstance(found, Study):
-            raise SpecificationError(
-                f"{path}: defines neither `study` (a Study) nor `scenarios` (an iterable of Scenario, or a function of none)"
-            )
-        return found
+        return load_study(Path(self.script), self.text)
 
 
 @dataclass

@@ -9,8 +9,8 @@ import pytest
 
 from clustermodel import LoadScale, Machine, read_swf, synthetic_workload
 from clustermodel.experiment.executor import sweep
-from clustermodel.experiment.script import shortened
 from clustermodel.experiment.study import Study
+from clustermodel.experiment.user_code import shortened
 from clustermodel.figures.style import visible
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.report.html import labels_of, write_report
