@@ -139,6 +139,29 @@ def interval_of(values: pd.Series, level: float) -> tuple[float, float]:
     return found.mean, found.half
 
 
+def means_of(table: pd.DataFrame, factors: Sequence[str], numbers: Sequence[str], level: float) -> pd.DataFrame:
+    """Return the means over replications: a row for each combination of factors, in the order of the table.
+
+    Args:
+        table: a row for each run; runs without a number do not count in its mean.
+        factors: the columns that identify a configuration.
+        numbers: the columns to average.
+        level: confidence level of the intervals.
+
+    Returns:
+        The factors; ``runs``, the number of runs; for each number its mean and, as ``"NAME half"``, half the width of its
+        interval, ``nan`` for a single run.
+    """
+    rows = []
+    for place, runs in table.groupby(list(factors), sort=False):
+        row: dict[str, object] = {**dict(zip(factors, place, strict=True)), "runs": len(runs)}
+        for name in numbers:
+            values = pd.to_numeric(runs[name]).dropna()
+            row[name], row[f"{name} half"] = interval_of(values, level) if len(values) else (nan, nan)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
 def improved(
     table: pd.DataFrame, *, y: str | Sequence[str], baseline: object, at: str | None = None, by: str = "policy"
 ) -> pd.DataFrame:

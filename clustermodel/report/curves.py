@@ -28,9 +28,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from clustermodel import statistics
 from clustermodel.figures.labels import QUANTITIES
-from clustermodel.figures.run_tables import interval_of
 from clustermodel.figures.style import Style, policy_styles
 
 PAGE: Final = Path(__file__).with_name("page")
@@ -59,26 +57,6 @@ _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
 def shown(text: object) -> str:
     """Return text that Bokeh shows as it is: nothing in it is taken for mathematics."""
     return re.sub(r"(?<=\$)(?=\$)|(?<=\\)(?=[(\[])", "\u200b", str(text))
-
-
-def points_of(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the means of a study over its replications, a row for each machine, workload and policy.
-
-    Args:
-        results: the tidy table of runs, :meth:`clustermodel.experiment.store.Store.results`.
-
-    Returns:
-        Columns of :data:`FACTORS`; ``runs``, how many; for each metric its mean and, as ``"NAME half"``, half the width of its
-        95 % interval, ``nan`` where there is one run only.
-    """
-    rows = []
-    for place, group in results.groupby(list(FACTORS), sort=False):
-        one: dict[str, object] = {**dict(zip(FACTORS, place, strict=True)), "runs": len(group)}
-        for name in METRICS:
-            values = pd.to_numeric(group[name]).dropna()
-            one[name], one[f"{name} half"] = interval_of(values, statistics.LEVEL) if len(values) else (np.nan, np.nan)
-        rows.append(one)
-    return pd.DataFrame(rows)
 
 
 def numbers_in(names: Sequence[str]) -> list[float] | None:
@@ -122,7 +100,7 @@ def metric_curves(points: pd.DataFrame) -> tuple[UIElement, CustomJS]:
     """Return curves of a metric against a factor or utilization, all of which can be chosen, and what draws them.
 
     Args:
-        points: as :func:`points_of` returns them.
+        points: means over replications for each combination of :data:`FACTORS`, as :func:`.means_of` returns them.
     """
     levels = {factor: list(dict.fromkeys(points[factor])) for factor in FACTORS}
     labels = {

@@ -26,11 +26,13 @@ from clustermodel.errors import SpecificationError, counted
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import describe
 from clustermodel.figures.labels import QUANTITIES
+from clustermodel.figures.run_tables import means_of
 from clustermodel.figures.steps import mean_of_steps, time_axis
 from clustermodel.figures.style import short, visible
 from clustermodel.output_files import write_file
-from clustermodel.report.curves import FACTORS, METRICS, PAGE, STRETCH, curves_over_time, metric_curves, points_of
+from clustermodel.report.curves import FACTORS, METRICS, PAGE, STRETCH, curves_over_time, metric_curves
 from clustermodel.report.viewer import ViewedRun, run_viewer, viewed_run
+from clustermodel.statistics import LEVEL
 
 ROOM: Final = 12_000_000
 """Bytes for the pictures of runs, of which those for which there is no room are left out.  In the file, where they are packed,
@@ -88,7 +90,7 @@ def _page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
     if results.empty:
         raise SpecificationError(f"{directory}: no run of this study is done; there is nothing to report")
     results = _with_labels(_with_policy_of_scenarios(results))
-    points = points_of(results)
+    points = means_of(results, FACTORS, METRICS, LEVEL)
     sections = [
         _Section("summary", "Summary", _about_summary(results), _summary_table(points)),
         _Section("metrics", "Curves", _ABOUT_CURVES, *metric_curves(points)),
@@ -133,10 +135,10 @@ def _with_policy_of_scenarios(results: pd.DataFrame) -> pd.DataFrame:
 
 def _with_labels(results: pd.DataFrame) -> pd.DataFrame:
     """Return the table with names that are short and all differ; whole they are in the provenance."""
-    return results.assign(**{factor: results[factor].map(labels_of(results[factor].unique())) for factor in FACTORS})
+    return results.assign(**{factor: results[factor].map(short_labels(results[factor].unique())) for factor in FACTORS})
 
 
-def labels_of(names: Iterable[str]) -> dict[str, str]:
+def short_labels(names: Iterable[str]) -> dict[str, str]:
     """Return what names are shown as: short and visible, and each unlike the others."""
     shown = {name: short(visible(name), LABEL) for name in names}
     often = Counter(shown.values())
