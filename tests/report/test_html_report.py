@@ -572,7 +572,7 @@ def test_a_run_that_shared_nodes_in_time_without_history_is_said(opener: Open, t
     jobs = {"w": synthetic_workload(jobs=60, nodes=32)}
     report = made(tmp_path, opener, Study(name="s", machines={"m": machine}, workloads=jobs, policies=["easy", "bgs"]))
     said = section(report, "viewer").inner_text()
-    assert "1 run shared nodes in time without keeping history: give the study history=True." in said
+    assert "1 run with time sharing kept no history: give the study history=True." in said
     assert [text.split()[0] for text in report.do("return of('viewer').children[0].options")] == ["easy"]
     report.assert_quiet()
 
