@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from clustermodel.experiment.crossover import crossover, tradeoff_map
     from clustermodel.experiment.executor import sweep
     from clustermodel.experiment.replicate import replicate, replicate_until, suggest_warm_up
-    from clustermodel.experiment.scenario import Result, Scenario
+    from clustermodel.experiment.result import Result
+    from clustermodel.experiment.scenario import Scenario
     from clustermodel.experiment.store import Store
     from clustermodel.experiment.study import Study
     from clustermodel.figures.curves_bars import bars, curves, improvements
@@ -63,8 +64,9 @@ if TYPE_CHECKING:
     from clustermodel.policies.quotas import Quotas
     from clustermodel.policies.registry import make_policy, policy_names, register_policy
     from clustermodel.policies.slack import Slack
-    from clustermodel.recording.job_records import JobRecords, Status
+    from clustermodel.recording.job_records import JobRecords
     from clustermodel.recording.ledger import Account, Ledger
+    from clustermodel.recording.run_attempts import Status
     from clustermodel.report.html import write_report
     from clustermodel.schedule.profile import Profile
     from clustermodel.speedup import DowneySpeedup, LinearSpeedup, Speedup
@@ -102,7 +104,7 @@ _MODULES = {
     "Summary": "measure.metrics",
     "bounded_slowdown": "measure.metrics",
     "JobRecords": "recording.job_records",
-    "Status": "recording.job_records",
+    "Status": "recording.run_attempts",
     "make_policy": "policies.registry",
     "policy_names": "policies.registry",
     "register_policy": "policies.registry",
@@ -146,7 +148,7 @@ _MODULES = {
     "BrokenRule": "experiment.conformance",
     "check_policy": "experiment.conformance",
     "sweep": "experiment.executor",
-    "Result": "experiment.scenario",
+    "Result": "experiment.result",
     "Scenario": "experiment.scenario",
     "Interval": "statistics",
     "batch_means": "statistics",

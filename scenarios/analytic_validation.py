@@ -50,7 +50,8 @@ from reporting import (
 )
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, Migrate, Scenario, TimeSlicing, Workload, make_policy
-from clustermodel.experiment.scenario import Result, random_stream
+from clustermodel.experiment.random_streams import random_stream
+from clustermodel.experiment.result import Result
 from clustermodel.figures.style import BLUE, GREEN, PURPLE, VERMILLION
 from clustermodel.job import JobRow
 from clustermodel.policies.interface import Batch, Decision, Policy, Setup, View

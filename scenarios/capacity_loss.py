@@ -40,7 +40,7 @@ from reporting import (
 )
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, TimeSlicing
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.figures.style import policy_styles
 from clustermodel.recording.ledger import Account
 

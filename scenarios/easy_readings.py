@@ -22,7 +22,7 @@ from reporting import Grid, Runs, draw_bars, label_axes, refusing_in_one_line, r
 from traces import Point, mark_of, options_of, runs_of, size_of
 
 from clustermodel import Batch, QueuedJob, Setup, Start, View, Workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.figures.style import policy_colour
 from clustermodel.policies.interface import Decision, Policy
 from clustermodel.policies.predictors import LastModel

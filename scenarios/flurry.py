@@ -27,7 +27,7 @@ from reporting import Grid, Interval, Runs, draw_bars, label_axes, percent, refu
 from traces import Point, mark_of, options_of, relative, runs_of, size_of, usual_measures
 
 from clustermodel import Workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.figures.style import policy_colour
 from clustermodel.job import JobRow
 from clustermodel.ticks import TICKS_PER_SECOND

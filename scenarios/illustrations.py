@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from clustermodel import Checkpointing, Job, Machine, QueuedJob, Scenario, TimeSlicing, Workload, load_model
-from clustermodel.experiment.scenario import Result
-from clustermodel.figures.single_run import draw_gantt, draw_matrix
+from clustermodel.experiment.result import Result
+from clustermodel.figures.single_run import draw_gantt
+from clustermodel.figures.time_sharing import draw_matrix
 from clustermodel.figures.workloads import distributions, estimates_used
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.interface import Policy

@@ -30,7 +30,7 @@ from replications import (
 from reporting import Grid, Runs, report, three_digits
 
 from clustermodel import Machine, TimeSlicing
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.figures.curves_bars import curves
 from clustermodel.figures.run_tables import by_size
 

@@ -47,7 +47,7 @@ from reporting import (
 )
 
 from clustermodel import Machine, TimeSlicing
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.figures.style import BLUE, Style, policy_colour
 
 POLICIES: Final = ("bf", "bgs")

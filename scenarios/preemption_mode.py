@@ -25,7 +25,7 @@ from reporting import Grid, Runs, interval, label_axes, refusing_in_one_line, re
 from traces import Point, mark_of, options_of, runs_of, size_of
 
 from clustermodel import Checkpointing, ContextSwitch, TimeSlicing, Workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.figures.style import BLUE, PURPLE, SKY, policy_colour
 from clustermodel.measure.fairness import delays_by_later_jobs
 from clustermodel.recording.ledger import Account

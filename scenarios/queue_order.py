@@ -38,7 +38,7 @@ from shapes import SHAPES, add_narrow, measure_by_shape, shape_of
 from traces import Point, mark_of, options_of, relative, runs_of, size_of
 
 from clustermodel import Workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.figures.style import policy_styles
 from clustermodel.policies.queue_order import CRITERIA
 

@@ -22,7 +22,7 @@ from matplotlib.axes import Axes
 from reporting import FloatArray, Runs, add_usual_options, in_parallel, read, whole
 
 from clustermodel import Machine, Scenario, load_model
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.figures.style import Style
 from clustermodel.workload.model import RUN_TIME_FACTORS, WorkloadModel
 

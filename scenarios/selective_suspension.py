@@ -24,7 +24,7 @@ from reporting import Grid, Interval, Runs, draw_bars, label_axes, refusing_in_o
 from traces import Point, mark_of, options_of, runs_of, size_of
 
 from clustermodel import Checkpointing, ContextSwitch, Workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.figures.style import policy_styles
 from clustermodel.recording.ledger import Account
 

@@ -11,7 +11,7 @@ from reporting import whole
 from traces import usual_measures
 
 from clustermodel import Workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 
 SHAPES: Final = ("short-narrow", "short-wide", "long-narrow", "long-wide")
 

@@ -24,7 +24,7 @@ from reporting import Grid, Interval, Runs, label_axes, percent, refusing_in_one
 from traces import Point, mark_of, options_of, relative, runs_of, size_of, usual_measures
 
 from clustermodel import Workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.figures.style import policy_styles
 
 PERCENTAGES: Final = (0.1, 0.2, 0.35, 0.5, 0.7, 0.9)

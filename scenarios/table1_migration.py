@@ -46,7 +46,7 @@ from reporting import (
 )
 
 from clustermodel import Checkpointing, Machine, TimeSlicing
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.figures.style import policy_colour, policy_styles
 
 POLICIES: Final = ("gs", "bgs", "mgs", "mbgs")

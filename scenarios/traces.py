@@ -20,7 +20,7 @@ import numpy as np
 from reporting import Interval, Runs, add_usual_options, in_parallel, interval, read, whole
 
 from clustermodel import Machine, Scenario, Workload, read_swf, synthetic_workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.policies.interface import Policy
 
 NODES: Final = 128

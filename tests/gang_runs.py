@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, TimeSlicing, Workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
 from clustermodel.policies.interface import (
     Batch,
@@ -30,8 +30,8 @@ from clustermodel.policies.interface import (
     WakeAt,
     Withdraw,
 )
-from clustermodel.recording.job_records import Status
 from clustermodel.recording.ledger import Account, Amount
+from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import as_mask, from_mask
 from clustermodel.sim.simulation import Fidelity
 from clustermodel.speedup import LINEAR
@@ -73,7 +73,7 @@ def check_books(result: Result) -> None:
     horizon = int(end.max() - submit.min()) if accepted.any() else 0
     assert sum(sum(ledger.amount(account)) for account in Account) == ledger.nodes * horizon
     assert all(amount >= 0 for account in Account for amount in ledger.amount(account))
-    attempts, held = records.earlier_tries, records.allocated[accepted]
+    attempts, held = records.stopped_runs, records.allocated[accepted]
     lost = ended_as == Status.ABORTED
     assert sum(ledger.amount(Account.USEFUL)) == int(np.dot(held[~lost], worked[~lost]))
     assert sum(ledger.amount(Account.LOST)) == int(np.dot(held[lost], worked[lost]) + np.dot(attempts.nodes, attempts.lost))

@@ -1,4 +1,4 @@
-"""Ctrl-C: the first one ends a command in order, those that follow soon are ignored, and none shows a traceback."""
+"""Ctrl-C: the first one ends a command cleanly, later ones are ignored for some seconds, and none shows a traceback."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from typing import Final, NoReturn
 INTERRUPTED: Final = 130
 """Exit code of a command that Ctrl-C has ended."""
 _PATIENCE_S: Final = 5.0
-"""How long a command has to end before Ctrl-C counts again: code of a user may have caught the first one."""
+"""Time that a command has to end before Ctrl-C counts again, seconds: the user's code may have caught the first one."""
 
 
 def leave_quietly_while_starting() -> None:
-    """Let Ctrl-C end the process in one line while the command line still imports what it needs; nothing is open yet.
+    """Let Ctrl-C end the process with one line while the command line imports its modules; nothing is open yet.
 
-    Does nothing where the command line is imported by anything but the command itself.
+    Has no effect if another program imports the command line.
     """
     if _is_the_command() and _can_be_set():
         signal.signal(signal.SIGINT, _leave)
@@ -30,9 +30,9 @@ def leave_quietly_while_starting() -> None:
 
 @contextmanager
 def leaving_quietly() -> Iterator[None]:
-    """Let Ctrl-C do the same while the block imports what one command needs, before that command has begun with anything.
+    """Let Ctrl-C end the process with one line while the block imports the modules of a command, before the command starts.
 
-    An interrupt in the middle of an import may leave messages of others, or be taken for a package that is missing.
+    An interrupt during an import might print messages of other packages, or look like a missing package.
     """
     if not (_is_the_command() and _can_be_set()):
         yield
@@ -45,14 +45,14 @@ def leaving_quietly() -> Iterator[None]:
 
 
 def _is_the_command() -> bool:
-    """Return whether this process was started as ``clustermodel`` or ``python -m clustermodel``, and is no worker of one."""
+    """Return whether this process was started as ``clustermodel`` or ``python -m clustermodel``, and not as its worker."""
     started = Path(sys.argv[0] if sys.argv else "")
     ours = started.stem == "clustermodel" or started.parts[-2:] == ("clustermodel", "__main__.py")
     return ours and "--multiprocessing-fork" not in sys.orig_argv
 
 
 def _can_be_set() -> bool:
-    """Return whether Ctrl-C reaches this thread; a shell starts what runs in the background without it."""
+    """Return whether Ctrl-C reaches this thread; shells start background processes without it."""
     return threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
 
 
@@ -62,10 +62,10 @@ def _leave(*_: object) -> NoReturn:
 
 
 class OneInterrupt:
-    """While entered, a Ctrl-C is a ``KeyboardInterrupt``, and others soon after it are ignored: what has begun to end, ends.
+    """Context manager in which one Ctrl-C raises ``KeyboardInterrupt``, and others soon after it are ignored.
 
     Args:
-        for_good: ignore Ctrl-C when it is left, because nothing but the end of the process is to come.
+        for_good: keep ignoring Ctrl-C after the block, because the process ends.
     """
 
     def __init__(self, *, for_good: bool) -> None:

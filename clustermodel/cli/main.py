@@ -33,7 +33,7 @@ COMMANDS: Final = {
 
 
 class _Commands(click.Group):
-    """Lists its commands by their first lines, and imports the one that is used: the others would take a second."""
+    """A group that lists its commands by their first lines and imports only the used one: the others would take a second."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         """Return name, command and remaining arguments."""
@@ -70,13 +70,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit.
 
     Args:
-        arguments: by default those of the process, which then has nothing else to do.
+        arguments: by default those of the process, which ends with the command.
     """
     with OneInterrupt(for_good=arguments is None):
         try:
             with guarded_streams():
                 code = _exit_code(arguments)
-        except KeyboardInterrupt:  # while something else was being said
+        except KeyboardInterrupt:  # while another error was being printed
             code = INTERRUPTED
     sys.exit(code)
 
@@ -90,8 +90,8 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         code = _complain(str(problem), BAD_OUTPUT)
     except BrokenPipeError:  # the reader of our output has gone (| head)
         code = BAD_OUTPUT
-    except SystemExit as gone:  # the same, as click and rich put it
-        code = gone.code if isinstance(gone.code, int) else BAD_OUTPUT
+    except SystemExit as end:  # click and rich raise it for the same reason
+        code = end.code if isinstance(end.code, int) else BAD_OUTPUT
     return code
 
 

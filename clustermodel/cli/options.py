@@ -1,4 +1,4 @@
-"""Options that commands share: parameter types, options of traces and machines, and what is made of their values."""
+"""Options that commands share: parameter types, options of traces and machines, and the objects made from their values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Interval(click.ParamType[tuple[float, float]]):
-    """``LOW:HIGH``, either side may be empty."""
+    """The parameter type ``LOW:HIGH``; either side may be empty."""
 
     name = "LOW:HIGH"
 
@@ -43,7 +43,7 @@ class Interval(click.ParamType[tuple[float, float]]):
 
 
 class Estimates(click.ParamType[str | float]):
-    """``user``, ``run-time`` or ``phi:VALUE``; the value of phi alone for the last."""
+    """The parameter type ``user``, ``run-time`` or ``phi:VALUE``; the last becomes its number."""
 
     name = "user|run-time|phi:VALUE"
 
@@ -61,7 +61,7 @@ class Estimates(click.ParamType[str | float]):
 
 
 class SpeedupModel(click.ParamType[Speedup]):
-    """``linear`` or ``downey:SIGMA``."""
+    """The parameter type ``linear`` or ``downey:SIGMA``."""
 
     name = "linear|downey:SIGMA"
 
@@ -80,7 +80,7 @@ class SpeedupModel(click.ParamType[Speedup]):
 
 
 def trace_options(command: Command) -> Command:
-    """Add the options that say how a trace is read and changed."""
+    """Add the options for reading and transforming a trace."""
     for option in reversed(
         (
             click.option(
@@ -88,15 +88,15 @@ def trace_options(command: Command) -> Command:
                 type=click.Choice(["allocated", "requested"]),
                 default="allocated",
                 show_default=True,
-                help="SWF field to take the number of processors from; where it is missing the other one is used.",
+                help="SWF field with the number of processors; the other field is used where it is missing.",
             ),
             click.option(
                 "--estimates",
                 type=Estimates(),
                 default="user",
                 show_default=True,
-                help="Use the users' estimates (a model has none: phi:0.2), or replace each by the run time, or by the phi "
-                "model of overestimation, in which a fraction VALUE is exact.",
+                help="Use the users' estimates (a model has none: phi:0.2), the run times, or the phi model of overestimation, "
+                "in which a fraction VALUE of the estimates is exact.",
             ),
             click.option("--lenient", is_flag=True, help="Count and skip malformed lines instead of stopping at one."),
             click.option("--window", type=Interval(float, least=0), help="Keep jobs submitted in LOW <= t < HIGH seconds."),
@@ -113,7 +113,7 @@ def trace_options(command: Command) -> Command:
 
 
 def machine_options(command: Command) -> Command:
-    """Add the options that describe a machine beyond its size; the defaults are those of the specifications."""
+    """Add the options for a machine beyond its size, with the defaults of the specifications."""
     slicing, store = TimeSlicing(), Checkpointing()
     for option in reversed(
         (
@@ -121,14 +121,14 @@ def machine_options(command: Command) -> Command:
                 "--kill-at-estimate/--no-kill-at-estimate",
                 default=True,
                 show_default=True,
-                help="End a job that reaches its estimate, or let it run on.",
+                help="Kill a job at its wall-time limit, the user's estimate, or let it run on.",
             ),
             click.option(
                 "--quantum",
                 type=float,
                 default=slicing.quantum_s,
                 show_default=True,
-                help="Length of a time slice, seconds, for policies that share nodes in time.",
+                help="Length of a time slice, seconds, for time-sharing policies.",
             ),
             click.option(
                 "--mpl", type=int, default=slicing.mpl, show_default=True, help="Multiprogramming level: most gangs on a node."
@@ -145,7 +145,7 @@ def machine_options(command: Command) -> Command:
                 type=click.Choice(["on-change", "every-slice"]),
                 default="on-change",
                 show_default=True,
-                help="Whether nodes pay for a context switch when their task changes, or in every slice.",
+                help="Charge nodes for a context switch when their task changes, or in every slice.",
             ),
             click.option(
                 "--checkpoint",
@@ -172,7 +172,7 @@ def machine_options(command: Command) -> Command:
 
 
 def machine_of(options: dict[str, Any], nodes: int) -> Machine:
-    """Return the machine that the options describe."""
+    """Return the machine specified by the options."""
     return Machine(
         nodes=nodes,
         kill_at_estimate=options["kill_at_estimate"],
@@ -196,7 +196,7 @@ def load_workload(
     nodes: int | None = None,
     seed: int,
 ) -> Workload:
-    """Return the jobs of the trace, or of the model, or of a synthetic year; filtered, rescaled, with the estimates wanted."""
+    """Return the jobs of the trace, the model or a synthetic year: filtered, rescaled, with the requested estimates."""
     keep = JobFilter(
         window_s=options["window"],
         nodes=options["size"],
@@ -216,7 +216,7 @@ def load_workload(
         )
     else:
         if model is not None:
-            # No filter looks at run times, so they may be scaled first: the workload's name says by how much.
+            # Filters do not use run times, so these may be scaled first: the workload's name then has the factor.
             workload = model.generate(jobs=MODEL_JOBS if jobs is None else jobs, seed=seed, run_time_factor=run_time)
             scale = replace(scale, run_time=1.0)
         else:

@@ -1,4 +1,4 @@
-"""``clustermodel policies``: what can be simulated."""
+"""``clustermodel policies``: the policies with their parameters."""
 
 from __future__ import annotations
 

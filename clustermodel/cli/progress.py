@@ -1,4 +1,4 @@
-"""Bars that say how far a command has come: on a terminal, and nowhere else."""
+"""Progress bars of commands, on terminals only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_of_run(scenario: Scenario, notes: Console) -> Iterator[Callable[[int], None] | None]:
-    """Show a bar of the jobs of ``scenario``; yield what is told of jobs that have ended, ``None`` where there is no bar."""
+    """Show a progress bar of the jobs of ``scenario``; yield its callback, ``None`` without a terminal."""
     if not notes.is_terminal:
         yield None
         return
@@ -33,7 +33,7 @@ def progress_of_run(scenario: Scenario, notes: Console) -> Iterator[Callable[[in
 
 @contextmanager
 def progress_of_sweep(notes: Console) -> Iterator[Callable[[SweepProgress], None]]:
-    """Show a bar of the runs of a study; yield what is told how far the sweep has come."""
+    """Show a progress bar of the runs of a study; yield its callback."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

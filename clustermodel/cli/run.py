@@ -19,9 +19,10 @@ from clustermodel.cli.interrupts import INTERRUPTED
 from clustermodel.cli.options import SpeedupModel, load_workload, machine_of, machine_options, trace_options
 from clustermodel.cli.progress import progress_of_run
 from clustermodel.errors import ClusterModelError, OutputError, PolicyError, SpecificationError, shown, visible
-from clustermodel.experiment.scenario import NOTHING_PLAYED, Result, Scenario
-from clustermodel.experiment.script import failure_line, read_script, run_script
-from clustermodel.experiment.study import Study
+from clustermodel.experiment.result import Result
+from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario
+from clustermodel.experiment.script import load_scenarios
+from clustermodel.experiment.user_code import failure_line
 from clustermodel.figures.terminal import literal, standard_error, standard_output
 from clustermodel.figures.terminal_tables import comparison_table
 from clustermodel.policies.registry import make_policy, policy_label
@@ -34,7 +35,7 @@ _LONGEST_FILE_NAME: Final = 255
 
 @click.command()
 @click.argument("scenario", type=click.Path(path_type=Path), required=False)
-@click.option("--trace", type=click.Path(path_type=Path), help="SWF file (.swf, .swf.gz); without it, a synthetic year.")
+@click.option("--trace", type=click.Path(path_type=Path), help="SWF file (.swf, .swf.gz); default: a synthetic year of jobs.")
 @click.option("--model", help=f"Draw the jobs from a workload model: {', '.join(shipped_models())}, or a file of `trace fit`.")
 @click.option(
     "--jobs", type=click.IntRange(1, 1_000_000), help="Number of jobs to make; default: 10,000 of a model, else 30,000."
@@ -55,17 +56,17 @@ _LONGEST_FILE_NAME: Final = 255
     type=click.Choice(list(FIDELITIES)),
     default="fast",
     show_default=True,
-    help="Time sharing only: compute what happens between scheduling events, or play every time slice on every node, slowly.",
+    help="Time sharing only: compute progress between scheduling events, or simulate every time slice on every node, slowly.",
 )
 @click.option(
     "--speedup",
     type=SpeedupModel(),
     default="linear",
     show_default=True,
-    help="How run times change where a policy gives a job another width than it asked for: linear, or Downey's model.",
+    help="How run times depend on job sizes chosen by the policy: linear, or Downey's model.",
 )
 @click.option(
-    "--traceback", "with_traceback", is_flag=True, help="Where the code of a policy fails, print the whole traceback too."
+    "--traceback", "with_traceback", is_flag=True, help="If the code of a policy fails, print the whole traceback too."
 )
 @machine_options
 @trace_options
@@ -107,10 +108,10 @@ def run(
             raise SpecificationError(
                 f"{scenario}: a scenario script brings its own --trace, --model, --jobs, --nodes and --policy"
             )
-        scenarios = _load_script(scenario)
+        scenarios = load_scenarios(scenario)
     else:
         scenarios = _scenarios(options, trace, model, jobs, nodes, policies, seed, fidelity, notes)
-    labels = [one.label for one in scenarios]
+    labels = [specified.label for specified in scenarios]
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
         raise SpecificationError(f"policy: {twice!r} is asked for twice; names must be unique")
@@ -122,11 +123,12 @@ def run(
     try:
         _run_all(scenarios, results, files, notes, with_traceback=with_traceback)
     except KeyboardInterrupt:
-        interrupted = next((one.label for one in scenarios[len(results) :]), "the last report")
+        interrupted = next((unfinished.label for unfinished in scenarios[len(results) :]), "the last report")
     finally:
-        _show(results, as_json=as_json)  # whatever stopped the rest, work already done is kept
+        _show(results, as_json=as_json)  # finished runs are reported, whatever stopped the others
     if figure is not None and results:
-        from clustermodel.figures.single_run import comparison, save  # noqa: PLC0415  matplotlib takes a second to import
+        from clustermodel.figures.compare import comparison  # noqa: PLC0415  matplotlib takes a second to import
+        from clustermodel.figures.files import save  # noqa: PLC0415
 
         save(comparison(results), figure)
         notes.print(f"figure: {literal(figure)}")
@@ -150,9 +152,9 @@ def _scenarios(
     fidelity: Fidelity,
     notes: Console,
 ) -> list[Scenario]:
-    """Return a scenario for each policy, on the workload and the machine that the options describe."""
+    """Return a scenario for each policy, on the workload and the machine specified by the options."""
     for policy in policies:
-        make_policy(policy)  # a mistyped name should not cost the time to read a trace
+        make_policy(policy)  # a mistyped name fails before the trace is read
     machine = machine_of(options, 1 if nodes is None else nodes)
     if trace is not None and (model is not None or jobs is not None):
         raise SpecificationError(
@@ -172,22 +174,8 @@ def _scenarios(
     ]
 
 
-def _load_script(path: Path) -> list[Scenario]:
-    """Return the scenarios that a script defines, in ``scenario`` or ``scenarios``."""
-    defined = run_script(path, read_script(path))
-    found = defined.get("scenarios", defined.get("scenario"))
-    if found is None and isinstance(defined.get("study"), Study):
-        raise SpecificationError(f"{path}: defines a study; run it with: clustermodel sweep {path} --out DIRECTORY")
-    scenarios = [found] if isinstance(found, Scenario) else list(found) if isinstance(found, Sequence) else []
-    if not scenarios or not all(isinstance(one, Scenario) for one in scenarios):
-        raise SpecificationError(
-            f"{path}: defines neither `scenario` (a Scenario) nor `scenarios` (a list of them) at module level"
-        )
-    return scenarios
-
-
 def _job_files(labels: Sequence[str], folder: Path) -> dict[str, Path]:
-    """Return the file of job records for each run; names that no file can have, or that two runs share, are refused."""
+    """Return the file of job records of each run; refuse file names that are too long, or that two runs share."""
     owners: dict[str, str] = {}
     for label in labels:
         name = visible(label).replace("/", "_") + ".csv"
@@ -203,7 +191,7 @@ def _job_files(labels: Sequence[str], folder: Path) -> dict[str, Path]:
 
 
 def _require_writable(jobs_csv: Path | None, figure: Path | None) -> None:
-    """Refuse outputs that cannot be written before any time is spent."""
+    """Refuse outputs that cannot be written, before the runs."""
     if jobs_csv is not None:
         try:
             jobs_csv.mkdir(parents=True, exist_ok=True)
@@ -219,11 +207,11 @@ def _require_writable(jobs_csv: Path | None, figure: Path | None) -> None:
 def _run_all(
     scenarios: Sequence[Scenario], results: list[Result], files: dict[str, Path], notes: Console, *, with_traceback: bool
 ) -> None:
-    """Run the scenarios in turn, appending to ``results`` and writing each one's job records as soon as it is done."""
+    """Run the scenarios in turn; append each result to ``results`` and write its job records as soon as it is there."""
     for scenario in scenarios:
         began = perf_counter()
         with progress_of_run(scenario, notes) as advance, warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=NOTHING_PLAYED)  # a note says it for all runs
+            warnings.filterwarnings("ignore", message=NOTHING_PLAYED)  # one note below covers all runs
             try:
                 result = scenario.run(progress=advance)
             except (ClusterModelError, KeyboardInterrupt):

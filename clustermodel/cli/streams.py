@@ -1,4 +1,4 @@
-"""Standard output and standard error while a command runs: a stream that fails is one line, at most."""
+"""Standard output and standard error while a command runs: a failing stream causes one line of error at most."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clustermodel.errors import OutputError
 def guarded_streams() -> Iterator[None]:
     """Guard standard output and standard error while a command runs.
 
-    Letters that a stream cannot show are written out.  That standard output cannot be written is an
+    Characters that a stream cannot encode are written out.  A failure of standard output is an
     :class:`~clustermodel.errors.OutputError`; a failure of standard error is ignored.
     """
     _open_closed_streams()
@@ -26,13 +26,13 @@ def guarded_streams() -> Iterator[None]:
         yield
     finally:
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError):  # what a script has printed, after another failure
+            with suppress(OSError):  # output of a script, after another failure
                 stream.flush()
         sys.stdout, sys.stderr = before
 
 
 def _open_closed_streams() -> None:
-    """Give streams that were closed before the process began (``>&-``) their numbers, which the next open file would take."""
+    """Reopen streams that were closed before the process began (``>&-``), so that no other file takes their numbers."""
     while (spare := os.open(os.devnull, os.O_RDONLY)) <= 2:
         pass
     os.close(spare)
@@ -43,13 +43,13 @@ def _open_closed_streams() -> None:
 
 
 class _Stream:
-    """A standard stream.  Without ``buffer``, so that nothing is written past it."""
+    """A guarded standard stream, without ``buffer``, so that no output bypasses it."""
 
     def __init__(self, stream: TextIO, name: str | None) -> None:
         self._stream = stream
         self._name = name
         self._encoding = stream.encoding or "utf-8"
-        self._failure: OutputError | None = None  # raised again and again: whoever tries a stream out may catch it
+        self._failure: OutputError | None = None  # raised at each use: a caller may catch it
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute == "buffer":
@@ -80,7 +80,7 @@ class _Stream:
                 raise self._failure from None
 
     def _give_up(self) -> None:
-        """Lead the stream nowhere: what it still holds would fail once more when Python ends."""
+        """Redirect the stream to the null device: its buffered output would fail again when Python ends."""
         with suppress(OSError, ValueError):
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._stream.fileno())

@@ -1,4 +1,4 @@
-"""``clustermodel sweep``, ``clustermodel results`` and ``clustermodel report``: studies, their results and reports of them."""
+"""``clustermodel sweep``, ``clustermodel results`` and ``clustermodel report``: running, exporting and reporting studies."""
 
 from __future__ import annotations
 
@@ -26,24 +26,27 @@ if TYPE_CHECKING:
     from clustermodel.experiment.store import Store
 
 SOME_FAILED = 1
-"""Exit code of a sweep of which runs have failed."""
+"""Exit code of a sweep with failed runs."""
 DAMAGED = 1
-"""Exit code of results and reports of which a part is damaged and was left out."""
+"""Exit code of results and reports that left out damaged runs."""
 SIGNALLED = 128
-"""A signal that stops a sweep makes this exit code, plus its number, as shells have it."""
+"""Exit code of a sweep that a signal stopped, minus the number of the signal, as in shells."""
 SHOWN = ("jobs", "mean_wait_s", "mean_bounded_slowdown", "mean_weighted_bounded_slowdown", "utilization", "kappa")
 """Columns of the summary that ``clustermodel results`` prints; the exports have all."""
 
 
 @click.command()
 @click.argument("study", type=click.Path(path_type=Path))
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Directory of the results; made if need be.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Directory of the results; created if need be.")
 @click.option("--workers", type=click.IntRange(1), help="Processes of this machine; default: one for each processor.")
 @click.option("--dask", metavar="ADDRESS", help="Run on the Dask cluster with this scheduler, e.g. tcp://host:8786.")
 @click.option(
-    "--run-timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Fail a run that takes longer, and go on."
+    "--run-timeout",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Fail runs that take longer.",
 )
-@click.option("--traceback", "tracebacks", is_flag=True, help="Show the whole traceback of each run that has failed.")
+@click.option("--traceback", "tracebacks", is_flag=True, help="Show the whole traceback of each failed run.")
 @click.option("--tls-ca", type=click.Path(), help="Dask with TLS: file of the certificate authority.")
 @click.option("--tls-cert", type=click.Path(), help="Dask with TLS: file of this client's certificate.")
 @click.option("--tls-key", type=click.Path(), help="Dask with TLS: file of this client's key.")
@@ -62,7 +65,8 @@ def sweep(
     r"""Run all scenarios of STUDY and keep their results in a directory.
 
     STUDY is a Python script that defines `study` (a Study: machines x workloads x policies x replications), or `scenarios`.
-    The same command again runs only what is missing or has failed.  A run that fails keeps its error and stops nothing.
+    Finished runs are kept: the same command again runs only missing and failed runs.  A failed run records its error and does
+    not stop the others.
 
     \b
     Examples:
@@ -132,7 +136,7 @@ def _security(ca: str | None, cert: str | None, key: str | None) -> dict[str, An
 
 
 def _require_packages(extra: str = "study", *packages: str) -> None:
-    """Refuse in one line where packages of an extra are missing."""
+    """Refuse a command of which packages of an extra are missing."""
     for package in packages or ("filelock", "pyarrow"):
         if find_spec(package) is None:
             raise SpecificationError(
@@ -145,16 +149,16 @@ def _require_packages(extra: str = "study", *packages: str) -> None:
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--csv", type=click.Path(path_type=Path), help="Write the tidy table, a row per run, as CSV.")
 @click.option("--parquet", type=click.Path(path_type=Path), help="Write it as Parquet.")
-@click.option("--earlier", is_flag=True, help="With the runs that are not in the study any more, since it was changed.")
+@click.option("--earlier", is_flag=True, help="Include runs that the study had before it was changed.")
 @click.option(
-    "--verify", is_flag=True, help="Compute all keys and digests anew instead, and say what is not as it was written."
+    "--verify", is_flag=True, help="Recompute all keys and digests instead, and list deviations from what was written."
 )
-@click.option("--traceback", "tracebacks", is_flag=True, help="Show the whole traceback of each run that has failed.")
+@click.option("--traceback", "tracebacks", is_flag=True, help="Show the whole traceback of each failed run.")
 def results(directory: Path, csv: Path | None, parquet: Path | None, *, earlier: bool, verify: bool, tracebacks: bool) -> int:
     """Print the results of the study in DIRECTORY, a row for each run, and export them.
 
-    The exports have the factors of each run and all fields of its summary (docs/outputs).  Runs of which a file, or the row in
-    the ledger, is not as it was written are named and left out; the same sweep runs them again.
+    The exports have the factors of each run and all fields of its summary (docs/outputs).  Damaged runs, of which a file or the
+    row in the ledger is not as it was written, are named and left out; the same sweep runs them again.
     """
     _require_packages()
     with leaving_quietly():
@@ -180,7 +184,7 @@ def results(directory: Path, csv: Path | None, parquet: Path | None, *, earlier:
 
 
 def _verify(store: Store, directory: Path, notes: Console) -> int:
-    """Print what is not as it was written, and how much was looked at."""
+    """Print the deviations from what was written, and the numbers of runs and files that were checked."""
     problems = store.verify()
     for problem in problems:
         notes.print(f"{literal(directory)}: {literal(problem)}")
@@ -192,7 +196,7 @@ def _verify(store: Store, directory: Path, notes: Console) -> int:
 
 
 def _print_damaged(damaged: list[tuple[str, str]], directory: Path, notes: Console) -> int:
-    """Say in one line what was left out because it is damaged; return the exit code."""
+    """Print the damaged runs that were left out, in one line; return the exit code."""
     if not damaged:
         return 0
     shown = "; ".join(f"run {key}: {what}" if key else f"{what} are missing" for key, what in damaged[:3])
@@ -205,14 +209,12 @@ def _print_damaged(damaged: list[tuple[str, str]], directory: Path, notes: Conso
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), help="The file; default: report.html in DIRECTORY.")
-@click.option(
-    "--run", "runs", multiple=True, metavar="KEY", help="Look into this run: the beginning of its key; may be repeated."
-)
+@click.option("--run", "runs", multiple=True, metavar="KEY", help="Show this run, by a prefix of its key; repeat for several.")
 def report(directory: Path, out: Path | None, runs: tuple[str, ...]) -> int:
     """Write a report of the study in DIRECTORY: one HTML file that opens without a network.
 
-    It has sortable tables, curves to zoom into, a Gantt chart and the Ousterhout matrix of single runs with a slider for the
-    time, and where every number comes from.
+    The report has sortable tables, interactive curves, a Gantt chart and the Ousterhout matrix of single runs with a slider for
+    the time, and the provenance of every number.
     """
     _require_packages("report", "filelock", "pyarrow", "bokeh", "jinja2")
     with leaving_quietly():

@@ -1,4 +1,4 @@
-"""``clustermodel trace``: what is in a trace, and a workload model fitted to it."""
+"""``clustermodel trace``: facts about a trace, and workload models fitted to a trace."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def trace() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @trace_options
 def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
-    """Show what is in FILE: counts, load, percentiles of sizes and run times, and what would be dropped or repaired.
+    """Show facts about FILE: counts, load, percentiles of sizes and run times, dropped and repaired jobs.
 
     \b
     Examples:
@@ -73,7 +73,7 @@ def fit(file: Path, output: Path | None, nodes: int | None, **options: Any) -> N
     """Fit a workload model to FILE, for `clustermodel run --model`, and print it as JSON.
 
     Jobs are grouped by size, with powers of two for upper bounds.  Interarrival and run times of each class get a hyper-Erlang
-    distribution of common order, the smallest that has their first three moments.  A table on standard error shows them.
+    distribution of common order, of the lowest order with their first three moments.  A table on standard error shows them.
 
     \b
     Examples:
@@ -99,7 +99,7 @@ def fit(file: Path, output: Path | None, nodes: int | None, **options: Any) -> N
 
 
 def _model_table(model: WorkloadModel) -> Table:
-    """Return one row per size class: what the three moments say, and the order that has them."""
+    """Return a table of a model, one row per size class: mean, CV, skewness and order of the times."""
     title = f"{literal(model.name)} on {model.nodes:,} nodes: offered load {model.offered_load:.4f}"
     table = Table(title=title, title_justify="left")
     for heading in (

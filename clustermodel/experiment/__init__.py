@@ -1,1 +1,1 @@
-"""Studies: scenarios and their results, and the checks that a policy must pass."""
+"""Experiments: scenarios, their results, studies and their stores, and the rules that policies must keep."""

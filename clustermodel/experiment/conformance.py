@@ -1,7 +1,7 @@
-"""``check_policy``: run any policy against small adversarial machines and report the rules it breaks.
+"""Conformance of policies: ``check_policy`` runs a policy on small adversarial machines and reports the rules that it breaks.
 
-The mechanism refuses impossible decisions; this finds them before a long run does, and adds the rules that one run alone
-cannot show: nothing is remembered between runs, the order in which equal events are listed means nothing, a promised
+The mechanism refuses impossible decisions; the check finds them before a long run does.  It adds rules that a single run cannot
+show: a policy keeps no state between runs, its schedule does not depend on the order of simultaneous events, and a guaranteed
 start is kept.
 """
 
@@ -13,22 +13,23 @@ from typing import NamedTuple
 import numpy as np
 
 from clustermodel.errors import DecisionError
-from clustermodel.experiment.scenario import calibrate
+from clustermodel.experiment.calibration import calibrate
 from clustermodel.job import JobRow
 from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
 from clustermodel.policies.interface import Batch, Decision, Policy, Reserve, Setup, Start, View
 from clustermodel.policies.registry import make_policy
-from clustermodel.recording.job_records import UNKNOWN, JobRecords, Status
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.ticks import TICKS_PER_SECOND
 
 _RANDOM_CASES = 60
 _CALLS_PER_JOB = 200
-"""A policy called more often than this per job is taken to be stuck."""
+"""Calls of a policy per job, above which the policy counts as stuck."""
 
 
 class BrokenRule(NamedTuple):
-    """One rule that a policy breaks on one case."""
+    """A rule that a policy breaks in one case."""
 
     rule: str
     case: str
@@ -51,14 +52,14 @@ class _StuckError(Exception):
 
 
 class _Watched:
-    """The policy under test, with its calls counted and the widths it gives to jobs noted."""
+    """The policy under test, with a limit on its calls and a record of the job sizes that it chooses."""
 
     def __init__(self, policy: Policy, case: Case) -> None:
         self.name = policy.name
         self.policy = policy
         self._calls_left = _CALLS_PER_JOB * (len(case.jobs) + 1)
-        self._width: dict[int, int | None] = {}  # job id -> nodes it was last given instead of those it asked for
-        self.guaranteed: dict[int, bool] = {}  # job id -> whether its first promise was a guarantee
+        self._chosen: dict[int, int | None] = {}  # job id -> nodes last chosen by the policy, if any
+        self.guaranteed: dict[int, bool] = {}  # job id -> whether its first reserved start was guaranteed
 
     def begin(self, setup: Setup) -> None:
         self.policy.begin(setup)
@@ -68,34 +69,35 @@ class _Watched:
         if self._calls_left < 0:
             raise _StuckError
         decisions = list(self.policy.decide(batch, view))
-        self._width.update((decision.job.id, decision.nodes) for decision in decisions if isinstance(decision, Start))
+        self._chosen.update((decision.job.id, decision.nodes) for decision in decisions if isinstance(decision, Start))
         for decision in decisions:
             if isinstance(decision, Reserve):
                 self.guaranteed.setdefault(decision.job.id, decision.guaranteed)
         return decisions
 
     def torn(self, records: JobRecords) -> int | None:
-        """Return the id of a job that ran on another number of nodes than it asked for or was given, if there is one."""
+        """Return the id of a job that ran on another number of nodes than requested or chosen by the policy, if any."""
         columns = (records.column("id").tolist(), records.column("nodes").tolist(), records.allocated.tolist())
         return next(
-            (job for job, nodes, held in zip(*columns, strict=True) if held and held != (self._width.get(job) or nodes)), None
+            (job for job, nodes, held in zip(*columns, strict=True) if held and held != (self._chosen.get(job) or nodes)),
+            None,
         )
 
 
 def check_policy(policy: str | Policy, *, seed: int = 1) -> list[BrokenRule]:
-    """Run ``policy`` on small adversarial machines and return the rules it breaks; an empty list when it keeps them all.
+    """Run ``policy`` on small adversarial machines and return the rules that it breaks: none for a conforming policy.
 
-    The rules: every job that fits the machine is started, whole or with the width it is given instead, and ends; the policy
-    never asks for the impossible; it forgets earlier runs in ``begin``; streams split differently give the same schedule;
-    where jobs are killed at their estimates and have equal priorities, none starts after its first ``Reserve``, unless that was
-    not guaranteed.
+    The rules: Every job that fits the machine starts, on all its nodes or on the number that the policy chooses, and completes.
+    The policy makes no impossible decision.  It resets its state in ``begin``.  The schedule does not depend on how jobs are
+    split into streams.  If jobs are killed at their wall-time limits and have equal priorities, no job starts after a
+    guaranteed first ``Reserve``.
 
     Args:
         policy: a registered name with parameters, or an object.
         seed: of the random cases and of the policy's random stream.
 
     Raises:
-        SpecificationError: ``policy`` is neither.
+        SpecificationError: ``policy`` is neither a name nor a policy.
     """
     made = make_policy(policy)
     broken: list[BrokenRule] = []
@@ -123,7 +125,7 @@ def cases(seed: int) -> Iterator[Case]:
         )
 
     def case(name: str, nodes: int, *rows: JobRow, kill: bool = True) -> Case:
-        # Slices far shorter than any job: where nodes are shared in time, what is promised is then sharp.
+        # Slices far shorter than any job make the guaranteed starts of gang schedulers precise.
         return Case(name, Machine(nodes=nodes, kill_at_estimate=kill, time_slicing=TimeSlicing(quantum_s=0.01, mpl=3)), rows)
 
     yield case("one job on one node", 1, row(1, 0, 1, minute, minute))
@@ -174,18 +176,22 @@ def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
         broken.append(BrokenRule("forgets earlier runs in begin", case.name, f"a second run failed: {again.detail}"))
     elif _schedule(again.records) != schedule:
         broken.append(BrokenRule("forgets earlier runs in begin", case.name, "a second run gave another schedule"))
-    # Two streams, one of which lists the jobs of an instant in reverse.
+    # Two streams, one of which lists simultaneous jobs in reverse.
     streams = [jobs[1::2], sorted(jobs[::2], key=lambda row: (row.submit, -row.id))]
     split = _try(_Watched(policy, case), case, streams, seed)
     if not broken and (isinstance(split, BrokenRule) or _schedule(split.records) != schedule):
-        broken.append(BrokenRule("listing order of equal events means nothing", case.name, "two streams gave another schedule"))
-    # A promise holds against the jobs behind in the queue; one of higher priority that comes later may overtake it.
-    # Where nodes are shared in time, each scheduling event can cost a gang one lap of the rotation that it counted on.
+        broken.append(
+            BrokenRule(
+                "schedule does not depend on the order of simultaneous events", case.name, "two streams gave another schedule"
+            )
+        )
+    # A guarantee holds against lower-priority jobs; a job of higher priority that arrives later may overtake.
+    # With time sharing, each scheduling event can delay a gang by one cycle of the rotation.
     if case.machine.kill_at_estimate and len({row.priority for row in jobs}) == 1 and not case.machine.switch_ticks:
-        ids, start, promised = (first.column(name) for name in ("id", "start", "reserved"))
+        ids, start, reserved = (first.column(name) for name in ("id", "start", "reserved"))
         lap = case.machine.time_slicing.mpl * case.machine.time_slicing.quantum if outcome.slices is not None else 0
         guaranteed = np.isin(ids, [job for job, certain in watched.guaranteed.items() if certain])
-        late = ids[(promised != UNKNOWN) & guaranteed & (start > promised + 2 * len(jobs) * lap)]
+        late = ids[(reserved != UNKNOWN) & guaranteed & (start > reserved + 2 * len(jobs) * lap)]
         if len(late):
             detail = f"job {late[0]} started after the start it was first promised"
             broken.append(BrokenRule("keeps its promises", case.name, detail))
@@ -205,7 +211,7 @@ def _try(watched: _Watched, case: Case, streams: Sequence[Sequence[JobRow]], see
     except _StuckError:
         detail = f"called more than {_CALLS_PER_JOB} times per job without an end in sight"
         return BrokenRule("comes to an end", case.name, detail)
-    except Exception as problem:  # whatever a policy raises is a finding, not a crash of the checker
+    except Exception as problem:  # an exception of the policy is a broken rule, not a failure of the check
         return BrokenRule("raises nothing", case.name, f"{type(problem).__name__}: {problem}")
     if (job := watched.torn(outcome.records)) is not None:
         detail = f"job {job} held another number of nodes than it had asked for or was given"

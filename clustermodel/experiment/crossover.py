@@ -1,8 +1,8 @@
-"""Where one policy overtakes another: the crossing of a metric over one parameter, and a map over two.
+"""Crossovers of two policies: where their metrics cross over one parameter, and a map over two parameters.
 
-Responsible for looking at paired differences at the right places; what a parameter does to a scenario is the user's function,
-so anything can be one: context-switch fraction, C, Q, MPL, load.  The runs have common random numbers, so the difference at a
-value is the same whenever it is asked for.
+Responsible for the values at which paired differences are evaluated.  The user's function applies a parameter to a scenario, so
+any quantity can be a parameter: context-switch fraction, C, Q, MPL, load.  The runs have common random numbers, so repeated
+evaluations at a value give the same difference.
 """
 
 from __future__ import annotations
@@ -34,36 +34,38 @@ _MOST_STEPS: Final = 1_000_000
 class Crossover:
     """Where the metric of two policies crosses.
 
-    *Lower* is what is said, not *better*: of waits, slowdowns and losses the lower is the better, of utilization the worse.
+    *Lower* does not mean *better*: lower waits, slowdowns and losses are better, lower utilization is worse.
     """
 
     lower_before: str | None
-    """The policy whose mean is lower at the low end of the range; ``None`` if the two are equal at all values looked at."""
+    """The policy with the lower mean at the low end of the range; ``None`` if the means are equal at all evaluated values."""
     lower_after: str | None
-    """The policy whose mean is lower beyond the crossing; the same as before if there is none."""
+    """The policy with the lower mean beyond the crossing; the same as before without a crossing."""
     at: float
-    """Where the means cross, interpolated within a step (of an integer parameter, 5.4 says: up to 5 and from 6 on); ``nan`` if
-    they do not."""
+    """The crossing of the means, interpolated within a step (5.4 of an integer parameter means: up to 5 and from 6 on); ``nan``
+    without a crossing."""
     low: float
-    """Last value below at which the first policy is lower beyond doubt, ``-inf`` if it never is; ``nan`` without a crossing."""
+    """Largest value below the crossing where the first policy is significantly lower, ``-inf`` if it never is; ``nan`` without
+    a crossing."""
     high: float
-    """First value above at which the other is lower beyond doubt, ``inf`` if it never is; ``nan`` without a crossing."""
+    """Smallest value above the crossing where the other policy is significantly lower, ``inf`` if it never is; ``nan`` without
+    a crossing."""
     changes: int
-    """How often the sign changes between the values first looked at.  If more than once, this is the first crossing; find the
-    others in other ranges."""
+    """Number of sign changes between the values evaluated first.  With more than one, this is the first crossing; search other
+    ranges for the others."""
     differences: Mapping[float, Interval]
-    """Paired differences, policy a - policy b, at all values looked at, in ascending order."""
+    """Paired differences, policy a - policy b, at all evaluated values, in ascending order."""
 
     @property
     def certain(self) -> bool:
-        """Whether the interval is bounded on both sides; without a crossing, whether no difference could be zero."""
+        """Whether the interval is bounded on both sides; without a crossing, whether all differences are significant."""
         if isnan(self.at):
             return not any(0 in found for found in self.differences.values())
         return isfinite(self.low) and isfinite(self.high)
 
     @property
     def frame(self) -> pd.DataFrame:
-        """What was looked at: a row for each value; columns ``difference, half, low, high, replications``."""
+        """The evaluated differences: a row for each value; columns ``difference, half, low, high, replications``."""
         import pandas as pd
 
         rows = {value: _row(found) for value, found in self.differences.items()}
@@ -80,8 +82,8 @@ class Crossover:
         )
 
 
-def _by_value(looked_at: Mapping[int, Interval], value_of: Callable[[int], float]) -> dict[float, Interval]:
-    return {value_of(place): looked_at[place] for place in sorted(looked_at)}
+def _by_value(differences_at: Mapping[int, Interval], value_of: Callable[[int], float]) -> dict[float, Interval]:
+    return {value_of(place): differences_at[place] for place in sorted(differences_at)}
 
 
 def _row(found: Interval) -> dict[str, float]:
@@ -103,19 +105,19 @@ def crossover(
     level: float = LEVEL,
     mapper: Mapper = map,
 ) -> Crossover:
-    """Return where, over a parameter, the mean of a metric of one policy crosses that of another.
+    """Return the value of a parameter at which the mean metric of one policy crosses that of another.
 
-    The paired mean difference is looked at first at a few values from ``low`` to ``high``; between the first neighbours whose
-    signs differ the crossing is found by bisection, to one step.
+    The paired mean difference is first evaluated at a few values from ``low`` to ``high``.  Bisection between the first
+    neighbours with different signs finds the crossing, to one step.
 
-    The interval is the set of values at which the paired t interval of the difference holds zero, again found by bisection.  At
-    the true crossing the expected difference is zero, so it is left out as seldom as the t interval misses: the confidence is
-    that of one t interval, however noisy single runs are and whether or not each of them crosses at all.  (The mean of the
-    crossings of single replications would need each of them to cross once, and is biased where the curves are bent.)  It takes
-    for granted that the expected difference has one crossing between ``low`` and ``high``.
+    The interval is the set of values at which the paired t interval of the difference contains zero, also found by bisection.
+    At the true crossing the expected difference is zero, so the set misses it as seldom as the t interval misses zero: the
+    confidence is that of one t interval, however noisy single runs are, and even if some of them do not cross.  (The mean of
+    the crossings of single replications would need each of them to cross once, and is biased if the curves are bent.)  The
+    method assumes that the expected difference has one crossing between ``low`` and ``high``.
 
-    Every value that is looked at costs 2 x ``replications`` runs; a crossing takes ``first_look`` values and about three
-    bisections, most of whose values are the same.
+    Each evaluated value costs 2 x ``replications`` runs.  A crossing takes ``first_look`` values and about three bisections,
+    which share most of their values.
 
     Args:
         make: ``make(value, policy, seed)`` returns a scenario.  Draw the workload from ``seed``, so that both policies get the
@@ -124,10 +126,10 @@ def crossover(
         high: greatest value.
         policy_a: name or object.
         policy_b: name or object.
-        metric: what is compared: a number of the summary, or a function of the result.
-        step: resolution; values are ``low``, ``low + step`` and so on, and ``high``.  Whole numbers stay whole: an integer
-            parameter, such as Q or MPL, has integers here and a step of 1.
-        first_look: how many values to look at first, at least two.
+        metric: to compare: a number of the summary, or a function of the result.
+        step: resolution; values are ``low``, ``low + step`` and so on, and ``high``.  Integers stay integers: give an integer
+            parameter, such as Q or MPL, integer bounds and a step of 1.
+        first_look: number of values to evaluate first, at least two.
         replications: at each value, at least two, with seeds ``seed``, ``seed + 1`` and so on.
         seed: of the first replication.
         level: the confidence level.
@@ -155,7 +157,7 @@ def crossing(
     step: float,
     first_look: int = 5,
 ) -> Crossover:
-    """Return where a difference crosses zero; :func:`crossover` says how.
+    """Return the value at which a difference crosses zero, by the method of :func:`crossover`.
 
     Args:
         difference: of a metric of two policies at a value of the parameter; called once for each value.
@@ -163,7 +165,7 @@ def crossing(
         high: greatest value.
         names: of the two policies.
         step: resolution.
-        first_look: how many values to look at first.
+        first_look: number of values to evaluate first.
 
     Raises:
         SpecificationError: an argument is not allowed.
@@ -180,45 +182,45 @@ def crossing(
     def value_of(place: int) -> float:
         return high if place == last else low + place * step
 
-    looked_at: dict[int, Interval] = {}
+    differences_at: dict[int, Interval] = {}
 
-    def look(place: int) -> Interval:
-        if place not in looked_at:
-            looked_at[place] = difference(value_of(place))
-        return looked_at[place]
+    def evaluated(place: int) -> Interval:
+        if place not in differences_at:
+            differences_at[place] = difference(value_of(place))
+        return differences_at[place]
 
     places = sorted({round(place) for place in np.linspace(0, last, first_look)})
-    signs = [(place, 1 if look(place).mean > 0 else -1) for place in places if look(place).mean]
+    signs = [(place, 1 if evaluated(place).mean > 0 else -1) for place in places if evaluated(place).mean]
     changed = [(before, after) for before, after in pairwise(signs) if before[1] != after[1]]
     if not changed:
         before = None if not signs else names[0 if signs[0][1] < 0 else 1]
-        return Crossover(before, before, nan, nan, nan, 0, _by_value(looked_at, value_of))
+        return Crossover(before, before, nan, nan, nan, 0, _by_value(differences_at, value_of))
 
     (left, sign), (right, _) = changed[0]
 
     def mean(place: int) -> float:
         """Return the difference, turned so that it goes from negative to positive."""
-        return -sign * look(place).mean
+        return -sign * evaluated(place).mean
 
     def clearly_before(place: int) -> bool:
-        return mean(place) < 0 and 0 not in look(place)
+        return mean(place) < 0 and 0 not in evaluated(place)
 
     def clearly_after(place: int) -> bool:
-        return mean(place) > 0 and 0 not in look(place)
+        return mean(place) > 0 and 0 not in evaluated(place)
 
     def first(holds: Callable[[int], bool], start: int, end: int) -> int:
         """Return the first place at which something holds that does not at ``start`` and does at ``end``."""
         return start + 1 + bisect_left(range(start + 1, end), True, key=holds)
 
     found = first(lambda place: mean(place) >= 0, left, right)
-    below = [place for place in sorted(looked_at) if place < found and clearly_before(place)]
-    above = [place for place in sorted(looked_at) if place >= found and clearly_after(place)]
+    below = [place for place in sorted(differences_at) if place < found and clearly_before(place)]
+    above = [place for place in sorted(differences_at) if place >= found and clearly_after(place)]
     interval_low = value_of(first(lambda place: not clearly_before(place), below[-1], found) - 1) if below else -inf
     interval_high = value_of(first(clearly_after, found - 1, above[0])) if above else inf
     share = mean(found - 1) / (mean(found - 1) - mean(found))
     at = value_of(found - 1) + share * (value_of(found) - value_of(found - 1))
     order = names if sign < 0 else names[::-1]
-    return Crossover(*order, at, interval_low, interval_high, len(changed), _by_value(looked_at, value_of))
+    return Crossover(*order, at, interval_low, interval_high, len(changed), _by_value(differences_at, value_of))
 
 
 def tradeoff_map(

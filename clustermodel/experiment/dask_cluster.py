@@ -1,6 +1,6 @@
-"""A Dask cluster as the workers of a study: :mod:`dask.distributed`, and what a sweep asks of it.
+"""A Dask cluster as the workers of a study, with :mod:`dask.distributed`.
 
-Runs are given only to workers that have the same software as this process; others that join are refused.
+Runs are assigned only to workers with the same software as this process; other workers are refused.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ _log = logging.getLogger(__name__)
 
 
 class _Task(NamedTuple):
-    """A run that was given out."""
+    """An assigned run."""
 
     position: int
     key: str
     inner: Any
-    """Dask's future."""
+    """The future of Dask."""
     allowed: frozenset[str]
-    """Addresses of the workers that may run it."""
+    """Addresses of the workers that may execute the run."""
 
 
 class Cluster:
-    """The workers of a Dask cluster that have our software.
+    """The workers of a Dask cluster that have the software of this process.
 
     Args:
         client: connected to the scheduler.
         origin: of the study.
         address: of the scheduler, for messages.
-        timeout_s: when to stop a run, seconds; ``None`` is never.
+        timeout_s: longest wall time of a run, seconds; ``None`` for no limit.
 
     Raises:
-        SpecificationError: there are no workers, or one of them has other software.
+        SpecificationError: the cluster has no workers, or a worker has other software.
     """
 
     def __init__(self, client: Any, origin: Origin, address: str, timeout_s: float | None) -> None:
@@ -55,27 +55,27 @@ class Cluster:
         self._starting: list[Any] = []
 
     def start(self) -> None:
-        """Have all workers get ready."""
+        """Let all workers prepare the study."""
         self._starting = [  # kept: a future without references is cancelled
-            self._client.submit(_get_ready, self._sent, workers=[worker], pure=False) for worker in self._known
+            self._client.submit(_prepare, self._sent, workers=[worker], pure=False) for worker in self._known
         ]
 
     def submit(self, position: int, key: str) -> Future[Outcome]:
-        """Have the scenario at a position run."""
+        """Assign the run at a position of the study."""
         outer: Future[Outcome] = Future()
-        self._give(outer, position, key)
+        self._assign(outer, position, key)
         return outer
 
-    def _give(self, outer: Future[Outcome], position: int, key: str) -> None:
+    def _assign(self, outer: Future[Outcome], position: int, key: str) -> None:
         allowed = sorted(self._known)
         inner = self._client.submit(execute, self._sent, position, key, self._timeout_s, workers=allowed, pure=False)
         self._tasks[outer] = _Task(position, key, inner, frozenset(allowed))
-        inner.add_done_callback(lambda done: self._came_back(outer, done))
+        inner.add_done_callback(lambda done: self._complete(outer, done))
 
-    def _came_back(self, outer: Future[Outcome], inner: Any) -> None:
+    def _complete(self, outer: Future[Outcome], inner: Any) -> None:
         task = self._tasks.get(outer)
         if task is None or task.inner is not inner or outer.done():
-            return  # it was given to others since
+            return  # the run has been reassigned
         del self._tasks[outer]
         if inner.status == "finished":
             outer.set_result(inner.result())
@@ -88,11 +88,11 @@ class Cluster:
         return ExecutionError(f"--dask: {self._address}: the scheduler has gone")
 
     def width(self) -> int:
-        """Return how many runs can go on side by side at present."""
+        """Return the number of runs that can be in progress at present."""
         return max(sum(self._known.values()), 1)
 
     def check(self) -> None:
-        """See whether workers have come or gone; runs whose workers are all gone are given to others.
+        """Update the set of workers; runs whose workers are all gone are reassigned.
 
         Raises:
             ExecutionError: the scheduler is gone.
@@ -111,7 +111,7 @@ class Cluster:
         self._known = {worker: cores for worker, cores in present.items() if worker not in self._refused}
         for outer, task in list(self._tasks.items()):
             if self._known and not task.allowed & self._known.keys():
-                self._give(outer, task.position, task.key)
+                self._assign(outer, task.position, task.key)
                 task.inner.cancel()
 
 
@@ -119,10 +119,10 @@ class Cluster:
 def cluster(
     origin: Origin, address: str, options: Mapping[str, Any], timeout_s: float | None, *, start: bool
 ) -> Iterator[Cluster]:
-    """Return the workers of a Dask cluster; with ``start`` they get ready meanwhile.
+    """Connect to a Dask cluster for a block; with ``start`` its workers prepare the study at once.
 
     Raises:
-        SpecificationError: there is none at ``address``, it has no workers, or one of them has other software.
+        SpecificationError: no cluster is at ``address``, it has no workers, or a worker has other software.
     """
     try:
         from distributed import Client  # noqa: PLC0415  an extra
@@ -142,21 +142,21 @@ def cluster(
             made.start()
         yield made
     finally:
-        with suppress(Exception):  # a scheduler that is gone need not be told
+        with suppress(Exception):  # the scheduler may be gone
             client.close(timeout=2)
 
 
-def _get_ready(origin: Origin) -> None:
-    """Make the study; if that fails, its first run will say so."""
+def _prepare(origin: Origin) -> None:
+    """Make the study; if that fails, its first run reports the error."""
     with suppress(BaseException):
         opened(origin)
 
 
 def require_same_software(client: Any, address: str) -> None:
-    """Refuse a cluster without workers, and workers that have other software.
+    """Refuse a cluster without workers, or with a worker that has other software.
 
     Raises:
-        SpecificationError: the first of them is named, with what it has.
+        SpecificationError: the cluster is refused; the message names the first such worker and its software.
     """
     there = _other_software(client, None)
     if not there:
@@ -167,7 +167,7 @@ def require_same_software(client: Any, address: str) -> None:
 
 
 def _other_software(client: Any, workers: Sequence[str] | None) -> dict[str, str | None]:
-    """Return for each worker in what its software differs from ours, ``None`` where it does not."""
+    """Return for each worker how its software differs from this process's, ``None`` for the same software."""
     ours = version("clustermodel")
     differs: dict[str, str | None] = {}
     found = client.run(version, "clustermodel", workers=workers, on_error="return")

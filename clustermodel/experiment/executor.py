@@ -1,7 +1,7 @@
-"""Running a study: what is missing is given out to workers, longest runs first, and what comes back is kept.
+"""Sweeps: the missing runs of a study are assigned to workers, longest first, and their results are stored.
 
 The workers are this process, processes of this machine (:mod:`clustermodel.experiment.processes`) or a Dask cluster
-(:mod:`clustermodel.experiment.dask_cluster`).  Only the process that was started writes results.
+(:mod:`clustermodel.experiment.dask_cluster`).  Only the process that started the sweep writes results.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ from clustermodel.errors import ExecutionError, OutputError
 from clustermodel.experiment.dask_cluster import cluster
 from clustermodel.experiment.processes import Serial, pool
 from clustermodel.experiment.run_key import difference
-from clustermodel.experiment.store import LEDGER, Finished, Store, is_there
+from clustermodel.experiment.run_ledger import LEDGER
+from clustermodel.experiment.store import Finished, Store, is_there
 from clustermodel.experiment.study import Run, Study
 from clustermodel.experiment.user_code import stoppable
 from clustermodel.experiment.worker import Differs, Failed, Origin, Outcome, forget, opened
 from clustermodel.validation import require_seconds
 
 AHEAD: Final = 2
-"""Runs that each worker is given before it has finished the first: it does not wait for the next one."""
+"""Runs assigned to each worker at a time, so that a worker never waits for its next run."""
 _SLOW: Final = {"gs": 8.0, "bgs": 8.0, "mgs": 10.0, "mbgs": 15.0, "adaptive": 8.0, "slack": 6.0, "conservative": 2.0, "bf": 2.0}
-"""How long policies take per job, roughly, relative to EASY; until the store knows better."""
+"""Rough wall times of policies per job, relative to EASY, for policies that have not run yet."""
 _LOOK_S: Final = 1.0
-"""How often the workers are looked after while nothing comes back."""
+"""Interval between two checks of the workers while no run ends, seconds."""
 
 
 class Progress(NamedTuple):
-    """How far a sweep is."""
+    """The numbers of a sweep's runs by state."""
 
     total: int
     done: int
@@ -42,19 +43,19 @@ class Progress(NamedTuple):
 
 
 class Workers(Protocol):
-    """What runs scenarios."""
+    """Processes that run scenarios: this one, others of this machine, or those of a cluster."""
 
     def submit(self, position: int, key: str) -> Future[Outcome]:
-        """Have the scenario at a position run."""
+        """Assign the run at a position of the study."""
 
     def width(self) -> int:
-        """Return how many runs can go on side by side at present."""
+        """Return the number of runs that can be in progress at present."""
 
     def check(self) -> None:
-        """See whether workers have come or gone.
+        """Update the set of workers.
 
         Raises:
-            ExecutionError: none are left that could go on.
+            ExecutionError: no workers are left.
         """
 
 
@@ -68,25 +69,26 @@ def sweep(
     run_timeout_s: float | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> dict[str, int]:
-    """Run what is missing of a study, and keep it in ``directory``.
+    """Run the missing runs of a study, and store their results in ``directory``.
 
     Args:
         source: the study, or the script that defines it.
-        directory: where the results are; it is made if need be.  Runs that are there are not repeated; those that failed are.
-        workers: processes; 1 is this one.
+        directory: of the results, created if need be.  Stored runs are not repeated; failed runs are.
+        workers: number of processes; 1 is this process.
         dask: address of a Dask scheduler, instead of processes.
         dask_options: passed on to ``dask.distributed.Client``, for example ``security``.
-        run_timeout_s: a run that takes longer than this, in seconds, fails; by default none does.
-        progress: called whenever a run has begun or ended.
+        run_timeout_s: longest wall time of a run, seconds, after which it fails; by default there is no limit.
+        progress: called whenever a run has started or ended.
 
     Returns:
-        How many runs are in each state.
+        The number of runs in each state.
 
     Raises:
-        SpecificationError: the study is none, has two equal runs, a policy without source, or the directory holds another one.
-        OutputError: results cannot be written; what has been written is whole, and nothing else is noted as failed.
-        ExecutionError: the workers are gone; what they have not finished is still to be done.
-        KeyboardInterrupt: a signal has asked for the end of the study; what was done is kept.
+        SpecificationError: the source is no study, two runs are equal, a policy has no source, or the directory holds another
+            study.
+        OutputError: results cannot be written; stored results are complete, and no other run is recorded as failed.
+        ExecutionError: no workers are left; unfinished runs remain pending.
+        KeyboardInterrupt: a signal stopped the sweep; finished runs are kept.
     """
     if run_timeout_s is not None:
         run_timeout_s = require_seconds("run_timeout_s", run_timeout_s, positive=True)
@@ -110,9 +112,9 @@ def _sweep(
 ) -> dict[str, int]:
     mine = opened(origin)
     study = mine.study
-    # A run that catches the exception of its timeout can only be ended with its process.
+    # A run that catches the exception of its timeout ends only with its process.
     elsewhere = workers > 1 or dask is not None or (run_timeout_s is not None and origin.study is None)
-    start = not is_there(directory / LEDGER)  # all runs are missing: workers can get ready while they are counted
+    start = not is_there(directory / LEDGER)  # all runs are missing: workers can get ready meanwhile
     using: AbstractContextManager[Workers]
     if dask is not None:
         using = cluster(origin, dask, dask_options, run_timeout_s, start=start)
@@ -121,7 +123,7 @@ def _sweep(
     else:
         using = nullcontext(Serial(origin, run_timeout_s))
     with using as serving:
-        # Workers make their own jobs, and compare; where there are none, making them twice shows functions that do not seed.
+        # Other processes make their own jobs and compare keys; this one makes jobs twice to detect functions without a seed.
         runs = study.runs(mine.made, make_twice=not elsewhere)
         if elsewhere:
             mine.made.clear()
@@ -134,16 +136,16 @@ def _sweep(
                     state.take(run, Failed(run.error))
             makeable = [run for run in runs if run.key in missing and run.error is None]
             order = longest_first(makeable, store.seconds_per_job())
-            _give_out([_Task(run, positions[run.key]) for run in order], serving, state)
+            _run_all([_Task(run, positions[run.key]) for run in order], serving, state)
             return store.states()
 
 
 def longest_first(runs: Sequence[Run], seconds_per_job: Mapping[str, float]) -> list[Run]:
-    """Return runs in the order in which they are given out: the one that will probably take longest comes first.
+    """Return runs in order of assignment: the run with the longest expected wall time comes first.
 
     Args:
         runs: of a study.
-        seconds_per_job: of policies that have run before.
+        seconds_per_job: mean wall time per job of policies that have run before.
     """
     known = sum(seconds_per_job.values()) / len(seconds_per_job) if seconds_per_job else 1.0
 
@@ -155,14 +157,14 @@ def longest_first(runs: Sequence[Run], seconds_per_job: Mapping[str, float]) -> 
 
 
 class _Task(NamedTuple):
-    """A run to be given out."""
+    """A run to assign, with its position in the study."""
 
     run: Run
     position: int
 
 
 class _State:
-    """What has come back so far."""
+    """The outcomes so far: stored, counted and reported."""
 
     def __init__(self, store: Store, total: int, done: int, progress: Callable[[Progress], None] | None) -> None:
         self._store = store
@@ -172,10 +174,10 @@ class _State:
         self._progress = progress
 
     def take(self, run: Run, outcome: Outcome) -> None:
-        """Keep what a run has come to.
+        """Store the outcome of a run.
 
         Raises:
-            OutputError: it cannot be written.
+            OutputError: the outcome cannot be written.
         """
         if isinstance(outcome, Finished):
             self._store.keep(run.key, outcome)
@@ -191,10 +193,10 @@ class _State:
             self._progress(Progress(self._total, self._done, running, self._failed))
 
 
-def _give_out(order: Sequence[_Task], workers: Workers, state: _State) -> None:
-    """Give out runs, a few ahead of the workers, and take what comes back, also if this is interrupted."""
+def _run_all(order: Sequence[_Task], workers: Workers, state: _State) -> None:
+    """Assign runs to workers, a few ahead, and store their outcomes, those that arrive before an interrupt too."""
     waiting = list(reversed(order))
-    suspects: list[_Task] = []  # one of them has taken the worker processes with it: each is tried alone
+    suspects: list[_Task] = []  # one of these runs ended the worker processes: each is repeated alone
     running: dict[Future[Outcome], _Task] = {}
     try:
         while waiting or suspects or running:
@@ -219,17 +221,17 @@ def _give_out(order: Sequence[_Task], workers: Workers, state: _State) -> None:
             workers.check()
         state.report(0)
     except BaseException:
-        for future, outcome in _ended(running):
-            with suppress(OutputError):  # which may be what has stopped it
+        for future, outcome in _completed(running):
+            with suppress(OutputError):  # perhaps the error that stopped the sweep
                 state.take(running[future].run, outcome)
         raise
 
 
 def _outcome(future: Future[Outcome], *, alone: bool) -> Outcome | None:
-    """Return what a run has come to, ``None`` if its worker died and it was not the only one that can have done that.
+    """Return the outcome of a run, ``None`` if its worker died and another run may be the cause.
 
     Raises:
-        ExecutionError: the workers are gone.
+        ExecutionError: no workers are left.
     """
     try:
         return future.result()
@@ -237,12 +239,12 @@ def _outcome(future: Future[Outcome], *, alone: bool) -> Outcome | None:
         return Failed(f"its worker process died: {problem}") if alone else None
     except ExecutionError:
         raise
-    except Exception as problem:  # of the workers' own, which have done what they could
+    except Exception as problem:  # of the workers themselves, not of the run
         return Failed(f"{type(problem).__name__}: {problem}")
 
 
-def _ended(running: Mapping[Future[Outcome], _Task]) -> Iterator[tuple[Future[Outcome], Outcome]]:
-    """Cancel what has not begun, and yield what has come back."""
+def _completed(running: Mapping[Future[Outcome], _Task]) -> Iterator[tuple[Future[Outcome], Outcome]]:
+    """Yield the outcomes of completed runs, and cancel the others."""
     for future in running:
         if future.done() and not future.cancelled() and future.exception() is None:
             yield future, future.result()

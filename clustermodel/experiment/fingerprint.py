@@ -1,22 +1,18 @@
-"""A digest of a user's object with all that it does: the code it reaches, and the values that code uses.
+"""Fingerprints: a digest of a user's object with all the code that it reaches and the values that this code uses.
 
-A result is stale when the code that made it has changed, be it in a function two calls away.  So the digest covers, from
-the object on: the code of every function and class of the user's own, their defaults and closures, the module globals that
-this code names, the state of instances, and the content of the files that are named by paths and texts among them.
+A stored result is stale if any code behind it has changed, even in a function two calls away.  So the digest covers the code
+of every function and class of the user, their defaults and closures, the module globals that this code names, the state of
+instances, and the content of the files that are named by paths and texts among them.
 
-Code counts as it is compiled, without comments, documentation strings and positions.  What is installed (the standard
-library, packages in ``site-packages``) counts by its name and version; what can be given neither way is refused.
+Code is digested in its compiled form, without comments, docstrings and positions.  Installed code (the standard library,
+packages in ``site-packages``) counts by its name and version.  An object without known source and value is refused.
 """
 
 from __future__ import annotations
 
-import copyreg
-import functools
 import hashlib
-import inspect
 import linecache
 import os
-import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -31,7 +27,6 @@ from types import (
     MappingProxyType,
     MemberDescriptorType,
     MethodDescriptorType,
-    MethodType,
     MethodWrapperType,
     ModuleType,
     WrapperDescriptorType,
@@ -41,19 +36,24 @@ from typing import Any, Final, NamedTuple, NewType
 import numpy as np
 
 from clustermodel.errors import SpecificationError, visible
-from clustermodel.experiment.installed import origin_of_file, origin_of_module
+from clustermodel.experiment.code_origin import (
+    is_generated,
+    is_global_of_its_module,
+    is_users_code,
+    origin_of_class,
+    origin_of_file,
+    origin_of_module,
+)
+from clustermodel.experiment.object_parts import contents_of, reduced, state_of, users_code_in, wrapped_parts
 from clustermodel.experiment.reach import operations, reached
 
 _ATOMS: Final = (bool, int, float, complex, bytes, type(None), type(Ellipsis), type(NotImplemented))
 _CONTAINERS: Final = (list, tuple, dict, set, frozenset)
 _LONGEST_FILE_NAME: Final = 1024
-_HEAP_TYPE: Final = 1 << 9  # of CPython's flags of types: made while the program runs
 _HAS_DOCSTRING: Final = 0x4000000
 _BUILT_IN: Final = (
     BuiltinFunctionType, ClassMethodDescriptorType, MethodDescriptorType, MethodWrapperType, WrapperDescriptorType,
 )  # fmt: skip
-_FACTORIES_OF_CLASSES: Final = ("abc", "collections", "dataclasses", "enum", "functools", "types", "typing")
-"""Modules of the standard library that classes of the user's say to be from when they are made by a call."""
 _GENERATED: Final = frozenset(
     {"__dataclass_fields__", "__dataclass_params__", "__doc__", "__module__", "__dict__", "__weakref__",
      "__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__", "__orig_bases__", "__parameters__",
@@ -61,27 +61,27 @@ _GENERATED: Final = frozenset(
      "__protocol_attrs__", "__non_callable_proto_members__", "__qualname__", "__type_params__",
      "__field_defaults__", "__classcell__", "__slotnames__"}
 )  # fmt: skip
-"""What Python itself writes into a class: it follows from the rest, or says where the class stands."""
+"""Attributes that Python writes into a class: they follow from the others, or say where the class is defined."""
 
 
 class Fingerprint(NamedTuple):
-    """What identifies an object of the user."""
+    """Identity of an object of the user."""
 
     sha256: str
-    """Digest of its code and values."""
+    """Digest of the object's code and values."""
     files: Mapping[str, str]
-    """Digests of the files that it names, by name."""
+    """Digests of the files that the object names, by name."""
 
 
 def fingerprint(thing: object, name: str) -> Fingerprint:
-    """Return the fingerprint of ``thing``; equal in every process that has made it from the same code.
+    """Return the fingerprint of ``thing``, the same in every process that makes the object from the same code.
 
     Args:
         thing: an object, a class or a function.
-        name: what messages call it.
+        name: of the object in messages.
 
     Raises:
-        SpecificationError: it reaches something of which neither source nor value is known.
+        SpecificationError: the object reaches another one without known source and value.
     """
     walk = _Walk(name)
     try:
@@ -91,29 +91,20 @@ def fingerprint(thing: object, name: str) -> Fingerprint:
     return Fingerprint(walk.digest.hexdigest(), dict(sorted(walk.files.items())))
 
 
-def is_ours(thing: object) -> bool:
-    """Return whether a class or function is the package's own, as it came; its code counts with the package's."""
-    if isinstance(thing, FunctionType):
-        return origin_of_file(thing.__code__.co_filename) == "clustermodel"
-    if not isinstance(thing, type) or origin_of_module(thing.__module__) != "clustermodel":
-        return False
-    return not any(_is_users_code(value) for above in thing.__mro__ for value in vars(above).values())
-
-
 class _Walk:
-    """One walk through an object and all that it reaches.
+    """One walk through an object and all objects that it reaches.
 
-    Every object with an identity is gone into once; later visits refer to the first.  So walks end, and are the same
-    wherever the same code has made the same objects.
+    The walk enters each object with an identity once; later visits refer to the first.  So the walk ends, and it is the same
+    wherever the same code makes the same objects.
     """
 
     def __init__(self, name: str) -> None:
         self.digest = hashlib.sha256()
         self.files: dict[str, str] = {}
-        self._seen: dict[int, tuple[int, object]] = {}  # with the object, since an id is unique while it lives
+        self._seen: dict[int, tuple[int, object]] = {}  # keeps the object alive, so that no other one gets its id
         self._trail = [name]
         self._lenient = 0
-        self._folder = ""  # of the code that is gone through
+        self._folder = ""  # of the code that is being walked through
 
     def _put(self, *tokens: object) -> None:
         for token in tokens:
@@ -127,7 +118,7 @@ class _Walk:
         self._trail.pop()
 
     def _refuse(self, thing: object, why: str) -> None:
-        if self._lenient:  # inside installed code, which counts by its version
+        if self._lenient:  # inside installed code, which counts by its version alone
             self._put("unknown", type(thing).__qualname__)
             return
         name, *trail = self._trail
@@ -139,7 +130,7 @@ class _Walk:
         )
 
     def visit(self, thing: object) -> None:
-        """Put ``thing`` into the digest."""
+        """Add ``thing`` to the digest."""
         if isinstance(thing, _ATOMS) and type(thing).__module__ == "builtins":
             self._put(type(thing).__name__, hex(thing) if type(thing) is int else repr(thing))
         elif type(thing) is str:
@@ -165,12 +156,12 @@ class _Walk:
             self._class(thing)
         elif isinstance(thing, ModuleType):
             self._module(thing)
-        elif (parts := _parts(thing)) is not None:
+        elif (wrapped := wrapped_parts(thing)) is not None:
             self._put("wrapper")
             self.visit(type(thing))
-            self.visit(parts)
+            self.visit(wrapped)
             if origin_of_module(type(thing).__module__) is None:
-                self.visit([(name, value) for name, value in _state(thing, type(thing)) if name not in _GENERATED])
+                self.visit([(name, value) for name, value in state_of(thing, type(thing)) if name not in _GENERATED])
         elif isinstance(thing, MemberDescriptorType | GetSetDescriptorType):
             self._put("descriptor", thing.__name__)
         elif type(thing) in (*_CONTAINERS, MappingProxyType):
@@ -189,10 +180,10 @@ class _Walk:
             self._instance(thing)
 
     def _file(self, name: str) -> None:
-        """Count the content of the file that a text names, if there is one, here or beside the code that names it."""
+        """Note the digest of the file that a text names, if there is one, here or beside the code that names it."""
         if not name or len(name) > _LONGEST_FILE_NAME or name in self.files or not name.isprintable() or self._lenient:
             return
-        for path in (name, os.path.join(self._folder, name)):  # noqa: PTH118  a Path would lose what the text says
+        for path in (name, os.path.join(self._folder, name)):  # noqa: PTH118  a Path would normalize the text
             try:
                 if os.path.isfile(path):  # noqa: PTH113
                     with open(path, "rb") as file:
@@ -208,7 +199,7 @@ class _Walk:
                 self.visit(key)
                 with self._at(key if isinstance(key, str) else f"[{type(key).__name__}]"):
                     self.visit(value)
-        elif isinstance(thing, set | frozenset):  # which have no order
+        elif isinstance(thing, set | frozenset):  # unordered
             for digest in sorted(map(self._digest_apart, thing)):
                 self._put(digest)
         else:
@@ -216,11 +207,11 @@ class _Walk:
                 self.visit(element)
 
     def _digest_apart(self, element: object) -> str:
-        """Return the digest of an element of a set, which does not depend on the elements before it."""
+        """Return the digest of an element of a set, independent of the elements before it."""
         walk = _Walk(self._trail[0])
         walk._trail, walk._lenient, walk._folder, walk.files = list(self._trail), self._lenient, self._folder, self.files
         if not isinstance(element, (*_ATOMS, str)):
-            walk._seen = dict(self._seen)  # it may lead back here
+            walk._seen = dict(self._seen)  # the element may refer to an object that contains the set
         walk.visit(element)
         return walk.digest.hexdigest()
 
@@ -231,19 +222,19 @@ class _Walk:
         origin = origin_of_file(code.co_filename)
         if origin is not None:
             self._put("installed", origin, code.co_qualname, code.co_firstlineno)
-            self._lenient += 1  # but it may be a wrapper around the user's own
-            for held in (*map(_contents_of, function.__closure__ or ()), *function.__dict__.values()):
-                self.visit(_users_code_in(held))
+            self._lenient += 1  # but the function may wrap one of the user
+            for held in (*map(contents_of, function.__closure__ or ()), *function.__dict__.values()):
+                self.visit(users_code_in(held))
             self._lenient -= 1
             return
-        if not linecache.getline(code.co_filename, code.co_firstlineno) and not _is_generated(function):
+        if not linecache.getline(code.co_filename, code.co_firstlineno) and not is_generated(function):
             self._refuse(function, "whose source is not known")
         folder, self._folder = self._folder, os.path.dirname(code.co_filename)  # noqa: PTH120
         self._put("function", function.__name__)
         self._code(code, function.__globals__)
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             with self._at(name):
-                self.visit(_contents_of(cell))
+                self.visit(contents_of(cell))
         self.visit((function.__defaults__, function.__kwdefaults__, function.__dict__))
         self._folder = folder
 
@@ -263,11 +254,11 @@ class _Walk:
                 self.visit(value)
 
     def _class(self, kind: type) -> None:
-        origin = _origin_of_class(kind)
+        origin = origin_of_class(kind)
         if origin is not None:
             self._put("installed", origin, kind.__qualname__)
-            if origin == "clustermodel":  # unless a script has put something of its own in its place
-                self.visit([(name, value) for name, value in sorted(vars(kind).items()) if _is_users_code(value)])
+            if origin == "clustermodel":  # a script may have replaced its attributes
+                self.visit([(name, value) for name, value in sorted(vars(kind).items()) if is_users_code(value)])
             return
         self._put("class", kind.__qualname__)
         for base in kind.__bases__:
@@ -275,7 +266,7 @@ class _Walk:
         if type(kind) is not type:
             self.visit(type(kind))
         metadata = [
-            (one.name, dict(one.metadata)) for one in getattr(kind, "__dataclass_fields__", {}).values() if one.metadata
+            (field.name, dict(field.metadata)) for field in getattr(kind, "__dataclass_fields__", {}).values() if field.metadata
         ]
         self.visit(metadata)
         members: Mapping[str, Any] = kind.__members__ if issubclass(kind, Enum) else {}
@@ -302,7 +293,7 @@ class _Walk:
                     self.visit(value)
 
     def _built_in(self, thing: Any) -> None:
-        """Go into a function or method that is not written in Python."""
+        """Add a function or method that is not written in Python."""
         owner = getattr(thing, "__self__", None)
         module = getattr(thing, "__module__", None) or getattr(getattr(thing, "__objclass__", None), "__module__", None)
         if owner is not None and not isinstance(owner, ModuleType):
@@ -317,122 +308,39 @@ class _Walk:
 
     def _instance(self, thing: Any) -> None:
         kind = type(thing)
-        if _is_part_of_its_module(thing):
+        if is_global_of_its_module(thing):
             self._put("installed", kind.__module__, kind.__qualname__)
             return
         self._put("instance")
         self.visit(kind)
-        written = [above for above in kind.__mro__ if origin_of_module(above.__module__) in (None, "clustermodel")]
-        if written:
-            for name, value in _state(thing, kind):
+        readable = [base for base in kind.__mro__ if origin_of_module(base.__module__) in (None, "clustermodel")]
+        if readable:
+            for name, value in state_of(thing, kind):
                 self._put(name)
                 with self._at(name):
                     self.visit(value)
             if isinstance(thing, _CONTAINERS):
                 self._contents(thing)
                 return
-            others = [above.__qualname__ for above in kind.__mro__ if above not in written]
-            if all(above in ("object", "Generic", "Protocol", "ABC") for above in others):
+            others = [base.__qualname__ for base in kind.__mro__ if base not in readable]
+            if all(base in ("object", "Generic", "Protocol", "ABC") for base in others):
                 return
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                reduced = _reduced(thing)
-        except Exception:  # whatever it says: it has no value that could be written down
+                parts = reduced(thing)
+        except Exception:  # of the object's own methods: it has no reduced form
             self._refuse(thing, "of which neither source nor value is known")
             return
-        if isinstance(reduced, str):
-            self._put(reduced)
+        if isinstance(parts, str):
+            self._put(parts)
             return
-        make, arguments, *state = reduced
+        make, arguments, *state = parts
         self.visit(make)
         self.visit(tuple(arguments))
         for part in state:
             self.visit(list(part) if isinstance(part, Iterator) else part)
 
 
-def _parts(thing: Any) -> tuple[object, ...] | None:
-    """Return what a wrapper around functions consists of, ``None`` if ``thing`` is none."""
-    if isinstance(thing, MethodType):
-        return thing.__func__, thing.__self__
-    if isinstance(thing, staticmethod | classmethod):
-        return (thing.__func__,)
-    if isinstance(thing, property):
-        return thing.fget, thing.fset, thing.fdel
-    if isinstance(thing, functools.cached_property):
-        return (thing.func,)
-    wrapped = inspect.getattr_static(thing, "__wrapped__", None)  # functools.cache and its like
-    return (wrapped,) if wrapped is not None and origin_of_module(type(thing).__module__) is not None else None
-
-
-def _origin_of_class(kind: type) -> str | None:
-    """Return whose a class is, in the words of :func:`~clustermodel.experiment.installed.origin_of_module`."""
-    origin = origin_of_module(kind.__module__)
-    if origin == "python" and kind.__module__ in _FACTORIES_OF_CLASSES:
-        found: object = sys.modules[kind.__module__]
-        for name in kind.__qualname__.split("."):
-            found = getattr(found, name, None)
-        heap = bool(kind.__flags__ & _HEAP_TYPE)
-        return origin if found is kind or not heap or kind.__qualname__.startswith("_") else None
-    return origin
-
-
-def _is_part_of_its_module(thing: object) -> bool:
-    """Return whether an object is a global of the installed module that defines its class, as the generator of ``random``."""
-    name = type(thing).__module__
-    home = sys.modules.get(name) if isinstance(name, str) and origin_of_module(name) is not None else None
-    return home is not None and any(value is thing for value in vars(home).values())
-
-
 def _is_sunder(name: str) -> bool:
     return name.startswith("_") and name.endswith("_")
-
-
-def _state(thing: object, kind: type) -> list[tuple[str, object]]:
-    """Return the attributes of an instance, by name."""
-    values = dict(getattr(thing, "__dict__", {}))
-    for above in kind.__mro__:
-        slots = vars(above).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            private = name.startswith("__") and not name.endswith("__")
-            slot = f"_{above.__name__.lstrip('_')}{name}" if private else name
-            if name not in ("__dict__", "__weakref__") and hasattr(thing, slot):
-                values[slot] = getattr(thing, slot)
-    return sorted(values.items())
-
-
-def _contents_of(cell: Any) -> object:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not filled yet
-        return None
-
-
-def _users_code_in(held: object) -> tuple[object, ...]:
-    """Return what a variable of installed code holds of the user's own, itself or in a mapping."""
-    values = list(held.values()) if isinstance(held, Mapping) else [held]
-    return tuple(one for one in values if isinstance(one, functools.partial) or _is_users_code(getattr(one, "__func__", one)))
-
-
-def _is_users_code(thing: object) -> bool:
-    if isinstance(thing, FunctionType):
-        return origin_of_file(thing.__code__.co_filename) is None and not _is_generated(thing)
-    kind = thing if isinstance(thing, type) else type(thing)
-    return _origin_of_class(kind) is None
-
-
-def _reduced(thing: Any) -> Any:
-    """Return what an object is made from, as :mod:`pickle` finds it.
-
-    What is registered with :mod:`copyreg` comes second: some packages register more where they happen to be imported.
-    """
-    try:
-        return thing.__reduce_ex__(4)
-    except TypeError:
-        return copyreg.dispatch_table[type(thing)](thing)
-
-
-def _is_generated(function: FunctionType) -> bool:
-    """Return whether Python itself has written a function: the methods of dataclasses and of named tuples."""
-    name, file = function.__name__, function.__code__.co_filename
-    return file.startswith("<") and name.startswith("__") and name.endswith("__")

@@ -23,7 +23,7 @@ class Serial:
 
     Args:
         origin: of the study.
-        timeout_s: when to stop a run, seconds; ``None`` is never.
+        timeout_s: longest wall time of a run, seconds; ``None`` for no limit.
     """
 
     def __init__(self, origin: Origin, timeout_s: float | None) -> None:
@@ -31,17 +31,17 @@ class Serial:
         self._timeout_s = timeout_s
 
     def submit(self, position: int, key: str) -> Future[Outcome]:
-        """Run the scenario at a position."""
+        """Run the scenario at a position of the study."""
         future: Future[Outcome] = Future()
         future.set_result(execute(self._origin, position, key, self._timeout_s))
         return future
 
     def width(self) -> int:
-        """Return how many runs go on side by side."""
+        """Return the number of runs that can be in progress."""
         return 1
 
     def check(self) -> None:
-        """See whether workers have come or gone: this one has not."""
+        """Do nothing: this process remains the only worker."""
 
 
 class Pool:
@@ -50,7 +50,7 @@ class Pool:
     Args:
         origin: of the study.
         workers: how many.
-        timeout_s: when to stop a run, seconds; ``None`` is never.
+        timeout_s: longest wall time of a run, seconds; ``None`` for no limit.
 
     Raises:
         SpecificationError: the study cannot be sent to another process.
@@ -72,17 +72,17 @@ class Pool:
 
     def _made(self) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(
-            self._workers, multiprocessing.get_context("spawn"), initializer=_get_ready, initargs=(self._origin,)
+            self._workers, multiprocessing.get_context("spawn"), initializer=_prepare, initargs=(self._origin,)
         )
 
     def start(self) -> None:
-        """Start all processes, which get ready."""
+        """Start all processes, which prepare the study."""
         with interrupts_held():
             self._pool.submit(int)
 
     def submit(self, position: int, key: str) -> Future[Outcome]:
-        """Have the scenario at a position run."""
-        with interrupts_held():  # they are for this process, not for those that are started now
+        """Assign the run at a position of the study."""
+        with interrupts_held():  # processes that start now must not receive them
             try:
                 return self._pool.submit(_execute, position, key, self._timeout_s)
             except BrokenProcessPool:
@@ -91,29 +91,29 @@ class Pool:
                 return self._pool.submit(_execute, position, key, self._timeout_s)
 
     def width(self) -> int:
-        """Return how many runs go on side by side."""
+        """Return the number of runs that can be in progress."""
         return self._workers
 
     def check(self) -> None:
-        """See whether workers have come or gone: what happens to a process comes back with its run."""
+        """Do nothing: the run of a process reports that the process died."""
 
     def shutdown(self, *, now: bool) -> None:
-        """End the processes, ``now`` or when they have done what they have been given."""
-        thread: Any = self._pool._executor_manager_thread  # typeshed takes it for what wakes it
+        """End the processes, ``now`` or after the runs in progress."""
+        thread: Any = self._pool._executor_manager_thread  # typeshed has the type of its wake-up pipe
         processes = list((self._pool._processes or {}).values())
-        if now:  # its thread must drop what was cancelled before it sees that processes have died: it can fail no such future
+        if now:  # the thread must drop cancelled futures before it notices dead processes: it cannot fail a cancelled future
             self._pool.shutdown(wait=False, cancel_futures=True)
             for process in processes:
                 process.kill()
             if thread is not None:
                 thread.join()
         else:
-            self._pool.shutdown(wait=True, cancel_futures=True)  # its thread would otherwise be woken again when Python ends
+            self._pool.shutdown(wait=True, cancel_futures=True)  # else Python would wake the thread again at exit
 
 
 @contextmanager
 def pool(origin: Origin, workers: int, timeout_s: float | None, *, start: bool) -> Iterator[Pool]:
-    """Return processes that end with the block; with ``start`` they get ready meanwhile.
+    """Provide processes that end with the block; with ``start`` they prepare the study at once.
 
     Raises:
         SpecificationError: the study cannot be sent to another process.
@@ -132,19 +132,19 @@ def pool(origin: Origin, workers: int, timeout_s: float | None, *, start: bool) 
 _received: Origin | None = None
 
 
-def _get_ready(origin: Origin) -> None:
-    """Make the study; if that fails, its first run will say so."""
-    global _received  # noqa: PLW0603  what a worker process is started with
+def _prepare(origin: Origin) -> None:
+    """Make the study; if that fails, its first run reports the error."""
+    global _received  # noqa: PLW0603  the argument of a worker process
     _received = origin
     ignore_interrupts()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(BaseException):
-        os.chdir(origin.folder)  # the script may have left it since
+        os.chdir(origin.folder)  # the script may have changed it in the parent process
         opened(origin)
 
 
 def _end_with_parent() -> None:
-    """End this process as soon as the one that has started it is gone, however it went."""
+    """End this process as soon as its parent has ended, for whatever reason."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])

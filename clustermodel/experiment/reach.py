@@ -1,4 +1,4 @@
-"""What compiled code reaches outside itself: module globals, attributes of the user's own modules, and imports."""
+"""The names that compiled code reaches: module globals, attributes of the user's modules, and imports."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-from clustermodel.experiment.installed import origin_of_file, origin_of_module
+from clustermodel.experiment.code_origin import origin_of_file, origin_of_module
 
 _LOADS: Final = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 _ATTRIBUTES: Final = ("LOAD_ATTR", "LOAD_METHOD")
 _PLACES: Final = ("__name__", "__file__", "__spec__", "__loader__", "__path__", "__cached__")
-"""Globals that say where a module stands, which no number should depend on."""
+"""Globals with the location of a module, on which no number should depend."""
 
 Reached = tuple[tuple[str, ...], object]
-"""Names, as they stand in the code, and the value."""
+"""Names as in the code, and their value."""
 
 
 def operations(code: CodeType) -> Iterator[tuple[str, object]]:
-    """Yield the operations of code, each with its argument; a constant is given itself, so that unused ones do not count."""
-    for one in dis.get_instructions(code):
-        yield one.opname, one.argval if one.opcode in dis.hasconst else one.arg
+    """Yield the operations of code, each with its argument; constants are their values, so that unused ones do not count."""
+    for instruction in dis.get_instructions(code):
+        yield instruction.opname, instruction.argval if instruction.opcode in dis.hasconst else instruction.arg
 
 
 def reached(code: CodeType, values: Mapping[str, Any]) -> Iterator[Reached]:
-    """Yield what ``code`` reaches, each once.
+    """Yield the names and values that ``code`` reaches, each once.
 
     Args:
-        code: of a function; functions inside it are not gone into.
+        code: of a function; nested functions are not entered.
         values: the globals of its module.
     """
     done: set[tuple[str, ...]] = set()
@@ -50,7 +50,7 @@ def reached(code: CodeType, values: Mapping[str, Any]) -> Iterator[Reached]:
 
 
 def _followed(name: str, value: object, following: Sequence[dis.Instruction]) -> Reached:
-    """Return the value of a global, or of the attribute that is taken of it at once if it is a module of the user's own."""
+    """Return the value of a global, or of the attribute that the code takes from it if it is a module of the user."""
     names = [name]
     for one in following:
         attribute = str(one.argval)
@@ -62,7 +62,7 @@ def _followed(name: str, value: object, following: Sequence[dis.Instruction]) ->
 
 
 def _imports(name: str, level: object, wanted: object, values: Mapping[str, Any]) -> list[Reached]:
-    """Return what a function imports of the user's own: the names it asks for, or whole modules."""
+    """Return the user's objects that a function imports: single names, or whole modules."""
     dots = "." * level if isinstance(level, int) else ""
     module = _imported(dots + name, values)
     if isinstance(wanted, tuple):  # from module import ...
@@ -79,7 +79,7 @@ def _imports(name: str, level: object, wanted: object, values: Mapping[str, Any]
 
 
 def _imported(name: str, values: Mapping[str, Any]) -> ModuleType | None:
-    """Return a module of the user's own, ``None`` if it is none, or cannot be found."""
+    """Return a module of the user, ``None`` for other modules and for modules that cannot be found."""
     try:
         full = importlib.util.resolve_name(name, values.get("__package__")) if name.startswith(".") else name
         spec = importlib.util.find_spec(full)
@@ -88,7 +88,7 @@ def _imported(name: str, values: Mapping[str, Any]) -> ModuleType | None:
         if spec.origin is None and any(origin_of_file(f"{place}/module.py") for place in spec.submodule_search_locations or ()):
             return None
         return importlib.import_module(full)
-    except Exception:  # whatever the module does: the run will meet it, too
+    except Exception:  # of the module's code, which the run will raise again
         return None
 
 

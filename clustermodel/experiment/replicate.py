@@ -1,7 +1,7 @@
-"""How far a mean can be trusted: replications, intervals, paired comparisons, warm-up, batch means, sequential stopping.
+"""Replications of scenarios: metrics of many runs, sequential stopping, and the choice of a warm-up.
 
-Responsible for turning numbers of runs into a mean with an interval; where two policies change places is
-:mod:`~clustermodel.experiment.crossover`'s.  Quantiles and tests are scipy's.
+:mod:`clustermodel.statistics` has the intervals, :mod:`clustermodel.experiment.crossover` compares two policies over a
+parameter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted
-from clustermodel.experiment.scenario import Result, Scenario
+from clustermodel.experiment.result import Result
+from clustermodel.experiment.scenario import Scenario
 from clustermodel.measure.metrics import Summary
 from clustermodel.policies.interface import Policy
 from clustermodel.policies.registry import policy_label
@@ -28,22 +29,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# Intervals
-
-
-# Replications
-
 Metric = str | Callable[[Result], float]
 """A number of a run: a field of :class:`~clustermodel.measure.metrics.Summary`, or a function of the result."""
 
 Mapper = Callable[[Callable[[Any], float], Iterable[Any]], Iterable[float]]
-"""Runs tasks: ``map``, or the ``map`` of an executor."""
+"""A function that runs tasks: ``map``, or the ``map`` of an executor."""
 
 _NUMBERS: Final = [field.name for field in fields(Summary) if field.name not in ("policy", "workload")]
 
 
 def measured(result: Result, metric: Metric) -> float:
-    """Return a metric of a run; ``nan`` if it has none.
+    """Return a metric of a run; ``nan`` if the run does not have it.
 
     Raises:
         SpecificationError: the summary has no such number.
@@ -70,12 +66,12 @@ def run_all(make: Callable[..., Scenario], tasks: Sequence[tuple[Any, ...]], met
 
     Args:
         make: returns a scenario.
-        tasks: its arguments.
-        metric: what to keep of each run.
+        tasks: the arguments of ``make``.
+        metric: of each run.
         mapper: runs the tasks.
 
     Raises:
-        SpecificationError: the summary has no such number, a run has none, or ``make`` was given what is not allowed.
+        SpecificationError: the summary has no such number, a run does not have it, or ``make`` specified an invalid scenario.
     """
     if isinstance(metric, str):
         _checked_metric(metric)
@@ -105,12 +101,12 @@ def replicate(
     """Return a metric of independent replications under several policies with common random numbers.
 
     Args:
-        make: ``make(policy, seed)`` returns the scenario of a replication.  Draw the workload from ``seed``: a replication
-            then has the same jobs under all policies, and other jobs than the other replications.
+        make: ``make(policy, seed)`` returns the scenario of a replication.  Draw the workload from ``seed``, so that each
+            replication has its own jobs, the same under all policies.
         policies: names or objects.
-        metric: what to keep of each run.
-        replications: how many.
-        seed: of the first; the others follow.
+        metric: of each run.
+        replications: number of replications.
+        seed: of the first replication; the others have the next seeds.
         mapper: runs the tasks; the ``map`` of a ``ProcessPoolExecutor`` uses several processors, if ``make`` can be pickled.
 
     Returns:
@@ -122,20 +118,20 @@ def replicate(
     import pandas as pd
 
     seeds = seeds_of(replications, seed)
-    found = run_all(make, [(policy, number) for number in seeds for policy in policies], metric, mapper)
+    values = run_all(make, [(policy, number) for number in seeds for policy in policies], metric, mapper)
     return pd.DataFrame(
-        found.reshape(len(seeds), len(policies)), index=pd.Index(seeds, name="seed"), columns=list(map(policy_label, policies))
+        values.reshape(len(seeds), len(policies)), index=pd.Index(seeds, name="seed"), columns=list(map(policy_label, policies))
     )
 
 
 class Sequential(NamedTuple):
-    """Replications that went on until the interval was narrow enough."""
+    """The result of sequential stopping."""
 
     interval: Interval
     reached: bool
-    """Whether it is; otherwise there were too few replications."""
+    """Whether the interval is as narrow as requested; otherwise the replications were too few."""
     values: FloatArray
-    """Of the replications, shape ``(replications,)``."""
+    """Values of the replications, shape ``(replications,)``."""
 
 
 def replicate_until(
@@ -148,24 +144,24 @@ def replicate_until(
     at_most: int = 1000,
     seed: int = 1,
 ) -> Sequential:
-    """Replicate until the interval is as narrow as wanted.
+    """Replicate until the confidence interval has the requested width.
 
-    After each replication the Student t interval of all so far is compared with what is wanted (Y. S. Chow, H. Robbins, On the
-    asymptotic theory of fixed-width sequential confidence intervals for the mean, Ann. Math. Statist. 36, 1965).  It stops the
-    sooner, the smaller the deviation happens to look, so the interval covers slightly less often than ``level`` says; the more
-    so, the smaller ``at_least`` is and the sooner it stops.
+    After each replication the Student t interval of all replications so far is compared with the requested width (Y. S. Chow,
+    H. Robbins, On the asymptotic theory of fixed-width sequential confidence intervals for the mean, Ann. Math. Statist. 36,
+    1965).  A deviation that is small by chance stops the replications early, so the interval covers the mean slightly less
+    often than ``level``.  The error is larger, the smaller ``at_least`` and the number of replications are.
 
     Args:
         run: returns the value of the replication with this seed.
-        half_width: wanted half of the interval's width, in the unit of the values; or
-        relative: the same as a share of the mean's size.  Give one of the two.
+        half_width: half the requested width, in the unit of the values; or
+        relative: half the requested width as a share of the mean's size.  Give one of the two.
         level: the confidence level.
         at_least: replications before the first comparison.
-        at_most: replications after which it gives up.
-        seed: of the first replication; the others follow.
+        at_most: most replications.
+        seed: of the first replication; the others have the next seeds.
 
     Raises:
-        SpecificationError: an argument is not allowed, or ``run`` returned what is not finite.
+        SpecificationError: an argument is not allowed, or ``run`` returned a value that is not finite.
     """
     if (half_width is None) == (relative is None):
         raise SpecificationError(f"half_width, relative: {half_width}, {relative} is not allowed; give one of the two")
@@ -178,11 +174,11 @@ def replicate_until(
     for number in seeds_of(at_most, seed):
         values.append(run(number))
         if len(values) >= at_least:
-            found = interval(values, level)
-            reached = found.half <= wanted * (1 if relative is None else abs(found.mean))
+            estimate = interval(values, level)
+            reached = estimate.half <= wanted * (1 if relative is None else abs(estimate.mean))
             if reached:
                 break
-    return Sequential(found, reached, np.array(values))
+    return Sequential(estimate, reached, np.array(values))
 
 
 # One long run
@@ -192,29 +188,30 @@ class WarmUp(NamedTuple):
     """A suggested warm-up."""
 
     seconds: float
-    """From the first submission on; what ``Result.summary(warm_up_s=...)`` takes."""
+    """Time from the first submission on, for ``Result.summary(warm_up_s=...)``."""
     jobs: int
-    """How many jobs of a run MSER-5 would leave out."""
+    """Number of jobs of a run that MSER-5 leaves out."""
     settled: bool
-    """``False`` if the runs are too short to tell."""
+    """``False`` if the runs are too short for a suggestion."""
 
 
 def suggest_warm_up(*results: Result, column: str = "wait_s") -> WarmUp:
-    """Return the warm-up that MSER-5 suggests; see :func:`mser5`.
+    """Return the warm-up that MSER-5 suggests; see :func:`~clustermodel.statistics.mser5`.
 
-    The first jobs of all runs are averaged, the second ones and so on: the luck of single runs, which can move a cut by half
-    their length, averages out, and the warm-up stays.  Choose one warm-up for all replications and policies, and measure with
-    ``result.summary(warm_up_s=...)``, which keeps the choice in its row.
+    The values are averaged over the runs: the first jobs, the second jobs and so on.  The noise of single runs, which can move
+    the cut by half their length, averages out; the transient remains.  Choose one warm-up for all replications and policies,
+    and measure with ``result.summary(warm_up_s=...)``, which records the choice in its row.
 
     Args:
-        results: of replications; one run is enough, and says less.
-        column: of ``result.jobs``, one number for each job, taken in order of submission.
+        results: of replications; a single run is allowed, but less reliable.
+        column: of ``result.jobs``, a number for each job, in order of submission.
 
     Returns:
-        The seconds are until the job after the last that is left out has been submitted in all runs.
+        The warm-up lasts until the first counted job has been submitted in all runs.
 
     Raises:
-        SpecificationError: there is no run or no such column of numbers, or fewer than ten jobs ran to an end in one of them.
+        SpecificationError: no run is given, the column does not exist or is not numeric, or fewer than ten jobs of a run
+            completed.
     """
     if not results:
         raise SpecificationError("results: none is given; at least one is needed")

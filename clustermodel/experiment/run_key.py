@@ -1,7 +1,7 @@
-"""The key of a run: a digest of all that its numbers depend on, and of nothing else.
+"""The key of a run: a digest of everything that its numbers depend on, and of nothing else.
 
-It covers the machine, the jobs, the policy and the speedup model with their code, the seed and the warm-up, and the software:
-this package's own sources, Python, SimPy and numpy.  It does not cover the host, names, nor the order of the runs.
+The key covers the machine, the jobs, the policy and the speedup model with their code, the seed, the warm-up, and the software:
+this package's sources, Python, SimPy and numpy.  It does not cover the host, names, or the order of the runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.experiment.fingerprint import fingerprint, is_ours
+from clustermodel.experiment.code_origin import is_ours
+from clustermodel.experiment.fingerprint import fingerprint
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.job import JobRow
 from clustermodel.policies.interface import Policy
@@ -29,19 +30,19 @@ from clustermodel.workload.table import JobSource, Provenance, Workload
 
 _SOURCES: Final = Path(__file__).parents[1]
 _NO_NUMBERS: Final = ("cli/", "figures/", "report/")
-"""Folders of what no number of a run depends on: commands, figures and pages."""
+"""Folders of sources on which no number of a run depends: commands, figures and reports."""
 _CHUNK: Final = 4096
 
 
 class JobsDigest(NamedTuple):
-    """What identifies the jobs of a stream."""
+    """Identity of the jobs of a stream."""
 
     sha256: str
     jobs: int
 
 
 class Digested:
-    """A job stream of which a digest is taken while it is read, so that it is of what was really run.
+    """A job stream that computes its digest while it is read, so that the digest is of the jobs that really ran.
 
     Args:
         source: the stream.
@@ -50,7 +51,7 @@ class Digested:
     def __init__(self, source: JobSource) -> None:
         self._source = source
         self.digest: JobsDigest | None = None
-        """Of the rows that were read last, ``None`` before they have been read to the end."""
+        """The digest of the jobs, ``None`` before the stream was read to its end."""
 
     @property
     def name(self) -> str:
@@ -59,12 +60,12 @@ class Digested:
 
     @property
     def provenance(self) -> Provenance:
-        """Where the jobs come from."""
+        """The origin of the jobs."""
         return self._source.provenance
 
     @property
     def machine_nodes(self) -> int | None:
-        """The size of the machine the workload was recorded on, when known."""
+        """The size of the machine on which the workload was recorded, if known."""
         return self._source.machine_nodes
 
     def rows(self) -> Iterator[JobRow]:
@@ -94,14 +95,14 @@ def digest_of_jobs(source: JobSource) -> JobsDigest:
 def specification(
     scenario: Scenario, policy: object, speedup: object, jobs: Sequence[str | None], warm_up_s: float
 ) -> dict[str, Any]:
-    """Return all that the numbers of a run depend on, as plain values.
+    """Return everything that the numbers of a run depend on, as plain values.
 
     Args:
-        scenario: what is run.
-        policy: what :func:`identity_of_policy` says of its policy, before it has run.
-        speedup: what :func:`identity_of_speedup` says of its speedup model.
+        scenario: the scenario of the run.
+        policy: :func:`identity_of_policy` of its policy, before any run.
+        speedup: :func:`identity_of_speedup` of its speedup model.
         jobs: digests of its job streams.
-        warm_up_s: of the study, seconds.
+        warm_up_s: warm-up of the study, seconds.
     """
     return {
         "machine": asdict(scenario.used_machine),
@@ -127,7 +128,7 @@ def canonical(value: object) -> str:
 
 @cache
 def software() -> dict[str, str]:
-    """Return what identifies the programs that make the numbers: versions, and of this package a digest of its sources."""
+    """Return the identity of the software that makes the numbers: versions, and a digest of this package's sources."""
     digest = hashlib.sha256()
     for path in sorted(_SOURCES.rglob("*")):
         name = path.relative_to(_SOURCES).as_posix()
@@ -139,10 +140,10 @@ def software() -> dict[str, str]:
 
 
 def identity_of_policy(policy: str | Policy) -> object:
-    """Return what identifies a policy: its name with parameters, and the code and values of what is not this package's own.
+    """Return the identity of a policy: its name with parameters; for a user's policy also the digest of its code and values.
 
     Raises:
-        SpecificationError: it reaches something of which neither source nor value is known.
+        SpecificationError: the policy reaches an object without known source and value.
     """
     if isinstance(policy, str):
         factory = policy_factory(policy)
@@ -151,37 +152,37 @@ def identity_of_policy(policy: str | Policy) -> object:
 
 
 def identity_of_speedup(speedup: Speedup) -> object:
-    """Return what identifies a speedup model.
+    """Return the identity of a speedup model.
 
     Raises:
-        SpecificationError: it reaches something of which neither source nor value is known.
+        SpecificationError: the model reaches an object without known source and value.
     """
     kind = type(speedup)
     return repr(speedup) if is_ours(kind) else {"class": kind.__qualname__, **_identity(f"speedup {kind.__name__}", speedup)}
 
 
 def _identity(name: str, thing: object) -> dict[str, object]:
-    found = fingerprint(thing, f"policy {name}" if not name.startswith("speedup ") else name)
-    return {"name": name, "code_sha256": found.sha256, "files_sha256": found.files}
+    digests = fingerprint(thing, f"policy {name}" if not name.startswith("speedup ") else name)
+    return {"name": name, "code_sha256": digests.sha256, "files_sha256": digests.files}
 
 
 def difference(expected: Mapping[str, Any], found: Mapping[str, Any], jobs: int, found_jobs: int) -> str:
-    """Return in one line how what was run differs from what should have been, and what to do about it.
+    """Return in one line how a worker's run differs from the study's, and how to correct it.
 
     Args:
-        expected: specification of the run.
-        found: specification of what a worker has run.
-        jobs: number of jobs of the run.
-        found_jobs: number of jobs that the worker had.
+        expected: specification of the run in the study.
+        found: specification of the run in the worker.
+        jobs: number of jobs in the study.
+        found_jobs: number of jobs in the worker.
     """
-    there, here = dict(_leaves(found)), dict(_leaves(expected))
-    differing = [name for name in sorted({*here, *there}) if here.get(name) != there.get(name)]
+    of_worker, of_study = dict(_leaves(found)), dict(_leaves(expected))
+    differing = [name for name in sorted({*of_study, *of_worker}) if of_study.get(name) != of_worker.get(name)]
     first = differing[0] if differing else ""
     if any(name.startswith("software") for name in differing):
         first = next(name for name in differing if name.startswith("software"))
         return (
-            f"it was run by other software: {first.partition('.')[2]} is {_short(there.get(first))} there and "
-            f"{_short(here.get(first))} here; install the same"
+            f"it was run by other software: {first.partition('.')[2]} is {_short(of_worker.get(first))} there and "
+            f"{_short(of_study.get(first))} here; install the same"
         )
     if all(name.startswith("jobs_sha256") for name in differing):
         return (
@@ -189,8 +190,8 @@ def difference(expected: Mapping[str, Any], found: Mapping[str, Any], jobs: int,
             "its seed alone: seed its random generators, and read no environment, clock or file that changes"
         )
     return (
-        f"it was run on another specification: {first} is {_short(there.get(first))} there and "
-        f"{_short(here.get(first))} here; the script, and all that it imports and reads, must be the same wherever it runs"
+        f"it was run on another specification: {first} is {_short(of_worker.get(first))} there and "
+        f"{_short(of_study.get(first))} here; the script, and all that it imports and reads, must be the same wherever it runs"
     )
 
 

@@ -1,8 +1,8 @@
-"""Files of one result: job records as CSV, the schedule as SWF."""
+"""Schedules as files: job records as CSV, in two layouts, and the schedule in the Standard Workload Format."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib.metadata import version
 from os import PathLike
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from clustermodel.errors import SpecificationError, counted, quoted, visible
 from clustermodel.output_files import replacing, without_formulas
-from clustermodel.recording.job_records import Status
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import text
 from clustermodel.workload.swf import write_swf
 from clustermodel.workload.swf_line import UNKNOWN
@@ -18,25 +19,48 @@ from clustermodel.workload.swf_line import UNKNOWN
 if TYPE_CHECKING:
     import pandas as pd
 
-    from clustermodel.experiment.scenario import Result
-
 JOB_COLUMNS: Final = ("job", "submit_s", "start_s", "end_s", "nodes", "run_s", "estimate_s", "user", "status")
 """Columns of ``clustermodel run --jobs-csv``: a contract."""
+LAYOUTS: Final = ("evalys", "jobs")
 
+_BATSIM_STATE: Final = {
+    "completed": "COMPLETED_SUCCESSFULLY",
+    "killed": "COMPLETED_WALLTIME_REACHED",
+    "aborted": "COMPLETED_KILLED",
+    "rejected": "REJECTED",
+    "unfinished": "NOT_SUBMITTED",
+}
 _SWF_STATUS: Final = {"completed": 1, "killed": 0, "aborted": 0, "rejected": 5, "unfinished": -1}
 
 
-def write_jobs(result: Result, path: str | PathLike[str], layout: str) -> None:
-    """Write ``result``'s jobs to ``path``; see :meth:`clustermodel.experiment.scenario.Result.to_csv`."""
-    if not isinstance(layout, str) or layout not in _LAYOUTS:
-        raise SpecificationError(f"layout: {quoted(layout)} is not allowed; it must be one of {', '.join(_LAYOUTS)}")
-    frame = without_formulas(_LAYOUTS[layout](result))
+def require_layout(layout: object) -> None:
+    """Refuse an unknown layout of a CSV file.
+
+    Raises:
+        SpecificationError: ``layout`` is not one of :data:`LAYOUTS`.
+    """
+    if not isinstance(layout, str) or layout not in LAYOUTS:
+        raise SpecificationError(f"layout: {quoted(layout)} is not allowed; it must be one of {', '.join(LAYOUTS)}")
+
+
+def write_csv(table: pd.DataFrame, path: str | PathLike[str]) -> None:
+    """Write a table of jobs to ``path`` as CSV.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    frame = without_formulas(table)
     with replacing(path) as file:
         frame.to_csv(file, mode="wb", index=False, float_format="%.6f", lineterminator="\n", errors="backslashreplace")
 
 
-def _jobs_layout(result: Result) -> pd.DataFrame:
-    frame = result.jobs[list(JOB_COLUMNS)].copy()
+def jobs_layout(jobs: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns of ``clustermodel run --jobs-csv``.
+
+    Args:
+        jobs: the job table, :attr:`Result.jobs <clustermodel.experiment.result.Result.jobs>`.
+    """
+    frame = jobs[list(JOB_COLUMNS)].copy()
     for column in frame.select_dtypes("float"):
         values = frame[column]
         if (values.dropna() % 1 == 0).all():  # whole seconds stay whole in the file
@@ -44,34 +68,43 @@ def _jobs_layout(result: Result) -> pd.DataFrame:
     return frame
 
 
-def _evalys_layout(result: Result) -> pd.DataFrame:
+def evalys_layout(jobs: pd.DataFrame, records: JobRecords, *, policy: str, workload: str, shared_in_time: bool) -> pd.DataFrame:
     """Return the columns of Batsim's ``_jobs.csv``, from which ``evalys.jobset.JobSet.from_csv`` reads a schedule.
 
-    Times are rounded to 1/64 s, the finest fraction of six decimals that doubles add up exactly: evalys computes starts and
-    ends anew, as submission + wait and start + run time, and would else find jobs that overlap for 1e-11 s, on more nodes than
-    there are.
+    Times are rounded to 1/64 s, the finest fraction of six decimals that doubles add up exactly.  evalys recomputes starts and
+    ends as submission + wait and start + run time; unrounded times would make jobs overlap by 1e-11 s, on more nodes than the
+    machine has.
+
+    Args:
+        jobs: the job table.
+        records: the job records of the same run.
+        policy: label of the run.
+        workload: name of the workload.
+        shared_in_time: whether gangs shared their nodes in time.
+
+    Raises:
+        SpecificationError: a job has no single time and place, because of time sharing or several run attempts.
     """
     import pandas as pd
 
-    if result.slices is not None:
+    if shared_in_time:
         why = "shares nodes in time"
-    elif stopped := len(np.unique(result.records.stopped_runs.job)):
+    elif stopped := len(np.unique(records.stopped_runs.job)):
         why = f"ran {counted(stopped, 'job')} in more than one attempt"
     else:
         why = ""
     if why:
         raise SpecificationError(
             f"layout: 'evalys' is not allowed: it has one row, with one time and one set of nodes, for each job, and "
-            f"{visible(result.scenario.label)} {why}; it must be 'jobs'"
+            f"{visible(policy)} {why}; it must be 'jobs'"
         )
-    jobs = result.jobs
-    allocated = [text(result.records.columns_of(index)) for index in range(len(jobs))]
+    allocated = [text(records.columns_of(index)) for index in range(len(jobs))]
     ran = jobs["end_s"].notna()
     submit, start, end = (np.rint(jobs[time] * 64) / 64 for time in ("submit_s", "start_s", "end_s"))
     frame = pd.DataFrame(
         {
             "job_id": jobs["job"],
-            "workload_name": result.scenario.workload_name,
+            "workload_name": workload,
             "profile": jobs["user"].map(lambda user: f"user{user}"),
             "submission_time": submit,
             "requested_number_of_resources": jobs["nodes"],
@@ -90,20 +123,20 @@ def _evalys_layout(result: Result) -> pd.DataFrame:
     return frame[ran].reset_index(drop=True)
 
 
-_BATSIM_STATE: Final = {
-    "completed": "COMPLETED_SUCCESSFULLY",
-    "killed": "COMPLETED_WALLTIME_REACHED",
-    "aborted": "COMPLETED_KILLED",
-    "rejected": "REJECTED",
-    "unfinished": "NOT_SUBMITTED",
-}
+def write_schedule(path: str | PathLike[str], jobs: pd.DataFrame, *, nodes: int, policy: str, workload: str) -> None:
+    """Write a schedule to ``path`` in the Standard Workload Format.
 
-_LAYOUTS: Final[dict[str, Callable[[Result], pd.DataFrame]]] = {"evalys": _evalys_layout, "jobs": _jobs_layout}
+    Args:
+        path: the file; ``.gz`` is compressed.
+        jobs: the job table.
+        nodes: size of the machine.
+        policy: label of the run.
+        workload: name of the workload.
 
-
-def write_schedule(result: Result, path: str | PathLike[str]) -> None:
-    """Write ``result``'s schedule as SWF; see :meth:`clustermodel.experiment.scenario.Result.to_swf`."""
-    jobs = result.jobs.fillna({"wait_s": UNKNOWN, "run_s": UNKNOWN})
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    jobs = jobs.fillna({"wait_s": UNKNOWN, "run_s": UNKNOWN})
     ran = jobs["end_s"].notna()
     rows = zip(
         jobs["job"],
@@ -111,7 +144,7 @@ def write_schedule(result: Result, path: str | PathLike[str]) -> None:
         jobs["wait_s"],
         jobs["run_s"],
         jobs["allocated_nodes"].where(ran, UNKNOWN),
-        jobs["nodes"].clip(lower=UNKNOWN),  # below -1 the format knows no numbers
+        jobs["nodes"].clip(lower=UNKNOWN),  # the format has no numbers below -1
         jobs["estimate_s"],
         jobs["status"].map(_SWF_STATUS),
         jobs["user"].clip(lower=UNKNOWN),
@@ -120,14 +153,14 @@ def write_schedule(result: Result, path: str | PathLike[str]) -> None:
     )
     header = [
         ("Version", "2.2"),
-        ("Computer", f"simulated machine of {result.machine.nodes} nodes"),
-        ("Conversion", "clustermodel " + str(result.provenance["clustermodel"])),
+        ("Computer", f"simulated machine of {nodes} nodes"),
+        ("Conversion", f"clustermodel {version('clustermodel')}"),
         ("MaxJobs", len(jobs)),
         ("MaxRecords", len(jobs)),
         ("Preemption", "No"),
-        ("MaxNodes", result.machine.nodes),
-        ("MaxProcs", result.machine.nodes),
-        ("Note", f"simulated schedule of {result.scenario.workload_name} under {result.scenario.label}"),
+        ("MaxNodes", nodes),
+        ("MaxProcs", nodes),
+        ("Note", f"simulated schedule of {workload} under {policy}"),
         ("Note", "status 1: completed, 0: killed, 5: rejected because the machine is too small"),
     ]
     write_swf(

@@ -1,18 +1,21 @@
-"""Python scripts of users: loading them, and saying in one line what is wrong with them."""
+"""Python scripts of users: reading and running them, and the scenarios or the study that they define."""
 
 from __future__ import annotations
 
 import linecache
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 from clustermodel.errors import ClusterModelError, SpecificationError
-from clustermodel.experiment.installed import origin_of_file
+from clustermodel.experiment.code_origin import origin_of_file
+from clustermodel.experiment.scenario import Scenario
+from clustermodel.experiment.study import Study
+from clustermodel.experiment.user_code import failure_line
 from clustermodel.policies.registry import policy_names, unregister_policy
 
 
@@ -20,13 +23,13 @@ def read_script(path: Path) -> str:
     """Return the text of a script.
 
     Raises:
-        SpecificationError: there is none, or it is no text.
+        SpecificationError: the script does not exist, or is no text.
     """
     try:
-        found = path.is_file()
+        exists = path.is_file()
     except OSError:  # a name that is too long for any file, before Python 3.13
-        found = False
-    if not found:
+        exists = False
+    if not exists:
         raise SpecificationError(f"{path}: no such scenario script")
     try:
         return path.read_text(encoding="utf-8")
@@ -35,24 +38,24 @@ def read_script(path: Path) -> str:
 
 
 def run_script(path: Path, text: str) -> Mapping[str, Any]:
-    """Run a script, as a module of its own, and return what it defines.
+    """Run a script, as a module of its own, and return its global names.
 
-    Its folder is on the path while it runs, as for any script, so that it can import what lies beside it.
+    While the script runs its folder is on the module path, as for any script, so that it can import modules beside it.
 
     Args:
-        path: where it is, or was.
-        text: what is in it.
+        path: of the script, which need not exist any more.
+        text: of the script.
 
     Raises:
-        SpecificationError: it fails; the message starts with ``path:line:``.
-        ClusterModelError: as raised by the package from within it.
+        SpecificationError: the script failed; the message starts with ``path:line:``.
+        ClusterModelError: the package raised an error that the script did not catch.
     """
     folder = str(path.parent.resolve())
-    while _imported:  # beside another folder's script, or this one's: they may be others, or have changed since
+    while _imported:  # another script's modules may have the same names, and this script's may have changed
         sys.modules.pop(_imported.pop(), None)
     while _registered:
         unregister_policy(_registered.pop())
-    # A module that can be found, as classes of the script expect; its name, which they may use, changes with no edit.
+    # Classes of the script look up their module by its name, which therefore must not change when the script is edited.
     module = ModuleType(f"clustermodel_script_{path.stem}")
     module.__file__ = str(path)
     linecache.cache[str(path)] = len(text), None, text.splitlines(keepends=True), str(path)
@@ -67,12 +70,12 @@ def run_script(path: Path, text: str) -> Mapping[str, Any]:
     except SyntaxError as problem:
         raise SpecificationError(f"{problem.filename}:{problem.lineno}: {problem.msg}") from None
     except (Exception, SystemExit, GeneratorExit) as problem:
-        here = [frame.lineno for frame in traceback.extract_tb(problem.__traceback__) if frame.filename == str(path)]
-        line = here[-1] if here else "?"
+        lines = [frame.lineno for frame in traceback.extract_tb(problem.__traceback__) if frame.filename == str(path)]
+        line = lines[-1] if lines else "?"
         raise SpecificationError(f"{path}:{line}: {type(problem).__name__}: {problem}") from problem
     finally:
         sys.dont_write_bytecode = compiled
-        with suppress(ValueError):  # it may have taken it away
+        with suppress(ValueError):  # the script may have removed it
             sys.path.remove(folder)
         new = {name for name in set(sys.modules) - before if _is_of_user(sys.modules[name])}
         _imported.update(new - {module.__name__})
@@ -80,56 +83,63 @@ def run_script(path: Path, text: str) -> Mapping[str, Any]:
     return module.__dict__
 
 
+def load_scenarios(path: Path) -> list[Scenario]:
+    """Run a script and return the scenarios that it defines.
+
+    Raises:
+        SpecificationError: the script cannot be read, fails, or defines no scenario.
+    """
+    defined = run_script(path, read_script(path))
+    scenarios = _scenarios_in(path, defined)
+    if not scenarios and isinstance(defined.get("study"), Study):
+        raise SpecificationError(f"{path}: defines a study; run it with: clustermodel sweep {path} --out DIRECTORY")
+    if not scenarios:
+        raise SpecificationError(
+            f"{path}: defines neither `scenario` (a Scenario) nor `scenarios` (a list of them) at module level"
+        )
+    return scenarios
+
+
+def load_study(path: Path, text: str) -> Study:
+    """Run a script and return the study that it defines, or a study of the scenarios that it defines.
+
+    Args:
+        path: of the script, which need not exist any more.
+        text: of the script.
+
+    Raises:
+        SpecificationError: the script fails, or defines neither.
+    """
+    defined = run_script(path, text)
+    study = defined.get("study")
+    if study is None and (scenarios := _scenarios_in(path, defined)):
+        study = Study(name=path.stem, scenarios=scenarios)
+    if not isinstance(study, Study):
+        raise SpecificationError(
+            f"{path}: defines neither `study` (a Study) nor `scenarios` (an iterable of Scenario, or a function of none)"
+        )
+    return study
+
+
+def _scenarios_in(path: Path, defined: Mapping[str, Any]) -> list[Scenario]:
+    """Return the value of ``scenarios`` or ``scenario`` as a list: one scenario, several, or a function that returns them."""
+    value = defined.get("scenarios", defined.get("scenario"))
+    try:
+        value = value() if callable(value) else value
+        scenarios = list(value) if isinstance(value, Iterable) else [value]
+    except ClusterModelError:
+        raise
+    except Exception as problem:  # of the script's function or generator
+        raise SpecificationError(f"{path}: scenarios: {failure_line(problem)}") from problem
+    return scenarios if all(isinstance(scenario, Scenario) for scenario in scenarios) else []
+
+
 _imported: set[str] = set()
-"""Modules of the user's own that the last script has imported."""
-_LONGEST_LINE: Final = 500
-"""Characters of an error that are shown."""
+"""Modules of the user that the last script imported."""
 _registered: set[str] = set()
-"""Policies that the last script has registered: it, or another one, may do so again in this process."""
+"""Policies that the last script registered; the next script in this process may register them again."""
 
 
 def _is_of_user(module: ModuleType) -> bool:
     places = [module.__file__] if getattr(module, "__file__", None) else list(getattr(module, "__path__", ()))
     return any(origin_of_file(str(place)) is None for place in places)
-
-
-def where_raised(exception: BaseException) -> str | None:
-    """Return ``file:line`` of the user's code that an exception comes from; ``None`` where no file of a user took part.
-
-    That is the innermost frame which is neither in this package nor in the standard library or an installed package.  SimPy
-    raises copies of exceptions, so their causes count too.
-    """
-    for one in _with_causes(exception):
-        for frame in reversed(traceback.extract_tb(one.__traceback__)):
-            if not frame.filename.startswith("<") and origin_of_file(frame.filename) is None:
-                return f"{frame.filename}:{frame.lineno}"
-    return None
-
-
-def failure_line(exception: BaseException) -> str:
-    """Return one line of text: where code of a user failed, and how."""
-    words = shortened(" ".join(f"{type(exception).__name__}: {_text(exception)}".rstrip(": ").split()), _LONGEST_LINE)
-    where = where_raised(exception)
-    return words if where is None else f"{where}: {words}"
-
-
-def _text(exception: BaseException) -> str:
-    try:
-        return str(exception)
-    except BaseException:  # whatever its own method does
-        return "(it cannot say what is wrong)"
-
-
-def shortened(text: str, longest: int) -> str:
-    """Return text without its middle, if it is longer than that."""
-    half = longest // 2
-    return text if len(text) <= longest else f"{text[:half]} ... ({len(text):,} characters) ... {text[-half:]}"
-
-
-def _with_causes(exception: BaseException) -> Iterator[BaseException]:
-    seen: list[BaseException] = []
-    following: BaseException | None = exception
-    while following is not None and following not in seen:
-        yield following
-        seen.append(following)
-        following = following.__cause__ or following.__context__

@@ -20,8 +20,7 @@ from clustermodel.experiment.run_key import (
     specification,
 )
 from clustermodel.experiment.scenario import Scenario
-from clustermodel.experiment.script import failure_line
-from clustermodel.experiment.user_code import as_failure
+from clustermodel.experiment.user_code import as_failure, failure_line
 from clustermodel.machine import Machine
 from clustermodel.policies.interface import Policy
 from clustermodel.policies.registry import make_policy, policy_factory, policy_label
@@ -29,11 +28,11 @@ from clustermodel.validation import require_seconds, require_whole
 from clustermodel.workload.table import JobSource
 
 WorkloadMaker = Callable[[int], JobSource]
-"""Makes the jobs of one replication from its seed."""
+"""A function that makes the jobs of one replication from its seed."""
 FACTORS: Final = ("machine", "workload", "policy", "replication")
-"""What tells the runs of a grid apart."""
+"""The columns that identify the runs of a grid."""
 KEPT_WORKLOADS: Final = 64
-"""How many workloads a process keeps in memory for the runs to come."""
+"""Workloads that a process keeps in memory for later runs."""
 
 
 class Run(NamedTuple):
@@ -42,49 +41,49 @@ class Run(NamedTuple):
     key: str
     """Digest of the specification: 32 hexadecimal digits."""
     factors: Mapping[str, object]
-    """What tells this run from the others, for tables; plain values."""
+    """The columns that identify this run in tables; plain values."""
     specification: Mapping[str, Any]
-    """All that its numbers depend on, plain values."""
+    """Everything that the run's numbers depend on; plain values."""
     jobs: int
-    """How many jobs it has."""
+    """The number of jobs."""
     sources: Sequence[str]
-    """What its job streams came from, for people to read."""
+    """The origins of the job streams, for readers."""
     history: bool
-    """Whether every state of its Ousterhout matrix is kept."""
+    """Whether the run keeps every state of the Ousterhout matrix."""
     error: str | None = None
-    """Why its jobs could not be made; it has failed then."""
+    """Why the jobs could not be made; such a run has failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
     """A grid of scenarios: every policy on every workload on every machine, in every replication.
 
-    Replication r has the seed ``seed + r - 1``: it is the root of the policy's random stream, and workloads that are made are
-    made from it, so that all policies and machines see the same jobs (common random numbers).
+    Replication r has the seed ``seed + r - 1``, the root of the policy's random stream.  Functions make workloads from the same
+    seed, so that all policies and machines see the same jobs (common random numbers).
 
     Raises:
         SpecificationError: a field has a value that is not allowed.
     """
 
     name: str
-    """Of the study; a directory of results belongs to one study."""
+    """The name of the study; a directory of results belongs to one study."""
     workloads: Mapping[str, JobSource | WorkloadMaker] = field(default_factory=dict)
-    """By the name that tables have: job streams, or functions of a seed that make them."""
+    """Job streams, or functions of a seed that make them, by their names in tables."""
     policies: Sequence[str | Policy] = ()
     """Names, with parameters, or objects of your own."""
     machines: Mapping[str, Machine] | None = None
-    """By the name that tables have; by default a machine of the size that each workload was recorded on."""
+    """Machines by their names in tables; by default a machine of the size on which each workload was recorded."""
     replications: int = 1
-    """How often each scenario runs, with other seeds."""
+    """Number of runs of each scenario, each with its own seed."""
     seed: int = 1
-    """Of the first replication."""
+    """Seed of the first replication."""
     warm_up_s: float = 0.0
-    """Jobs submitted sooner than this after the first submission are left out of waits, responses and slowdowns;
-    :func:`~clustermodel.experiment.replicate.suggest_warm_up` suggests how long.  The choice is stored with every run."""
+    """Length of the warm-up: jobs submitted sooner than this after the first submission do not count in waits, responses and
+    slowdowns.  :func:`~clustermodel.experiment.replicate.suggest_warm_up` suggests a length; it is stored with every run."""
     history: bool = False
-    """Keep every state of the Ousterhout matrix of runs that share nodes in time, for the report; takes time and room."""
+    """Keep every state of the Ousterhout matrix of runs with time sharing, for the report; takes time and disk space."""
     scenarios: Sequence[Scenario] = ()
-    """Instead of a grid: the scenarios to run, told apart by their labels."""
+    """The scenarios to run instead of a grid, with distinct labels."""
 
     def __post_init__(self) -> None:
         _require_text("Study.name", self.name)
@@ -157,15 +156,15 @@ class Study:
         return len(self.scenarios) or len(self._places)
 
     def scenario(self, position: int, made: dict[tuple[str, int], JobSource] | None = None) -> Scenario:
-        """Return the scenario of one run, from 0 on.
+        """Return the scenario of one run.
 
         Args:
-            position: which.
-            made: keeps workloads that have been made, for other runs.
+            position: of the run, from 0 on.
+            made: workloads made before, by name and seed; new ones are added.
         """
         if self.scenarios:
-            given = self.scenarios[position]
-            return replace(given, policy=_of_its_own(given.policy), history=self.history or given.history)
+            scenario = self.scenarios[position]
+            return replace(scenario, policy=_of_its_own(scenario.policy), history=self.history or scenario.history)
         machine, workload, policy_at, replication = self._places[position]
         seed = self.seed + replication - 1
         return Scenario(
@@ -192,17 +191,17 @@ class Study:
         return made[label, seed]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what each process has to see for itself: what its policies are."""
+        """Return the state without the identities of policies, which each process determines itself."""
         return {name: value for name, value in self.__dict__.items() if name not in ("identities", "_factories")}
 
     @cached_property
     def identities(self) -> list[tuple[object, object]]:
-        """What identifies the policy and the speedup model of each scenario, or each policy of the grid.
+        """The identities of policy and speedup model of each scenario, or of each policy of the grid.
 
-        To be asked for before anything runs: what runs may change module globals that a policy reads.
+        They must be determined before any run, because a run may change module globals that a policy reads.
 
         Raises:
-            SpecificationError: a policy reaches something of which neither source nor value is known.
+            SpecificationError: a policy reaches an object without known source and value.
         """
         _ = self._factories
         if self.scenarios:
@@ -212,38 +211,38 @@ class Study:
 
     @cached_property
     def _factories(self) -> dict[str, object]:
-        """What the names of policies stand for when they are identified; another script may register them anew."""
+        """The registered factories of named policies when they were identified; another script may replace them."""
         policies = [one.policy for one in self.scenarios] if self.scenarios else self.policies
         return {policy: policy_factory(policy) for policy in policies if isinstance(policy, str)}
 
     def runs(self, made: dict[tuple[str, int], JobSource] | None = None, *, make_twice: bool = False) -> list[Run]:
-        """Return all runs, with their keys.  Where jobs cannot be made, the runs that need them say why.
+        """Return all runs, with their keys; runs without jobs have an error.
 
         Args:
-            made: keeps workloads that have been made, for other runs.
-            make_twice: make the first jobs of each function twice, to see that they depend on the seed alone.
+            made: workloads made before, by name and seed; new ones are added.
+            make_twice: make the first workload of each function twice, to check that it depends on the seed alone.
 
         Raises:
-            SpecificationError: two runs are the same, so that one of them would say nothing; or no jobs can be made at all.
+            SpecificationError: two runs are equal, so that the second would add nothing; or no jobs can be made at all.
             TraceError: no jobs can be made, since a trace cannot be read.
         """
         made = {} if made is None else made
         _ = self.identities
         known = DigestsOfJobs()
-        problems = self._unseeded(made) if make_twice else {}  # by what cannot be made: a workload, or its jobs of one seed
+        problems = self._unseeded(made) if make_twice else {}  # by workload, or by workload and seed
         first_problem: BaseException | None = None
         runs: dict[str, Run] = {}
         for position in range(len(self)):
-            wanted = self._drawn_from(position)
-            problem = next((problems[one] for one in wanted if one in problems), None)
+            needed = self._drawn_from(position)
+            problem = next((problems[name] for name in needed if name in problems), None)
             if problem is None:
                 try:
                     scenario = self.scenario(position, made)
                     run = self.identify(position, scenario, [known.of(source) for source in scenario.sources])
                 except BaseException as raised:  # of the user's code
                     problem = raised
-                    if wanted and wanted[-1] not in made:
-                        problems[wanted[-1]] = raised  # other policies need not try
+                    if needed and needed[-1] not in made:
+                        problems[needed[-1]] = raised  # the same for the other policies
             if problem is not None:
                 run = self._without_jobs(position, as_failure(problem))
                 first_problem = first_problem or problem
@@ -261,21 +260,21 @@ class Study:
         return list(runs.values())
 
     def _drawn_from(self, position: int) -> tuple[Hashable, ...]:
-        """Return what a run of a grid is drawn from by a function: the workload, and the workload with the seed."""
+        """Return the keys of a run's jobs if a function makes them: the workload, and the workload with the seed."""
         if self.scenarios or isinstance(self.workloads[self._places[position][1]], JobSource):
             return ()
         _, workload, _, replication = self._places[position]
         return workload, (workload, self.seed + replication - 1)
 
     def _unseeded(self, made: dict[tuple[str, int], JobSource]) -> dict[Hashable, BaseException]:
-        """Return what is wrong with functions that make other jobs when they are called again, by workload."""
+        """Return an error for each function that makes other jobs when it is called again, by workload."""
         problems: dict[Hashable, BaseException] = {}
         for label, source in self.workloads.items():
             if isinstance(source, JobSource):
                 continue
             try:
                 first, again = (digest_of_jobs(self._jobs(label, self.seed, kept)) for kept in (made, {}))
-            except BaseException as raised:  # of the user's code; it is met again, and recorded
+            except BaseException as raised:  # of the user's code; it recurs, and is recorded then
                 as_failure(raised)
                 continue
             if first != again:
@@ -289,50 +288,50 @@ class Study:
         """Return the run at ``position``, with its key.
 
         Args:
-            position: which, from 0 on.
-            scenario: what :meth:`scenario` has returned for it.
+            position: of the run, from 0 on.
+            scenario: the scenario at this position, from :meth:`scenario`.
             jobs: the digests of its job streams.
 
         Raises:
-            SpecificationError: the name of its policy has come to stand for another one.
+            SpecificationError: another policy has been registered under the name of its policy.
         """
         if isinstance(scenario.policy, str) and policy_factory(scenario.policy) is not self._factories[scenario.policy]:
             raise SpecificationError(f"policy {scenario.policy}: another script has registered this name meanwhile")
-        found = specification(scenario, *self._identity(position), [one.sha256 for one in jobs], self.warm_up_s)
+        specified = specification(scenario, *self._identity(position), [digest.sha256 for digest in jobs], self.warm_up_s)
         names = [source.provenance.source for source in scenario.sources]
         factors = self._factors(position, scenario.used_machine.nodes, scenario.workload_name)
-        return Run(key_of(found), factors, found, sum(one.jobs for one in jobs), names, scenario.history)
+        return Run(key_of(specified), factors, specified, sum(digest.jobs for digest in jobs), names, scenario.history)
 
     def _identity(self, position: int) -> tuple[object, object]:
         return self.identities[position if self.scenarios else self._places[position][2]]
 
     def _without_jobs(self, position: int, error: str) -> Run:
-        """Return the run at ``position`` of which no jobs can be made: it has a key of its own, so it hides no results."""
+        """Return the run at ``position`` without jobs: its own key keeps it apart from runs with results."""
         factors = self._factors(position, None, "unknown")
-        found = {"jobs": "could not be made", "factors": factors, "study": self.name, "seed": self.seed}
-        return Run(key_of(found), factors, found, 0, [], history=False, error=error)
+        specified = {"jobs": "could not be made", "factors": factors, "study": self.name, "seed": self.seed}
+        return Run(key_of(specified), factors, specified, 0, [], history=False, error=error)
 
     def _factors(self, position: int, nodes: int | None, workload_name: str) -> dict[str, object]:
         size = "unknown" if nodes is None else f"{nodes} nodes"
         if self.scenarios:
-            given = self.scenarios[position]
-            values = (size, workload_name, policy_label(given.policy), 1)
-            return {"scenario": given.label, **dict(zip(FACTORS, values, strict=True))}
+            scenario = self.scenarios[position]
+            values = (size, workload_name, policy_label(scenario.policy), 1)
+            return {"scenario": scenario.label, **dict(zip(FACTORS, values, strict=True))}
         machine, workload, policy, replication = self._places[position]
         name = size if machine is None else machine
         return dict(zip(FACTORS, (name, workload, policy_label(self.policies[policy]), replication), strict=True))
 
 
 class DigestsOfJobs:
-    """Digests of job streams, taken once of each; the streams are not kept."""
+    """Digests of job streams, each computed once; the streams are not kept alive."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Callable[[], JobSource | None], JobsDigest]] = {}
 
     def of(self, source: JobSource) -> JobsDigest:
-        """Return the digest of the jobs of ``source``; a stream is read for it."""
+        """Return the digest of the jobs of ``source``, which is read to its end the first time."""
         reference, digest = self._known.get(id(source), (None, None))
-        if reference is None or digest is None or reference() is not source:  # an id may be used again
+        if reference is None or digest is None or reference() is not source:  # ids are reused
             digest = digest_of_jobs(source)
             self._known[id(source)] = _reference_to(source), digest
         return digest
@@ -341,17 +340,17 @@ class DigestsOfJobs:
 def _reference_to(source: JobSource) -> Callable[[], JobSource | None]:
     try:
         return weakref.ref(source)
-    except TypeError:  # some classes allow none
+    except TypeError:  # the class allows no weak references
         return lambda: source
 
 
 def _of_its_own(policy: str | Policy) -> str | Policy:
-    """Return a policy for one run alone: others may be side by side with it, or after it, in one process."""
+    """Return a copy of a policy object, since one process runs several scenarios, perhaps in parallel; names stay names."""
     return policy if isinstance(policy, str) else copy.deepcopy(policy)
 
 
 def _require_text(field: str, text: object) -> None:
-    """Refuse what cannot be a name in tables and files."""
+    """Refuse a value that cannot be a name in tables and files."""
     if not isinstance(text, str) or not text.strip():
         raise SpecificationError(f"{field}: {text!r} is not allowed; a name must be a text that is not empty")
     try:

@@ -1,4 +1,4 @@
-"""Running code of users: whatever it raises fails its run, and is told apart from a request to stop the whole study."""
+"""Running code of users: its exceptions fail its run, in contrast to requests to stop the study, and are shown in one line."""
 
 from __future__ import annotations
 
@@ -14,39 +14,41 @@ from types import FrameType
 from typing import Final
 
 from clustermodel.errors import ClusterModelError
-from clustermodel.experiment.script import failure_line, shortened
+from clustermodel.experiment.code_origin import origin_of_file
 
 STOPPING: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that stop a study."""
 _LONGEST_TRACEBACK: Final = 100_000
-"""Characters of a failure that are kept."""
+"""Characters of a recorded failure."""
+_LONGEST_LINE: Final = 500
+"""Characters of a failure in one line."""
 _INSISTING_S: Final = 0.5
-"""After this time a run that has caught the exception of its timeout gets it again."""
-_OFTEN: Final = 10
-"""A worker process whose run has caught it so many times ends."""
+"""Interval at which a run that catches the exception of its timeout gets it again, seconds."""
+_MOST_CATCHES: Final = 10
+"""Number of timeout exceptions that a run may catch before its worker process ends."""
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal has asked for the end of the study.
+    """A signal asked to stop the study.
 
     Args:
         number: of the signal.
     """
 
     def __init__(self, number: int) -> None:
-        super().__init__(number)  # so that SimPy can make it again
+        super().__init__(number)  # SimPy copies exceptions from their arguments
         self.number = number
 
 
 class RunTimeoutError(BaseException):
-    """A run takes too long; a base exception, so that ``except Exception`` of the user's does not catch it."""
+    """A run exceeded its timeout; a base exception, which the user's ``except Exception`` does not catch."""
 
 
 Handler = Callable[[int, FrameType | None], object]
 
 
 def _stop_after(before: Handler | int | None) -> Handler:
-    """Return a handler that stops the study, once, after the one before it has seen the signal."""
+    """Return a signal handler that calls the previous one and stops the study, once."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         if _Signals.received is None:
@@ -60,7 +62,7 @@ def _stop_after(before: Handler | int | None) -> Handler:
 
 
 class _Signals:
-    """Which signals have come since :func:`stoppable` watches for them."""
+    """The signals received since :func:`stoppable` watches for them."""
 
     watching = False
     received: int | None = None
@@ -68,9 +70,9 @@ class _Signals:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Raise :class:`Stopped` at the first signal that asks for it, and ignore those that follow.
+    """Raise :class:`Stopped` at the first signal to stop, and ignore later ones.
 
-    A ``KeyboardInterrupt`` that comes without a signal is then known to be raised by the user's code.
+    A ``KeyboardInterrupt`` without a signal is then known to come from the user's code.
     """
     if threading.current_thread() is not threading.main_thread() or _Signals.watching:
         yield
@@ -79,7 +81,7 @@ def stoppable() -> Iterator[None]:
     _Signals.watching, _Signals.received = True, None
     try:
         for number, handler in before.items():
-            if handler is not signal.SIG_IGN:  # as nohup has it
+            if handler is not signal.SIG_IGN:  # nohup ignores SIGHUP
                 signal.signal(number, _stop_after(handler))
         yield
     finally:
@@ -90,14 +92,14 @@ def stoppable() -> Iterator[None]:
 
 
 def ignore_interrupts() -> None:
-    """Leave Ctrl-C to the process that has started this one: a ``KeyboardInterrupt`` here is the user's."""
+    """Leave Ctrl-C to the parent process: a ``KeyboardInterrupt`` in this process then comes from the user's code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _Signals.watching = True
 
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back until the end of the block; processes that are started in it never see one."""
+    """Block Ctrl-C until the end of the block; processes started in it never receive one."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -109,7 +111,7 @@ def interrupts_held() -> Iterator[None]:
 
 
 def is_request_to_stop(problem: BaseException) -> bool:
-    """Return whether an exception is a signal's, not the user's."""
+    """Return whether an exception comes from a signal, not from the user's code."""
     if not isinstance(problem, KeyboardInterrupt):
         return False
     in_main_thread = threading.current_thread() is threading.main_thread()
@@ -117,10 +119,10 @@ def is_request_to_stop(problem: BaseException) -> bool:
 
 
 def as_failure(problem: BaseException) -> str:
-    """Return what a run's failure is recorded as: one line for an error of the package's, else the traceback and one line.
+    """Return the record of a run's failure: one line for an error of this package, else the traceback and one line.
 
     Raises:
-        BaseException: ``problem`` itself, if it is a request to stop.
+        BaseException: ``problem`` itself is a request to stop.
     """
     if is_request_to_stop(problem):
         raise problem
@@ -128,17 +130,17 @@ def as_failure(problem: BaseException) -> str:
         return shortened(str(problem), _LONGEST_TRACEBACK)
     try:
         whole = "".join(traceback.format_exception(problem)).rstrip()
-    except BaseException:  # of its own methods
+    except BaseException:  # of the exception's own methods
         whole = "".join(traceback.format_tb(problem.__traceback__)).rstrip()
     return f"{shortened(whole, _LONGEST_TRACEBACK)}\n\n{failure_line(problem)}"
 
 
 @contextmanager
 def deadline(seconds: float | None) -> Iterator[None]:
-    """Raise :class:`RunTimeoutError` in the block when it takes longer than ``seconds``; ``None`` is for ever.
+    """Raise :class:`RunTimeoutError` in a block that takes longer than ``seconds``; ``None`` is no limit.
 
-    In a main thread an alarm signal interrupts whatever Python does, waiting included; in another thread, as of a Dask worker,
-    the exception comes with the next step of Python code.
+    In a main thread an alarm signal interrupts any Python code, even while it waits.  In another thread, such as a Dask
+    worker's, the exception is raised at the next Python instruction.
     """
     if seconds is None:
         yield
@@ -150,7 +152,7 @@ def deadline(seconds: float | None) -> Iterator[None]:
         def alarm(_number: int, _frame: FrameType | None) -> None:
             nonlocal rung
             rung += 1
-            if rung > _OFTEN and multiprocessing.parent_process() is not None:
+            if rung > _MOST_CATCHES and multiprocessing.parent_process() is not None:
                 os._exit(1)
             raise said
 
@@ -159,7 +161,7 @@ def deadline(seconds: float | None) -> Iterator[None]:
         try:
             yield
             signal.setitimer(signal.ITIMER_REAL, 0)
-            if rung:  # it was caught, and the run went on to its end
+            if rung:  # the run caught the exception, and completed
                 raise said
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -183,3 +185,45 @@ def deadline(seconds: float | None) -> Iterator[None]:
         timer.cancel()
         with lock:
             over = True
+
+
+def where_raised(exception: BaseException) -> str | None:
+    """Return ``file:line`` of the user's code that raised an exception; ``None`` if no file of the user is involved.
+
+    This is the innermost frame outside this package, the standard library and installed packages.  SimPy raises copies of
+    exceptions, so the causes of the exception count too.
+    """
+    for cause in _with_causes(exception):
+        for frame in reversed(traceback.extract_tb(cause.__traceback__)):
+            if not frame.filename.startswith("<") and origin_of_file(frame.filename) is None:
+                return f"{frame.filename}:{frame.lineno}"
+    return None
+
+
+def failure_line(exception: BaseException) -> str:
+    """Return the place and the error of a failure in the user's code, in one line."""
+    words = shortened(" ".join(f"{type(exception).__name__}: {_text(exception)}".rstrip(": ").split()), _LONGEST_LINE)
+    where = where_raised(exception)
+    return words if where is None else f"{where}: {words}"
+
+
+def _text(exception: BaseException) -> str:
+    try:
+        return str(exception)
+    except BaseException:  # of the exception's own method
+        return "(it cannot say what is wrong)"
+
+
+def shortened(text: str, longest: int) -> str:
+    """Return text without its middle, if it has more characters than ``longest``."""
+    half = longest // 2
+    return text if len(text) <= longest else f"{text[:half]} ... ({len(text):,} characters) ... {text[-half:]}"
+
+
+def _with_causes(exception: BaseException) -> Iterator[BaseException]:
+    seen: list[BaseException] = []
+    following: BaseException | None = exception
+    while following is not None and following not in seen:
+        yield following
+        seen.append(following)
+        following = following.__cause__ or following.__context__

@@ -1,4 +1,4 @@
-"""What a worker does: it makes the study once, runs scenarios of it, and says by key what it has really run."""
+"""A worker of a sweep: it makes the study once, runs its scenarios, and verifies the key of each run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from clustermodel.errors import SpecificationError
+from clustermodel.experiment.result import Result
+from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME
 from clustermodel.experiment.run_key import Digested
-from clustermodel.experiment.scenario import Result, Scenario
-from clustermodel.experiment.script import read_script, run_script
-from clustermodel.experiment.store import PLACEMENTS, RECORDS, STATES_OVER_TIME, Finished
+from clustermodel.experiment.script import load_study, read_script
+from clustermodel.experiment.store import Finished
 from clustermodel.experiment.study import DigestsOfJobs, Study
 from clustermodel.experiment.user_code import as_failure, deadline
 from clustermodel.workload.table import JobSource, Workload
@@ -26,15 +26,15 @@ _KEPT_STUDIES: Final = 4
 
 
 class Origin(NamedTuple):
-    """From what a worker makes the study: a script, or the study itself."""
+    """The source from which a worker makes the study: a script, or the study itself."""
 
     token: str
-    """Of one sweep: a worker that serves several makes the study anew for each, since files may have changed."""
+    """Identifies the sweep: a worker makes the study again for each sweep, since files may have changed."""
     script: str | None
     text: str | None
     study: Study | None
     folder: str
-    """Working directory in which the script was first run."""
+    """Working directory of the process that started the sweep."""
 
     @classmethod
     def of(cls, source: Study | Path) -> Origin:
@@ -49,7 +49,7 @@ class Origin(NamedTuple):
         return cls(token, str(source), read_script(source), None, str(Path.cwd()))
 
     def open(self) -> Study:
-        """Return the study.
+        """Make the study and return it.
 
         Raises:
             SpecificationError: the script fails, or defines no study.
@@ -58,22 +58,12 @@ class Origin(NamedTuple):
             return self.study
         assert self.script is not None
         assert self.text is not None
-        path = Path(self.script)
-        defined = run_script(path, self.text)
-        found = defined.get("study")
-        if found is None and (scenarios := defined.get("scenarios", defined.get("scenario"))) is not None:
-            listed = [scenarios] if isinstance(scenarios, Scenario) else list(scenarios() if callable(scenarios) else scenarios)
-            found = Study(name=path.stem, scenarios=listed)
-        if not isinstance(found, Study):
-            raise SpecificationError(
-                f"{path}: defines neither `study` (a Study) nor `scenarios` (an iterable of Scenario, or a function of none)"
-            )
-        return found
+        return load_study(Path(self.script), self.text)
 
 
 @dataclass
 class Opened:
-    """A study in the process that runs it."""
+    """A study in the process that runs it, with the workloads made so far and their digests."""
 
     study: Study
     made: dict[tuple[str, int], JobSource] = field(default_factory=dict)
@@ -84,7 +74,7 @@ _opened: dict[str, Opened] = {}
 
 
 def opened(origin: Origin) -> Opened:
-    """Return the study of ``origin``, made once in each process, with the identities of its policies before any has run.
+    """Return the study of ``origin``, made once per process, with the identities that its policies have before any run.
 
     Raises:
         SpecificationError: the script fails or defines no study; or a policy has no source.
@@ -99,18 +89,19 @@ def opened(origin: Origin) -> Opened:
 
 
 def forget(origin: Origin) -> None:
-    """Drop the study of ``origin`` and the workloads that were made for it."""
+    """Drop the study of ``origin`` and its workloads."""
     _opened.pop(origin.token, None)
 
 
 class Failed(NamedTuple):
-    """Why a run has failed: the last line tells it in short."""
+    """The outcome of a failed run."""
 
     error: str
+    """The whole error; its last line is a summary."""
 
 
 class Differs(NamedTuple):
-    """A worker has, or would have, run something else than the study has at this position."""
+    """The outcome of a run with another key than the study has at this position."""
 
     specification: Mapping[str, Any]
     jobs: int
@@ -120,13 +111,13 @@ Outcome = Finished | Failed | Differs
 
 
 def execute(origin: Origin, position: int, key: str, timeout_s: float | None = None) -> Outcome:
-    """Run one scenario of a study, in whatever process this is.
+    """Run one scenario of a study in this process.
 
     Args:
         origin: of the study.
         position: of the run, from 0 on.
-        key: of the run, as the process that started the study knows it.
-        timeout_s: when to stop it, seconds; ``None`` is never.
+        key: of the run in the process that started the sweep.
+        timeout_s: longest wall time of the run, seconds; ``None`` for no limit.
     """
     try:
         mine = opened(origin)
@@ -139,7 +130,7 @@ def execute(origin: Origin, position: int, key: str, timeout_s: float | None = N
 def _run(mine: Opened, position: int, key: str) -> Outcome:
     scenario = mine.study.scenario(position, mine.made)
     tables = all(isinstance(source, Workload) for source in scenario.sources)
-    if tables:  # whose jobs are known before they run
+    if tables:  # workloads in memory: their jobs are known before the run
         run = mine.study.identify(position, scenario, [mine.digests.of(source) for source in scenario.sources])
         if run.key != key:
             return Differs(run.specification, run.jobs)
@@ -170,6 +161,6 @@ def _tables(result: Result) -> dict[str, bytes]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of everything that makes the numbers."""
+    """Return the versions of Python and of the packages that make the numbers."""
     packages = ("clustermodel", "simpy", "numpy", "scipy", "pandas")
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}

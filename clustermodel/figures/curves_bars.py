@@ -1,12 +1,12 @@
 """Figures of studies: curves, bars and improvements with their confidence intervals, from a table with a row for each run.
 
-The table is what :meth:`Store.results() <clustermodel.experiment.store.Store.results>` returns, or any other with such columns:
-factors, which tell the runs apart, ``replication`` among them, and numbers.  Means are over replications, intervals are
-Student's t (:func:`clustermodel.experiment.replicate.interval`); a single replication has none.
+The table is that of :meth:`Store.results() <clustermodel.experiment.store.Store.results>`, or any other with such columns:
+factors, which identify the runs, ``replication`` among them, and numbers.  Means are over replications, intervals are
+Student's t (:func:`clustermodel.statistics.interval`); a single replication has no interval.
 
-Responsible for drawing; :mod:`clustermodel.figures.run_tables` says which rows make a point,
-:mod:`clustermodel.figures.style` how policies look, :mod:`clustermodel.figures.labels` what numbers are called.  Single runs
-are drawn by :mod:`clustermodel.figures.single_run`.
+Responsible for drawing.  :mod:`clustermodel.figures.run_tables` groups rows to points, :mod:`clustermodel.figures.style` has
+the styles of policies, :mod:`clustermodel.figures.labels` the axis labels, :mod:`clustermodel.figures.single_run` the figures
+of single runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from textwrap import fill
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -25,6 +24,7 @@ from matplotlib.ticker import LogLocator
 from pandas.api.types import is_numeric_dtype
 
 from clustermodel import statistics
+from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError
 from clustermodel.figures.labels import QUANTITIES, axis_label
 from clustermodel.figures.run_tables import (
@@ -42,14 +42,12 @@ from clustermodel.figures.run_tables import (
 )
 from clustermodel.figures.style import Style, legend_below, policy_styles
 
-FloatArray = npt.NDArray[np.float64]
-
 _BAND: Final = 0.15
 """Opacity of the interval around a curve."""
 _WIDEST: Final = 28
-"""Characters beside an axis in one line."""
+"""Characters in a line of a label beside an axis."""
 _CROWDED: Final = 60
-"""Characters under an axis above which they are written at a slant."""
+"""Characters below an axis from which on names are slanted."""
 
 
 def curves(
@@ -70,20 +68,21 @@ def curves(
     Args:
         table: a row for each run.
         y: the column to show, or several, one for each panel.
-        x: the column along the axis: an outcome, such as ``"utilization"``, of which the mean is taken, or a factor.
-        at: the factor that tells the points of a curve apart; by default ``"workload"`` if ``x`` is an outcome, else ``x``.  If
-            ``x`` is an outcome and this factor has numbers, points are joined in their order, and a curve may turn back: a
-            saturated policy uses no more of the machine at a higher load.  Otherwise they are joined from left to right.
-        by: the factor that tells the curves apart.
-        panels: a factor that has a panel of its own for each of its values; then each of ``y`` has a row of panels.
-        log: scale the vertical axes logarithmically, or those of these columns; zero lies at their lower ends.
-        bands: whether there are bands, or which curves have one, where all of them would hide each other.
-        share_y: whether the panels of a row have the same vertical axis.
+        x: the column along the axis: a factor, or an outcome such as ``"utilization"``, of which the mean is taken.
+        at: the factor that distinguishes the points of a curve; by default ``"workload"`` if ``x`` is an outcome, else ``x``.
+            If ``x`` is an outcome and this factor is numeric, points are joined in the order of the factor, and a curve may
+            turn back: a saturated policy uses no more of the machine at a higher load.  Otherwise points are joined from left
+            to right.
+        by: the factor that distinguishes the curves.
+        panels: a factor with a panel for each of its values; each of ``y`` then has a row of panels.
+        log: use logarithmic vertical axes, for all or these columns; zero is drawn at the lower end.
+        bands: draw bands, for all or these curves; all bands may hide each other.
+        share_y: use the same vertical axis for the panels of a row.
         level: confidence level of the bands.
 
     Raises:
-        SpecificationError: the table has no rows or lacks a column, a column is not of finite numbers, or several rows are the
-            same replication of the same point; a logarithmic axis has nothing above zero.
+        SpecificationError: the table has no rows or lacks a column, a column has a value that is no finite number, several rows
+            are the same replication of the same point, or a logarithmic axis has no value above zero.
     """
     columns = columns_of("y", y)
     at = at or ("workload" if x in QUANTITIES else x)
@@ -109,8 +108,8 @@ def bars(
     Args:
         table: a row for each run.
         y: the column to show, or several, one for each panel.
-        x: the factor that tells groups of bars apart, such as a workload or a class of jobs; by default there is one group.
-        by: the factor that tells the bars of a group apart.
+        x: the factor that distinguishes groups of bars, such as a workload or a class of jobs; by default there is one group.
+        by: the factor that distinguishes the bars of a group.
         panels: as for :func:`curves`.
         log: as for :func:`curves`.
         share_y: as for :func:`curves`.
@@ -135,19 +134,19 @@ def improvements(
     panels: str | None = None,
     level: float = statistics.LEVEL,
 ) -> Figure:
-    """Return a figure of how much smaller numbers are than those of a baseline, in per cent, replication by replication.
+    """Return a figure of improvements: how much smaller numbers are than a baseline's, in per cent, paired by replication.
 
-    With common random numbers what two policies share cancels, and the intervals are far narrower than those of the numbers
-    themselves.  See :func:`~clustermodel.figures.run_tables.improved`, which makes the numbers.
+    With common random numbers the variation that two policies share cancels, so the intervals are far narrower than those of
+    the numbers themselves.  :func:`~clustermodel.figures.run_tables.improved` computes the improvements.
 
     Args:
         table: a row for each run.
         y: the column to show, or several, one for each panel.
         baseline: the policy with which the others are compared, a value of ``by``.
-        x: the column along the axis.  An outcome or a factor of numbers makes curves, another factor makes groups of bars; by
+        x: the column along the axis.  An outcome or a numeric factor makes curves, another factor makes groups of bars; by
             default there is one group.
         at: as for :func:`curves`.
-        by: the factor that tells the curves or bars apart.
+        by: the factor that distinguishes the curves or bars.
         panels: as for :func:`curves`; runs are compared within a panel.
         level: confidence level of the intervals.
 
@@ -158,16 +157,16 @@ def improvements(
     if x is not None:
         at = at or ("workload" if x in QUANTITIES else x)
         require_columns(table, [x])
-    found = {
+    improvements_of = {
         title: improved(part, y=columns, baseline=baseline, at=at, by=by) for title, part in parts_of(table, panels).items()
     }
     names = [improvement_label(column, baseline) for column in columns]
     styles = {label: style for label, style in policy_styles(list(map(str, table[by].unique()))).items() if label != baseline}
     if x is not None and is_numeric_dtype(table[x]):
-        parts = {title: points_of(part, [*names, x], by, at) for title, part in found.items()}
+        parts = {title: points_of(part, [*names, x], by, at) for title, part in improvements_of.items()}
         figure = _curves(parts, names, x, by, styles, banded=styles, log=False, share_y=True, level=level)
     else:
-        parts = {title: points_of(part, names, by, x) for title, part in found.items()}
+        parts = {title: points_of(part, names, by, x) for title, part in improvements_of.items()}
         figure = _bars(parts, names, x, by, styles, log=False, share_y=True, level=level)
     for axes in figure.axes:
         axes.axhline(0, color="0.4", linewidth=0.8)
@@ -178,7 +177,7 @@ def improvements(
 
 
 def _chosen(name: str, among: bool | Collection[str]) -> bool:
-    """Return whether a name is among those that are given: all, none, one or several."""
+    """Return whether a name is chosen by an argument that says all, none, one or several."""
     return among if isinstance(among, bool) else name == among if isinstance(among, str) else name in among
 
 
@@ -212,20 +211,20 @@ def _curves(
     handles: dict[str, Any] = dict.fromkeys(styles)
     for column, title, axes in panels:
         for label, style in styles.items():
-            here = _in_order([one for one in parts[title] if one.of == label], x)
-            if here:
-                found = [(mean_of(one.values[x]), interval_of(one.values[column], level)) for one in here]
-                handles[label] = _draw_curve(axes, found, style, band=label in banded)
+            points = _in_order([point for point in parts[title] if point.of == label], x)
+            if points:
+                means = [(mean_of(point.values[x]), interval_of(point.values[column], level)) for point in points]
+                handles[label] = _draw_curve(axes, means, style, band=label in banded)
     _finish(panels, axis_label(x), log)
     legend_below(figure, handles, title=axis_label(by))
     return figure
 
 
 def _in_order(points: Sequence[Point], x: str) -> list[Point]:
-    """Return the points of a curve in the order in which they are joined."""
-    places = pd.Series([one.at for one in points])
+    """Return the points of a curve in the order in which a line joins them."""
+    places = pd.Series([point.at for point in points])
     if x not in QUANTITIES or not is_numeric_dtype(places):
-        places = pd.Series([mean_of(one.values[x]) for one in points])
+        places = pd.Series([mean_of(point.values[x]) for point in points])
     return [points[place] for place in places.argsort()]
 
 
@@ -244,12 +243,12 @@ def _bars(
     handles: dict[str, Any] = dict.fromkeys(styles)
     width, tallest = 0.8 / len(styles), 0.0
     for column, title, axes in panels:
-        groups = list(dict.fromkeys(one.at for one in parts[title]))
+        groups = list(dict.fromkeys(point.at for point in parts[title]))
         for number, (label, style) in enumerate(styles.items()):
-            found = {one.at: interval_of(one.values[column], level) for one in parts[title] if one.of == label}
-            if found:
-                places = np.array([groups.index(group) for group in found]) + (number - (len(styles) - 1) / 2) * width
-                handles[label] = _draw_bars(axes, places, list(found.values()), width, style)
+            means = {point.at: interval_of(point.values[column], level) for point in parts[title] if point.of == label}
+            if means:
+                places = np.array([groups.index(group) for group in means]) + (number - (len(styles) - 1) / 2) * width
+                handles[label] = _draw_bars(axes, places, list(means.values()), width, style)
         names = [""] if x is None else [shown_value(group) for group in groups]
         slanted = sum(map(len, names)) > _CROWDED / min(len(panels), 3)
         axes.set_xticks(
@@ -271,24 +270,24 @@ def _bars(
 
 
 def _finish(panels: Sequence[tuple[str, str, Axes]], x: str, log: bool | Collection[str]) -> None:
-    """Name the axes and panels, and scale the axes."""
+    """Label the axes and panels, and scale the axes."""
     first, last = panels[0][0], panels[-1][0]
     several = panels[0][1] != panels[-1][1]
     for column, title, axes in panels:
         left = not several or title == panels[0][1]
         axes.set_xlabel(x if not several or column == last else "")
-        axes.set_ylabel(fill(axis_label(column), _WIDEST) if left else "")
+        axes.set_ylabel(fill(axis_label(column), _WIDEST, break_on_hyphens=False) if left else "")
         if several and column == first:
             axes.set_title(title, fontsize="medium")
         axes.grid(alpha=0.25, which="both", linewidth=0.5)
         axes.set_axisbelow(True)
     for column in dict.fromkeys(column for column, *_ in panels):
-        here = [axes for name, _, axes in panels if name == column]
+        of_column = [axes for name, _, axes in panels if name == column]
         if _chosen(column, log):
-            _use_log_scale(column, here)
-        elif column in QUANTITIES and all(axes.get_ylim()[0] < 0 <= min(_means(axes), default=-1) for axes in here):
-            for axes in here:
-                axes.set_ylim(bottom=0)  # an interval may go below what there can be; an improvement may be negative
+            _use_log_scale(column, of_column)
+        elif column in QUANTITIES and all(axes.get_ylim()[0] < 0 <= min(_means(axes), default=-1) for axes in of_column):
+            for axes in of_column:
+                axes.set_ylim(bottom=0)  # intervals may include impossible negative numbers; improvements may be negative
 
 
 def _means(axes: Axes) -> list[float]:
@@ -300,7 +299,7 @@ def _means(axes: Axes) -> list[float]:
 
 
 def _use_log_scale(column: str, panels: Sequence[Axes]) -> None:
-    """Scale vertical axes logarithmically, down to half of the lowest mean in any of the panels, though bands may go deeper."""
+    """Scale vertical axes logarithmically, from half of the lowest mean in any of the panels on; bands may reach below it."""
     means = [value for axes in panels for value in _means(axes) if value > 0]
     if not means:
         raise SpecificationError(f"log: {column} is nowhere above zero, so that its axis cannot be logarithmic")
@@ -313,9 +312,10 @@ def _use_log_scale(column: str, panels: Sequence[Axes]) -> None:
         axes.yaxis.set_minor_formatter("")
 
 
-def _draw_curve(axes: Axes, found: Sequence[tuple[float, tuple[float, float]]], style: Style, *, band: bool) -> Any:
-    x = np.array([place for place, _ in found])
-    mean, half = np.array([interval for _, interval in found]).T
+def _draw_curve(axes: Axes, means: Sequence[tuple[float, tuple[float, float]]], style: Style, *, band: bool) -> Any:
+    """Draw a curve through places, each with a mean and half the width of its interval; return its legend handle."""
+    x = np.array([place for place, _ in means])
+    mean, half = np.array([interval for _, interval in means]).T
     (line,) = axes.plot(x, mean, color=style.colour, linestyle=style.line, marker=style.marker, markersize=4, linewidth=1.4)
     known = ~np.isnan(half)
     if not band or not known.any():
@@ -324,8 +324,9 @@ def _draw_curve(axes: Axes, found: Sequence[tuple[float, tuple[float, float]]], 
     return line, axes.fill_between(x, low, high, color=style.colour, alpha=_BAND, linewidth=0)
 
 
-def _draw_bars(axes: Axes, places: FloatArray, found: Sequence[tuple[float, float]], width: float, style: Style) -> Any:
-    mean, half = np.array(found).T
+def _draw_bars(axes: Axes, places: FloatArray, means: Sequence[tuple[float, float]], width: float, style: Style) -> Any:
+    """Draw a bar at each place for a mean and half the width of its interval; return their legend handle."""
+    mean, half = np.array(means).T
     drawn = axes.bar(places, mean, 0.92 * width, color=style.colour, hatch=style.hatch, edgecolor="white", linewidth=0)
     known = ~np.isnan(half)
     axes.errorbar(places[known], mean[known], yerr=half[known], fmt="none", ecolor="0.25", elinewidth=1, capsize=2)

@@ -1,7 +1,7 @@
-"""From a table with a row for each run to what figures show: points, intervals, improvements on a baseline.
+"""Statistics of a table with a row for each run: points of figures, means, intervals, improvements on a baseline.
 
-Responsible for which rows belong together and for refusing tables in which that is not clear;
-:mod:`clustermodel.figures.curves_bars` draws.
+Responsible for grouping rows and for refusing tables in which the groups are ambiguous; :mod:`clustermodel.figures.curves_bars`
+draws.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from clustermodel import statistics
 from clustermodel.errors import SpecificationError, did_you_mean
-from clustermodel.experiment.scenario import Result
+from clustermodel.figures.drawn_run import DrawnRun
 from clustermodel.figures.labels import QUANTITIES, Quantity
 from clustermodel.figures.style import plain
 
 REPLICATION: Final = "replication"
-"""The column that tells the replications of a point apart; a table without it has one run for each point."""
+"""The column that distinguishes the replications of a point; a table without it has one run for each point."""
 
 
 class Point(NamedTuple):
     """The replications of one configuration."""
 
     of: str
-    """What it belongs to: a curve, or a colour of bars."""
+    """The curve, or the colour of bars, to which the point belongs."""
     at: object
+    """The value that distinguishes the points of a curve."""
     values: pd.DataFrame
-    """By replication."""
+    """The numbers, by replication."""
 
 
 def columns_of(field: str, given: str | Sequence[str]) -> list[str]:
@@ -45,10 +46,10 @@ def columns_of(field: str, given: str | Sequence[str]) -> list[str]:
 
 
 def require_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
-    """Refuse what is no table, an empty one, and one without these columns.
+    """Refuse a table that is empty, lacks a column, or is no table.
 
     Raises:
-        SpecificationError: it is.
+        SpecificationError: the table is refused.
     """
     if not isinstance(table, pd.DataFrame):
         raise SpecificationError(
@@ -67,16 +68,16 @@ def require_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
 
 
 def points_of(table: pd.DataFrame, numbers: Sequence[str], by: str, at: str | None) -> list[Point]:
-    """Return the points of a table, in its order, after a check of all that is drawn of them.
+    """Return the points of a table, in its order, after a check of all their numbers.
 
     Args:
         table: a row for each run.
-        numbers: the columns that are drawn.
+        numbers: the columns to draw.
         by: the factor that becomes :attr:`Point.of`.
         at: the factor that becomes :attr:`Point.at`; ``None`` for one point.
 
     Raises:
-        SpecificationError: a column is not there or not of finite numbers, or a replication of a point is there twice.
+        SpecificationError: a column is missing or has a value that is no finite number, or a point has a replication twice.
     """
     factors = [by] if at is None else [by, at]
     require_columns(table, [*factors, *numbers])
@@ -86,7 +87,7 @@ def points_of(table: pd.DataFrame, numbers: Sequence[str], by: str, at: str | No
     for place, rows in table.groupby(factors, sort=False, dropna=False):
         replication = rows[REPLICATION] if REPLICATION in table else pd.Series(1, index=rows.index)
         if replication.duplicated().any():
-            where = ", ".join(f"{factor} {_given(value)}" for factor, value in zip(factors, place, strict=True))
+            where = ", ".join(f"{factor} {_shown_cell(value)}" for factor, value in zip(factors, place, strict=True))
             raise SpecificationError(
                 f"table: {len(rows)} rows have {where}, and some of them the same replication; choose rows, "
                 "or name in by, x or at what tells them apart"
@@ -95,8 +96,8 @@ def points_of(table: pd.DataFrame, numbers: Sequence[str], by: str, at: str | No
     return points
 
 
-def _given(value: object) -> str:
-    """Write a cell of a table for a message, on one line."""
+def _shown_cell(value: object) -> str:
+    """Return a cell of a table for a message, on one line."""
     return repr(value) if isinstance(value, str) else str(value)
 
 
@@ -107,9 +108,9 @@ def _require_finite(table: pd.DataFrame, column: str, factors: Sequence[str]) ->
     wrong = ~np.isfinite(values.to_numpy(dtype=float, na_value=nan))
     if wrong.any():
         row = table.iloc[int(np.flatnonzero(wrong)[0])]
-        where = ", ".join(f"{factor} {_given(row[factor])}" for factor in factors)
+        where = ", ".join(f"{factor} {_shown_cell(row[factor])}" for factor in factors)
         raise SpecificationError(
-            f"table: {column}: {_given(row[column])} of {where} is not allowed; it must be a finite number"
+            f"table: {column}: {_shown_cell(row[column])} of {where} is not allowed; it must be a finite number"
         )
 
 
@@ -122,8 +123,8 @@ def parts_of(table: pd.DataFrame, panels: str | None) -> dict[str, pd.DataFrame]
 
 
 def labels_of(parts: Mapping[str, Sequence[Point]]) -> list[str]:
-    """Return what the points belong to, each once, in the order in which they appear."""
-    return list(dict.fromkeys(one.of for points in parts.values() for one in points))
+    """Return the curves to which the points belong, each once, in order of appearance."""
+    return list(dict.fromkeys(point.of for points in parts.values() for point in points))
 
 
 def mean_of(values: pd.Series) -> float:
@@ -132,33 +133,56 @@ def mean_of(values: pd.Series) -> float:
 
 
 def interval_of(values: pd.Series, level: float) -> tuple[float, float]:
-    """Return the mean and half the width of its interval, ``nan`` for a single value."""
+    """Return the mean and half the width of its confidence interval, ``nan`` for a single value."""
     if len(values) == 1:
         return float(values.iloc[0]), nan
-    found = statistics.interval(values.to_numpy(dtype=float), level)
-    return found.mean, found.half
+    interval = statistics.interval(values.to_numpy(dtype=float), level)
+    return interval.mean, interval.half
+
+
+def means_of(table: pd.DataFrame, factors: Sequence[str], numbers: Sequence[str], level: float) -> pd.DataFrame:
+    """Return the means over replications: a row for each combination of factors, in the order of the table.
+
+    Args:
+        table: a row for each run; runs without a number do not count in its mean.
+        factors: the columns that identify a configuration.
+        numbers: the columns to average.
+        level: confidence level of the intervals.
+
+    Returns:
+        The factors; ``runs``, the number of runs; for each number its mean and, as ``"NAME half"``, half the width of its
+        interval, ``nan`` for a single run.
+    """
+    rows = []
+    for place, runs in table.groupby(list(factors), sort=False):
+        row: dict[str, object] = {**dict(zip(factors, place, strict=True)), "runs": len(runs)}
+        for name in numbers:
+            values = pd.to_numeric(runs[name]).dropna()
+            row[name], row[f"{name} half"] = interval_of(values, level) if len(values) else (nan, nan)
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def improved(
     table: pd.DataFrame, *, y: str | Sequence[str], baseline: object, at: str | None = None, by: str = "policy"
 ) -> pd.DataFrame:
-    """Return a table with columns that say how much smaller numbers are than those of a baseline, in per cent.
+    """Return a table of improvements: how much smaller numbers are than those of a baseline, in per cent.
 
-    A run is compared with the run of the baseline that has the same replication, or, if the baseline ran once, with that run.
-    Negative numbers are larger than the baseline's; where both are 0 it is 0 %.
+    A run is compared with the baseline's run of the same replication, or with its only run.  An improvement is negative if the
+    number is larger than the baseline's, and 0 % if both are 0.
 
     Args:
         table: a row for each run.
         y: the column to compare, or several.
-        baseline: with which it is compared, a value of ``by``.
+        baseline: a value of ``by``, with which the others are compared.
         at: the factor within which runs are compared, such as the workload; by default there is one group.
         by: the factor that has ``baseline``.
 
     Returns:
-        The rows of all but the baseline, with a column for each of ``y``; its name says what it is, and figures show it.
+        The rows of all but the baseline, with a column for each of ``y``; its name is the label in figures.
 
     Raises:
-        SpecificationError: the baseline is not there or is 0 where another is not, or the replications do not match.
+        SpecificationError: the baseline is missing, or 0 where another number is not, or the replications do not match.
     """
     columns, baseline = columns_of("y", y), str(baseline)
     points = points_of(table, columns, by, at)
@@ -169,15 +193,15 @@ def improved(
         )
     if len(known) == 1:
         raise SpecificationError(f"baseline: {baseline!r} is the only {by}; there is nothing to compare with it")
-    before = {one.at: one.values for one in points if one.of == baseline}
+    of_baseline = {point.at: point.values for point in points if point.of == baseline}
     parts = []
-    for one in points:
-        if one.of == baseline:
+    for point in points:
+        if point.of == baseline:
             continue
-        where = f"{by} {one.of!r}" + (f", {at} {_given(one.at)}" if at else "")
-        if one.at not in before:
+        where = f"{by} {point.of!r}" + (f", {at} {_shown_cell(point.at)}" if at else "")
+        if point.at not in of_baseline:
             raise SpecificationError(f"baseline: {baseline!r} has no run to compare with {where}")
-        base, new = before[one.at], one.values.copy()
+        base, new = of_baseline[point.at], point.values.copy()
         if len(base) > 1 and set(base.index) != set(new.index):
             raise SpecificationError(f"baseline: {baseline!r} and {where} have different replications")
         for column in columns:
@@ -194,13 +218,13 @@ def improved(
 
 
 def improvement_label(column: str, baseline: object) -> str:
-    """Return the name of a column of :func:`improved`: what stands on the axis."""
+    """Return the name of a column of :func:`improved`, which is its axis label."""
     name = QUANTITIES[column].name if column in QUANTITIES else column.replace("_", " ")
     return Quantity(name, "%").label(f"less than with {baseline}")
 
 
-def by_size(results: Sequence[Result]) -> pd.DataFrame:
-    """Return a table of small and large jobs (002, section 2.2: of more than 32 nodes), two rows for each run.
+def by_size(results: Sequence[DrawnRun]) -> pd.DataFrame:
+    """Return a table of small and large jobs (Zhang et al. 2003, section 2.2: of more than 32 nodes), two rows for each run.
 
     Args:
         results: the runs.
@@ -227,5 +251,5 @@ def by_size(results: Sequence[Result]) -> pd.DataFrame:
 
 
 def shown_value(value: object) -> str:
-    """Write a factor's value for a figure."""
+    """Return the text of a factor's value in a figure."""
     return f"{value:g}" if isinstance(value, float) else plain(value)

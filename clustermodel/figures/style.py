@@ -1,7 +1,7 @@
-"""How policies look in figures: one place for colours, line styles, markers and hatches, safe for colour-blind eyes.
+"""The style of figures: colours, line styles, markers and hatches of policies, safe for colour-blind readers, and plain text.
 
-There are more policies than colours that all eyes can tell apart, so policies that are not compared with each other in the
-papers share some; line styles and markers tell them apart where they do meet.
+There are more policies than distinguishable colours.  Policies that the papers do not compare share a colour; line styles and
+markers distinguish them in a common figure.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ PALETTE: Final = (BLUE, ORANGE, GREEN, PURPLE, VERMILLION, SKY, BLACK)
 """M. Okabe and K. Ito, Color Universal Design (2008), without the yellow, which is too light for lines."""
 
 LineStyle = str | tuple[int, tuple[float, ...]]
-"""As matplotlib has it: a name, or an offset and lengths of dashes and gaps in points."""
+"""A line style of matplotlib: a name, or an offset and the lengths of dashes and gaps, in points."""
 
 
 class Style(NamedTuple):
-    """How a policy is drawn."""
+    """The look of a policy."""
 
     colour: str
     line: LineStyle = "-"
@@ -45,9 +45,9 @@ _DASHED: Final[LineStyle] = (0, (4, 1.5))
 _DOTTED: Final[LineStyle] = (0, (1, 1.5))
 _DASH_DOT: Final[LineStyle] = (0, (5, 1.5, 1, 1.5))
 _PATTERNS: Final[tuple[tuple[LineStyle, str], ...]] = (("-", ""), (_DASHED, "///"), (_DOTTED, "..."), (_DASH_DOT, "xxx"))
-"""Line style and hatch that go together."""
+"""Pairs of line style and hatch."""
 _MARKERS: Final = ("h", "<", ">", "p", "*", "8", "d")
-"""Of policies that have no style of their own."""
+"""Markers of policies that have no style of their own."""
 
 _POLICIES: Final = {
     "fcfs": Style(BLACK, marker="x"),
@@ -58,14 +58,14 @@ _POLICIES: Final = {
     "ss": Style(SKY, marker="H"),
     "easy:predictor=last": Style(PURPLE, marker="P"),
     "easy:backfill_order=shortest": Style(SKY, marker="X"),
-    # 002
+    # Zhang et al. 2003
     "bf": Style(ORANGE, marker="D"),
     "gs": Style(PURPLE),
     "bgs": Style(GREEN),
     "mgs": Style(VERMILLION),
     "mbgs": Style(SKY),
     "adaptive": Style(BLUE, marker="D"),
-    # 003: D is conservative backfilling
+    # Perkovic & Keleher 2000; D is conservative backfilling
     "D": Style(ORANGE, marker="s"),
     "P": Style(SKY, marker="P"),
     "R": Style(BLUE, marker="X"),
@@ -76,13 +76,13 @@ _POLICIES: Final = {
 _NO_GUARANTEES: Final = "-NG"
 _PAPERS_NAMES: Final = {"easy-last": "easy:predictor=last", "sjf-easy": "easy:backfill_order=shortest", "fcfs-easy": "easy"}
 _LEVEL: Final = re.compile(r"(m?b?gs)(?:-|:mpl=)(\d+)", re.IGNORECASE)
-"""A gang scheduler with its multiprogramming level, in our words or as in 002: ``bgs:mpl=2``, ``BGS-2``."""
+"""A gang scheduler with its multiprogramming level, as a policy name or as in Zhang et al. 2003: ``bgs:mpl=2``, ``BGS-2``."""
 _PATTERN_OF_LEVEL: Final = {2: 2, 3: 1, 4: 3}
-"""Which of the patterns; solid for other levels, among them 5, with which 002 has its best results."""
+"""Positions in the patterns; other levels are solid, among them 5, with which Zhang et al. 2003 have their best results."""
 
 
 def _own(label: str) -> Style | None:
-    """Return the style that a label has in every figure, if there is one."""
+    """Return the style of a label in every figure, ``None`` if it has no style of its own."""
     policy, comma, _ = label.partition(", ")
     if comma:
         return _own(policy)
@@ -98,15 +98,16 @@ def _own(label: str) -> Style | None:
 
 
 def policy_styles(labels: Sequence[str]) -> dict[str, Style]:
-    """Return how the policies of one figure are drawn, by label.
+    """Return the styles of the policies of one figure, by label.
 
-    Our policies have the same colour and marker in every figure, also under the papers' names (``"BGS-2"``, ``"EASY-Last"``);
-    a multiprogramming level and 003's ``-NG`` have line styles, and ``"BGS-2, large jobs"`` looks like ``"BGS-2"``.  Others,
-    and ours with other parameters, take the colours that are left over, in the order of ``labels``.  Where two policies of one
-    figure have the same colour, the later one has another line style and hatch.
+    The package's policies have the same colour and marker in every figure, also under the papers' names (``"BGS-2"``,
+    ``"EASY-Last"``).  A multiprogramming level and the ``-NG`` of Perkovic & Keleher 2000 have line styles, and
+    ``"BGS-2, large jobs"`` looks like ``"BGS-2"``.  Other policies, and those with other parameters, take the remaining
+    colours, in the order of ``labels``.  If two policies of one figure have the same colour, the later one gets another line
+    style and hatch.
 
     Args:
-        labels: of the policies, as :attr:`Scenario.label` has them; any other text will do.
+        labels: of the policies, such as :attr:`Scenario.label`; any text is allowed.
     """
     known = {label: _own(label) for label in labels}
     taken = [one.colour for one in known.values() if one]
@@ -127,12 +128,12 @@ def policy_styles(labels: Sequence[str]) -> dict[str, Style]:
 
 
 def policy_colour(label: str) -> str:
-    """Return the colour of a policy in every figure, or the palette's first where it has none of its own."""
+    """Return the colour of a policy in every figure; the first of the palette for a policy without a style of its own."""
     return policy_styles([label])[label].colour
 
 
 def job_colour(job: int) -> tuple[float, float, float]:
-    """Return the colour of a job: always the same for an id, the hue that it has in a Gantt chart, in one of three shades."""
+    """Return the colour of a job, which depends on its id alone: its hue in a Gantt chart, in one of three shades."""
     red, green, blue = to_rgb(job_hue(job))
     kept, white = ((1.0, 0.0), (0.6, 0.0), (0.6, 0.4))[job // 6 % 3]
     return kept * red + white, kept * green + white, kept * blue + white
@@ -143,17 +144,17 @@ def job_hue(job: int) -> str:
     return PALETTE[job % 6]
 
 
-# Text that is shown as it is.
+# Text without markup.
 
 
 _LONGEST: Final = 48
-"""Characters of a label that are shown."""
+"""Characters of a label at most."""
 _JOINS: Final = "\n\u200c\u200d"
-"""Line ends, and what joins or parts letters where they are written so, and pictures."""
+"""Line ends, and the invisible characters that join or separate letters of some scripts and emoji."""
 
 
 def short(text: object, longest: int = _LONGEST) -> str:
-    """Return text on one line: spaces and line ends become single spaces, and of a long text the middle is left out."""
+    """Return text on one line: spaces and line ends become single spaces, and a long text loses its middle."""
     shown = " ".join(str(text).split())
     if len(shown) > longest:
         half = longest // 2
@@ -162,35 +163,35 @@ def short(text: object, longest: int = _LONGEST) -> str:
 
 
 def plain(text: object, longest: int = _LONGEST) -> str:
-    """Return text that matplotlib shows as it is: no mathematics between dollars, nothing hidden for its first character.
+    """Return text that matplotlib draws literally: dollars start no formula, and a leading underscore hides no legend entry.
 
-    It is on one line, and the middle of a text of more than ``longest`` characters is left out, see :func:`short`.
+    The text is on one line and has about ``longest`` characters at most, see :func:`short`.
     """
     shown = short(text, longest).replace("$", r"\$")
     return f" {shown}" if shown.startswith("_") else shown
 
 
 def visible(text: object) -> str:
-    """Return text for a page: what is not seen, or acts on other letters, is written out; line ends and joiners stay."""
+    """Return text for a page, with invisible characters written out; line ends and joiners stay."""
     return written_out(str(text), keep=_JOINS)
 
 
 def legend_labels(texts: Sequence[object]) -> list[str]:
-    """Return texts as :func:`plain` shows them, numbered where they would look the same."""
+    """Return texts as :func:`plain` shows them, with numbers on those that would look the same."""
     shown = [plain(text) for text in texts]
     return [f"{text} ({shown[: place + 1].count(text)})" if shown.count(text) > 1 else text for place, text in enumerate(shown)]
 
 
 _PER_INCH: Final = 10
-"""Characters of a legend."""
+"""Characters per inch of a legend."""
 
 
 def legend_below(figure: Figure, handles: Mapping[str, Any], *, title: str = "") -> None:
-    """Add a legend under a figure, which becomes as much taller.
+    """Add a legend below a figure, and make the figure taller by the height of the legend.
 
     Args:
         figure: with a constrained layout.
-        handles: what stands for each name; several artists where a tuple does.
+        handles: the artists of each name; a tuple of artists has one legend entry.
         title: of the legend.
     """
     labels = legend_labels(list(handles))

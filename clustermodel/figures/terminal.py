@@ -1,4 +1,4 @@
-"""What commands print: names of users as they are and visible, on consoles that fit tables."""
+"""Terminal output of commands: consoles that fit tables, and names of users without markup."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from rich.markup import escape
 from clustermodel.errors import visible
 
 _WIDE: Final = 200
-"""Columns of a table where there is no terminal to fit."""
+"""Columns of a table without a terminal."""
 
 
 def literal(value: object) -> str:
-    """Return text for a console that prints ``value`` as it is: no markup in it acts, control characters are written out."""
+    """Return text for a console that prints ``value`` literally: markup has no effect, control characters are written out."""
     return escape(visible(str(value)))
 
 
 def standard_output() -> Console:
-    """Return standard output; wide enough for a whole table where there is no terminal to fit."""
+    """Return a console on standard output; without a terminal it is wide enough for any table."""
     return Console(file=sys.stdout, highlight=False, emoji=False, width=None if sys.stdout.isatty() else _WIDE)
 
 
 def standard_error(*, tables: bool = False) -> Console:
-    """Return standard error, for everything that is no result; lines are not wrapped, unless it is wide enough for tables."""
+    """Return a console on standard error, for notes; it wraps no lines, or with ``tables`` is wide enough for tables."""
     if tables:
         return Console(file=sys.stderr, highlight=False, emoji=False, width=None if sys.stderr.isatty() else _WIDE)
     return Console(file=sys.stderr, highlight=False, emoji=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Tables for the terminal, with rich."""
+"""Tables for the terminal, with rich: a comparison of runs, and percentiles of a trace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clustermodel.measure.metrics import Summary
 
 
 def comparison_table(summaries: Sequence[Summary], title: str) -> Table:
-    """Return one row per run."""
+    """Return a table that compares runs, one row per run."""
     stops = [name for name in ("retried", "preempted") if any(getattr(run, name) for run in summaries)]
     table = Table(title=literal(title), title_justify="left")
     table.add_column("policy", no_wrap=True)
@@ -42,7 +42,7 @@ def comparison_table(summaries: Sequence[Summary], title: str) -> Table:
 
 
 def percentile_table(facts: dict[str, object]) -> Table:
-    """Return the percentiles of :func:`trace_facts` as a table."""
+    """Return a table of the percentiles of :func:`~clustermodel.workload.facts.trace_facts`."""
     rows = {
         "nodes": "nodes",
         "run_s": "run time (s)",

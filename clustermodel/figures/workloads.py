@@ -1,4 +1,4 @@
-"""Figures of workloads: how large jobs are, how much work that makes, and how much of their estimates they use."""
+"""Figures of workloads: distributions of job sizes and of work, and the share of their estimates that jobs use."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from clustermodel.workload.table import Workload
 
 
 def distributions(workloads: Sequence[Workload]) -> Figure:
-    """Return a figure of how jobs and their CPU time are distributed over job sizes (002, figures 2 and 3).
+    """Return a figure of jobs and their CPU time by job size (Zhang et al. 2003, figures 2 and 3).
 
-    CPU time is run time times nodes.  Left: of each size.  Right: of at most that size, as a share of all.
+    CPU time is run time times nodes.  Left: jobs of each size.  Right: jobs of at most that size, as a share of all.
 
     Args:
-        workloads: what to show, each in its own colour.
+        workloads: to show, each in its own colour.
 
     Raises:
-        SpecificationError: there is no workload, or one without jobs.
+        SpecificationError: no workload is given, or one has no jobs.
     """
     shown = _checked(workloads)
     figure = Figure(figsize=(10, 6.4), layout="constrained")
@@ -51,15 +51,16 @@ def distributions(workloads: Sequence[Workload]) -> Figure:
 
 
 def estimates_used(workloads: Sequence[Workload], *, phi: float | None = None, bins: int = 20) -> Figure:
-    """Return a figure of which share of their estimates jobs use (002, section 2.1 and figure 1).
+    """Return a figure of the share of their estimates that jobs use (Zhang et al. 2003, section 2.1 and figure 1).
 
     Args:
-        workloads: what to show, each in its own colour.
-        phi: also draw what 002's phi model expects: a fraction of ``phi`` uses all, the others any share alike.
-        bins: number of equal intervals of the share.  Jobs that use all of their estimates or more are in the last one.
+        workloads: to show, each in its own colour.
+        phi: also draw the expectation of the phi model of Zhang et al. 2003, in which a fraction ``phi`` of the jobs use all of
+            their estimates, and the shares of the others are uniform.
+        bins: number of equal intervals of the share.  The last one includes jobs that exceed their estimates.
 
     Raises:
-        SpecificationError: there is no workload, one without jobs, a ``phi`` outside [0, 1], or no interval.
+        SpecificationError: no workload is given, one has no jobs, ``phi`` is outside [0, 1], or ``bins`` is below 1.
     """
     shown = _checked(workloads)
     bins = require_whole("bins", bins, at_least=1)

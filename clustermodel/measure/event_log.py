@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from clustermodel.arrays import FloatArray, IntArray
-from clustermodel.recording.job_records import UNKNOWN, JobRecords, Status
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.recording.slice_log import LoggedRotation, SliceLog
 from clustermodel.ticks import TICKS_PER_SECOND
 

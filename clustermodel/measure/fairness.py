@@ -21,7 +21,8 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.measure.event_log import event_log
-from clustermodel.recording.job_records import UNKNOWN, JobRecords
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.ticks import TICKS_PER_SECOND
 
 _NEVER = np.iinfo(np.int64).max

@@ -11,7 +11,8 @@ import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.measure.node_time import NodeTicks, node_seconds, node_ticks
-from clustermodel.recording.job_records import PREEMPTIONS, UNKNOWN, JobRecords, Status, in_seconds
+from clustermodel.recording.job_records import JobRecords, in_seconds
+from clustermodel.recording.run_attempts import PREEMPTIONS, UNKNOWN, Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +40,7 @@ def holdings(records: JobRecords) -> Holdings:
     """Return which job held which nodes when, in order of start."""
     runs, ranges = records.runs, records.node_ranges
     held = runs.where(ranges.run)
-    table = Holdings(held.job, held.start, held.end, ranges.first_node, ranges.nodes, held.ended_as, held.lost)
+    table = Holdings(held.job, ranges.since, ranges.until, ranges.first_node, ranges.nodes, held.ended_as, held.lost)
     ended = held.end != UNKNOWN
     return Holdings(*(column[ended] for column in table))
 

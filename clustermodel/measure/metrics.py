@@ -18,8 +18,9 @@ from clustermodel.arrays import BoolArray, FloatArray, dot
 from clustermodel.errors import SpecificationError
 from clustermodel.measure.fairness import delays_by_later_jobs, reservation_violations
 from clustermodel.measure.job_table import dedicated, lost, preemptions, useful, wasted
-from clustermodel.recording.job_records import UNKNOWN, JobRecords, Status
+from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
+from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from clustermodel.arrays import IntArray
 from clustermodel.measure.event_log import EventLog
 from clustermodel.measure.job_table import holdings
-from clustermodel.recording.job_records import JobRecords, Status
+from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.matrix_history import Cell, History
+from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import from_mask
 from clustermodel.ticks import TICKS_PER_SECOND
 

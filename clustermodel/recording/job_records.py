@@ -8,122 +8,20 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.job import JobRow
+from clustermodel.recording.run_attempts import UNKNOWN, NodeRanges, Overheads, RunAttempt, RunAttempts, Status
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.ticks import TICKS_PER_SECOND
-
-UNKNOWN: Final = -1
-"""In a tick column: it never happened."""
-
-
-class Status(IntEnum):
-    """How a job or one of its run attempts ended."""
-
-    UNFINISHED = 0
-    COMPLETED = 1
-    KILLED = 2
-    """Killed at its wall-time limit; its work still counts as useful (the archive's convention)."""
-    ABORTED = 3
-    """Killed by the policy; its work is discarded."""
-    REJECTED = 4
-    """Asked for more nodes than the machine has, or for none."""
-    REQUEUED = 5
-    """Stopped at a time limit of the policy; the job returned to the queue.  Of run attempts only."""
-    PREEMPTED = 6
-    """Killed by the policy; the job returned to the queue.  Of run attempts only."""
-    CHECKPOINTED = 7
-    """Preempted, the job's work written to the checkpoint store.  Of run attempts only."""
-    SUSPENDED = 8
-    """Preempted, the job's work kept in the memory of its nodes.  Of run attempts only."""
-
-    @property
-    def label(self) -> str:
-        """The word used in tables and files."""
-        return self.name.lower()
-
-
-PREEMPTIONS: Final = (Status.PREEMPTED, Status.CHECKPOINTED, Status.SUSPENDED)
-"""Outcomes of run attempts that the policy stopped so that other jobs could run."""
-
 
 _BLANK_TIMES: Final = array("q", [UNKNOWN]) * 1024
 _BLANK_NUMBERS: Final = array("q", [0]) * 1024
 _BLANK_FLAGS: Final = array("b", [0]) * 1024
-
-
-class RunAttempt(NamedTuple):
-    """One run attempt after which the job returned to the queue."""
-
-    job: int
-    """Index of the job's record."""
-    start: int
-    """Ticks."""
-    end: int
-    """Ticks."""
-    columns: NodeSet
-    """The nodes that the gang held."""
-    backfilled: bool
-    """Whether the attempt started while a job ahead in the queue kept waiting."""
-    ended_as: Status
-    """Why the attempt was stopped, and what became of the job's work."""
-    worked: int
-    """How long the gang executed, ticks."""
-    lost: int
-    """How much of the job's work was discarded at the end of the attempt, ticks; may include work of earlier attempts."""
-
-
-class RunAttempts(NamedTuple):
-    """Run attempts as columns, shapes ``(attempts,)``."""
-
-    job: IntArray
-    """Index of the job's record."""
-    start: IntArray
-    """Ticks."""
-    end: IntArray
-    """Ticks; :data:`UNKNOWN` while the gang runs."""
-    nodes: IntArray
-    """Number of nodes that the gang held."""
-    backfilled: IntArray
-    """1 if the attempt started while a job ahead in the queue kept waiting."""
-    head_since: IntArray
-    """When the job was left waiting at the head of the queue before this attempt; :data:`UNKNOWN` if it was not."""
-    worked: IntArray
-    """How long the gang executed, ticks."""
-    lost: IntArray
-    """How much of the job's work was discarded at the end of the attempt, ticks."""
-    ended_as: IntArray
-    """A :class:`Status`."""
-
-    def where(self, which: BoolArray | npt.NDArray[np.intp]) -> RunAttempts:
-        """Return some of the attempts, chosen by a mask or by positions."""
-        return RunAttempts(*(column[which] for column in self))
-
-
-class NodeRanges(NamedTuple):
-    """The nodes of all runs: a row per run of neighbouring nodes, in order of start; shapes ``(ranges,)``."""
-
-    run: IntArray
-    """Position in :attr:`JobRecords.runs`."""
-    first_node: IntArray
-    nodes: IntArray
-    """Number of nodes from ``first_node`` on."""
-
-
-class Overheads(NamedTuple):
-    """When gangs held nodes for checkpoints, restarts and context switches of their own; shapes ``(intervals,)``."""
-
-    start: IntArray
-    """Ticks."""
-    end: IntArray
-    """Ticks."""
-    nodes: IntArray
 
 
 class JobRecords:
@@ -147,6 +45,10 @@ class JobRecords:
         "_head_since",
         "_job",
         "_lost",
+        "_move_attempt",
+        "_move_first_bound",
+        "_move_number_of_bounds",
+        "_move_time",
         "_number_of_bounds",
         "_overhead_end",
         "_overhead_nodes",
@@ -180,6 +82,11 @@ class JobRecords:
         self._overhead_start = array("q")
         self._overhead_end = array("q")
         self._overhead_nodes = array("q")
+        # Of each migration of a gang that has its nodes to itself, the nodes that it gave up:
+        self._move_attempt = array("q")
+        self._move_time = array("q")
+        self._move_first_bound = array("q")
+        self._move_number_of_bounds = array("q")
 
     def __len__(self) -> int:
         return len(self._reserved)
@@ -215,6 +122,17 @@ class JobRecords:
         """Note the dispatch and the nodes."""
         attempt = self._attempt[index]
         self._start[attempt] = now
+        self._first_bound[attempt] = len(self._bounds)
+        self._number_of_bounds[attempt] = len(columns)
+        self._bounds.extend(columns)
+
+    def moved(self, index: int, now: int, columns: NodeSet) -> None:
+        """Note that the gang has migrated to other nodes, as many as it had."""
+        attempt = self._attempt[index]
+        self._move_attempt.append(attempt)
+        self._move_time.append(now)
+        self._move_first_bound.append(self._first_bound[attempt])
+        self._move_number_of_bounds.append(self._number_of_bounds[attempt])
         self._first_bound[attempt] = len(self._bounds)
         self._number_of_bounds[attempt] = len(columns)
         self._bounds.extend(columns)
@@ -362,22 +280,38 @@ class JobRecords:
     @property
     def node_ranges(self) -> NodeRanges:
         """The nodes that gangs held, run by run."""
-        attempt, first, nodes = self._ranges()
+        attempt, since, until, first, nodes, _ = self._ranges()
         run = np.cumsum(self._of_attempts(self._start) != UNKNOWN) - 1  # position in :attr:`runs`
-        return NodeRanges(run[attempt], first, nodes)
+        return NodeRanges(run[attempt], first, nodes, since, until)
 
-    def _ranges(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Return attempt, first node and number of nodes of each run of neighbouring nodes, in order of start."""
-        number = self._of_attempts(self._number_of_bounds) // 2
-        attempts = np.argsort(self._of_attempts(self._first_bound), kind="stable")
+    def _ranges(self) -> tuple[IntArray, ...]:
+        """Return the runs of neighbouring nodes that gangs held, in order of start.
+
+        Returns:
+            Attempt, since when and until when it held them, first node, number of nodes, and 1 if they were its last ones.
+        """
+        moves = [_numbers(column) for column in (self._move_attempt, self._move_time)]
+        moved, times = moves
+        start, end = self._of_attempts(self._start), self._of_attempts(self._end)
+        attempt = np.concatenate([moved, np.arange(self._attempts)])
+        until = np.concatenate([times, end])
+        since = np.concatenate([start[moved], start])
+        for position in np.flatnonzero(np.isin(attempt, moved)):  # few gangs migrate
+            earlier = times[(moved == attempt[position]) & (np.arange(len(moved)) < position)]
+            since[position] = earlier[-1] if len(earlier) else since[position]
+        number = np.concatenate([_numbers(self._move_number_of_bounds), self._of_attempts(self._number_of_bounds)]) // 2
+        first = np.concatenate([_numbers(self._move_first_bound), self._of_attempts(self._first_bound)])
+        order = np.argsort(first, kind="stable")
+        held = np.repeat(order, number[order])
         bounds = _numbers(self._bounds).reshape(-1, 2)
-        return np.repeat(attempts, number[attempts]), bounds[:, 0], bounds[:, 1] - bounds[:, 0]
+        last = (held >= len(moved)).astype(np.int64)
+        return attempt[held], since[held], until[held], bounds[:, 0], bounds[:, 1] - bounds[:, 0], last
 
     def _nodes(self) -> IntArray:
         """Return the number of nodes held in each attempt, shape ``(attempts,)``."""
         nodes = np.zeros(self._attempts, dtype=np.int64)
-        attempt, _, held = self._ranges()
-        np.add.at(nodes, attempt, held)
+        attempt, _, _, _, held, last = self._ranges()
+        np.add.at(nodes, attempt, held * last)
         return nodes
 
     @property

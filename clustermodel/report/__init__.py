@@ -1,1 +1,1 @@
-"""Reports: figures and tables made from results."""
+"""Reports: interactive pages made from the results of studies."""

@@ -28,19 +28,17 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from clustermodel import statistics
 from clustermodel.figures.labels import QUANTITIES
-from clustermodel.figures.run_tables import interval_of
 from clustermodel.figures.style import Style, policy_styles
 
 PAGE: Final = Path(__file__).with_name("page")
-"""Where the template and the scripts of the page are."""
+"""Folder of the page's template and scripts."""
 FACTORS: Final = ("machine", "workload", "policy")
 METRICS: Final = tuple(name for name in QUANTITIES if name not in {"nodes", "warm_up_s"})
 STRETCH: Final = {"sizing_mode": "stretch_width", "max_width": 1180}
-"""How wide the elements of the page are."""
+"""Width of the page's elements."""
 _ITEM: Final = 24
-"""Height of an item of a legend."""
+"""Height of an entry of a legend, pixels."""
 _TOOLS: Final = "xpan,xwheel_zoom,box_zoom,reset,save"
 _DASHES: Final = {"-": "solid", (4, 1.5): "dashed", (1, 1.5): "dotted", (5, 1.5, 1, 1.5): "dashdot"}
 _MARKERS: Final = {
@@ -57,41 +55,21 @@ _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def shown(text: object) -> str:
-    """Return text that Bokeh shows as it is: nothing in it is taken for mathematics."""
+    """Return text that Bokeh shows literally, without formulas."""
     return re.sub(r"(?<=\$)(?=\$)|(?<=\\)(?=[(\[])", "\u200b", str(text))
-
-
-def points_of(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the means of a study over its replications, a row for each machine, workload and policy.
-
-    Args:
-        results: the tidy table of runs, :meth:`clustermodel.experiment.store.Store.results`.
-
-    Returns:
-        Columns of :data:`FACTORS`; ``runs``, how many; for each metric its mean and, as ``"NAME half"``, half the width of its
-        95 % interval, ``nan`` where there is one run only.
-    """
-    rows = []
-    for place, group in results.groupby(list(FACTORS), sort=False):
-        one: dict[str, object] = {**dict(zip(FACTORS, place, strict=True)), "runs": len(group)}
-        for name in METRICS:
-            values = pd.to_numeric(group[name]).dropna()
-            one[name], one[f"{name} half"] = interval_of(values, statistics.LEVEL) if len(values) else (np.nan, np.nan)
-        rows.append(one)
-    return pd.DataFrame(rows)
 
 
 def numbers_in(names: Sequence[str]) -> list[float] | None:
     """Return the numbers in names that differ in one number only, such as ``"load 0.5"`` and ``"load 0.9"``, or ``None``."""
-    frames = {_NUMBER.sub("", name) for name in names}
-    found = [_NUMBER.findall(name) for name in names]
-    if len(names) < 2 or len(frames) > 1 or any(len(one) != 1 for one in found):
+    texts = {_NUMBER.sub("", name) for name in names}
+    numbers = [_NUMBER.findall(name) for name in names]
+    if len(names) < 2 or len(texts) > 1 or any(len(of_name) != 1 for of_name in numbers):
         return None
-    return [float(one[0]) for one in found]
+    return [float(number) for (number,) in numbers]
 
 
 def _scale(names: Sequence[str]) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return where each level of a factor stands, and its axis: a scale of numbers, or names side by side."""
+    """Return the position of each level of a factor, and its axis: a numeric scale, or names side by side."""
     numbers = numbers_in(names)
     at = numbers or [float(place) for place in range(len(names))]
     margin = (max(at) - min(at)) * 0.05 if numbers else 0.5
@@ -109,7 +87,7 @@ def _scale(names: Sequence[str]) -> tuple[dict[str, float], dict[str, Any]]:
 
 
 def dash(style: Style) -> str:
-    """Return a line style in Bokeh's words."""
+    """Return Bokeh's name of a line style."""
     return _DASHES[style.line if isinstance(style.line, str) else style.line[1]]
 
 
@@ -119,10 +97,10 @@ def script(name: str, **arguments: Any) -> CustomJS:
 
 
 def metric_curves(points: pd.DataFrame) -> tuple[UIElement, CustomJS]:
-    """Return curves of a metric against a factor or utilization, all of which can be chosen, and what draws them.
+    """Return curves of a selectable metric against a selectable factor or utilization, and the callback that draws them.
 
     Args:
-        points: as :func:`points_of` returns them.
+        points: means over replications for each combination of :data:`FACTORS`, as :func:`.means_of` returns them.
     """
     levels = {factor: list(dict.fromkeys(points[factor])) for factor in FACTORS}
     labels = {
@@ -202,11 +180,11 @@ def metric_curves(points: pd.DataFrame) -> tuple[UIElement, CustomJS]:
 def curves_over_time(
     groups: Mapping[str, tuple[np.ndarray, Mapping[str, Mapping[str, np.ndarray]]]], unit: str
 ) -> tuple[UIElement, CustomJS]:
-    """Return curves of utilization and queue length over time, and what draws them.
+    """Return curves of utilization and queue length over time, and the callback that draws them.
 
     Args:
-        groups: by machine, workload and replication: times, and by policy ``busy`` (shares of the machine) and ``waiting``
-            (jobs), means between each two times.
+        groups: for each machine, workload and replication the times, and for each policy the means between two times:
+            ``busy`` (shares of the machine) and ``waiting`` (jobs).
         unit: of the times.
     """
     policies = list(dict.fromkeys(policy for _, runs in groups.values() for policy in runs))

@@ -1,4 +1,4 @@
-"""The report of a study: one HTML file, with tables, curves and pictures to look into, that opens without a network."""
+"""The report of a study: one HTML file with tables, curves and interactive figures of runs, which opens without a network."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ from clustermodel.errors import SpecificationError, counted
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import describe
 from clustermodel.figures.labels import QUANTITIES
-from clustermodel.figures.single_run import mean_of_steps, time_axis
+from clustermodel.figures.run_tables import means_of
+from clustermodel.figures.steps import mean_of_steps, time_axis
 from clustermodel.figures.style import short, visible
 from clustermodel.output_files import write_file
-from clustermodel.report.curves import FACTORS, METRICS, PAGE, STRETCH, curves_over_time, metric_curves, points_of
+from clustermodel.report.curves import FACTORS, METRICS, PAGE, STRETCH, curves_over_time, metric_curves
 from clustermodel.report.viewer import ViewedRun, run_viewer, viewed_run
+from clustermodel.statistics import LEVEL
 
 ROOM: Final = 12_000_000
-"""Bytes for the pictures of runs, of which those for which there is no room are left out.  In the file, where they are packed,
-they take a third more at most."""
+"""Bytes for the figures of runs; runs beyond are left out.  Encoded in the file, the figures take a third more at most."""
 BINS: Final = 400
-"""Intervals over which curves over time are averaged."""
+"""Time bins of curves over time."""
 LABEL: Final = 36
-"""Characters of a name beside curves, which must leave room for them on a page 700 pixels wide."""
+"""Characters of a name beside curves, so that the curves fit a page 700 pixels wide."""
 GROUPS: Final = 12
-"""Machines, workloads and replications of which curves over time are shown."""
+"""Combinations of machine, workload and replication with curves over time."""
 _SUMMARY: Final = (
     "jobs", "mean_wait_s", "median_wait_s", "mean_bounded_slowdown", "mean_weighted_bounded_slowdown", "utilization", "kappa",
     "backfilled", "blocked", "delayed", "preempted", "wasted_load",
@@ -65,15 +66,15 @@ class _Section:
 def write_report(
     directory: str | os.PathLike[str], path: str | os.PathLike[str], *, runs: Sequence[str] = ()
 ) -> list[tuple[str, str]]:
-    """Write the report of the study in a directory, and return which runs are left out because they are damaged, and why.
+    """Write the report of a stored study, and return the damaged runs, which it leaves out: key and damage of each.
 
     Args:
         directory: of the study.
         path: the file.
-        runs: keys, or beginnings of keys, of the runs to look into; by default the first replications, as far as there is room.
+        runs: keys, or prefixes of keys, of the runs with interactive figures; by default the first replications that fit.
 
     Raises:
-        SpecificationError: there is no study, no run is done, or there is no such run.
+        SpecificationError: the directory has no study, or no run is done or has one of these keys.
         OutputError: the file cannot be written.
     """
     directory, path = Path(directory), Path(path)
@@ -88,12 +89,12 @@ def _page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
     if results.empty:
         raise SpecificationError(f"{directory}: no run of this study is done; there is nothing to report")
     results = _with_labels(_with_policy_of_scenarios(results))
-    points = points_of(results)
+    points = means_of(results, FACTORS, METRICS, LEVEL)
     sections = [
         _Section("summary", "Summary", _about_summary(results), _summary_table(points)),
         _Section("metrics", "Curves", _ABOUT_CURVES, *metric_curves(points)),
         *_sections_of_runs(store, results, wanted),
-        _Section("runs", "Runs", "Every run with all that was measured.  A click on a heading sorts.", _run_table(results)),
+        _Section("runs", "Runs", "Every run with all metrics.  Click a heading to sort.", _run_table(results)),
     ]
     document = Document(title=shown_title(store))
     for section in sections:
@@ -127,17 +128,17 @@ def shown_title(store: Store) -> str:
 
 
 def _with_policy_of_scenarios(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of a study of scenarios with their names for policies: it is they that tell its runs apart."""
+    """Return the table of a study of scenarios with the names of the scenarios, which identify its runs, as policies."""
     return results.assign(policy=results["scenario"]) if "scenario" in results else results
 
 
 def _with_labels(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with names that are short and all differ; whole they are in the provenance."""
-    return results.assign(**{factor: results[factor].map(labels_of(results[factor].unique())) for factor in FACTORS})
+    """Return the table with short, distinct names; the provenance has the full names."""
+    return results.assign(**{factor: results[factor].map(short_labels(results[factor].unique())) for factor in FACTORS})
 
 
-def labels_of(names: Iterable[str]) -> dict[str, str]:
-    """Return what names are shown as: short and visible, and each unlike the others."""
+def short_labels(names: Iterable[str]) -> dict[str, str]:
+    """Return short, visible and distinct labels of names, by name."""
     shown = {name: short(visible(name), LABEL) for name in names}
     often = Counter(shown.values())
     taken = set(shown.values())
@@ -188,7 +189,7 @@ def _provenance(store: Store) -> Iterator[dict[str, object]]:
 def _about_summary(results: pd.DataFrame) -> str:
     most = int(results.groupby(list(FACTORS), sort=False).size().max())
     means = f"  Means over up to {most} runs; ± is half the 95 % interval (Student t)." if most > 1 else ""
-    return f"A row for each machine, workload and policy.{means}  A click on a heading sorts."
+    return f"A row for each machine, workload and policy.{means}  Click a heading to sort."
 
 
 def _summary_table(points: pd.DataFrame) -> DataTable:
@@ -229,7 +230,7 @@ def _numbers(name: str, values: pd.Series) -> TableColumn:
 
 
 def _format(values: pd.Series) -> NumberFormatter:
-    """Return a format with four digits or so of what is in a column."""
+    """Return a number format with about four significant digits for the values of a column."""
     known = values.dropna().abs()
     largest = float(known.max()) if len(known) else 0.0
     whole = bool((known % 1 == 0).all())
@@ -248,22 +249,22 @@ def _table(frame: pd.DataFrame, columns: list[TableColumn], name: str) -> DataTa
     )  # fmt: skip
 
 
-# Curves over time, and pictures of single runs.
+# Curves over time, and figures of single runs.
 
 _ABOUT_CURVES: Final = (
-    "Means over replications with their 95 % intervals.  A box zooms, and the wheel once its tool is switched on; the legend "
-    "hides a policy, and a point tells what it is."
+    "Means over replications with their 95 % intervals.  Drag to zoom (or enable the wheel tool); click a legend entry to hide "
+    "it; hover for values."
 )
 _ABOUT_RUNS: Final = (
-    "The chart shows who held which nodes when, at first around the longest queue.  The strip above it moves and stretches the "
-    "time that is shown.  The slider, its arrow keys or a click into the chart go to an event.  Below are the nodes from "
-    "that event on, row by row of the Ousterhout matrix where nodes are shared in time; the row that runs first has a frame.  "
-    "Hatched: replicas in rows that are not their home (lines), runs whose work was lost (crosses) or saved (dots)."
+    "Which job held which nodes; initially zoomed to the longest queue.  Drag or resize the window in the strip above it to "
+    "show another time.  Use the slider, its arrow keys or a click into the chart to select an event.  Below are the nodes "
+    "after that event, with time sharing as the rows of the Ousterhout matrix; the row that runs first has a frame.  Hatched: "
+    "replicas outside their home row (lines), run attempts whose work was discarded (crosses) or saved (dots)."
 )
 
 
 def _sections_of_runs(store: Store, results: pd.DataFrame, wanted: Sequence[str]) -> Iterator[_Section]:
-    """Return curves over time, and the viewer of single runs."""
+    """Yield the section of curves over time, and the viewer of single runs."""
     longest = float(results["horizon_s"].max())
     unit_s, unit = time_axis(longest)
     groups: dict[str, tuple[np.ndarray, dict[str, dict[str, np.ndarray]]]] = {}
@@ -279,7 +280,7 @@ def _sections_of_runs(store: Store, results: pd.DataFrame, wanted: Sequence[str]
             name += f" ({len(groups) + 1})"
         groups[name] = edges / unit_s, curves
     left = len(by_group) - len(groups)
-    text = "Means over equal intervals, which hide what is shorter."
+    text = "Averages over equal time bins; shorter peaks are smoothed away."
     if left:
         text += f"  The first {len(groups)} of {len(by_group)} machines, workloads and replications."
     yield _Section("over-time", "Utilization and queue over time", text, *curves_over_time(groups, unit))
@@ -287,7 +288,7 @@ def _sections_of_runs(store: Store, results: pd.DataFrame, wanted: Sequence[str]
     viewed, without, idle, no_room = _viewed(store, results, wanted, unit_s)
     text = _ABOUT_RUNS
     if without:
-        text += f"  {counted(without, 'run')} shared nodes in time without keeping history: give the study history=True."
+        text += f"  {counted(without, 'run')} with time sharing kept no history: give the study history=True."
     if idle:
         text += f"  {counted(idle, 'run')} left out, in which no job ran."
     if no_room:
@@ -301,7 +302,7 @@ def _sections_of_runs(store: Store, results: pd.DataFrame, wanted: Sequence[str]
 
 
 def _span(states: pd.DataFrame) -> float:
-    """Return how long a run takes, seconds; one second where nothing happens."""
+    """Return the duration of a run, seconds; one second for a run without events."""
     return float(np.ptp(states["time_s"])) if len(states) else 1.0
 
 
@@ -315,7 +316,7 @@ def _curves(states: pd.DataFrame, edges: np.ndarray, nodes: int) -> dict[str, np
 
 
 def _viewed(store: Store, results: pd.DataFrame, wanted: Sequence[str], unit_s: float) -> tuple[list[ViewedRun], int, int, int]:
-    """Return the runs to look into; how many have no placements; in how many no job ran; for how many there is no room."""
+    """Return the runs with figures; the numbers of runs without placements, without jobs that ran, and without room."""
     chosen = results[results["replication"] == results["replication"].min()]
     if wanted:
         for key in wanted:
@@ -334,7 +335,7 @@ def _viewed(store: Store, results: pd.DataFrame, wanted: Sequence[str], unit_s: 
             continue
         one = _viewed_run(store, run, placements, unit_s)
         if one.size > room and (viewed or not wanted):
-            no_room = shown_at_most - len(viewed) - idle  # the others are not even read: there may be hundreds
+            no_room = shown_at_most - len(viewed) - idle  # the remaining runs, perhaps hundreds, are not read
             break
         viewed.append(one)
         room -= one.size

@@ -1,4 +1,4 @@
-"""Interactive pictures of single runs, with Bokeh: a Gantt chart and the Ousterhout matrix, moved by one slider."""
+"""Interactive figures of single runs, with Bokeh: a Gantt chart and the Ousterhout matrix, controlled by one slider."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from clustermodel.measure.timeline import KINDS
 from clustermodel.report.curves import STRETCH, script
 
 JOB_COLOURS: Final = tuple(to_hex(job_colour(job)) for job in range(18))
-"""A job has the colour at its id modulo their number."""
+"""Colours of jobs, by id modulo their number."""
 _HATCHES: Final = {"saved": ".", "lost": "x", "replica": "/"}
 _BOXES: Final = (
     "left", "right", "bottom", "top", "colour", "alpha", "job", "user", "nodes", "submit", "begin", "end", "kind",
@@ -44,31 +44,31 @@ _BOXES: Final = (
 
 
 class ViewedRun(NamedTuple):
-    """What is shown of one run; times in seconds since the first submission."""
+    """The data of one run's figures; times in seconds since the first submission."""
 
     label: str
     machine_nodes: int
     shared: bool
-    """Whether nodes are shared in time, so that there is a matrix of several rows."""
+    """Whether gangs share nodes in time, so that the matrix has several rows."""
     jobs: dict[str, npt.NDArray[np.generic]]
     """``id``, ``user``, ``nodes``, ``submit``; shapes ``(jobs,)``."""
     stays: dict[str, npt.NDArray[np.generic]]
-    """``job`` (position in ``jobs``), ``begin``, ``end``, ``row``, ``kind`` (position in ``KINDS``): a gang in one row."""
+    """A gang in one row: ``job`` (position in ``jobs``), ``begin``, ``end``, ``row``, ``kind`` (position in ``KINDS``)."""
     pieces: dict[str, npt.NDArray[np.generic]]
-    """``stay`` (position in ``stays``), ``first``, ``nodes``: a run of neighbouring nodes."""
+    """A contiguous range of nodes: ``stay`` (position in ``stays``), ``first``, ``nodes``."""
     events: dict[str, npt.NDArray[np.generic]]
-    """``time``, ``waiting``, ``row``: the machine from each event on."""
+    """The machine after each event: ``time``, ``waiting``, ``row``."""
     overview: dict[str, npt.NDArray[np.generic]]
-    """``x`` (in the unit of the axes), ``y``: the share of busy nodes over time."""
+    """The share of busy nodes over time: ``x`` (in the unit of the axes), ``y``."""
 
     @property
     def rows(self) -> int:
-        """How many rows the matrix has."""
+        """The number of rows of the matrix."""
         return int(self.stays["row"].max(initial=0)) + 1
 
     @property
     def size(self) -> int:
-        """Bytes that it takes."""
+        """The size of the data, bytes."""
         tables = (self.jobs, self.stays, self.pieces, self.events, self.overview)
         return sum(values.nbytes for table in tables for values in table.values())
 
@@ -81,10 +81,10 @@ def viewed_run(
     states: pd.DataFrame,
     overview: dict[str, npt.NDArray[np.generic]],
 ) -> ViewedRun:
-    """Return what is shown of a run.
+    """Return the data of a run's figures.
 
     Args:
-        label: by which it can be chosen.
+        label: of the run in the menu.
         machine_nodes: size of its machine.
         records: :attr:`Result.jobs`.
         placements: :attr:`Result.placements`.
@@ -93,8 +93,8 @@ def viewed_run(
     """
     start = float(states["time_s"].iloc[0])
     position = pd.Series(np.arange(len(records)), index=records["job"])
-    alike = ["job", "begin_s", "end_s", "row", "kind"]
-    stay_of, unique = placements.groupby(alike, sort=False).ngroup(), placements.drop_duplicates(alike)
+    of_stay = ["job", "begin_s", "end_s", "row", "kind"]
+    stays, unique = placements.groupby(of_stay, sort=False).ngroup(), placements.drop_duplicates(of_stay)
     kinds = unique["kind"].map({kind: number for number, kind in enumerate(KINDS)})
     return ViewedRun(
         label,
@@ -114,7 +114,7 @@ def viewed_run(
             "kind": _whole(kinds),
         },
         {
-            "stay": _whole(stay_of),
+            "stay": _whole(stays),
             "first": _whole(placements["first_node"]),
             "nodes": _whole(placements["nodes"]),
         },
@@ -128,7 +128,7 @@ def viewed_run(
 
 
 def _whole(values: pd.Series) -> npt.NDArray[np.generic]:
-    """Return whole numbers in as few bytes as will hold them and Bokeh knows."""
+    """Return whole numbers in the smallest type that holds them and that Bokeh supports."""
     numbers = values.to_numpy(dtype=np.int64)
     low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
     for kind in (np.int8, np.int16, np.int32):
@@ -138,7 +138,7 @@ def _whole(values: pd.Series) -> npt.NDArray[np.generic]:
 
 
 def run_viewer(runs: Sequence[ViewedRun], unit_s: float, unit: str) -> tuple[UIElement, CustomJS]:
-    """Return the viewer of some runs, and what draws it.
+    """Return the viewer of some runs, and the callback that draws it.
 
     Args:
         runs: at least one.
@@ -176,7 +176,7 @@ def run_viewer(runs: Sequence[ViewedRun], unit_s: float, unit: str) -> tuple[UIE
     matrix.yaxis.ticker = SingleIntervalTicker(interval=1, num_minor_ticks=0)
     boxes, names = {}, {}
     hover = [("job", "@job"), ("user", "@user"), ("nodes", "@nodes"), ("submitted", f"@submit{{0,0.000}} {unit}")]
-    hover += [("here from", f"@begin{{0,0.000}} {unit}"), ("until", f"@end{{0,0.000}} {unit}"), ("", "@kind")]
+    hover += [("from", f"@begin{{0,0.000}} {unit}"), ("until", f"@end{{0,0.000}} {unit}"), ("", "@kind")]
     for plot in (gantt, matrix):
         boxes[plot.name] = ColumnDataSource({name: [] for name in _BOXES})
         names[plot.name] = ColumnDataSource({name: [] for name in ("x", "y", "text", "colour")})
@@ -186,7 +186,10 @@ def run_viewer(runs: Sequence[ViewedRun], unit_s: float, unit: str) -> tuple[UIE
         )  # fmt: skip
         drawn.nonselection_glyph = drawn.selection_glyph = drawn.glyph
         plot.add_tools(HoverTool(tooltips=hover, renderers=[drawn]))
-        for kind, pattern in _HATCHES.items():  # a renderer for each: Bokeh would make a pattern anew for each rectangle
+        for (
+            kind,
+            pattern,
+        ) in _HATCHES.items():  # one renderer each: Bokeh would else rebuild the pattern per rectangle
             view = CDSView(filter=GroupFilter(column_name="kind", group=kind))
             hatched = plot.quad(
                 "left", "right", "top", "bottom", source=boxes[plot.name], view=view, fill_color=None, line_color=None,

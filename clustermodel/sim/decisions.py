@@ -23,7 +23,8 @@ from clustermodel.policies.interface import (
     WakeAt,
     Withdraw,
 )
-from clustermodel.recording.job_records import JobRecords, Status
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.run_attempts import Status
 from clustermodel.sim.events import AlarmClock
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
 from clustermodel.sim.node_pool import NodePool

@@ -10,8 +10,9 @@ from typing import Final
 from simpy import Event, Interrupt, Timeout
 
 from clustermodel.errors import DecisionError
-from clustermodel.recording.job_records import PREEMPTIONS, JobRecords, Status
+from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account, Ledger
+from clustermodel.recording.run_attempts import PREEMPTIONS, Status
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.checkpoint_store import CheckpointStore
 from clustermodel.sim.events import Clock

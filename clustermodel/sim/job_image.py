@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from clustermodel.recording.job_records import Status
+from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet
 
 SAVING: Final = (Status.CHECKPOINTED, Status.SUSPENDED)

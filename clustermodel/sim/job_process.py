@@ -11,7 +11,7 @@ from simpy import Event, Process
 from clustermodel.errors import DecisionError
 from clustermodel.job import JobRow
 from clustermodel.policies.interface import QueuedJob, RunningJob
-from clustermodel.recording.job_records import PREEMPTIONS, Status
+from clustermodel.recording.run_attempts import PREEMPTIONS, Status
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.events import Grant
 from clustermodel.sim.job_image import Image

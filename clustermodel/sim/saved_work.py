@@ -13,8 +13,8 @@ from typing import Final
 from clustermodel.errors import DecisionError
 from clustermodel.machine import Machine
 from clustermodel.policies.interface import RunningJob
-from clustermodel.recording.job_records import Status
 from clustermodel.recording.ledger import Account
+from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet, text
 from clustermodel.schedule.profile import Profile
 from clustermodel.sim.job_image import SAVING, image_after

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from clustermodel import Machine, Scenario, read_swf
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.measure.fairness import delays_by_later_jobs
 from clustermodel.measure.job_table import wasted
 from clustermodel.policies.pv_easy import MODES

@@ -21,8 +21,9 @@ from clustermodel.policies.backfilling.moldable import Greedy
 from clustermodel.policies.backfilling.scheduler import NAMED, Backfilling
 from clustermodel.policies.backfilling.speculation import TestRuns
 from clustermodel.policies.interface import Policy
-from clustermodel.recording.job_records import UNKNOWN, JobRecords, Status
+from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account
+from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.schedule.node_set import count
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup

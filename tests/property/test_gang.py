@@ -18,12 +18,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Job, Machine, Scenario, TimeSlicing, Workload, check_policy, make_policy
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
 from clustermodel.policies.interface import Batch, Decision, Kill, Policy, Setup, Start, View, WakeAt
-from clustermodel.recording.job_records import UNKNOWN
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.matrix_history import Moment
+from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.sim.simulation import simulate
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 from tests.gang_runs import POLICIES, GangCase, Meddler, Watched, check_books, gang_cases, run, seen, seen_in_time, spans
@@ -68,7 +68,7 @@ def test_both_fidelities_agree_whatever_a_policy_preempts(case: GangCase, seed: 
 
 def attempts_of(result: Result) -> list[tuple[int, ...]]:
     """Return the run attempts that did not end their jobs; of those that ended at the same time, none comes first."""
-    return sorted(zip(*(column.tolist() for column in result.records.earlier_tries), strict=True))
+    return sorted(zip(*(column.tolist() for column in result.records.stopped_runs), strict=True))
 
 
 class WakesUp:

@@ -16,8 +16,9 @@ from clustermodel.job import JobRow
 from clustermodel.measure.event_log import event_log
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.interface import Batch, Decision, Kill, Setup, View
-from clustermodel.recording.job_records import UNKNOWN, JobRecords, Status
+from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account
+from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.schedule.node_set import count
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.theory.capacity import capacity_loss, utilization

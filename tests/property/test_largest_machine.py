@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, SpecificationError, TimeSlicing, Workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
 from clustermodel.measure.job_table import dedicated
-from clustermodel.recording.job_records import UNKNOWN, Status
 from clustermodel.recording.ledger import Account
+from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.schedule.node_set import count
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND, to_seconds, to_ticks
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S

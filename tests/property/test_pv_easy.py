@@ -15,8 +15,9 @@ from clustermodel.job import JobRow
 from clustermodel.measure.event_log import event_log
 from clustermodel.measure.job_table import wasted
 from clustermodel.measure.metrics import Summary, summarize
-from clustermodel.recording.job_records import PREEMPTIONS, UNKNOWN, JobRecords
+from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account, Ledger
+from clustermodel.recording.run_attempts import PREEMPTIONS, UNKNOWN
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.theory.capacity import capacity_loss

@@ -16,7 +16,8 @@ from clustermodel.job import JobRow
 from clustermodel.policies.interface import Decision, QueuedJob, View
 from clustermodel.policies.quotas import Quotas
 from clustermodel.policies.slack import HEURISTICS, Slack, Waiting, by_start
-from clustermodel.recording.job_records import UNKNOWN, JobRecords
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.slack_pricing import Weights, favour
 from clustermodel.schedule.slack_search import Newcomer, Schedule, Search

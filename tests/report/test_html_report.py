@@ -564,7 +564,7 @@ def test_runs_in_which_all_jobs_were_rejected(opener: Open, tmp_path: Path) -> N
     alone = Study(name="s", machines={"m": machine}, workloads={"w": wide}, policies=["easy", "bgs"], history=True)
     report = made(tmp_path / "alone", opener, alone)
     assert "2 runs left out, in which no job ran." in section(report, "viewer").inner_text()
-    assert column_of(report, "summary", "jobs that ended") == ["0", "0"]
+    assert column_of(report, "summary", "completed jobs") == ["0", "0"]
     report.assert_quiet()
     both = {"w": wide, "v": Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=10)], name="v")}
     mixed = made(tmp_path / "mixed", opener, Study(name="s", machines={"m": machine}, workloads=both, policies=["easy"]))
@@ -581,7 +581,7 @@ def test_a_run_that_shared_nodes_in_time_without_history_is_said(opener: Open, t
     jobs = {"w": synthetic_workload(jobs=60, nodes=32)}
     report = made(tmp_path, opener, Study(name="s", machines={"m": machine}, workloads=jobs, policies=["easy", "bgs"]))
     said = section(report, "viewer").inner_text()
-    assert "1 run shared nodes in time without keeping history: give the study history=True." in said
+    assert "1 run with time sharing kept no history: give the study history=True." in said
     assert [text.split()[0] for text in report.do("return of('viewer').children[0].options")] == ["easy"]
     report.assert_quiet()
 

@@ -9,11 +9,11 @@ import pytest
 
 from clustermodel import LoadScale, Machine, read_swf, synthetic_workload
 from clustermodel.experiment.executor import sweep
-from clustermodel.experiment.script import shortened
 from clustermodel.experiment.study import Study
+from clustermodel.experiment.user_code import shortened
 from clustermodel.figures.style import visible
 from clustermodel.policies.fcfs import Fcfs
-from clustermodel.report.html import labels_of, write_report
+from clustermodel.report.html import short_labels, write_report
 from tests.report.conftest import Open, Opened
 
 HOSTILE = (
@@ -91,17 +91,17 @@ def test_they_are_shown_as_text(report: Opened) -> None:
     page = report.page
     assert page.locator("h1").inner_text() == " ".join(visible(" ".join(HOSTILE)).split())
     assert page.title() == page.locator("h1").inner_text()
-    labels = list(labels_of(HOSTILE).values())
+    labels = list(short_labels(HOSTILE).values())
     items = page.locator("section:has(#metrics) .bk-item:visible")
     assert [text.replace("\u200b", "") for text in items.all_inner_texts()] == labels
     machines = page.locator("section:has(#metrics)").get_by_label("machine", exact=True).locator("option")
-    assert machines.all_inner_texts() == list(labels_of(HOSTILE[:3]).values())
+    assert machines.all_inner_texts() == list(short_labels(HOSTILE[:3]).values())
     cells = page.locator("section:has(#summary) .slick-cell.l2").all_inner_texts()
     assert set(cells) <= set(labels)
     assert len(cells) >= 14
     runs = page.locator("section:has(#viewer) option").all_inner_texts()
     assert runs[0].startswith(f"{HOSTILE[0]} · ")
-    for name, label in labels_of(HOSTILE).items():
+    for name, label in short_labels(HOSTILE).items():
         assert any(text.startswith(f"{' '.join(label.split())} · ") for text in runs), name
 
 
@@ -151,7 +151,7 @@ def test_long_ones_do_not_break_the_page(opener: Open, report: Opened, width: in
 @pytest.mark.long
 @pytest.mark.parametrize("policy", [0, 2, 6, 8, 11, 16, 17])
 def test_tooltips_show_them_as_text(report: Opened, policy: int) -> None:
-    label = list(labels_of(HOSTILE).values())[policy]
+    label = list(short_labels(HOSTILE).values())[policy]
     section = report.page.locator("section:has(#metrics)")
     section.get_by_label("against", exact=True).select_option("policy")
     report.settle()
@@ -166,14 +166,14 @@ def test_tooltips_show_them_as_text(report: Opened, policy: int) -> None:
 
 
 def test_labels_are_short_visible_and_differ() -> None:
-    labels = labels_of([*HOSTILE, "same (1)", "same ", "two  lines (2)"])
+    labels = short_labels([*HOSTILE, "same (1)", "same ", "two  lines (2)"])
     assert len(set(labels.values())) == len(labels)
     assert max(map(len, labels.values())) <= 60
     assert all(label.isprintable() for label in labels.values())
     assert (labels["same"], labels["same (1)"], labels["same "], labels["same\u200b"]) == (
         "same (2)", "same (1)", "same (3)", r"same\u200b",
     )  # fmt: skip
-    assert labels_of(["easy", "bgs:mpl=3"]) == {"easy": "easy", "bgs:mpl=3": "bgs:mpl=3"}
+    assert short_labels(["easy", "bgs:mpl=3"]) == {"easy": "easy", "bgs:mpl=3": "bgs:mpl=3"}
 
 
 def test_what_nobody_sees_becomes_visible() -> None:

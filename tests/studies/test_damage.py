@@ -14,7 +14,9 @@ import pytest
 
 from clustermodel import synthetic_workload
 from clustermodel.experiment.executor import sweep
-from clustermodel.experiment.store import LEDGER, TABLES, Store
+from clustermodel.experiment.run_files import TABLES
+from clustermodel.experiment.run_ledger import LEDGER
+from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
 from clustermodel.report.html import write_report
 from tests.studies.test_sweep import all_tables, command, held

@@ -359,7 +359,7 @@ def test_the_first_failed_write_stops_the_study(monkeypatch: pytest.MonkeyPatch,
         if len(calls) > 6:  # three files a run
             raise OutputError("records/x: cannot be written: No space left on device")
 
-    monkeypatch.setattr("clustermodel.experiment.store.write_file", full)
+    monkeypatch.setattr("clustermodel.experiment.run_files.write_file", full)
     with pytest.raises(OutputError, match="No space left on device"):
         sweep(study, tmp_path)
     assert len(calls) == 7

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clustermodel import Batch, Job, Machine, Scenario, Setup, View, Workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.measure.job_table import dedicated
 from clustermodel.policies.backfilling.moldable import Greedy
 from clustermodel.policies.backfilling.scheduler import Backfilling

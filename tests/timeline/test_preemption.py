@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 from clustermodel import Batch, Checkpointing, ContextSwitch, DecisionError, Kill, SpecificationError, Start, View
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.interface import Checkpoint, Decision, QueuedJob, Suspend, WakeAt
-from clustermodel.recording.job_records import Status
 from clustermodel.recording.ledger import Account
+from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet
 from tests.timeline.timeline import play, spans
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clustermodel import Job, Machine, Scenario, Workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.policies.interface import Policy
 
 

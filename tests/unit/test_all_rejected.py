@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clustermodel import Job, Machine, Scenario, SpecificationError, Workload, policy_names
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 
 
 @pytest.fixture(params=[name for name in policy_names() if name != "slack"] + ["slack:awt=10"])

@@ -20,8 +20,8 @@ DECISION = SPECIFICATION | {"schedule", "policies"}
 RECORDING = DECISION | {"recording"}
 MECHANISM = RECORDING | {"sim"}
 MEASUREMENT = RECORDING | {"measure", "theory"}
-EXPERIMENT = MECHANISM | MEASUREMENT | {"experiment"}
-PICTURES = EXPERIMENT | {"figures"}
+FIGURES = MEASUREMENT | {"figures"}
+EXPERIMENT = MECHANISM | FIGURES | {"experiment"}
 
 MAY_IMPORT = {
     "errors": set(),
@@ -41,10 +41,10 @@ MAY_IMPORT = {
     "measure": RECORDING | {"measure"},
     "theory": FOUNDATION | {"theory"},
     "experiment": EXPERIMENT,
-    "figures": PICTURES,
-    "report": PICTURES | {"report"},
-    "cli": PICTURES | {"report", "cli"},
-    "__init__": PICTURES | {"report"},
+    "figures": FIGURES,
+    "report": EXPERIMENT | {"report"},
+    "cli": EXPERIMENT | {"report", "cli"},
+    "__init__": EXPERIMENT | {"report"},
     "__main__": {"cli"},
 }
 

@@ -12,7 +12,7 @@ import matplotlib.image
 import pytest
 
 from clustermodel import Scenario, policy_names, read_swf
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from tests.conftest import Finished
 
 Command = Callable[..., Finished]
@@ -275,6 +275,14 @@ def test_a_script_that_defines_several(command_line: Command, tmp_path: Path) ->
     assert [(run["policy"], run["mean_wait_s"]) for run in runs] == [("2 nodes", 54 / 4), ("4 nodes", 16 / 4)]
 
 
+def test_scenarios_may_be_a_function_as_in_a_sweep(command_line: Command, tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        "def scenarios():\n    for n in (2, 4):\n        yield Scenario(machine=Machine(nodes=n), workload=jobs, name=f'{n}')",
+    )
+    assert [run["policy"] for run in json.loads(command_line("run", path, "--json").out)] == ["2", "4"]
+
+
 def test_a_script_is_not_run_as_main(command_line: Command, tmp_path: Path) -> None:
     path = script(
         tmp_path, "scenario = Scenario(machine=Machine(nodes=4), workload=jobs)\nif __name__ == '__main__':\n    1 / 0"
@@ -298,6 +306,7 @@ def test_a_script_is_not_run_as_main(command_line: Command, tmp_path: Path) -> N
         ("scenarios = []", "{path}: defines neither `scenario` (a Scenario) nor `scenarios` (a list of them) at module level"),
         ("scenarios = ['easy']", "{path}: defines neither `scenario` (a Scenario) nor `scenarios` (a list of them) at module "
          "level"),
+        ("def scenarios():\n    return 1 / 0", "{path}: scenarios: {path}:6: ZeroDivisionError: division by zero"),
         ("scenarios = [Scenario(machine=Machine(nodes=4), workload=jobs)] * 2", "policy: 'easy' is asked for twice; names must "
          "be unique"),
     ],

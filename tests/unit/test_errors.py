@@ -15,7 +15,7 @@ import pytest
 
 from clustermodel import Scenario, synthetic_workload
 from clustermodel.cli import main
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.policies.registry import policy_names
 
 GOOD_LINE = "1 0 -1 100 2 -1 -1 2 200 -1 1 7 1 -1 -1 -1 -1 -1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clustermodel import Batch, Scenario, Setup, SpecificationError, Start, View, synthetic_workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.measure.explanation import Explanation
 from clustermodel.policies.interface import Policy
 from tests.timeline.timeline import play, spans

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clustermodel import Job, Scenario, Workload
-from clustermodel.experiment.script import failure_line, where_raised
+from clustermodel.experiment.user_code import failure_line, where_raised
 from tests.conftest import Finished
 
 Command = Callable[..., Finished]

@@ -19,10 +19,10 @@ from clustermodel import Job, Machine, Scenario, SpecificationError, Workload, l
 from clustermodel.experiment.executor import sweep
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
+from clustermodel.figures.compare import comparison
 from clustermodel.figures.curves_bars import FloatArray, bars, curves, improvements
 from clustermodel.figures.labels import QUANTITIES, axis_label
 from clustermodel.figures.run_tables import by_size, improved
-from clustermodel.figures.single_run import comparison
 from clustermodel.figures.style import BLACK, PALETTE, legend_labels, plain, policy_colour, policy_styles
 from clustermodel.figures.workloads import distributions, estimates_used
 from clustermodel.measure.metrics import Summary

@@ -22,10 +22,10 @@ from clustermodel import (
     WakeAt,
     synthetic_workload,
 )
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.policies.interface import Decision
-from clustermodel.recording.job_records import Status
 from clustermodel.recording.ledger import OVERHEADS, Account, Amount, Ledger
+from clustermodel.recording.run_attempts import Status
 from clustermodel.theory import capacity
 from tests.timeline.timeline import play
 

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 from clustermodel import Kill, Machine, Scenario, SpecificationError, Workload, synthetic_workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
 from clustermodel.measure.event_log import event_log
 from clustermodel.measure.fairness import delays_by_later_jobs
 from clustermodel.measure.metrics import Summary, bounded_slowdown, bounded_slowdown_perkovic, by_class, weighted_mean
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.interface import Batch, Decision, View
-from clustermodel.recording.job_records import JobRecords, Status
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.run_attempts import Status
 from clustermodel.recording.slice_log import LoggedRotation, SliceLog
 from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss, utilization
 from tests.timeline.timeline import play, spans

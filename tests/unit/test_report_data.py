@@ -8,9 +8,11 @@ import pytest
 from scipy import stats
 
 from clustermodel import Machine, Scenario, TimeSlicing, synthetic_workload
+from clustermodel.figures.run_tables import means_of
 from clustermodel.measure.timeline import KINDS
-from clustermodel.report.curves import METRICS, numbers_in, points_of, shown
+from clustermodel.report.curves import FACTORS, METRICS, numbers_in, shown
 from clustermodel.report.viewer import viewed_run
+from clustermodel.statistics import LEVEL
 
 
 def results_of(*rows: dict[str, object]) -> pd.DataFrame:
@@ -24,7 +26,7 @@ def row(policy: str, replication: int, **measured: float) -> dict[str, object]:
 def test_points_are_means_with_students_intervals() -> None:
     waits = (10.0, 30.0, 80.0)
     rows = [row("a", at, mean_wait_s=wait, utilization=0.5) for at, wait in enumerate(waits)]
-    points = points_of(results_of(*rows, row("b", 1, mean_wait_s=7.0)))
+    points = means_of(results_of(*rows, row("b", 1, mean_wait_s=7.0)), FACTORS, METRICS, LEVEL)
     assert points[["machine", "workload", "policy", "runs"]].to_numpy().tolist() == [["m", "w", "a", 3], ["m", "w", "b", 1]]
     assert points["mean_wait_s"].tolist() == [40.0, 7.0]
     half = stats.t.ppf(0.975, 2) * np.std(waits, ddof=1) / np.sqrt(3)
@@ -35,7 +37,8 @@ def test_points_are_means_with_students_intervals() -> None:
 
 
 def test_points_leave_out_what_a_run_has_no_number_for() -> None:
-    points = points_of(results_of(row("a", 1, mean_wait_s=4.0), row("a", 2), row("a", 3, mean_wait_s=6.0)))
+    table = results_of(row("a", 1, mean_wait_s=4.0), row("a", 2), row("a", 3, mean_wait_s=6.0))
+    points = means_of(table, FACTORS, METRICS, LEVEL)
     assert (points["runs"][0], points["mean_wait_s"][0]) == (3, 5.0)
     assert points["mean_wait_s half"][0] == pytest.approx(stats.t.ppf(0.975, 1) * 1.0)
 

@@ -29,7 +29,9 @@ from clustermodel import (
     read_swf,
     synthetic_workload,
 )
-from clustermodel.figures.single_run import busy_nodes, comparison, save, waiting_jobs
+from clustermodel.figures.compare import comparison
+from clustermodel.figures.files import save
+from clustermodel.figures.steps import busy_nodes, waiting_jobs
 from clustermodel.output_files import without_formulas
 from clustermodel.policies.interface import Setup
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from clustermodel import Checkpointing, DecisionError, Job, Machine, Scenario, TimeSlicing, Workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.policies.interface import (
     Batch,
     Decision,

@@ -11,8 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from clustermodel import Machine, OutputError, Scenario, SpecificationError, synthetic_workload
-from clustermodel.experiment.scenario import Result
-from clustermodel.figures.single_run import comparison, save, time_axis
+from clustermodel.experiment.result import Result
+from clustermodel.figures.compare import comparison
+from clustermodel.figures.files import save
+from clustermodel.figures.steps import time_axis
 from tests.timeline.timeline import play
 
 
@@ -204,7 +206,7 @@ def test_a_range_without_jobs_is_refused(four: Result, first: int | None, last: 
 
 
 def test_more_jobs_than_anyone_can_read_are_refused(four: Result, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clustermodel.figures.single_run._GANTT_LIMIT", 3)
+    monkeypatch.setattr("clustermodel.figures.single_run.MOST_RECTANGLES", 3)
     assert four.plot.gantt(last=3).axes
     with pytest.raises(SpecificationError) as refused:
         four.plot.gantt(last=4)

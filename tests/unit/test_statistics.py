@@ -15,7 +15,7 @@ from scipy import stats
 
 from clustermodel import Machine, Scenario, SpecificationError, synthetic_workload
 from clustermodel.experiment.replicate import measured, replicate, replicate_until, suggest_warm_up
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.statistics import Interval, batch_means, interval, mser5, paired_difference, paired_ratio
 from tests.timeline.timeline import play
 

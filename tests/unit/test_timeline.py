@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from clustermodel import Checkpointing, Machine, Scenario, SpecificationError, TimeSlicing, synthetic_workload
-from clustermodel.experiment.scenario import Result
+from clustermodel.experiment.result import Result
 from clustermodel.recording.ledger import Account
 from clustermodel.schedule.node_set import from_mask
 from clustermodel.ticks import to_seconds, to_ticks
@@ -53,7 +53,7 @@ def test_no_node_has_two_gangs_at_once(preempting: Result) -> None:
         assert (here["end_s"].to_numpy()[:-1] <= here["begin_s"].to_numpy()[1:]).all()
 
 
-def test_placements_are_those_of_jobs_and_earlier_tries(preempting: Result) -> None:
+def test_placements_are_those_of_jobs_and_stopped_runs(preempting: Result) -> None:
     records = preempting.records
     ids = records.column("id").tolist()
     expected = [

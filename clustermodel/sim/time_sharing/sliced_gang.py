@@ -7,7 +7,7 @@ from typing import Protocol
 
 from simpy import Event, Interrupt
 
-from clustermodel.recording.job_records import PREEMPTIONS, Status
+from clustermodel.recording.run_attempts import PREEMPTIONS, Status
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.events import Clock
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms

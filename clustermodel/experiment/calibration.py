@@ -1,0 +1,40 @@
+"""Calibration before a run: a policy that needs the waits of another scheduler gets them measured on the same machine and jobs.
+
+:mod:`clustermodel.policies.calibration` says which policies ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from clustermodel.experiment.random_streams import random_stream
+from clustermodel.job import JobRow
+from clustermodel.machine import Machine
+from clustermodel.policies.calibration import Calibrated, Waits
+from clustermodel.policies.interface import Policy
+from clustermodel.policies.registry import make_policy
+from clustermodel.recording.run_attempts import UNKNOWN
+from clustermodel.sim.simulation import simulate
+
+
+def calibrate(policy: Policy, machine: Machine, streams: Callable[[], Sequence[Iterable[JobRow]]], seed: int) -> None:
+    """Calibrate ``policy``, if it asks for that, with the waits of another policy on the same machine and jobs.
+
+    Args:
+        policy: the policy of the coming run.
+        machine: the machine of that run.
+        streams: returns the job streams of that run; called once for each measurement.
+        seed: root seed of the other policy's random stream.
+
+    Raises:
+        DecisionError: the other policy made an impossible decision.
+    """
+
+    def measure(other: str) -> Waits:
+        records = simulate(machine, streams(), make_policy(other), random_stream(seed, "policy")).records
+        started = records.column("start") != UNKNOWN
+        wait = records.column("start") - records.column("submit")
+        return Waits(tuple(records.column("nodes")[started].tolist()), tuple(wait[started].tolist()))
+
+    if isinstance(policy, Calibrated):
+        policy.calibrate(measure)

@@ -1,0 +1,293 @@
+"""The result of a run: its job table, summary, ledger, event log, explanations, figures and files."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from functools import cached_property
+from importlib.metadata import version
+from os import PathLike
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from clustermodel.errors import SpecificationError
+from clustermodel.experiment.schedule_files import evalys_layout, jobs_layout, require_layout, write_csv, write_schedule
+from clustermodel.machine import Machine
+from clustermodel.measure.event_log import EventLog, event_log, sliced_event_log
+from clustermodel.measure.explanation import Explanation, explanation
+from clustermodel.measure.job_table import job_table
+from clustermodel.measure.metrics import Summary, after_warm_up, by_class, fairness_by_width, summarize
+from clustermodel.measure.timeline import placements_in_matrix, placements_in_space, states
+from clustermodel.policies.interface import Policy
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.ledger import Ledger
+from clustermodel.recording.matrix_history import History
+from clustermodel.recording.run_attempts import UNKNOWN
+from clustermodel.recording.slice_log import SliceLog
+from clustermodel.sim.simulation import Fidelity, Outcome
+from clustermodel.speedup import Speedup
+from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss
+from clustermodel.validation import require_seconds
+from clustermodel.workload.streams import JobStreams
+from clustermodel.workload.table import JobSource
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from clustermodel.figures.single_run import ResultPlots
+
+
+class SimulatedScenario(Protocol):
+    """The scenario of a result: a :class:`~clustermodel.experiment.scenario.Scenario`."""
+
+    @property
+    def workload(self) -> JobSource | Sequence[JobSource]:
+        """The job stream, or several."""
+
+    @property
+    def policy(self) -> str | Policy:
+        """The policy as requested: a name or an object."""
+
+    @property
+    def seed(self) -> int:
+        """The root seed."""
+
+    @property
+    def fidelity(self) -> Fidelity:
+        """The requested fidelity."""
+
+    @property
+    def history(self) -> bool:
+        """Whether the run keeps every state of the Ousterhout matrix."""
+
+    @property
+    def speedup(self) -> Speedup:
+        """The speedup model."""
+
+    @property
+    def sources(self) -> tuple[JobSource, ...]:
+        """The job streams."""
+
+    @property
+    def streams(self) -> JobStreams:
+        """The job streams with the job numbers of the run."""
+
+    @property
+    def workload_name(self) -> str:
+        """The names of the job streams."""
+
+    @property
+    def label(self) -> str:
+        """The name of the scenario, or its policy."""
+
+
+class Result:
+    """What a scenario showed.  Tables are pandas, times in seconds; docs/outputs lists every column."""
+
+    def __init__(self, scenario: SimulatedScenario, machine: Machine, outcome: Outcome) -> None:
+        self.scenario = scenario
+        self.machine = machine
+        self.records: JobRecords = outcome.records
+        """Job records in ticks, for further measurement."""
+        self.ledger: Ledger = outcome.ledger
+        """The capacity ledger."""
+        self.slices: SliceLog | None = outcome.slices
+        """The time slices between each two scheduling events, an iterable; ``None`` without time sharing."""
+        self._reasons = outcome.reasons
+        self._history = outcome.history
+
+    def __repr__(self) -> str:
+        return (
+            f"<Result of {self.scenario.label} on {self.scenario.workload_name}: {len(self.records):,} jobs, "
+            f"utilization {self.ledger.utilization:.3f}>"
+        )
+
+    @property
+    def nothing_played(self) -> bool:
+        """Whether the slow mode was requested although no gang shared its nodes in time."""
+        return self.scenario.fidelity == "node" and self.slices is None
+
+    @cached_property
+    def jobs(self) -> pd.DataFrame:
+        """The job table: one row per job, in order of submission."""
+        return job_table(self.records).assign(stream=self.scenario.streams.of(self.records.column("id")))
+
+    @cached_property
+    def _summary(self) -> Summary:
+        return summarize(
+            self.records,
+            self.ledger,
+            policy=self.scenario.label,
+            workload=self.scenario.workload_name,
+            seed=self.scenario.seed,
+            shared_in_time=self.slices is not None,
+        )
+
+    def summary(self, *, warm_up_s: float = 0.0) -> Summary:
+        """Return the metrics of the run in one row.
+
+        Args:
+            warm_up_s: length of the warm-up, seconds: jobs submitted sooner than this after the first submission do not count
+                in waits, responses and slowdowns; :func:`~clustermodel.experiment.replicate.suggest_warm_up` suggests a length.
+
+        Raises:
+            SpecificationError: ``warm_up_s`` is no time, or leaves no job.
+        """
+        if not (warm_up_s := require_seconds("warm_up_s", warm_up_s)):
+            return self._summary
+        return after_warm_up(self._summary, self.records, self.ledger, warm_up_s)
+
+    def by_class(self) -> pd.DataFrame:
+        """Return mean, deviation, median and percentiles of wait, response and slowdown for all, small and large jobs."""
+        return by_class(self.records)
+
+    def fairness(self) -> pd.DataFrame:
+        """Return the numbers of blocked, delayed, late-started and preempted jobs for all, wide and narrow jobs.
+
+        Raises:
+            SpecificationError: the run used time sharing, for which delays by lower-priority jobs are not defined.
+        """
+        if self.slices is not None:
+            raise SpecificationError(
+                f"fairness: {self.scenario.label} shares nodes in time; delays by lower-priority jobs are defined for "
+                "dedicated nodes only"
+            )
+        return fairness_by_width(self.records, self.ledger)
+
+    @cached_property
+    def events(self) -> EventLog:
+        """Idle nodes and queue length after each scheduling event, rebuilt from the job records.
+
+        With time sharing, the number of idle nodes is the mean until the next event, from the slice log.
+        """
+        if self.slices is not None:
+            return sliced_event_log(self.records, self.slices, self.machine.nodes, self.machine.time_slicing.quantum)
+        return event_log(self.records, self.machine.nodes)
+
+    @property
+    def placements(self) -> pd.DataFrame:
+        """The nodes of each gang over time: a row for each contiguous range of nodes, by time.
+
+        Columns ``job``, ``begin_s``, ``end_s``, ``row`` of the Ousterhout matrix (0 without time sharing), ``first_node``,
+        ``nodes``, ``kind``: one of :data:`~clustermodel.measure.timeline.KINDS`.
+
+        Raises:
+            SpecificationError: the run used time sharing and kept no history of the matrix.
+        """
+        if self.slices is None:
+            return placements_in_space(self.records)
+        return placements_in_matrix(self.history, self.ledger.end)
+
+    @property
+    def states(self) -> pd.DataFrame:
+        """The state of the machine after each scheduling event.
+
+        Columns ``time_s``, ``busy_nodes`` (with time sharing: the mean until the next event), ``waiting_jobs``, and
+        ``running_row``: the row of the Ousterhout matrix that runs first, -1 if none runs or the run kept no history.
+        """
+        return states(self.events, self.machine.nodes, self._history)
+
+    @property
+    def kappa_by_formula(self) -> float:
+        """Loss of capacity recomputed from the event log alone (Zhang et al. 2003, eq. (2); eq. (3) with time sharing)."""
+        machine = self.machine
+        if self.slices is not None:
+            return gang_capacity_loss(self.slices, machine.time_slicing.quantum, machine.switch_ticks, machine.nodes)
+        log = self.events
+        return capacity_loss(log.time_s, log.empty + log.held_up, log.waiting, machine.nodes)
+
+    @property
+    def history(self) -> History:
+        """Every state of the Ousterhout matrix and of the ledger.
+
+        Raises:
+            SpecificationError: the run kept no history, no job ran, or no gang shared its nodes in time.
+        """
+        if not self.records.finished.any():
+            raise SpecificationError("history: no job ran; there is no matrix to show")
+        if self.slices is None:
+            raise SpecificationError(f"history: {self.scenario.label} does not share nodes in time; there is no matrix to show")
+        if self._history is None:
+            raise SpecificationError("history: it is not kept; run Scenario(..., history=True)")
+        return self._history
+
+    @property
+    def plot(self) -> ResultPlots:
+        """Figures of this run."""
+        from clustermodel.figures.single_run import ResultPlots  # noqa: PLC0415  matplotlib takes a second to import
+
+        return ResultPlots(self)
+
+    @property
+    def provenance(self) -> Mapping[str, object]:
+        """The origin of this result: versions, workload, machine, policy, requested fidelity, seed."""
+        return {
+            "clustermodel": version("clustermodel"),
+            "simpy": version("simpy"),
+            "numpy": version("numpy"),
+            "python": platform.python_version(),
+            "workload": [source.provenance.source for source in self.scenario.sources],
+            "machine": repr(self.machine),
+            "policy": self.scenario.label,
+            "speedup": repr(self.scenario.speedup),
+            "fidelity": self.scenario.fidelity,
+            "seed": self.scenario.seed,
+        }
+
+    def explain(self, job: int) -> Explanation:
+        """Return why ``job`` (its id) started when it did; ``print`` the answer, or read its fields.
+
+        Raises:
+            SpecificationError: the run kept no decision log, or the job did not run.
+        """
+        if self._reasons is None:
+            raise SpecificationError("explain: the decision log is off; run Scenario(..., explain=True)")
+        if job not in self._reasons:
+            raise SpecificationError(f"explain: job {job} is not in this run, or was never started")
+        index = int(np.flatnonzero(self.records.column("id") == job)[0])
+        value = {name: int(self.records.column(name)[index]) for name in ("nodes", "submit", "start", "reserved")}
+        head_since = int(self.records.blocked_since[index])
+        return explanation(
+            job,
+            nodes=value["nodes"],
+            submit=value["submit"],
+            start=value["start"],
+            reason=self._reasons[job],
+            reserved=None if value["reserved"] == UNKNOWN else value["reserved"],
+            head_since=None if head_since == UNKNOWN else head_since,
+        )
+
+    def to_csv(self, path: str | PathLike[str], *, layout: str = "evalys") -> None:
+        """Write the job records as CSV.
+
+        Args:
+            path: the file.
+            layout: ``"evalys"``, Batsim's columns, which evalys reads; or ``"jobs"``, the columns of ``--jobs-csv``.
+
+        Raises:
+            OutputError: the file cannot be written.
+            SpecificationError: the layout is unknown, or has no columns for what the run did.
+        """
+        require_layout(layout)
+        write_csv(jobs_layout(self.jobs) if layout == "jobs" else self._evalys_layout(), path)
+
+    def _evalys_layout(self) -> pd.DataFrame:
+        return evalys_layout(
+            self.jobs,
+            self.records,
+            policy=self.scenario.label,
+            workload=self.scenario.workload_name,
+            shared_in_time=self.slices is not None,
+        )
+
+    def to_swf(self, path: str | PathLike[str]) -> None:
+        """Write the simulated schedule in the Standard Workload Format (``.gz`` is compressed).
+
+        Raises:
+            OutputError: the file cannot be written.
+        """
+        names = {"policy": self.scenario.label, "workload": self.scenario.workload_name}
+        write_schedule(path, self.jobs, nodes=self.machine.nodes, **names)

@@ -1,0 +1,117 @@
+"""How jobs and their run attempts end, and the tables of run attempts, nodes and overheads as analyses read them."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from clustermodel.arrays import BoolArray, IntArray
+from clustermodel.schedule.node_set import NodeSet
+
+UNKNOWN: Final = -1
+"""In a tick column: it never happened."""
+
+
+class Status(IntEnum):
+    """How a job or one of its run attempts ended."""
+
+    UNFINISHED = 0
+    COMPLETED = 1
+    KILLED = 2
+    """Killed at its wall-time limit; its work still counts as useful (the archive's convention)."""
+    ABORTED = 3
+    """Killed by the policy; its work is discarded."""
+    REJECTED = 4
+    """Asked for more nodes than the machine has, or for none."""
+    REQUEUED = 5
+    """Stopped at a time limit of the policy; the job returned to the queue.  Of run attempts only."""
+    PREEMPTED = 6
+    """Killed by the policy; the job returned to the queue.  Of run attempts only."""
+    CHECKPOINTED = 7
+    """Preempted, the job's work written to the checkpoint store.  Of run attempts only."""
+    SUSPENDED = 8
+    """Preempted, the job's work kept in the memory of its nodes.  Of run attempts only."""
+
+    @property
+    def label(self) -> str:
+        """The word used in tables and files."""
+        return self.name.lower()
+
+
+PREEMPTIONS: Final = (Status.PREEMPTED, Status.CHECKPOINTED, Status.SUSPENDED)
+"""Outcomes of run attempts that the policy stopped so that other jobs could run."""
+
+
+class RunAttempt(NamedTuple):
+    """One run attempt after which the job returned to the queue."""
+
+    job: int
+    """Index of the job's record."""
+    start: int
+    """Ticks."""
+    end: int
+    """Ticks."""
+    columns: NodeSet
+    """The nodes that the gang held."""
+    backfilled: bool
+    """Whether the attempt started while a job ahead in the queue kept waiting."""
+    ended_as: Status
+    """Why the attempt was stopped, and what became of the job's work."""
+    worked: int
+    """How long the gang executed, ticks."""
+    lost: int
+    """How much of the job's work was discarded at the end of the attempt, ticks; may include work of earlier attempts."""
+
+
+class RunAttempts(NamedTuple):
+    """Run attempts as columns, shapes ``(attempts,)``."""
+
+    job: IntArray
+    """Index of the job's record."""
+    start: IntArray
+    """Ticks."""
+    end: IntArray
+    """Ticks; :data:`UNKNOWN` while the gang runs."""
+    nodes: IntArray
+    """Number of nodes that the gang held."""
+    backfilled: IntArray
+    """1 if the attempt started while a job ahead in the queue kept waiting."""
+    head_since: IntArray
+    """When the job was left waiting at the head of the queue before this attempt; :data:`UNKNOWN` if it was not."""
+    worked: IntArray
+    """How long the gang executed, ticks."""
+    lost: IntArray
+    """How much of the job's work was discarded at the end of the attempt, ticks."""
+    ended_as: IntArray
+    """A :class:`Status`."""
+
+    def where(self, which: BoolArray | npt.NDArray[np.intp]) -> RunAttempts:
+        """Return some of the attempts, chosen by a mask or by positions."""
+        return RunAttempts(*(column[which] for column in self))
+
+
+class NodeRanges(NamedTuple):
+    """The nodes of all runs: a row per run of neighbouring nodes, in order of start; shapes ``(ranges,)``."""
+
+    run: IntArray
+    """Position in :attr:`JobRecords.runs`."""
+    first_node: IntArray
+    nodes: IntArray
+    """Number of nodes from ``first_node`` on."""
+    since: IntArray
+    """When the gang got them, ticks: the start of the run, or a migration."""
+    until: IntArray
+    """When it gave them up, ticks: the end of the run, or a migration; :data:`UNKNOWN` while the gang runs."""
+
+
+class Overheads(NamedTuple):
+    """When gangs held nodes for checkpoints, restarts and context switches of their own; shapes ``(intervals,)``."""
+
+    start: IntArray
+    """Ticks."""
+    end: IntArray
+    """Ticks."""
+    nodes: IntArray
