@@ -23,13 +23,12 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from clustermodel.errors import SpecificationError
 from clustermodel.policies.interface import Batch, Decision, QueuedJob, Reason, Reserve, Setup, Start, View, WakeAt
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.schedule.plan import Plan
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.running_profile import SHORTEST_EXTENSION, RunningProfile
-from clustermodel.validation import require_whole
+from clustermodel.validation import choice, require_whole
 
 BackfillOrder = Callable[[QueuedJob, int], Any]
 """Sorting key of the backfill candidates, given the job and the present in ticks; the smallest comes first."""
@@ -87,13 +86,10 @@ class Easy:
         self._order: BackfillOrder | None
         if callable(backfill_order):
             self._order = backfill_order
-        elif backfill_order in BACKFILL_ORDERS:
-            self._order = None if backfill_order == "arrival" else lambda job, _: (self._length_of(job), job.queue_order)
+        elif choice("easy: backfill_order", backfill_order, BACKFILL_ORDERS, other=", or a callable") == "shortest":
+            self._order = lambda job, _: (self._length_of(job), job.queue_order)
         else:
-            raise SpecificationError(
-                f"easy: backfill_order: {backfill_order!r} is not allowed; "
-                f"it must be one of {', '.join(BACKFILL_ORDERS)}, or a callable"
-            )
+            self._order = None
         self._depth = require_whole("easy: reserve_depth", reserve_depth, at_least=1)
 
     def begin(self, setup: Setup) -> None:

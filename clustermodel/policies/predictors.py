@@ -12,9 +12,9 @@ from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError, did_you_mean
+from clustermodel.errors import SpecificationError
 from clustermodel.policies.interface import Batch, QueuedJob, Setup, View
-from clustermodel.validation import require_number
+from clustermodel.validation import choice, require_number
 
 
 @runtime_checkable
@@ -167,8 +167,6 @@ def predictor_of(policy: str, predictor: str | Predictor) -> Predictor:
         SpecificationError: ``predictor`` is none of these.
     """
     if isinstance(predictor, str):
-        if predictor in PREDICTORS:
-            return PREDICTORS[predictor]()
         name, _, error = predictor.partition(":")
         if name == "virtual":
             try:
@@ -179,10 +177,8 @@ def predictor_of(policy: str, predictor: str | Predictor) -> Predictor:
                 ) from None
     elif isinstance(predictor, Predictor) and not isinstance(predictor, type):
         return predictor
-    raise SpecificationError(
-        f"{policy}: predictor: {predictor!r} is not allowed{did_you_mean(str(predictor), PREDICTORS)}; "
-        f"it must be one of {', '.join(PREDICTORS)}, virtual:X, or an object with begin, submitted, predict and ended"
-    )
+    other = ", virtual:X, or an object with begin, submitted, predict and ended"
+    return PREDICTORS[choice(f"{policy}: predictor", predictor, PREDICTORS, other=other)]()
 
 
 class Lengths:

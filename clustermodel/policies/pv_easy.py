@@ -15,9 +15,9 @@ reservation considers nothing else.  A job passes from the shadow to the sunny l
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Final, Literal, NamedTuple, cast, get_args
 
-from clustermodel.errors import SpecificationError, did_you_mean
+from clustermodel.errors import SpecificationError
 from clustermodel.policies.easy import backfill
 from clustermodel.policies.interface import (
     Batch,
@@ -36,6 +36,7 @@ from clustermodel.policies.interface import (
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.running_profile import SHORTEST_EXTENSION
+from clustermodel.validation import choice, flag
 
 Mode = Literal["kill", "checkpoint", "suspend"]
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
@@ -47,12 +48,7 @@ def mode_of(policy: str, mode: str) -> Mode:
     Raises:
         SpecificationError: ``mode`` is none of :data:`MODES`.
     """
-    for known in MODES:
-        if mode == known:
-            return known
-    raise SpecificationError(
-        f"{policy}: mode: {mode!r} is not allowed{did_you_mean(str(mode), MODES)}; it must be one of {', '.join(MODES)}"
-    )
+    return cast("Mode", choice(f"{policy}: mode", mode, MODES))
 
 
 class _Running(NamedTuple):
@@ -85,11 +81,8 @@ class PVEasy:
     def __init__(
         self, *, slp: bool = True, vb: bool = True, predictor: str | Predictor = "last", mode: str | Mode = "kill"
     ) -> None:
-        for parameter, value in (("slp", slp), ("vb", vb)):
-            if not isinstance(value, bool):
-                raise SpecificationError(f"pv-easy: {parameter}: {value!r} is not allowed; it must be true or false")
-        self._slp = slp
-        self._vb = vb
+        self._slp = flag("pv-easy: slp", slp)
+        self._vb = flag("pv-easy: vb", vb)
         self._predictor = predictor_of("pv-easy", predictor)
         self._mode = mode_of("pv-easy", mode)
 

@@ -11,12 +11,12 @@ from math import ceil
 from numbers import Real
 from typing import Final, Protocol, runtime_checkable
 
-from clustermodel.errors import SpecificationError, did_you_mean
+from clustermodel.errors import SpecificationError
 from clustermodel.policies.backfilling.scheduling_cycle import SchedulingCycle
 from clustermodel.policies.interface import QueuedJob, Setup
 from clustermodel.schedule.reservations import Shape, Shapes
 from clustermodel.speedup import Speedup
-from clustermodel.validation import require_number, require_whole
+from clustermodel.validation import choice, require_number, require_whole
 
 _DECIMALS: Final = 9
 """Products of nodes and factors are rounded to so many decimals: the last digits of a float mean nothing."""
@@ -109,17 +109,11 @@ def sizes_of(width: str | float | Sizes) -> Sizes:
     Raises:
         SpecificationError: ``width`` is none of these.
     """
-    if isinstance(width, str) and width in SIZES:
-        return SIZES[width]
     if isinstance(width, Real):
         return Fraction(width)  # type: ignore[arg-type]  # which refuses what is no number to multiply with
     if isinstance(width, Sizes) and not isinstance(width, type):
         return width
-    hint = did_you_mean(width, SIZES) if isinstance(width, str) else ""
-    raise SpecificationError(
-        f"backfilling: width: {width!r} is not allowed{hint}; "
-        f"it must be one of {', '.join(SIZES)}, a number > 0, or an object with sizes"
-    )
+    return SIZES[choice("backfilling: width", width, SIZES, other=", a number > 0, or an object with sizes")]
 
 
 def shapes_of(job: QueuedJob, length: int, sizes: Sizes, setup: Setup) -> Shapes:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from clustermodel.errors import SpecificationError, did_you_mean
+from clustermodel.errors import SpecificationError
 from clustermodel.policies.backfilling.guarantees import EveryJob, Guarantees, NoJob, Relaxed, Selective
 from clustermodel.policies.backfilling.moldable import Sizes, StartTimeWidening, shapes_of, sizes_of
 from clustermodel.policies.backfilling.scheduling_cycle import Scheduler, SchedulingCycle
@@ -28,6 +28,7 @@ from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.policies.queue_order import CRITERIA, QueueOrder, make_sorter
 from clustermodel.schedule.plan import Plan
 from clustermodel.schedule.running_profile import RunningProfile
+from clustermodel.validation import choice
 
 PRIORITY_LEVELS: Final = 3
 """"With 3 priorities only" (Perkovic & Keleher 2000, section 5)."""
@@ -177,14 +178,9 @@ def _guarantees(guarantees: str | Guarantees, threshold: float, relaxation: floa
         "selective": Selective(threshold),
         "relaxed": Relaxed(relaxation),
     }
-    if isinstance(guarantees, str) and guarantees in parts:
-        return parts[guarantees]
     if isinstance(guarantees, Guarantees) and not isinstance(guarantees, type):
         return guarantees
-    raise SpecificationError(
-        f"backfilling: guarantees: {guarantees!r} is not allowed{did_you_mean(str(guarantees), parts)}; "
-        f"it must be one of {', '.join(parts)}, or an object with begin and schedule"
-    )
+    return parts[choice("backfilling: guarantees", guarantees, parts, other=", or an object with begin and schedule")]
 
 
 def _named(criterion: str, guarantees: str) -> Callable[..., Backfilling]:

@@ -65,7 +65,7 @@ class SchedulingCycle:
     """
 
     __slots__ = (
-        "_promises", "_queue", "_scheduler", "_trial_starts", "batch", "dispatched", "idle", "nodes_freed", "now", "plan",
+        "_announced", "_queue", "_scheduler", "_trial_starts", "batch", "dispatched", "idle", "nodes_freed", "now", "plan",
         "profile", "shapes", "view",
     )  # fmt: skip
 
@@ -86,7 +86,7 @@ class SchedulingCycle:
         self._scheduler = scheduler
         self._queue: Sequence[QueuedJob] | None = None
         self._trial_starts: dict[int, int] = {}  # job id -> start of its reservation in this cycle only
-        self._promises: list[Decision] = []
+        self._announced: list[Decision] = []
 
     @property
     def speculates(self) -> bool:
@@ -115,7 +115,7 @@ class SchedulingCycle:
 
     def guarantee(self, job: QueuedJob, start: int) -> None:
         """Tell a job when it will start at the latest."""
-        self._promises.append(Reserve(job=job, start=start, guaranteed=not self._scheduler.lengths.may_overrun))
+        self._announced.append(Reserve(job=job, start=start, guaranteed=not self._scheduler.lengths.may_overrun))
 
     def length_of(self, job: QueuedJob) -> int:
         """Return how long a job is expected to run on the nodes it asked for, ticks."""
@@ -171,7 +171,7 @@ class SchedulingCycle:
     def decisions(self) -> list[Decision]:
         """Return what the phases have decided, and enter the starts into the plan."""
         running, now = self.plan.profile, self.now
-        decisions = self._promises
+        decisions = self._announced
         for job_id, dispatch in self.dispatched.items():
             job, nodes, end = dispatch.job, dispatch.nodes, now + dispatch.length
             if self.profile is not running:
