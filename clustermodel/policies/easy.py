@@ -143,7 +143,7 @@ class Easy:
             reason = self._reason(job, view.now) if self._explain else None
             if self._depth == 1 and self._plan.reserved[job_id].length != self._length_of(job):
                 self._plan.drop(job)  # the prediction has changed, and no other reservation depends on this job's end
-                self._note_start(job, view.now)
+                self._plan.profile.start(job_id, job.nodes, view.now, view.now + self._length_of(job))
             else:
                 self._plan.start_reserved(job)
             starts.append(Start(job=job, reason=reason))
@@ -154,14 +154,14 @@ class Easy:
         now, idle, plan, protected, length_of = view.now, view.idle, self._plan, self._protected, self._length_of
         profile = plan.profile
         decisions: list[Decision] = []
-        started: set[int] = set()
-        for start in due:
-            idle -= start.job.nodes
-            started.add(start.job.id)
-            decisions.append(start)
+        if due:
+            decisions += due
+            idle -= sum(start.job.nodes for start in due)
+            started = {start.job.id for start in due}
+            candidates = [job for job in candidates if job.id not in started]
         queue = iter(candidates)
         while len(protected) < self._depth and (job := next(queue, None)) is not None:
-            if job.id in plan.reserved or job.id in started:
+            if job.id in plan.reserved:
                 continue
             if job.nodes <= idle and profile.fits(job.nodes, length_of(job)):
                 idle -= job.nodes
@@ -174,17 +174,13 @@ class Easy:
             rest: Iterable[QueuedJob] = queue
             if (order := self._order) is not None:
                 rest = sorted(queue, key=lambda job: order(job, now))
-            backfilled = backfill(profile, rest, idle, length_of, skip=started.union(plan.reserved))
-            decisions.extend(self._start(job, now) for job in backfilled)
+            decisions += [self._start(job, now) for job in backfill(profile, rest, idle, length_of, skip=plan.reserved)]
         return decisions
 
     def _start(self, job: QueuedJob, now: int) -> Start:
         reason = self._reason(job, now) if self._explain else None
-        self._note_start(job, now)
-        return Start(job=job, reason=reason)
-
-    def _note_start(self, job: QueuedJob, now: int) -> None:
         self._plan.profile.start(job.id, job.nodes, now, now + self._length_of(job))
+        return Start(job=job, reason=reason)
 
     def _reason(self, job: QueuedJob, now: int) -> Reason:
         holder = self._protected[0] if self._protected else job
