@@ -1,13 +1,16 @@
-"""Validators of fields: whole numbers, numbers within bounds, seconds.  An error is one line: field, value, what is allowed."""
+"""Validators of fields: whole numbers, numbers within bounds, seconds, names, flags.
+
+A wrong value gives one line: field, value, allowed.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import Final
 
-from clustermodel.errors import SpecificationError, quoted, shown
+from clustermodel.errors import SpecificationError, did_you_mean, quoted, shown
 
 LARGEST_WHOLE: Final = 2**53
 """Largest whole number of any field: exact as a float, and far inside a 64-bit table."""
@@ -66,3 +69,42 @@ def require_seconds(name: str, value: object, *, positive: bool = False) -> floa
     if not 0 <= seconds <= LONGEST_S or (positive and seconds == 0):
         raise SpecificationError(f"{name}: {shown(value)} is not allowed; it must be {allowed}")
     return seconds
+
+
+def share(name: str, value: object) -> float:
+    """Return ``value`` as a ``float``.
+
+    Raises:
+        SpecificationError: ``value`` is not a number in [0, 1].
+    """
+    return require_number(name, value, "a number >= 0 and <= 1", lambda number: 0 <= number <= 1)
+
+
+def flag(name: str, value: object) -> bool:
+    """Return ``value``.
+
+    Raises:
+        SpecificationError: ``value`` is neither ``True`` nor ``False``.
+    """
+    if not isinstance(value, bool):
+        raise SpecificationError(f"{name}: {quoted(value)} is not allowed; it must be True or False")
+    return value
+
+
+def choice(name: str, value: object, allowed: Iterable[str], *, other: str = "") -> str:
+    """Return ``value``.
+
+    Args:
+        name: of the field.
+        value: given for it.
+        allowed: the names that it may have.
+        other: what else the field may be, as the message says it: ``", or a callable"``.
+
+    Raises:
+        SpecificationError: ``value`` is none of the names; the message suggests the nearest one.
+    """
+    names = list(allowed)
+    if isinstance(value, str) and value in names:
+        return value
+    hint = did_you_mean(value, names) if isinstance(value, str) else ""
+    raise SpecificationError(f"{name}: {value!r} is not allowed{hint}; it must be one of {', '.join(names)}{other}")

@@ -27,6 +27,7 @@ from clustermodel.figures.style import policy_colour
 from clustermodel.policies.interface import Decision, Policy
 from clustermodel.policies.predictors import LastModel
 from clustermodel.policies.pv_easy import PVEasy
+from clustermodel.schedule.profile import Profile
 
 SECOND: Final = 1_000_000
 FOR_EVER: Final = 2**60
@@ -61,13 +62,11 @@ class Generous:
             idle -= head.nodes
         else:
             return starts
-        shadow, free = now, idle
-        for end, nodes in sorted(load):
-            if free >= head.nodes and end > shadow:
-                break
-            shadow, free = end, free + nodes
+        profile = Profile.of_running(self._nodes, now, load)
+        shadow = profile.earliest(head.nodes, 1)
+        extra = profile.free_at(shadow) - head.nodes
         for job in waiting if idle else ():
-            if job.nodes <= idle and (now + job.estimate <= shadow or job.nodes <= free - head.nodes):
+            if job.nodes <= idle and (now + job.estimate <= shadow or job.nodes <= extra):
                 starts.append(Start(job=job))
                 idle -= job.nodes
         return starts

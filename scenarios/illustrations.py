@@ -22,7 +22,7 @@ from clustermodel.figures.workloads import distributions, estimates_used
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.interface import Policy
 from clustermodel.policies.predictors import UserEstimate
-from clustermodel.schedule.slack_pricing import Weights, cost, price_of_start
+from clustermodel.schedule.slack_pricing import Weights, cost, favour, price_of_start, weight
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 
@@ -126,7 +126,7 @@ def cost_example() -> Figure:
     for name, (delayed, start) in moved.items():
         price = price_of_start(three[0], start, weights)
         if delayed:
-            price += cost(delayed[0], 2, 0.5, 10, 10, newcomer_p=0.5, weights=weights)
+            price += cost(weight(delayed[0], 0.5, 10, 10, weights), 2, favour(0.5, weights), weights)
         submits = [2 if delayed is one else 0, 2 if delayed is two else 0, start]
         jobs = [(submit, *job) for submit, job in zip(submits, (one, two, three), strict=True)]
         panels.append((f"figure 7: {name}, price {price:g}", _gantt(play(4, jobs, "fcfs"), until_s=7)))

@@ -1,11 +1,11 @@
-"""Conservative backfilling (001, section 3.2): every waiting job holds a reservation, and nobody may be delayed.
+"""Conservative backfilling: every waiting job holds a reservation, and no job may be delayed (Talby & Feitelson 1999).
 
-A job is placed, when it is submitted, at the earliest time that fits the plan of running jobs and reservations; that
-start is a guarantee.  When a job ends before its estimate, each waiting job in queue order is taken out of the plan and
-put back at its earliest time, which is never later than the one it had (*compression*).
+A submitted job is placed at the earliest start that fits the running jobs and the reservations; that start is guaranteed (long
+version, section 3.2).  When a job completes before its estimate (*remove*), each waiting job in queue order is taken out of the
+plan and put back at its earliest start, never later than before (*compression*).
 
-That is backfilling (:mod:`clustermodel.policies.backfilling.scheduler`) with a guarantee for every job
-(:class:`~clustermodel.policies.backfilling.guarantees.EveryJob`, where the steps are), and nothing else.
+This is backfilling (:mod:`clustermodel.policies.backfilling.scheduler`) with a guarantee for every job.  The steps are in
+:class:`~clustermodel.policies.backfilling.guarantees.EveryJob` and :meth:`clustermodel.schedule.plan.Plan.compress`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ class Conservative(Backfilling):
 
     Args:
         queue_order: ``"arrival"``, ``"shortest"``, ``"narrowest"``, ``"widest"`` or a callable: the order in which jobs are
-            placed, and moved up when room is made.
-        predictor: of run times, which take the place of estimates: ``"estimate"``, ``"last"``, ``"last-two"``, ``"perfect"``,
-            ``"virtual:X"`` or an object (:mod:`clustermodel.policies.predictors`).  A job is placed by the prediction
-            of when it was submitted; when a running job outlives its own, all reservations are made anew, and may be later.
+            placed, and moved to earlier starts.
+        predictor: of run times, which replace the estimates: ``"estimate"``, ``"last"``, ``"last-two"``, ``"perfect"``,
+            ``"virtual:X"`` or an object (:mod:`clustermodel.policies.predictors`).  A job is placed by the prediction at
+            its submission; when a running job outlives its own, all reservations are made anew and may be later.
 
     Raises:
-        SpecificationError: ``queue_order`` is neither a name nor a callable, or ``predictor`` no predictor.
+        SpecificationError: an argument has a value that is not allowed.
     """
 
     def __init__(self, *, queue_order: str | QueueOrder = "arrival", predictor: str | Predictor = "estimate") -> None:
@@ -37,4 +37,4 @@ class Conservative(Backfilling):
 
 
 class BF(Conservative):
-    """Backfilling with reservations for all waiting jobs, the space-sharing policy that 002 (section 5.3) compares with."""
+    """Backfilling with reservations for all waiting jobs: the space-sharing policy of Zhang et al. 2003, section 5.3."""

@@ -1,41 +1,63 @@
-"""EASY backfilling (001, section 3.1): a job may jump ahead if it does not delay the first job in the queue.
+"""EASY backfilling: a job may jump ahead if it does not delay the first job in the queue (Talby & Feitelson 1999, section 3.1).
 
 The first blocked job holds a reservation at its *shadow time*, when the running jobs are expected to have freed enough
 nodes; the nodes left over then are the *extra nodes*.  A later job is backfilled if it fits now and
 
-1. will end by the shadow time, or
+1. will complete by the shadow time, or
 2. needs no more than the extra nodes.
 
-Both say that it fits the plan of the running jobs and the reservation, so that one test serves any number of protected
-jobs (``reserve_depth``).  A reservation is only ever improved, so with several the second is as safe as the first.
+Both conditions say that the job fits into the profile of the running jobs and the reservation (:func:`backfill`).  The same
+test serves any number of protected jobs (``reserve_depth``): a reservation never moves to a later start.
 
-With a predictor, predictions take the place of estimates in all of this (004_55d19449f9d7d838.txt, section 3.2): EASY-Last is
+With a predictor, predictions replace the users' estimates (Yuan et al. 2010, section 3.2).  EASY-Last is
 ``easy:predictor=last``.
 
-A running job that has outlived its prediction, or its estimate where nothing kills it there, is assumed to end a second from
-now.  That is looked at when a job comes or ends, and is no event of its own; so a reservation can be missed.  With several
-reservations, which can begin when nothing else happens, it is an event, and the assumption is that of conservative
-backfilling (:class:`~clustermodel.schedule.running_profile.RunningProfile`).
+A running job that has outlived its expected end is assumed to end a second from now.  The policy checks this when a job
+arrives or completes and sets no alarm for it, so the protected job can miss its reservation.  Several reservations, which
+can begin when nothing else happens, need an alarm; then the assumption is that of conservative backfilling
+(:class:`~clustermodel.schedule.running_profile.RunningProfile`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from clustermodel.errors import SpecificationError
 from clustermodel.policies.interface import Batch, Decision, QueuedJob, Reason, Reserve, Setup, Start, View, WakeAt
-from clustermodel.policies.predictors import Predictor, UserEstimate, learn, predictor_of
+from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.schedule.plan import Plan
-from clustermodel.schedule.running_profile import SHORTEST_EXTENSION
-from clustermodel.validation import require_whole
+from clustermodel.schedule.profile import Profile
+from clustermodel.schedule.running_profile import SHORTEST_EXTENSION, RunningProfile
+from clustermodel.validation import choice, require_whole
 
 BackfillOrder = Callable[[QueuedJob, int], Any]
 """Sorting key of the backfill candidates, given the job and the present in ticks; the smallest comes first."""
 
 BACKFILL_ORDERS: Final = ("arrival", "shortest")
-"""Named orders: queue order, and by predicted run time, which is the SJF-EASY of 004, section 5.2.2."""
+"""Named orders: queue order, and by expected run time, which is the SJF-EASY of Yuan et al. 2010, section 5.2.2."""
+
+
+def backfill(
+    profile: Profile, jobs: Iterable[QueuedJob], idle: int, length_of: Callable[[QueuedJob], int], skip: Container[int] = ()
+) -> Iterator[QueuedJob]:
+    """Yield the jobs that can start now and delay no reservation.
+
+    The caller subtracts each job from the profile before it asks for the next one.
+
+    Args:
+        profile: the running jobs and the reservations, from now on.
+        jobs: the candidates, in the order in which they are tried.
+        idle: number of idle nodes, at least one.
+        length_of: returns how long a job is expected to run, ticks.
+        skip: ids of candidates that must not start.
+    """
+    fits = profile.fits
+    for job in jobs:
+        if job.nodes <= idle and job.id not in skip and fits(job.nodes, length_of(job)):
+            idle -= job.nodes
+            yield job
+            if not idle:
+                return
 
 
 class Easy:
@@ -61,113 +83,103 @@ class Easy:
         predictor: str | Predictor = "estimate",
     ) -> None:
         self._predictor = predictor_of("easy", predictor)
-        # The usual predictor is asked a million times: its answer is taken where it comes from.
-        self._believes_users = type(self._predictor) is UserEstimate
-        self._length: Callable[[QueuedJob], int] = attrgetter("estimate") if self._believes_users else self._predictor.predict
         self._order: BackfillOrder | None
         if callable(backfill_order):
             self._order = backfill_order
-        elif backfill_order in BACKFILL_ORDERS:
-            self._order = None if backfill_order == "arrival" else lambda job, _: (self._length(job), job.queue_order)
+        elif choice("easy: backfill_order", backfill_order, BACKFILL_ORDERS, other=", or a callable") == "shortest":
+            self._order = lambda job, _: (self._length_of(job), job.queue_order)
         else:
-            raise SpecificationError(
-                f"easy: backfill_order: {backfill_order!r} is not allowed; "
-                f"it must be one of {', '.join(BACKFILL_ORDERS)}, or a callable"
-            )
+            self._order = None
         self._depth = require_whole("easy: reserve_depth", reserve_depth, at_least=1)
 
     def begin(self, setup: Setup) -> None:
-        """Get ready for a run."""
-        self._predictor.begin(setup)
-        may_overrun = not (setup.kill_at_estimate and self._believes_users)
-        self._plan = Plan(setup.nodes, may_overrun=may_overrun)
+        """Prepare for a run."""
+        self._lengths = Lengths(self._predictor, setup)
+        self._length_of = self._lengths.of
+        self._plan = Plan(RunningProfile(setup.nodes, may_overrun=self._lengths.may_overrun))
         self._protected: list[QueuedJob] = []  # the first jobs of the queue; they hold reservations
         self._explain = setup.explain
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Start what fits, protect the first blocked jobs, backfill the rest."""
-        plan, now = self._plan, view.now
-        if not self._believes_users:
-            learn(self._predictor, batch, view)
-        room_made = plan.catch_up(batch.ended, now)
-        late = plan.overrunning(now)
+        plan, profile, now = self._plan, self._plan.profile, view.now
+        self._lengths.observe(batch, view)
+        nodes_freed = profile.catch_up(batch.ended, now)
+        late = profile.overrunning(now)
         candidates: Iterable[QueuedJob] = view.waiting.values()
-        if late or self._missed_a_start(now) or self._jumps_the_queue(batch.submitted):
+        if late or self._others_must_be_protected(batch, now):
             self._unprotect()
-            plan.extend(late, now, SHORTEST_EXTENSION if self._depth == 1 else None)
-        elif room_made:
+            profile.extend(late, now, SHORTEST_EXTENSION if self._depth == 1 else None)
+        elif nodes_freed:
             plan.compress(self._protected, now)
         elif self._protected and not (batch.ended or batch.alarm):
-            # Nothing was freed, so every job that waited before fits even less now: only the new ones need a look.
+            # No nodes have become free, so no job that waited before can start: only the submitted jobs can.
             candidates = batch.submitted
-        decisions = self._schedule(candidates, view)
-        # The first job's reservation begins when a running job is expected to end: if that job does, all is looked at anyway.
+        decisions = self._schedule(candidates, self._start_due(view) if self._protected else (), view)
+        # The first job's reservation begins when a running job is expected to end, and that end is an event already.
         if self._depth > 1 and (alarm := plan.new_alarm()) is not None:
             decisions.append(WakeAt(time=alarm))
         return decisions
 
-    def _jumps_the_queue(self, newcomers: Sequence[QueuedJob]) -> bool:
-        if not (self._protected and newcomers):
-            return False
-        return newcomers[0].queue_order < self._protected[-1].queue_order
-
-    def _missed_a_start(self, now: int) -> bool:
-        """Tell whether a reservation has passed, which can only be because running jobs have outlived what was predicted."""
+    def _others_must_be_protected(self, batch: Batch, now: int) -> bool:
+        """Return whether an arriving job is ahead of a protected one, or a reserved start was missed because jobs overran."""
         start = self._plan.next_start()
-        return start is not None and start < now
+        if start is None:
+            return False
+        first = batch.submitted[0] if batch.submitted else None
+        return start < now or (first is not None and first.queue_order < self._protected[-1].queue_order)
 
     def _unprotect(self) -> None:
         for job in self._protected:
             self._plan.drop(job)
         self._protected.clear()
 
-    def _schedule(self, candidates: Iterable[QueuedJob], view: View) -> list[Decision]:
-        """Start protected jobs that are due, protect the next ones in queue order, backfill the rest."""
-        now, idle, plan, protected = view.now, view.idle, self._plan, self._protected
-        decisions: list[Decision] = []
-        due = plan.due(now) if protected else []
-        for job_id in due:
-            first = view.waiting[job_id]
-            protected.remove(first)
-            if self._depth == 1 and not self._believes_users:
-                plan.drop(first)  # it is predicted anew, like all jobs that start
-                decisions.append(self._start(first, now))
+    def _start_due(self, view: View) -> list[Start]:
+        """Start protected jobs whose reserved time has come."""
+        starts = []
+        for job_id in self._plan.due(view.now):
+            job = view.waiting[job_id]
+            self._protected.remove(job)
+            reason = self._reason(job, view.now) if self._explain else None
+            if self._depth == 1 and self._plan.reserved[job_id].length != self._length_of(job):
+                self._plan.drop(job)  # the prediction has changed, and no other reservation depends on this job's end
+                self._plan.profile.start(job_id, job.nodes, view.now, view.now + self._length_of(job))
             else:
-                decisions.append(Start(job=first, reason=self._reason(first, now) if self._explain else None))
-                plan.note_start(first.id, first.nodes, plan.take_up(first).end)
-            idle -= first.nodes
+                self._plan.start_reserved(job)
+            starts.append(Start(job=job, reason=reason))
+        return starts
 
-        rest = iter(candidates)
-        while len(protected) < self._depth and (job := next(rest, None)) is not None:
-            if job.id in plan.reserved or job.id in due:
+    def _schedule(self, candidates: Iterable[QueuedJob], due: Sequence[Start], view: View) -> list[Decision]:
+        """Start jobs in queue order, protect the first ones that are blocked, backfill the rest."""
+        now, idle, plan, protected, length_of = view.now, view.idle, self._plan, self._protected, self._length_of
+        profile = plan.profile
+        decisions: list[Decision] = []
+        if due:
+            decisions += due
+            idle -= sum(start.job.nodes for start in due)
+            started = {start.job.id for start in due}
+            candidates = [job for job in candidates if job.id not in started]
+        queue = iter(candidates)
+        while len(protected) < self._depth and (job := next(queue, None)) is not None:
+            if job.id in plan.reserved:
                 continue
-            if job.nodes <= idle and plan.fits(job.nodes, self._length(job)):
+            if job.nodes <= idle and profile.fits(job.nodes, length_of(job)):
                 idle -= job.nodes
                 decisions.append(self._start(job, now))
             else:
-                room = plan.earliest_room(((job.nodes, self._length(job)),))
-                plan.keep(job, room)
-                decisions.append(Reserve(job=job, start=room.start, guaranteed=self._believes_users))
+                plan.keep(job, reservation := plan.earliest(((job.nodes, length_of(job)),)))
                 protected.append(job)
-        backfill: Iterable[QueuedJob] = rest if idle else ()
-        if idle and (order := self._order) is not None:
-            backfill = sorted(rest, key=lambda job: order(job, now))
-        for job in backfill:
-            if (
-                job.nodes <= idle
-                and job.id not in plan.reserved
-                and job.id not in due
-                and plan.fits(job.nodes, self._length(job))
-            ):
-                idle -= job.nodes
-                decisions.append(self._start(job, now))
-                if not idle:
-                    break
+                decisions.append(Reserve(job=job, start=reservation.start, guaranteed=self._lengths.are_estimates))
+        if idle and len(protected) == self._depth:  # otherwise no candidate is left
+            rest: Iterable[QueuedJob] = queue
+            if (order := self._order) is not None:
+                rest = sorted(queue, key=lambda job: order(job, now))
+            decisions += [self._start(job, now) for job in backfill(profile, rest, idle, length_of, skip=plan.reserved)]
         return decisions
 
     def _start(self, job: QueuedJob, now: int) -> Start:
         reason = self._reason(job, now) if self._explain else None
-        self._plan.start(job.id, job.nodes, now, now + self._length(job))
+        self._plan.profile.start(job.id, job.nodes, now, now + self._length_of(job))
         return Start(job=job, reason=reason)
 
     def _reason(self, job: QueuedJob, now: int) -> Reason:
@@ -176,8 +188,8 @@ class Easy:
             held = self._plan.reserved.get(job.id)
             return Reason("head of the queue, and it fits", reserved=held.start if held else None)
         shadow = self._plan.reserved[holder.id].start
-        extra = self._plan.free_at(shadow)
-        if now + self._length(job) <= shadow:
+        extra = self._plan.profile.free_at(shadow)
+        if now + self._length_of(job) <= shadow:
             rule = "backfilled: it will end by the shadow time"
         elif len(self._protected) == 1:
             rule = "backfilled: it takes no more than the extra nodes"

@@ -1,4 +1,4 @@
-"""First come, first served (001, section 1.1).
+"""First come, first served (Talby & Feitelson 1999, long version, section 1.1).
 
 Jobs start strictly in queue order; nodes stay idle for the first job that does not fit.
 """
@@ -14,7 +14,7 @@ class Fcfs:
     name = "fcfs"
 
     def begin(self, setup: Setup) -> None:
-        """Get ready for a run."""
+        """Prepare for a run."""
         self._reason = Reason("head of the queue, and it fits") if setup.explain else None
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:

@@ -276,7 +276,7 @@ class GangScheduling:
 
     def moved(self, gang: Occupant[QueuedJob], source: int) -> None:
         """Move ``gang`` in the plans too."""
-        self._plans.move(source, gang.home, gang.nodes, self._ends[gang.job.id])
+        self._plans.move_gang(source, gang.home, gang.nodes, self._ends[gang.job.id])
 
 
 class GS(GangScheduling):

@@ -1,19 +1,20 @@
-"""Run-time predictors: how long a scheduler thinks a job will run (004_55d19449f9d7d838.txt, sections 2.3 and 5.2).
+"""Run-time predictors: how long a scheduler expects a job to run (Yuan et al. 2010, sections 2.3 and 5.2).
 
-A policy that takes ``predictor=`` plans with predictions instead of users' estimates; a batch system that kills still does so
-at the estimate.  A predictor is asked for as long as a job waits, and told of each job that has ended.
+A policy that takes ``predictor=`` plans with predictions instead of the users' estimates; a batch system that kills jobs still
+does so at the estimate.  The policy asks a :class:`Lengths`, which also tells the predictor what has happened.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError, did_you_mean
+from clustermodel.errors import SpecificationError
 from clustermodel.policies.interface import Batch, QueuedJob, Setup, View
-from clustermodel.validation import require_number
+from clustermodel.validation import choice, require_number
 
 
 @runtime_checkable
@@ -21,27 +22,27 @@ class Predictor(Protocol):
     """Predicts run times; times in ticks."""
 
     def begin(self, setup: Setup) -> None:
-        """Forget any earlier run and get ready for one on this machine."""
+        """Forget any earlier run and prepare for one on this machine."""
 
     def submitted(self, job: QueuedJob) -> None:
-        """Note a job; called for each in the order of submission, before anything else is asked about it."""
+        """Note a submitted job; called for each job in the order of submission, before any prediction for it."""
 
     def predict(self, job: QueuedJob) -> int:
-        """Return how long a job will run, from its beginning to its end; at least one tick."""
+        """Return the expected run time of a job from start to completion; at least one tick."""
 
     def ended(self, job: QueuedJob, run: int) -> None:
-        """Learn that a job has ended after it had run for ``run``; runs that were stopped to be repeated do not count."""
+        """Learn that a job has completed after it had run for ``run``; run attempts after which it is requeued do not count."""
 
 
 class _Stateless:
     def begin(self, setup: Setup) -> None:
-        """There is nothing to forget."""
+        """Nothing to forget."""
 
     def submitted(self, job: QueuedJob) -> None:
-        """There is nothing to note."""
+        """Nothing to note."""
 
     def ended(self, job: QueuedJob, run: int) -> None:
-        """There is nothing to learn."""
+        """Nothing to learn."""
 
 
 class UserEstimate(_Stateless):
@@ -53,15 +54,15 @@ class UserEstimate(_Stateless):
 
 
 class LastModel(_Stateless):
-    """The user's estimate, corrected by the lifetime accuracy of the user's last job that has ended (004, section 5.2).
+    """The user's estimate, corrected by the lifetime accuracy of the user's last completed job (Yuan et al. 2010, section 5.2).
 
-    Lifetime accuracy is run time / estimate.  The estimate itself where no job of the user has ended yet.  Never more than the
-    estimate: "prediction that exceeds user estimates is meaningless" (section 3.2).
+    Lifetime accuracy is run time / estimate.  The prediction is the estimate itself until a job of the user has completed, and
+    never more: "prediction that exceeds user estimates is meaningless" (section 3.2).
     """
 
     def begin(self, setup: Setup) -> None:
         """Forget all users."""
-        self._last: dict[int, tuple[int, int]] = {}  # user -> run time and estimate of the last job that has ended
+        self._last: dict[int, tuple[int, int]] = {}  # user -> run time and estimate of the last completed job
 
     def predict(self, job: QueuedJob) -> int:
         """Return the estimate times the accuracy."""
@@ -77,15 +78,16 @@ class LastModel(_Stateless):
 
 
 class LastTwo(_Stateless):
-    """The mean run time of the user's last two jobs that have ended, but at most the estimate.
+    """The mean run time of the user's last two completed jobs, but at most the estimate.
 
-    The estimate where fewer than two have.  This is the predictor of D. Tsafrir, Y. Etsion and D. G. Feitelson, Backfilling
-    using system-generated predictions rather than user runtime estimates, 2007: 004's reference [16].
+    The prediction is the estimate where fewer than two have completed.  This is the predictor of D. Tsafrir, Y. Etsion and
+    D. G. Feitelson, Backfilling using system-generated predictions rather than user runtime estimates, 2007: reference [16]
+    of Yuan et al. 2010.
     """
 
     def begin(self, setup: Setup) -> None:
         """Forget all users."""
-        self._last: dict[int, tuple[int, ...]] = {}  # user -> run times of the last jobs that have ended, at most two
+        self._last: dict[int, tuple[int, ...]] = {}  # user -> run times of the last completed jobs, at most two
 
     def predict(self, job: QueuedJob) -> int:
         """Return the mean."""
@@ -98,23 +100,23 @@ class LastTwo(_Stateless):
 
 
 class Perfect(_Stateless):
-    """The run time itself, or the estimate where the job will be killed there: no real scheduler knows it."""
+    """The run time itself, or the estimate where the job will be killed at it: no real scheduler knows this."""
 
     def begin(self, setup: Setup) -> None:
-        """Look into the future."""
+        """Take the run times from the setup."""
         self._setup = setup
 
     def predict(self, job: QueuedJob) -> int:
-        """Return how long the job is going to run."""
+        """Return how long the job will really run."""
         run = self._setup.run_time(job)
         return min(run, job.estimate) if self._setup.kill_at_estimate else run
 
 
 class Virtual(Perfect):
-    """A predictor of known quality: the run time times a factor uniform in 1 +- ``max_error`` (004, section 5.2.2).
+    """Predicts the run time times a factor uniform in 1 +- ``max_error`` (Yuan et al. 2010, section 5.2.2).
 
-    The mean absolute error is half of that.  Each job's factor is drawn when it is submitted, from a stream of its own: it does
-    not depend on what a policy does, so that policies can be compared under the same predictions.
+    The mean absolute error is half of ``max_error``.  Each job's factor is drawn at submission, from the predictor's own random
+    stream.  It does not depend on the policy's decisions, so policies can be compared under the same predictions.
 
     Args:
         max_error: the paper's x %, as a fraction in [0, 1].
@@ -124,7 +126,7 @@ class Virtual(Perfect):
     """
 
     def __init__(self, max_error: float) -> None:
-        self.max_error = require_number("virtual predictor", max_error, "a number in [0, 1]", lambda share: 0 <= share <= 1)
+        self.max_error = require_number("virtual predictor", max_error, "a number in [0, 1]", lambda x: 0 <= x <= 1)
 
     def begin(self, setup: Setup) -> None:
         """Begin the stream of factors."""
@@ -151,22 +153,20 @@ PREDICTORS: Final[dict[str, Callable[[], Predictor]]] = {
     "last-two": LastTwo,
     "perfect": Perfect,
 }
-"""By name; there is ``virtual:X`` besides, with a maximum error of X."""
+"""Predictors by name; besides these there is ``virtual:X``, with a maximum error of X."""
 
 
 def predictor_of(policy: str, predictor: str | Predictor) -> Predictor:
-    """Return ``predictor`` itself, or the one of that name.
+    """Return ``predictor`` itself, or the predictor of that name.
 
     Args:
-        policy: what asks, for the message.
+        policy: name of the policy, for the message.
         predictor: a name, ``"virtual:X"``, or an object of your own.
 
     Raises:
-        SpecificationError: it is none of these.
+        SpecificationError: ``predictor`` is none of these.
     """
     if isinstance(predictor, str):
-        if predictor in PREDICTORS:
-            return PREDICTORS[predictor]()
         name, _, error = predictor.partition(":")
         if name == "virtual":
             try:
@@ -177,16 +177,49 @@ def predictor_of(policy: str, predictor: str | Predictor) -> Predictor:
                 ) from None
     elif isinstance(predictor, Predictor) and not isinstance(predictor, type):
         return predictor
-    raise SpecificationError(
-        f"{policy}: predictor: {predictor!r} is not allowed{did_you_mean(str(predictor), PREDICTORS)}; "
-        f"it must be one of {', '.join(PREDICTORS)}, virtual:X, or an object with begin, submitted, predict and ended"
-    )
+    other = ", virtual:X, or an object with begin, submitted, predict and ended"
+    return PREDICTORS[choice(f"{policy}: predictor", predictor, PREDICTORS, other=other)]()
 
 
-def learn(predictor: Predictor, batch: Batch, view: View) -> None:
-    """Tell a predictor what has happened: which jobs have been submitted, and which have ended, but for runs to be repeated."""
-    for job in batch.submitted:
-        predictor.submitted(job)
-    for gang in batch.ended:
-        if gang.job.id not in view.waiting:
-            predictor.ended(gang.job, gang.ran)
+class Lengths:
+    """Expected run times of the jobs of one run: what a policy plans with.
+
+    Args:
+        predictor: gives the run times; told of the new run.
+        setup: of the run.
+        once: whether each job's run time is predicted once, when it is submitted, or anew whenever it is asked for.
+    """
+
+    def __init__(self, predictor: Predictor, setup: Setup, *, once: bool = False) -> None:
+        predictor.begin(setup)
+        self._predictor = predictor
+        self._predicted: dict[int, int] | None = {} if once else None  # job id -> prediction at its submission
+        self.are_estimates = type(predictor) is UserEstimate
+        """Whether these are the users' estimates themselves."""
+        self.may_overrun = not (setup.kill_at_estimate and self.are_estimates)
+        """Whether a job may run longer than expected."""
+        self.of: Callable[[QueuedJob], int]
+        """Return how long a job is expected to run, ticks."""
+        if self.are_estimates:
+            self.of = attrgetter("estimate")  # asked a million times
+        else:
+            self.of = self._at_submission if once else predictor.predict
+
+    def observe(self, batch: Batch, view: View) -> None:
+        """Tell the predictor which jobs have been submitted and which have completed; restarted jobs have not."""
+        if self.are_estimates:
+            return
+        predictor, predicted = self._predictor, self._predicted
+        for job in batch.submitted:
+            predictor.submitted(job)
+        for gang in batch.ended:
+            if gang.job.id not in view.waiting:
+                predictor.ended(gang.job, gang.ran)
+                if predicted is not None:
+                    del predicted[gang.job.id]
+        if predicted is not None:
+            predicted.update((job.id, predictor.predict(job)) for job in batch.submitted)
+
+    def _at_submission(self, job: QueuedJob) -> int:
+        assert self._predicted is not None
+        return self._predicted[job.id]

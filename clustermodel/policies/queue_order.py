@@ -1,6 +1,6 @@
 """Orders in which a policy goes through the queue of waiting jobs.
 
-Named keys ("shortest"), the sorting criteria of 003 (003_96c4631de6a07f8a.txt, table 4), or a key of your own.
+Named keys ("shortest"), the sorting criteria of Perkovic & Keleher 2000, table 4, or a key of your own.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError, did_you_mean
+from clustermodel.errors import SpecificationError
 from clustermodel.policies.interface import QueuedJob
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.validation import require_number, require_whole
+from clustermodel.validation import choice, require_number, require_whole
 
 QueueOrder = Callable[[QueuedJob, int], Any]
 """Sorting key of the waiting jobs, given the job and the present in ticks; the smallest comes first."""
@@ -27,45 +27,39 @@ QUEUE_ORDERS: Final[dict[str, QueueOrder | None]] = {
 """Named orders; ``None`` keeps queue order, which is FCFS among equal priorities."""
 
 CRITERIA: Final = ("D", "P", "R", "1/L", "P/L", "R/L")
-"""Sorting criteria of 003, table 4; the largest value comes first."""
+"""Sorting criteria of Perkovic & Keleher 2000, table 4; the largest value comes first."""
 
 
 def queue_order_of(policy: str, queue_order: str | QueueOrder) -> QueueOrder | None:
     """Return the sorting key that ``queue_order`` names or is.
 
     Raises:
-        SpecificationError: it is neither a name nor a callable.
+        SpecificationError: ``queue_order`` is neither a name nor a callable.
     """
-    if isinstance(queue_order, str) and queue_order in QUEUE_ORDERS:
-        return QUEUE_ORDERS[queue_order]
     if callable(queue_order):
         return queue_order
-    hint = did_you_mean(queue_order, QUEUE_ORDERS) if isinstance(queue_order, str) else ""
-    raise SpecificationError(
-        f"{policy}: queue_order: {queue_order!r} is not allowed{hint}; "
-        f"it must be one of {', '.join(QUEUE_ORDERS)}, or a callable"
-    )
+    return QUEUE_ORDERS[choice(f"{policy}: queue_order", queue_order, QUEUE_ORDERS, other=", or a callable")]
 
 
 def in_order(jobs: Iterable[QueuedJob], order: QueueOrder | None, now: int) -> Iterable[QueuedJob]:
-    """Return ``jobs``, which are in queue order, sorted by ``order``, or as they are where it is ``None``."""
+    """Return ``jobs``, which are in queue order, sorted by ``order``; ``None`` leaves them in queue order."""
     return jobs if order is None else sorted(jobs, key=lambda job: order(job, now))
 
 
 class QueueSorter(Protocol):
-    """What :class:`~clustermodel.policies.backfilling.scheduler.Backfilling` asks for an order."""
+    """Sorts the queue for :class:`~clustermodel.policies.backfilling.scheduler.Backfilling`."""
 
     def begin(self, rng: np.random.Generator) -> None:
         """Forget any earlier run."""
 
     def submitted(self, jobs: Sequence[QueuedJob]) -> None:
-        """Note new jobs, in queue order."""
+        """Note submitted jobs, in queue order."""
 
     def left(self, job: QueuedJob) -> None:
         """Forget a job that has left the system."""
 
     def sort(self, jobs: Iterable[QueuedJob], now: int) -> Sequence[QueuedJob]:
-        """Return jobs, which are in queue order, in the order of one pass over the queue."""
+        """Return jobs, given in queue order, in the order of one scheduling cycle."""
 
 
 class KeySorter:
@@ -75,13 +69,13 @@ class KeySorter:
         self._key = key
 
     def begin(self, rng: np.random.Generator) -> None:
-        """There is nothing to forget."""
+        """Nothing to forget."""
 
     def submitted(self, jobs: Sequence[QueuedJob]) -> None:
-        """There is nothing to note."""
+        """Nothing to note."""
 
     def left(self, job: QueuedJob) -> None:
-        """There is nothing to forget."""
+        """Nothing to forget."""
 
     def sort(self, jobs: Iterable[QueuedJob], now: int) -> Sequence[QueuedJob]:
         """Return the jobs, the smallest key first."""
@@ -89,17 +83,17 @@ class KeySorter:
 
 
 class Criterion:
-    """A sorting criterion of 003 (table 4), the largest value first; ties keep queue order.
+    """A sorting criterion of Perkovic & Keleher 2000, table 4: the largest value first, ties in queue order.
 
     D is the delay: how long a job has waited, seconds.  P is a priority drawn for each job when it is submitted, one of
-    1/k, 2/k ... 1.  R is uniform in [0, 1), drawn anew at each pass.  L is the estimated run time, seconds.
+    1/k, 2/k ... 1.  R is uniform in [0, 1), drawn anew in each scheduling cycle.  L is the estimated run time, seconds.
 
     Jobs of higher queue priority come first under every criterion.
 
     Args:
         formula: one of :data:`CRITERIA`.
         levels: k, how many priorities there are.
-        starvation_weight: of a delay of one second, added to the criterion (003, section 4): the guard against starvation.
+        starvation_weight: of a delay of one second, added to the criterion against starvation (section 4).
     """
 
     def __init__(self, formula: str, *, levels: int, starvation_weight: float) -> None:
@@ -113,7 +107,7 @@ class Criterion:
         self._priority: dict[int, float] = {}
 
     def submitted(self, jobs: Sequence[QueuedJob]) -> None:
-        """Draw the priorities of new jobs."""
+        """Draw the priorities of submitted jobs."""
         if self._numerator == "P":
             drawn = self._rng.integers(1, self._levels, len(jobs), endpoint=True) / self._levels
             self._priority.update(zip((job.id for job in jobs), drawn.tolist(), strict=True))
@@ -143,11 +137,11 @@ class Criterion:
 
 
 def make_sorter(policy: str, order: str | QueueOrder, *, levels: int, starvation_weight: float) -> QueueSorter:
-    """Return what sorts the queue by ``order``: one of :data:`CRITERIA` or :data:`QUEUE_ORDERS`, or a key of your own.
+    """Return a sorter of the queue by ``order``: one of :data:`CRITERIA` or :data:`QUEUE_ORDERS`, or a key of your own.
 
     Raises:
-        SpecificationError: it is neither, ``levels`` is no positive whole number, or the weight negative, or given although
-            the order is not a criterion.
+        SpecificationError: ``order`` is neither, ``levels`` is no positive whole number, or the weight negative, or given
+            although the order is not a criterion.
     """
     levels = require_whole(f"{policy}: levels", levels, at_least=1)
     weight = require_number(
@@ -155,12 +149,8 @@ def make_sorter(policy: str, order: str | QueueOrder, *, levels: int, starvation
     )
     if isinstance(order, str) and order in CRITERIA:
         return Criterion(order, levels=levels, starvation_weight=weight)
-    if not callable(order) and not (isinstance(order, str) and order in QUEUE_ORDERS):
-        known = (*CRITERIA, *QUEUE_ORDERS)
-        raise SpecificationError(
-            f"{policy}: order: {order!r} is not allowed{did_you_mean(str(order), known)}; "
-            f"it must be one of {', '.join(known)}, or a callable"
-        )
+    if not callable(order):
+        choice(f"{policy}: order", order, (*CRITERIA, *QUEUE_ORDERS), other=", or a callable")
     if weight:
         raise SpecificationError(
             f"{policy}: starvation_weight: {weight} is not allowed with order {order!r}; "

@@ -1,7 +1,7 @@
-"""Quotas: how many node-seconds users and groups may use, and the accounts of what they have used.
+"""Quotas: how many node-seconds users and groups may use, what they have used, and what becomes of jobs over quota.
 
-The papers (000, section 2.2; 001, section 2.3) assume an accounting system that knows who is over quota.  This is a small one.
-What a policy does with such jobs is its own business.
+The papers (Talby & Feitelson 1999: short version, section 2.2; long version, section 2.3) assume an accounting system that
+knows who is over quota.  This is a small one.  A job over quota has infinite slack: it may be delayed for every other job.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.interface import QueuedJob
+from clustermodel.schedule.profile import Profile
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import require_number
 
@@ -34,7 +35,7 @@ class Quotas:
 
     user: Limits = None
     """User number -> quota, or one quota for each user; ``None`` is no limit.  Users who are not listed have no limit; unknown
-    ones (-1) have one only if they are listed."""
+    users (-1) have a limit only if they are listed."""
     group: Limits = None
     """The same for groups."""
 
@@ -68,16 +69,16 @@ class Accounts:
         self._used: Counter[tuple[str, int]] = Counter()  # ("user" or "group", number) -> node-ticks
 
     def charge(self, job: QueuedJob) -> bool:
-        """Charge nodes x estimate for a job just submitted; tell whether its user or group is now over its quota."""
+        """Charge nodes x estimate for a job just submitted; return whether its user or group is now over its quota."""
         self._add(job, job.nodes * job.estimate)
         return self.over(job)
 
     def settle(self, job: QueuedJob, ran: int) -> None:
-        """Charge what a job that has ended really used, ``ran`` ticks on each node, instead of its estimate."""
+        """Charge what a job that has ended really used, ``ran`` ticks on each node, in place of its estimate."""
         self._add(job, job.nodes * (ran - job.estimate))
 
     def over(self, job: QueuedJob) -> bool:
-        """Tell whether more than the quota of the job's user, or of its group, has been charged."""
+        """Return whether more than the quota of the job's user, or of its group, has been charged."""
         return any(self._used[key] > limit for key in _keys(job) if (limit := self._limit(*key)) is not None)
 
     def used(self, kind: str, number: int) -> int:
@@ -97,6 +98,57 @@ class Accounts:
         if limits is None or limits * TICKS_PER_SECOND == inf:  # more than any job uses
             return None
         return to_ticks(limits)
+
+
+class OverQuota:
+    """The jobs over quota of one run: planned behind all other jobs, in order of arrival, so that they delay no job.
+
+    Args:
+        quotas: what users and groups may use.
+    """
+
+    def __init__(self, quotas: Quotas) -> None:
+        self._accounts = Accounts(quotas)
+        self._waiting: dict[int, tuple[QueuedJob, int]] = {}  # job id -> waiting job and its planned start, in order of arrival
+        self.running: set[int] = set()
+        """Ids of the running jobs over quota."""
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def admit(self, job: QueuedJob, now: int) -> bool:
+        """Charge a submitted job; return whether it is over quota and waits here."""
+        over = self._accounts.charge(job)
+        if over:
+            self._waiting[job.id] = (job, now)
+        return over
+
+    def ended(self, job: QueuedJob, ran: int) -> None:
+        """Settle the account of a job that has ended after ``ran`` ticks."""
+        self._accounts.settle(job, ran)
+        self.running.discard(job.id)
+
+    def plan(self, profile: Profile, now: int) -> list[QueuedJob]:
+        """Plan the waiting jobs into what the others have left; return those that start now.
+
+        Args:
+            profile: the running jobs and all reservations of jobs within quota; changed by this.
+            now: the present.
+        """
+        starting = []
+        for job, _ in list(self._waiting.values()):
+            start = profile.book(job.nodes, job.estimate)
+            if start == now:
+                del self._waiting[job.id]
+                self.running.add(job.id)
+                starting.append(job)
+            else:
+                self._waiting[job.id] = (job, start)
+        return starting
+
+    def starts(self) -> list[int]:
+        """Return the planned starts of the waiting jobs, ticks."""
+        return [start for _, start in self._waiting.values()]
 
 
 def _keys(job: QueuedJob) -> tuple[tuple[str, int], tuple[str, int]]:

@@ -12,7 +12,7 @@ waits together: the xfactor grows while the job waits, the faster the shorter th
   factor*.  A job does not preempt jobs that are more than twice as large as itself.
 * A suspended job resumes on its own nodes only (*local preemption*).  To get them back, it may preempt jobs of any size.
 
-The text of the paper was not at hand; docs/selective_suspension says what is known of the rule and what was decided.
+We did not have the paper's text; docs/selective_suspension says what is known of the rule and what was decided.
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ class SelectiveSuspension:
 
     Args:
         sf: suspension factor SF, > 1: how many times the xfactor of a running job a waiting job needs to preempt it.
-        mode: what preemption does to a job: ``"suspend"`` (the paper's), ``"checkpoint"`` or ``"kill"``.  A job that memory has
-            no slot for is not suspended, and runs on.  A checkpointed or killed job starts again on any nodes.
+        mode: what preemption does to a job: ``"suspend"`` (the paper's), ``"checkpoint"`` or ``"kill"``.  A job
+            that does not fit into memory beside the other suspended jobs runs on.  A checkpointed or killed job starts again
+            on any nodes.
         interval_s: preemption is considered at the multiples of this time, seconds.
 
     Raises:
@@ -78,7 +79,7 @@ class SelectiveSuspension:
         self._interval = duration_to_ticks(require_seconds("ss: interval_s", interval_s, positive=True))
 
     def begin(self, setup: Setup) -> None:
-        """Get ready for a run."""
+        """Prepare for a run."""
         if self._mode == "checkpoint" and setup.machine.checkpointing.max_tasks_per_slice == 0:
             raise SpecificationError("ss: mode=checkpoint: the machine takes no checkpoints (max_tasks_per_slice=0)")
         self._explain = setup.explain

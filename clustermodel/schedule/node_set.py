@@ -1,14 +1,14 @@
 """Sets of nodes as sorted, disjoint, half-open ranges.
 
 A gang on a machine of 93,312 nodes usually holds one to three runs of neighbouring nodes.  Ranges take as much memory in a
-job's record, and as long to find the lowest idle nodes, as there are runs; bitmasks grow with the width of the machine
+job's record, and as long to find the lowest idle nodes, as there are runs; bitmasks grow with the size of the machine
 (docs/design has the measurement).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from functools import cache
+from functools import lru_cache
 
 NodeSet = tuple[int, ...]
 """Bounds of the ranges, flat and ascending: ``(0, 4, 7, 8)`` is nodes 0, 1, 2, 3 and 7."""
@@ -20,7 +20,7 @@ def count(nodes: NodeSet) -> int:
 
 
 def is_node_set(nodes: NodeSet) -> bool:
-    """Tell whether the bounds come in pairs, ascend and do not overlap, as those of a :data:`NodeSet` must."""
+    """Return whether the bounds come in pairs, ascend and do not overlap, as those of a :data:`NodeSet` must."""
     if len(nodes) == 2:
         return nodes[0] < nodes[1]
     lows, highs = nodes[::2], nodes[1::2]
@@ -45,7 +45,7 @@ def as_mask(nodes: NodeSet) -> int:
 
 
 def from_mask(mask: int) -> NodeSet:
-    """Return the set that an integer bitmask stands for."""
+    """Return the set of an integer bitmask, node 0 in the lowest bit."""
     bounds: list[int] = []
     base = 0
     while mask:
@@ -74,14 +74,14 @@ def lowest(mask: int, nodes: int) -> int:
     return mask & ((1 << low) - 1)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def places(mask: int) -> tuple[int, ...]:
-    """Return which bits of a small mask are set, ascending: the rows that a set of rows stands for."""
+    """Return which bits of a small mask are set, ascending: the rows in a set of rows."""
     return tuple(place for place in range(mask.bit_length()) if mask >> place & 1)
 
 
 class IdleNodes:
-    """The nodes that no gang holds: take the lowest ones, take particular ones, give some back.
+    """The nodes that no gang holds: the lowest ones or particular ones can be taken, and given back.
 
     Args:
         nodes: size of the machine; all nodes start idle.
@@ -98,7 +98,7 @@ class IdleNodes:
         return tuple(self._bounds)
 
     def take_lowest(self, nodes: int) -> NodeSet:
-        """Remove and return the ``nodes`` lowest idle nodes; the caller has checked that there are as many."""
+        """Remove and return the ``nodes`` lowest idle nodes; the caller has checked that so many are idle."""
         bounds = self._bounds
         self.count -= nodes
         low = bounds[0]
@@ -117,7 +117,7 @@ class IdleNodes:
         return tuple(taken)
 
     def has(self, nodes: NodeSet) -> bool:
-        """Tell whether all of ``nodes`` are idle."""
+        """Return whether all of ``nodes`` are idle."""
         bounds = self._bounds
         for low, high in zip(nodes[::2], nodes[1::2], strict=True):
             at = bisect_right(bounds, low) - 1

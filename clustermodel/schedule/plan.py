@@ -1,149 +1,95 @@
-"""A plan: the running jobs' profile with reservations for waiting jobs in it.
+"""A plan for the whole machine: the running jobs' profile with reservations for waiting jobs in it.
 
-The one vocabulary of the backfilling family.  EASY keeps reservations for the first few jobs of the queue, conservative
-backfilling for all; both make them with :meth:`Plan.keep`, improve them with :meth:`Plan.compress` and never let a
-reservation become later.
+EASY keeps reservations for the first few jobs of the queue, conservative backfilling for all.  Both improve their reservations
+with :meth:`Plan.compress`, which moves none to a later start.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
-from typing import Protocol
 
-from clustermodel.schedule.reservation import Reservable, Reservation, Shape, Shapes
+from clustermodel.schedule.reservations import Reservable, Reservation, ReservationBook, Shape, Shapes, earliest_completion
 from clustermodel.schedule.running_profile import RunningProfile
 
 
-class EndedGang(Protocol):
-    """What a plan needs to know of a gang that has ended."""
-
-    @property
-    def job(self) -> Reservable:
-        """Which job it was."""
-
-    @property
-    def nodes(self) -> int:
-        """How many nodes it held."""
-
-    @property
-    def expected_end(self) -> int:
-        """When it was expected to end."""
-
-
-class Plan(RunningProfile):
-    """A profile that also subtracts the reservations of waiting jobs; times in ticks.
+class Plan(ReservationBook):
+    """Reservations among the running jobs of a machine; times in ticks.
 
     Args:
-        nodes: size of the machine.
-        may_overrun: whether running jobs can outlive their estimates.
+        profile: the running jobs.
     """
 
-    __slots__ = ("_alarm", "_due", "reserved")
+    __slots__ = ("_alarm", "_starts", "profile")
 
-    def __init__(self, nodes: int, *, may_overrun: bool) -> None:
-        super().__init__(nodes, may_overrun=may_overrun)
-        self.reserved: dict[int, Reservation] = {}
-        """Waiting job's id -> its reservation."""
+    def __init__(self, profile: RunningProfile) -> None:
+        super().__init__([profile])
+        self.profile = profile
         self._alarm: int | None = None
-        self._due: list[tuple[int, int]] = []  # heap of (reserved start, job id); an entry that moved since is stale
+        self._starts: list[tuple[int, int]] = []  # heap of (reserved start, job id); an entry that moved since is stale
 
-    def catch_up(self, ended: Iterable[EndedGang], now: int) -> bool:
-        """Forget the past and take out the gangs that have ended; tell whether one of them ended early: room was made."""
-        self.advance(now)
-        room_made = False
-        for gang in ended:
-            room_made |= self.end(gang.job.id, gang.nodes, now, gang.expected_end)
-        return room_made
+    def earliest(self, shapes: Shapes) -> Reservation:
+        """Return where a job of one of these shapes completes first; of equally good places that of the first shape."""
+        return earliest_completion(shapes, self.profiles)
 
-    def earliest_room(self, shapes: Shapes) -> Reservation:
-        """Return the room in which a job that can have these shapes ends first; of equally good ones, the first."""
-        nodes, length = shapes[0]
-        best = Reservation(self.earliest(nodes, length), length, nodes)
-        for nodes, length in shapes[1:]:
-            start = self.earliest_before(nodes, length, best.end - length)
-            if start + length < best.end:
-                best = Reservation(start, length, nodes)
-        return best
-
-    def keep(self, job: Reservable, room: Reservation) -> None:
-        """Reserve ``room`` for ``job``."""
-        self.reserve(room.start, room.end, room.nodes)
-        self._note(job, room)
-
-    def place(self, job: Reservable) -> Reservation:
-        """Reserve the earliest room for ``job``, in the shape that it asked for, and return it."""
-        length, nodes = job.estimate, job.nodes
-        room = Reservation(self.earliest(nodes, length), length, nodes)
-        self.keep(job, room)
-        return room
-
-    def drop(self, job: Reservable) -> None:
-        """Give up the reservation of ``job``, which has not started."""
-        room = self.reserved.pop(job.id)
-        if (start := max(room.start, self.beginning)) < room.end:
-            self.release(start, room.end, room.nodes)
-
-    def take_up(self, job: Reservable) -> Reservation:
-        """Return the room that has begun, for ``job`` to start in it."""
-        return self.reserved.pop(job.id)
+    def start_reserved(self, job: Reservable) -> Reservation:
+        """Start ``job`` in its reservation, which has begun, and return the reservation."""
+        held = self.reserved.pop(job.id)
+        self.profile.note_start(job.id, held.nodes, held.end)
+        return held
 
     def compress(self, jobs: Iterable[Reservable], now: int) -> None:
-        """Move each reservation, in the order of ``jobs``, to the earliest time it can have with the others in place.
+        """Move each reservation, in the order of ``jobs``, to the earliest start possible with the others in place.
 
-        This is what taking a job out and placing it again does (001, section 3.2), without re-planning a queue of a
-        thousand jobs at each of 300,000 early ends: a job is tested where it stands (:meth:`earlier`), moved only if it
-        can be, and not tested from the beginning again if an equally large one has just failed there.
+        The result is that of taking each job out and placing it again (Talby & Feitelson 1999, long version, section 3.2).
+        But a job is tested where it stands (:meth:`~clustermodel.schedule.profile.Profile.earlier`) and moved only if it can
+        be; an equally large job that has just failed bounds the search.
         """
-        reserved = self.reserved
+        reserved, profile = self.reserved, self.profile
         failed: dict[Shape, int] = {}  # no job of this shape can start before this time
         for job in jobs:
             old, length, nodes, _ = reserved[job.id]
             not_before = now
-            if (tried := failed.get((nodes, length))) is not None and self.free_just_before(old) < nodes:
-                # An equal job found no room before ``tried``, and this one cannot lean on its own room either.
-                if tried >= old:
+            if (bound := failed.get((nodes, length))) is not None and profile.free_just_before(old) < nodes:
+                # An equal job cannot start before ``bound``, and there is no gap here that this job's own nodes could extend.
+                if bound >= old:
                     continue
-                not_before = tried
-            new = self.earlier(nodes, length, old, not_before)
+                not_before = bound
+            new = profile.earlier(nodes, length, old, not_before)
             if new == old:
                 failed[nodes, length] = old
-                continue
-            # Only the difference between the two places changes: they may overlap.
-            self.reserve(new, min(new + length, old), nodes)
-            self.release(max(new + length, old), old + length, nodes)
-            self._note(job, Reservation(new, length, nodes))
-            failed.clear()
+            else:
+                self.move(job, Reservation(new, length, nodes))
+                failed.clear()
 
     def reshape(self, jobs: Iterable[Reservable], shapes: Mapping[int, Shapes]) -> None:
-        """Compress where jobs can have several shapes: each is taken out and takes the room in which it ends first.
+        """Compress moldable jobs: take out each job and enter it again where it completes first.
 
-        Of the rooms that begin no later than the one it had, which is a guarantee.
+        The new reservation starts no later than the old one, which is a guaranteed start.
 
         Args:
             jobs: in the order in which they choose.
             shapes: job id -> its shapes.
         """
+        profile = self.profile
         for job in jobs:
-            held = self.reserved[job.id]
-            self.release(held.start, held.end, held.nodes)
-            best = held
+            best = held = self.reserved[job.id]
+            profile.release(held.start, held.end, held.nodes)
             for nodes, length in shapes[job.id]:
-                latest = min(held.start, best.end - length)
-                start = self.earliest_before(nodes, length, latest + 1)
-                if start <= latest and (start + length, start) < (best.end, best.start):
+                start = profile.earliest(nodes, length, min(held.start, best.end - length))
+                if start >= 0 and (start + length, start) < (best.end, best.start):
                     best = Reservation(start, length, nodes)
             self.keep(job, best)
 
     def next_start(self) -> int | None:
         """Return the earliest reserved start, ``None`` without reservations."""
-        due, reserved = self._due, self.reserved
-        while due and ((room := reserved.get(due[0][1])) is None or room.start != due[0][0]):
-            heappop(due)
-        return due[0][0] if due else None
+        starts, reserved = self._starts, self.reserved
+        while starts and ((held := reserved.get(starts[0][1])) is None or held.start != starts[0][0]):
+            heappop(starts)
+        return starts[0][0] if starts else None
 
     def new_alarm(self) -> int | None:
-        """Return the earliest reserved start if it is not the one returned last, for the policy's alarm clock."""
+        """Return the earliest reserved start if it is not the one returned last, for the policy's alarm."""
         start = self.next_start()
         if start is None or start == self._alarm:
             return None
@@ -154,11 +100,11 @@ class Plan(RunningProfile):
         """Return the jobs whose reserved start has come, the lowest id first."""
         due: list[int] = []
         while (start := self.next_start()) is not None and start <= now:
-            job_id = heappop(self._due)[1]
-            if not due or due[-1] != job_id:  # noted twice if it was dropped and placed at the same time again
+            job_id = heappop(self._starts)[1]
+            if not due or due[-1] != job_id:  # entered twice if it was dropped and entered at the same start again
                 due.append(job_id)
         return due
 
-    def _note(self, job: Reservable, room: Reservation) -> None:
-        self.reserved[job.id] = room
-        heappush(self._due, (room.start, job.id))
+    def _enter(self, job_id: int, reservation: Reservation) -> None:
+        self.reserved[job_id] = reservation
+        heappush(self._starts, (reservation.start, job_id))

@@ -1,8 +1,8 @@
 """The availability profile: how many nodes are free from now on, as far as the scheduler can tell.
 
-A step function of time kept as two parallel lists, so that "when can this job start?" is one walk along it (001, section
-3.2).  What is subtracted from it, and when, is the policy's business: the nodes of running jobs until their expected
-ends, and the reservations of waiting ones.
+The profile is a step function of time in two parallel lists, so that "when can this job start?" is one walk along it (Talby &
+Feitelson 1999, long version, section 3.2).  A policy subtracts the nodes of running jobs until their expected ends and the
+reservations of waiting jobs.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Final, Self
 
 from clustermodel.errors import DecisionError
+from clustermodel.ticks import NEVER
 
 _NO_LIMIT: Final = -(2**62)
 """Fewer free nodes than any profile has."""
@@ -33,11 +34,11 @@ class Profile:
         self._free = [nodes]
 
     def copy(self) -> Profile:
-        """Return a profile of its own with the same steps, to try something on."""
-        twin = Profile.__new__(Profile)
-        twin.nodes = self.nodes
-        twin._times, twin._free = self._times[:], self._free[:]
-        return twin
+        """Return an independent profile with the same steps, for trials."""
+        other = Profile.__new__(Profile)
+        other.nodes = self.nodes
+        other._times, other._free = self._times[:], self._free[:]
+        return other
 
     def steps(self) -> list[tuple[int, int]]:
         """Return the profile as (time, free nodes from then on)."""
@@ -45,7 +46,7 @@ class Profile:
 
     @classmethod
     def of_running(cls, nodes: int, now: int, ends: Iterable[tuple[int, int]]) -> Self:
-        """Return the profile of a machine on which jobs run: their (expected end, nodes), all ends after ``now``."""
+        """Return the profile of a machine with these running jobs, (expected end, nodes) each; all ends are after ``now``."""
         profile = cls(nodes)
         times, free = [now], [nodes]
         for end, size in sorted(ends):
@@ -62,7 +63,7 @@ class Profile:
 
     @property
     def beginning(self) -> int:
-        """Where the profile begins, ticks: everything before has been forgotten."""
+        """The time at which the profile begins, ticks."""
         return self._times[0]
 
     def advance(self, now: int) -> None:
@@ -79,7 +80,7 @@ class Profile:
         return self._free[bisect_right(self._times, time) - 1]
 
     def fits(self, nodes: int, duration: int) -> bool:
-        """Tell whether ``nodes`` are free from the beginning of the profile for ``duration``."""
+        """Return whether ``nodes`` are free from the beginning of the profile for ``duration``."""
         times, free = self._times, self._free
         end = times[0] + duration
         for k, available in enumerate(free):
@@ -90,7 +91,7 @@ class Profile:
         return True
 
     def fits_at(self, start: int, nodes: int, duration: int) -> bool:
-        """Tell whether ``nodes`` are free from ``start`` on for ``duration``."""
+        """Return whether ``nodes`` are free from ``start`` on for ``duration``."""
         times, free = self._times, self._free
         end = start + duration
         for k in range(bisect_right(times, start) - 1, len(times)):
@@ -100,42 +101,30 @@ class Profile:
                 return False
         return True
 
-    def earliest(self, nodes: int, duration: int) -> int:
-        """Return the first time from which ``nodes`` are free for ``duration``; ``nodes`` must fit the machine."""
-        times = self._times
-        start = -1
-        for k, available in enumerate(self._free):
-            if available < nodes:
-                if start >= 0 and times[k] - start >= duration:
-                    return start
-                start = -1
-            elif start < 0:
-                start = times[k]
-        return start
+    def earliest(self, nodes: int, duration: int, not_after: int = NEVER) -> int:
+        """Return the first time from which ``nodes`` are free for ``duration``; -1 if that time is after ``not_after``.
 
-    def earliest_before(self, nodes: int, duration: int, limit: int) -> int:
-        """Return the first time before ``limit`` from which ``nodes`` are free for ``duration``; ``limit`` if there is none."""
+        The machine must have that many nodes.
+        """
         times = self._times
         start = -1
         for k, available in enumerate(self._free):
             if available < nodes:
                 if start >= 0 and times[k] - start >= duration:
                     return start
-                if times[k] >= limit:
-                    return limit
                 start = -1
             elif start < 0:
                 start = times[k]
-                if start >= limit:
-                    return limit
-        return start if start >= 0 else limit
+                if start > not_after:
+                    return -1
+        return start
 
     def earlier(self, nodes: int, duration: int, reserved: int, not_before: int) -> int:
         """Return the first time in [``not_before``, ``reserved``] at which a job that holds a reservation could start.
 
-        The job's own ``nodes`` are subtracted from the profile during [``reserved``, ``reserved`` + ``duration``).  It
-        need not be taken out to be tested: a start before ``reserved`` reaches at most into the job's own room, so
-        only the steps before ``reserved`` matter, and free nodes right up to it are as good as a long enough gap.
+        The job's own ``nodes`` are subtracted from the profile during [``reserved``, ``reserved`` + ``duration``).  The test
+        does not need to add them back: a start before ``reserved`` reaches at most into the job's own reservation.  So only
+        the steps before ``reserved`` matter, and nodes that stay free right up to it are as good as a long enough gap.
         """
         times, free = self._times, self._free
         start = -1
@@ -154,16 +143,8 @@ class Profile:
         return next((times[k] for k, available in enumerate(free) if available < nodes), None)
 
     def least_free(self, duration: int) -> int:
-        """Return how many nodes are free from the beginning of the profile for ``duration``."""
+        """Return how many nodes are free throughout ``duration`` from the beginning of the profile."""
         return min(self._free[: bisect_left(self._times, self._times[0] + duration, 1)])
-
-    def mark(self) -> tuple[list[int], list[int]]:
-        """Return the profile as it is, for :meth:`rewind`."""
-        return self._times.copy(), self._free.copy()
-
-    def rewind(self, mark: tuple[list[int], list[int]]) -> None:
-        """Return to what :meth:`mark` saw; a mark serves once."""
-        self._times, self._free = mark
 
     def free_just_before(self, time: int) -> int:
         """Return the number of free nodes in the step that ends at, or contains the moment before, ``time``."""
@@ -178,10 +159,10 @@ class Profile:
         """
         self._add(start, end, -nodes)
 
-    def book(self, nodes: int, duration: int, latest: int) -> int:
-        """Subtract ``nodes`` for ``duration`` from the earliest time on that has room, and return it.
+    def book(self, nodes: int, duration: int, not_after: int = NEVER) -> int:
+        """Subtract ``nodes`` for ``duration`` from the earliest possible time on and return that time.
 
-        Nothing is subtracted, and -1 returned, if that time is after ``latest``.
+        Subtract nothing and return -1 if that time is after ``not_after``: :meth:`earliest` and :meth:`reserve` in one walk.
         """
         times, free = self._times, self._free
         first = -1
@@ -194,7 +175,7 @@ class Profile:
                     first = -1
             elif first < 0:
                 begin = times[k]
-                if begin > latest:
+                if begin > not_after:
                     return -1
                 end = begin + duration
                 first = k
@@ -211,7 +192,7 @@ class Profile:
         return begin
 
     def overbook(self, start: int, end: int, nodes: int) -> None:
-        """Subtract ``nodes`` during [``start``, ``end``), more than are free if need be.
+        """Subtract ``nodes`` during [``start``, ``end``), even more than are free.
 
         Raises:
             ValueError: ``start`` lies in the past.

@@ -1,7 +1,7 @@
-"""Reservations in the rows of the Ousterhout matrix: backfilling in each virtual machine (002, section 5.2).
+"""Reservations in the rows of the Ousterhout matrix: each virtual machine is backfilled (Zhang et al. 2003, section 5.2).
 
-Each row has an availability profile of its own: its gangs until their predicted ends, and the reservations of waiting
-jobs.  A waiting job holds one reservation, at a time in a row; it moves only to an earlier time, in any row.
+Each row has an availability profile: its gangs until their predicted ends, and the reservations of waiting jobs.  A waiting job
+holds one reservation, a start in a row.  The reservation moves only to an earlier start, in any row.
 """
 
 from __future__ import annotations
@@ -9,30 +9,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.reservation import Reservable, Reservation
+from clustermodel.schedule.reservations import Reservable, Reservation, ReservationBook, earliest_completion
 
 
-class RowPlans:
-    """The profiles of all rows; times in ticks.
+class RowPlans(ReservationBook):
+    """Reservations in the profiles of all rows; times in ticks.
 
     Args:
         nodes: number of columns.
         rows: number of rows, the multiprogramming level.
     """
 
+    __slots__ = ("_nodes", "now")
+
     def __init__(self, nodes: int, rows: int) -> None:
+        super().__init__(Profile(nodes) for _ in range(rows))
         self._nodes = nodes
         self.now = 0
-        self.profiles = [Profile(nodes) for _ in range(rows)]
-        self.reserved: dict[int, Reservation] = {}
-        """Waiting job's id -> its reservation."""
 
     def rebuild(self, now: int, ends: Sequence[Iterable[tuple[int, int]]]) -> None:
-        """Begin an instant: the rows hold gangs with these (predicted end, nodes), and reservations stay where they are.
+        """Predict the rows anew: they hold gangs with these (predicted end, nodes), and reservations keep their starts.
 
-        A gang may be predicted to end later than it was, because a slice was cut short or its row's turn comes last.
-        Then a reservation takes nodes that are not free yet: its job starts as soon as they are.  Were it moved behind what
-        is in its way, a moment's delay would grow to the length of a job.
+        A gang may be predicted to end later than before, because a slice was cut short or its row's turn comes last.  Then a
+        reservation overlaps the gang, and its job starts as soon as the nodes are free.  Were the reservation moved behind
+        whatever is in its way, a moment's delay would grow to the length of a job.
 
         Args:
             now: the present.
@@ -47,38 +47,34 @@ class RowPlans:
             self.profiles[row].overbook(max(start, now), max(start, now) + length, nodes)
 
     def may_enter(self, row: int, nodes: int, end: int) -> bool:
-        """Tell whether ``nodes`` of ``row`` are not reserved from now until ``end``."""
+        """Return whether ``nodes`` of ``row`` are not reserved from now until ``end``."""
         return self.profiles[row].fits(nodes, end - self.now)
 
-    def move(self, source: int, target: int, nodes: int, end: int) -> None:
-        """A gang moves from row to row."""
+    def move_gang(self, source: int, target: int, nodes: int, end: int) -> None:
+        """Move a gang of so many nodes, or the reservation that begins now, from row to row."""
         self.profiles[target].reserve(self.now, end, nodes)
         self.profiles[source].release(self.now, end, nodes)
 
     def improve(self, job: Reservable, rows: Iterable[int]) -> Reservation:
-        """Move the reservation of ``job`` to the earliest time that it can have in its row or in ``rows``, and return it."""
-        held = self.reserved[job.id]
+        """Move the reservation of ``job`` to its earliest possible start in its row or in ``rows``, and return it."""
+        held = best = self.reserved[job.id]
         start, length, nodes, row = held
-        best_row, best = row, self.profiles[row].earlier(nodes, length, start, self.now)
+        if (earlier := self.profiles[row].earlier(nodes, length, start, self.now)) < start:
+            best = held._replace(start=earlier)
         for other in rows:
-            if other != row and (found := self.profiles[other].earliest_before(nodes, length, best)) < best:
-                best_row, best = other, found
-        if best == start:
-            return held
-        self.profiles[row].release(start, start + length, nodes)
-        self.profiles[best_row].overbook(best, best + length, nodes)  # where it stays in its row, as overbooked as before
-        self.reserved[job.id] = improved = Reservation(best, length, nodes, best_row)
-        return improved
+            if other != row and (found := self.profiles[other].earliest(nodes, length, best.start - 1)) >= 0:
+                best = Reservation(found, length, nodes, other)
+        if best is not held:
+            self.move(job, best)
+        return best
 
     def place(self, job: Reservable, length: int, rows: Iterable[int]) -> Reservation:
-        """Reserve the earliest time in any of ``rows`` for ``job``, which holds no reservation, and return it."""
-        start, row = min((self.profiles[row].earliest(job.nodes, length), row) for row in rows)
-        self.profiles[row].reserve(start, start + length, job.nodes)
-        self.reserved[job.id] = placed = Reservation(start, length, job.nodes, row)
-        return placed
+        """Enter a reservation for ``job`` at the earliest start in any of ``rows``, and return it."""
+        self.keep(job, best := earliest_completion(((job.nodes, length),), self.profiles, rows))
+        return best
 
     def rows_free_now(self, reservation: Reservation, rows: Iterable[int]) -> list[int]:
-        """Return its row, and those of ``rows`` in which the room of a reservation that begins now could be as well.
+        """Return the row of a reservation that begins now, and those of ``rows`` that could hold it as well.
 
         In its own row the nodes may not be free yet; see :meth:`rebuild`.
         """
@@ -86,7 +82,7 @@ class RowPlans:
         return [row, *(other for other in rows if other != row and self.profiles[other].fits_at(start, nodes, length))]
 
     def take_up(self, job: Reservable, row: int) -> None:
-        """Start ``job`` now in ``row``, in its reserved room or in equal room elsewhere."""
+        """Start ``job`` now in ``row``: in its reservation, or in place of it in another row."""
         held = self.reserved.pop(job.id)
         if held.row != row:
-            self.move(held.row, row, held.nodes, held.start + held.length)
+            self.move_gang(held.row, row, held.nodes, held.end)

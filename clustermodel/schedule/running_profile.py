@@ -1,27 +1,45 @@
-"""The availability profile together with the running jobs' expected ends: the starting point of every backfilling plan."""
+"""The availability profile of the running jobs and their expected ends: the basis of every backfilling plan."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heappop, heappush
-from typing import Final
+from typing import Final, Protocol
 
 from clustermodel.schedule.profile import Profile
+from clustermodel.schedule.reservations import Reservable
 from clustermodel.ticks import TICKS_PER_SECOND
 
 SHORTEST_EXTENSION: Final = TICKS_PER_SECOND
-"""Least time, ticks, for which a job that has outlived its estimate is assumed to go on: one second."""
+"""Shortest time, ticks, that a job which has outlived its estimate is assumed to run on: one second."""
+
+
+class EndedGang(Protocol):
+    """What a profile needs to know of a gang whose run has ended."""
+
+    @property
+    def job(self) -> Reservable:
+        """The gang's job."""
+
+    @property
+    def nodes(self) -> int:
+        """The number of nodes it held."""
+
+    @property
+    def expected_end(self) -> int:
+        """When it was expected to end, ticks."""
 
 
 class RunningProfile(Profile):
     """A profile from which each running job is subtracted until its expected end.
 
-    Where nothing kills a job at its estimate, or where it was expected to end before, a job may run on past its expected
-    end.  It is then assumed to go on for as long as it has been late already, at least one second: the bound of one second
-    alone would wake a planning policy once a second for hours.  A policy that sets no alarms can do with one second.
+    A job may outlive its expected end where nothing kills it at its estimate, or where a predictor expected it to end before.
+    It is then assumed to run on for as long as it is late already, and for at least one second: with one second alone a
+    planning policy would wake once a second for hours.  A policy that sets no alarms can use one second.
 
     Args:
         nodes: size of the machine.
-        may_overrun: whether running jobs can outlive their estimates.
+        may_overrun: whether running jobs can outlive their expected ends.
     """
 
     __slots__ = ("_assumed_end", "_ends", "_may_overrun")
@@ -32,19 +50,27 @@ class RunningProfile(Profile):
         self._assumed_end: dict[int, tuple[int, int, int]] = {}  # job id -> assumed end, expected end, nodes
         self._ends: list[tuple[int, int]] = []  # heap of (assumed end, job id); an entry without a job is stale
 
+    def catch_up(self, ended: Iterable[EndedGang], now: int) -> bool:
+        """Forget the past and take out the gangs whose runs have ended; return whether one of them ended early."""
+        self.advance(now)
+        early = False
+        for gang in ended:
+            early |= self.end(gang.job.id, gang.nodes, now, gang.expected_end)
+        return early
+
     def start(self, job_id: int, nodes: int, now: int, expected_end: int) -> None:
         """Subtract a job that starts now."""
         self.reserve(now, expected_end, nodes)
         self.note_start(job_id, nodes, expected_end)
 
     def note_start(self, job_id: int, nodes: int, expected_end: int) -> None:
-        """Note a job that starts in room which was reserved for it from now to its expected end."""
+        """Note a job that starts in its reservation; its nodes are subtracted until its expected end already."""
         if self._may_overrun:
             self._assumed_end[job_id] = (expected_end, expected_end, nodes)
             heappush(self._ends, (expected_end, job_id))
 
     def end(self, job_id: int, nodes: int, now: int, expected_end: int) -> bool:
-        """Give back what a job that ends now was still expected to use; tell whether that is anything."""
+        """Release the unused part of a completed job's time on its nodes; return whether any time was left."""
         if self._may_overrun:
             expected_end = self._assumed_end.pop(job_id)[0]
         if expected_end <= now:
@@ -53,7 +79,7 @@ class RunningProfile(Profile):
         return True
 
     def overrunning(self, now: int) -> list[int]:
-        """Return the jobs that run although their assumed ends have passed, for :meth:`extend`."""
+        """Return the running jobs whose assumed ends have passed, for :meth:`extend`."""
         late: list[int] = []
         while self._ends and self._ends[0][0] <= now:
             end, job_id = heappop(self._ends)
@@ -62,12 +88,12 @@ class RunningProfile(Profile):
         return late
 
     def extend(self, late: list[int], now: int, ticks: int | None = None) -> None:
-        """Subtract the ``late`` jobs for a while longer; nothing else may be reserved on their nodes.
+        """Subtract the ``late`` jobs for longer; nothing else may be reserved on their nodes.
 
         Args:
             late: their ids.
             now: the present, ticks.
-            ticks: for how long; ``None`` is as long as each has been late already, one second at least.
+            ticks: how much longer; ``None`` is as long as each job is late already, at least one second.
         """
         for job_id in late:
             expected_end = self._assumed_end[job_id][1]

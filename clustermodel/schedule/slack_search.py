@@ -1,66 +1,137 @@
-"""The search for the cheapest schedule (001, sections 4.2 and 4.5): at each slot of the profile, take out the waiting jobs that
-are scheduled at or after it, put the new job there, put the others back at their earliest times, and price the result.
+"""Slack-based backfilling: the search for the cheapest schedule (Talby & Feitelson 1999, long version, sections 4.2 to 4.6).
 
-Responsible for which schedules are tried and which one wins; what a move costs is
-:mod:`clustermodel.schedule.slack_pricing`'s, which order the jobs are put back in the policy's.  Times in ticks.
+At each slot of the profile, take out the waiting jobs that are scheduled at or after it, put the arriving job there, put the
+others back at their earliest times in the order of a heuristic, and price the result.  Prices are
+:mod:`clustermodel.schedule.slack_pricing`'s.  Times in ticks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
+from typing import Any, Final, NamedTuple, Protocol
 
 from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.slack_pricing import Weights, move, price_of_start, total
+from clustermodel.schedule.slack_pricing import Weights, cost, price_of_start, to_digits, total, weight
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 
+OPTIMAL: Final = "optimal"
 MOST_PERMUTED: Final = 7
 """Jobs that :meth:`Search.optimal` puts back in every order: 5,040 of them."""
 
 
-class MovableReservation:
-    """A reservation that may be moved to a later start, up to a bound."""
+class SubmittedJob(Protocol):
+    """What the search needs to know of a waiting job."""
 
-    __slots__ = ("latest", "length", "nodes", "start", "weight")
+    @property
+    def id(self) -> int:
+        """The job's number."""
 
-    def __init__(self, nodes: int, length: int, start: int, latest: int, weight: float) -> None:
-        self.nodes = nodes
-        self.length = length
-        """Estimate, ticks."""
+    @property
+    def submit(self) -> int:
+        """Submission time, ticks."""
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes it asks for."""
+
+    @property
+    def estimate(self) -> int:
+        """The user's estimate, ticks."""
+
+
+class SlackReservation:
+    """The reservation of a waiting job, which may move to a later start as far as its slack allows.
+
+    Args:
+        job: that waits.
+        start: t_e, ticks.
+        p: its priority.
+        initial_slack: s0, ticks.
+        weights: of the price.
+    """
+
+    __slots__ = ("initial_slack", "job", "latest", "length", "nodes", "p", "start", "weight")
+
+    def __init__(self, job: SubmittedJob, start: int, p: float, initial_slack: int, weights: Weights) -> None:
+        self.job = job
+        self.nodes = job.nodes
+        self.length = job.estimate
+        self.p = p
+        self.initial_slack = initial_slack
+        self.latest = start + initial_slack
+        """Latest start, ticks: t_e + s; a schedule with a later one costs infinity."""
+        self.move_to(start, weights)
+
+    @property
+    def slack(self) -> int:
+        """s, ticks: by how much the job may still be delayed."""
+        return self.latest - self.start
+
+    @property
+    def end(self) -> int:
+        """Start plus estimate, ticks."""
+        return self.start + self.length
+
+    @property
+    def arrival(self) -> tuple[int, int]:
+        """Sorting key: order of submission."""
+        return self.job.submit, self.job.id
+
+    def move_to(self, start: int, weights: Weights) -> None:
+        """Move the job to another start; if that is later than its latest start, no further delay is allowed."""
         self.start = start
-        """t_e, ticks."""
-        self.latest = latest
-        """Start after which the schedule costs infinity: t_e + s, ticks."""
-        self.weight = weight
-        """What multiplies t_i^alpha_t, in seconds, in the cost of moving it, before the newcomer's priority divides it."""
+        self.latest = max(self.latest, start)
+        s0, s = to_seconds(self.initial_slack), to_seconds(self.latest - start)
+        self.weight = weight(self.nodes, self.p, s0, s, weights)
+        """What multiplies t_i^alpha_t in the cost of a move, before the arriving job's priority divides it."""
 
 
-class Newcomer(NamedTuple):
+def by_start(held: SlackReservation) -> tuple[int, int, int]:
+    """Sorting key of the plan: ascending start, then order of submission."""
+    return held.start, *held.arrival
+
+
+def _by_cost(held: SlackReservation) -> tuple[float, int, int]:
+    # The cost of a delay by one second is the weight, up to a common factor, and infinite without a second of slack.
+    return -inf if held.slack < TICKS_PER_SECOND else -to_digits(held.weight), *held.arrival
+
+
+HEURISTICS: Final[dict[str, Callable[[SlackReservation], Any] | None]] = {
+    "ast": by_start,
+    "aat": lambda held: held.arrival,
+    "du": lambda held: (-held.nodes * held.length, *held.arrival),
+    "dc": _by_cost,
+    "dp": lambda held: (-to_digits(held.p), *held.arrival),
+    OPTIMAL: None,
+}
+"""In which order jobs are put back (section 4.6): ascending scheduled time, ascending arrival time, descending utilization,
+cost or priority; equals in order of submission.  ``None`` tries every order."""
+
+
+class ArrivingJob(NamedTuple):
     """A job that is inserted into the plan."""
 
     nodes: int
     length: int
     """Estimate, ticks."""
     favour: float
-    """p^alpha_p, by which the costs of moving others are divided."""
+    """p^alpha_p, by which the costs of moving other jobs are divided."""
 
 
-Placed = TypeVar("Placed", bound=MovableReservation)
-
-
-class Schedule(NamedTuple, Generic[Placed]):
+class Schedule(NamedTuple):
     """A schedule that was tried; compared by price, then by how many jobs it moves, then by slot."""
 
     price: float
     moved: int
     """How many jobs have another start than before."""
     slot: int
-    """Where jobs were taken out from, and where the newcomer starts; ticks."""
-    starts: Sequence[tuple[Placed, int]]
-    """The jobs that were taken out and their starts."""
+    """From where on jobs were taken out, and where the arriving job starts; ticks."""
+    starts: Sequence[tuple[SlackReservation, int]]
+    """The jobs that were taken out, with their new starts."""
 
 
-class Search(Generic[Placed]):
+class Search:
     """One search for the cheapest schedule.
 
     Args:
@@ -68,18 +139,18 @@ class Search(Generic[Placed]):
         reservations: the waiting jobs, the earliest start first.
         weights: alpha_u, alpha_t, alpha_p, alpha_f.
         now: the present.
-        newcomer: the job to be inserted; ``None`` stands for the timeless dummy job of *remove*.
-        in_place: take out and put back one job after the other, so that none becomes later, and not all at once; only without
-            a newcomer.
+        arriving: the job to insert; ``None`` is the dummy job of *remove*, which takes no time.
+        in_place: take out and put back one job after the other instead of all at once, so that none becomes later; only without
+            an arriving job.
     """
 
     def __init__(
         self,
         running: Profile,
-        reservations: Sequence[Placed],
+        reservations: Sequence[SlackReservation],
         weights: Weights,
         now: int,
-        newcomer: Newcomer | None,
+        arriving: ArrivingJob | None,
         *,
         in_place: bool = False,
     ) -> None:
@@ -87,73 +158,80 @@ class Search(Generic[Placed]):
         self._reservations = reservations
         self._weights = weights
         self._now = now
-        self._newcomer = newcomer
-        self._favour = newcomer.favour if newcomer is not None else 1.0
+        self._arriving = arriving
+        self._favour = arriving.favour if arriving is not None else 1.0
         self._in_place = in_place
-        self._others: Sequence[Placed] = ()
+        self._others: Sequence[SlackReservation] = ()
 
-    def cheapest(self, slots: Iterable[int], ranked: Sequence[Placed]) -> Schedule[Placed] | None:
+    def cheapest(self, slots: Iterable[int], ranked: Sequence[SlackReservation]) -> Schedule | None:
         """Return the cheapest schedule that puts jobs back in the order of ``ranked``; ``None`` if all cost infinity.
 
         Args:
-            slots: when the newcomer may start, ascending.
+            slots: when the arriving job may start, ascending.
             ranked: the reservations in the order in which they are put back.
         """
-        best: Schedule[Placed] | None = None
+        best: Schedule | None = None
         for slot, profile, own in self._places(slots):
-            taken = [one for one in ranked if one.start >= slot]
+            taken = [held for held in ranked if held.start >= slot]
             found = (self._move_up if self._in_place else self._put_back)(taken, profile, own, slot)
             if found is not None and (best is None or found[:3] < best[:3]):
                 best = found
         return best
 
     def _places(self, slots: Iterable[int]) -> Iterator[tuple[int, Profile, float]]:
-        """Yield the slots where the newcomer fits, with the profile of what is left in the plan and its own price there."""
-        kept, newcomer = self._running.copy(), self._newcomer
+        """Yield the slots where the arriving job fits, with the profile of the jobs that stay and its own price there."""
+        kept, arriving = self._running.copy(), self._arriving
         left = iter(self._reservations)
         following = next(left, None)
         for slot in slots:
             while following is not None and following.start < slot:
-                kept.reserve(following.start, following.start + following.length, following.nodes)
+                kept.reserve(following.start, following.end, following.nodes)
                 following = next(left, None)
-            if newcomer is None:
+            if arriving is None:
                 yield slot, kept.copy(), 0.0
-            elif kept.fits_at(slot, newcomer.nodes, newcomer.length):
+            elif kept.fits_at(slot, arriving.nodes, arriving.length):
                 profile = kept.copy()
-                profile.reserve(slot, slot + newcomer.length, newcomer.nodes)
-                yield slot, profile, price_of_start(newcomer.nodes, to_seconds(slot - self._now), self._weights)
+                profile.reserve(slot, slot + arriving.length, arriving.nodes)
+                yield slot, profile, price_of_start(arriving.nodes, to_seconds(slot - self._now), self._weights)
 
     def _put_back(
-        self, taken: Sequence[Placed], profile: Profile, own: float, slot: int, before: Sequence[tuple[Placed, int]] = ()
-    ) -> Schedule[Placed] | None:
-        """Put jobs back in their order; ``None`` as soon as one would start later than it may."""
+        self,
+        taken: Sequence[SlackReservation],
+        profile: Profile,
+        own: float,
+        slot: int,
+        before: Sequence[tuple[SlackReservation, int]] = (),
+    ) -> Schedule | None:
+        """Put jobs back in their order; return ``None`` as soon as one would start too late."""
         book = profile.book
         starts = list(before)
-        for one in taken:
-            start = book(one.nodes, one.length, one.latest)
+        for held in taken:
+            start = book(held.nodes, held.length, held.latest)
             if start < 0:
                 return None
-            starts.append((one, start))
+            starts.append((held, start))
         return self._priced(own, slot, starts)
 
-    def _move_up(self, taken: Sequence[Placed], profile: Profile, own: float, slot: int) -> Schedule[Placed] | None:
-        """Take out and put back one job after the other while the rest stay where they are."""
-        for one in taken:
-            profile.reserve(one.start, one.start + one.length, one.nodes)
-        starts: list[tuple[Placed, int]] = []
-        for one in taken:
-            profile.release(one.start, one.start + one.length, one.nodes)
-            starts.append((one, profile.book(one.nodes, one.length, one.start)))
+    def _move_up(self, taken: Sequence[SlackReservation], profile: Profile, own: float, slot: int) -> Schedule | None:
+        """Take out and put back one job after the other while the others stay where they are."""
+        for held in taken:
+            profile.reserve(held.start, held.end, held.nodes)
+        starts: list[tuple[SlackReservation, int]] = []
+        for held in taken:
+            profile.release(held.start, held.end, held.nodes)
+            starts.append((held, profile.book(held.nodes, held.length, held.start)))
         return self._priced(own, slot, starts)
 
-    def _priced(self, own: float, slot: int, starts: list[tuple[Placed, int]]) -> Schedule[Placed]:
-        costs = [self._cost(one, start) for one, start in starts if start != one.start]
+    def _priced(self, own: float, slot: int, starts: list[tuple[SlackReservation, int]]) -> Schedule:
+        weights, favour = self._weights, self._favour
+        costs = [
+            cost(held.weight, (start - held.start) / TICKS_PER_SECOND, favour, weights)
+            for held, start in starts
+            if start != held.start
+        ]
         return Schedule(total(own, costs), len(costs), slot, starts)
 
-    def _cost(self, one: Placed, start: int) -> float:
-        return one.weight * move((start - one.start) / TICKS_PER_SECOND, self._weights) / self._favour
-
-    def optimal(self, slots: Sequence[int]) -> Schedule[Placed] | None:
+    def optimal(self, slots: Sequence[int]) -> Schedule | None:
         """Return the cheapest schedule over all orders of putting jobs back; ``None`` if all cost infinity.
 
         Of more than :data:`MOST_PERMUTED` jobs, the others follow in the order of their starts.
@@ -163,26 +241,26 @@ class Search(Generic[Placed]):
         """
         best = self.cheapest(slots, self._reservations)
         for slot, profile, own in self._places(slots):
-            taken = [one for one in self._reservations if one.start >= slot]
+            taken = [held for held in self._reservations if held.start >= slot]
             self._others = taken[MOST_PERMUTED:]
             best = self._best_order(taken[:MOST_PERMUTED], profile, own, slot, [], best)
         return best
 
     def _best_order(
         self,
-        out: list[Placed],
+        out: list[SlackReservation],
         profile: Profile,
         own: float,
         slot: int,
-        starts: list[tuple[Placed, int]],
-        best: Schedule[Placed] | None,
-    ) -> Schedule[Placed] | None:
+        starts: list[tuple[SlackReservation, int]],
+        best: Schedule | None,
+    ) -> Schedule | None:
         alone = list(starts)
-        for one in (*out, *self._others):
-            start = profile.earliest(one.nodes, one.length)
-            if start > one.latest:
+        for held in (*out, *self._others):
+            start = profile.earliest(held.nodes, held.length)
+            if start > held.latest:
                 return best
-            alone.append((one, start))
+            alone.append((held, start))
         bound = self._priced(own, slot, alone)
         if best is not None and bound[:3] >= best[:3]:
             return best
@@ -192,20 +270,20 @@ class Search(Generic[Placed]):
             full = self._put_back(self._others, profile, own, slot, starts)
             return full if full is not None and (best is None or full[:3] < best[:3]) else best
         tried: set[tuple[int, int, int, int, float]] = set()
-        for index, one in enumerate(out):
+        for index, held in enumerate(out):
             # Of jobs that are the same in all that counts, the first is put back first.
-            same = (one.nodes, one.length, one.start, one.latest, one.weight)
-            if same in tried or (self._weights.t == 1 and any(_goes_before(other, one) for other in out)):
+            same = (held.nodes, held.length, held.start, held.latest, held.weight)
+            if same in tried or (self._weights.t == 1 and any(_goes_before(other, held) for other in out)):
                 continue
             tried.add(same)
             then = profile.copy()
-            start = then.book(one.nodes, one.length, one.latest)
-            best = self._best_order([*out[:index], *out[index + 1 :]], then, own, slot, [*starts, (one, start)], best)
+            start = then.book(held.nodes, held.length, held.latest)
+            best = self._best_order([*out[:index], *out[index + 1 :]], then, own, slot, [*starts, (held, start)], best)
         return best
 
 
-def _goes_before(first: MovableReservation, second: MovableReservation) -> bool:
-    """Tell whether of two jobs of one shape the first may be put back first without loss, where alpha_t = 1.
+def _goes_before(first: SlackReservation, second: SlackReservation) -> bool:
+    """Return whether, of two jobs of one shape, the first may be put back first without loss, where alpha_t = 1.
 
     Whichever is put back first takes the earlier of two places; it should be the one whose delay costs more.
     """

@@ -15,12 +15,12 @@ from clustermodel import Machine, Setup
 from clustermodel.job import JobRow
 from clustermodel.policies.interface import Decision, QueuedJob, View
 from clustermodel.policies.quotas import Quotas
-from clustermodel.policies.slack import HEURISTICS, Slack, Waiting, by_start
+from clustermodel.policies.slack import Slack
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.slack_pricing import Weights, favour
-from clustermodel.schedule.slack_search import Newcomer, Schedule, Search
+from clustermodel.schedule.slack_search import HEURISTICS, ArrivingJob, Schedule, Search, SlackReservation, by_start
 from clustermodel.sim.simulation import simulate
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.property.strategies import cases, machines_and_rows
@@ -30,7 +30,7 @@ FAST = [name for name in HEURISTICS if name != "optimal"]
 every_heuristic = pytest.mark.parametrize("heuristic", FAST)
 every_removal = pytest.mark.parametrize("remove", ["afresh", "in-place"])
 Case = tuple[int, list[JobRow]]
-Insertion = tuple[int, list[tuple[int, int]], list[Waiting], Newcomer, Weights]
+Insertion = tuple[int, list[tuple[int, int]], list[SlackReservation], ArrivingJob, Weights]
 """Nodes, running jobs (end, nodes), plan, newcomer, weights."""
 
 
@@ -42,7 +42,7 @@ class Noted(Slack):
         self.bounds: dict[int, int] = {}
         self.assigned: dict[int, int] = {}
 
-    def insert(self, job: QueuedJob, now: int) -> Waiting:
+    def insert(self, job: QueuedJob, now: int) -> SlackReservation:
         others = {id(one): one.latest for one in self._plan}
         one = super().insert(job, now)
         assert all(other.start <= others[id(other)] == other.latest for other in self._plan if other is not one)
@@ -165,17 +165,21 @@ def plans(draw: st.DrawFn, largest: int = 5) -> Insertion:
         start = profile.earliest(size, length)
         profile.reserve(start, start + length, size)
         s0 = draw(st.sampled_from([0, 4, 10, 40])) * S
-        one = Waiting(QueuedJob(number, size, 0, length, 0, 0, 0), start, draw(st.sampled_from([0.1, 0.3, 0.9])), s0, weights)
+        one = SlackReservation(
+            QueuedJob(number, size, 0, length, 0, 0, 0), start, draw(st.sampled_from([0.1, 0.3, 0.9])), s0, weights
+        )
         one.latest -= draw(st.integers(0, 1)) * s0 // 2
-        one.put(start, weights)
+        one.move_to(start, weights)
         plan.append(one)
-    newcomer = Newcomer(
+    newcomer = ArrivingJob(
         draw(st.integers(1, nodes)), draw(st.integers(1, 6)) * S, favour(draw(st.sampled_from([0.2, 0.6])), weights)
     )
     return nodes, running, sorted(plan, key=by_start), newcomer, weights
 
 
-def brute_force(nodes: int, running: list[tuple[int, int]], plan: list[Waiting], newcomer: Newcomer, weights: Weights) -> float:
+def brute_force(
+    nodes: int, running: list[tuple[int, int]], plan: list[SlackReservation], newcomer: ArrivingJob, weights: Weights
+) -> float:
     """Return the lowest price over all slots and all orders, second by second on a grid of free nodes."""
     horizon = 200
 
@@ -220,8 +224,8 @@ def brute_force(nodes: int, running: list[tuple[int, int]], plan: list[Waiting],
 
 
 def search_of(
-    nodes: int, running: list[tuple[int, int]], plan: list[Waiting], newcomer: Newcomer | None, weights: Weights
-) -> tuple[Search[Waiting], list[int]]:
+    nodes: int, running: list[tuple[int, int]], plan: list[SlackReservation], newcomer: ArrivingJob | None, weights: Weights
+) -> tuple[Search, list[int]]:
     profile = Profile.of_running(nodes, 0, running)
     slots = {0, *(end for end, _ in running)}
     slots |= {one.start for one in plan} | {one.start + one.length for one in plan}
@@ -261,7 +265,7 @@ def test_the_chosen_schedule_can_be_carried_out(
         _, slots = search_of(*case)
         search = Search(profile, plan, weights, 0, new, in_place=new is None)
         before = profile.steps()
-        found: Schedule[Waiting] | None = search.cheapest(slots, plan)
+        found: Schedule | None = search.cheapest(slots, plan)
         assert profile.steps() == before
         assert found is not None
         if new is not None:

@@ -228,7 +228,7 @@ def test_the_relaxed_bound_never_grows_by_later_delays() -> None:
 class Doubled:
     """Only jobs of four nodes have an alternative."""
 
-    def widths(self, nodes: int, most: int) -> Sequence[int]:
+    def sizes(self, nodes: int, most: int) -> Sequence[int]:
         return (4, 8) if nodes == 4 else (nodes,)
 
 
@@ -438,7 +438,7 @@ class Given:
     def __init__(self, width: dict[int, int]) -> None:
         self.width = width
 
-    def widths(self, nodes: int, most: int) -> Sequence[int]:
+    def sizes(self, nodes: int, most: int) -> Sequence[int]:
         return (self.width.get(nodes, nodes),)
 
 

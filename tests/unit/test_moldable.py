@@ -1,4 +1,4 @@
-"""Which widths a job can have; what is made of them is in tests/timeline/test_backfilling.py."""
+"""Which sizes a job can have; what is made of them is in tests/timeline/test_backfilling.py."""
 
 from __future__ import annotations
 
@@ -12,53 +12,53 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import SpecificationError
-from clustermodel.policies.backfilling.moldable import WIDTHS, Fraction, Greedy, QuarterSize, StartTimeWidening, widths_of
+from clustermodel.policies.backfilling.moldable import SIZES, Fraction, Greedy, QuarterSize, StartTimeWidening, sizes_of
 from clustermodel.policies.backfilling.scheduler import Backfilling
 from tests.timeline.timeline import play
 
 
 def test_half_size_leaves_sequential_jobs_as_they_are() -> None:
-    assert [WIDTHS["half"].widths(nodes, 8) for nodes in range(1, 9)] == [(1,), (1,), (2,), (2,), (3,), (3,), (4,), (4,)]
+    assert [SIZES["half"].sizes(nodes, 8) for nodes in range(1, 9)] == [(1,), (1,), (2,), (2,), (3,), (3,), (4,), (4,)]
 
 
 def test_a_quarter_is_for_jobs_wider_than_four_nodes_and_half_for_the_others() -> None:
-    assert [WIDTHS["quarter"].widths(nodes, 99) for nodes in (1, 2, 3, 4, 5, 8, 9, 16)] == [
+    assert [SIZES["quarter"].sizes(nodes, 99) for nodes in (1, 2, 3, 4, 5, 8, 9, 16)] == [
         (1,), (1,), (2,), (2,), (2,), (2,), (3,), (4,),
     ]  # fmt: skip
-    assert isinstance(WIDTHS["quarter"], QuarterSize)
+    assert isinstance(SIZES["quarter"], QuarterSize)
 
 
 def test_greedy_tries_what_was_asked_half_and_double_each_once_and_not_more_than_the_machine_has() -> None:
-    greedy = WIDTHS["greedy"]
-    assert list(greedy.widths(4, 16)) == [4, 2, 8]
-    assert list(greedy.widths(1, 16)) == [1, 2]
-    assert list(greedy.widths(9, 16)) == [9, 5, 16]
-    assert list(greedy.widths(16, 16)) == [16, 8]
-    assert list(Greedy((0.25, 1.0)).widths(1, 16)) == [1]
+    greedy = SIZES["greedy"]
+    assert list(greedy.sizes(4, 16)) == [4, 2, 8]
+    assert list(greedy.sizes(1, 16)) == [1, 2]
+    assert list(greedy.sizes(9, 16)) == [9, 5, 16]
+    assert list(greedy.sizes(16, 16)) == [16, 8]
+    assert list(Greedy((0.25, 1.0)).sizes(1, 16)) == [1]
 
 
 def test_any_share_is_rounded_up_and_fits_the_machine() -> None:
-    assert widths_of(0.3).widths(10, 99) == (3,)
-    assert widths_of(0.3).widths(11, 99) == (4,)
-    assert widths_of(3).widths(10, 16) == (16,)
-    assert widths_of(1e-300).widths(10, 16) == (1,)
-    assert widths_of(1e308).widths(10, 16) == (16,)
-    assert widths_of(np.float64(0.5)).widths(10, 16) == (5,)  # type: ignore[arg-type]
-    assert widths_of(np.int64(2)).widths(5, 16) == (10,)  # type: ignore[arg-type]
+    assert sizes_of(0.3).sizes(10, 99) == (3,)
+    assert sizes_of(0.3).sizes(11, 99) == (4,)
+    assert sizes_of(3).sizes(10, 16) == (16,)
+    assert sizes_of(1e-300).sizes(10, 16) == (1,)
+    assert sizes_of(1e308).sizes(10, 16) == (16,)
+    assert sizes_of(np.float64(0.5)).sizes(10, 16) == (5,)  # type: ignore[arg-type]
+    assert sizes_of(np.int64(2)).sizes(5, 16) == (10,)  # type: ignore[arg-type]
 
 
 @given(nodes=st.integers(1, 100_000), hundredths=st.integers(1, 500))
 def test_a_share_written_in_decimals_means_them(nodes: int, hundredths: int) -> None:
     # 100 x 0.07 is 7.000000000000001 in floats; seven nodes are meant
     exact = (Decimal(nodes) * hundredths / 100).to_integral_value(ROUND_CEILING)
-    assert Fraction(hundredths / 100).widths(nodes, 10**9) == (int(exact),)
-    assert list(Greedy((hundredths / 100,)).widths(nodes, 10**9)) == [int(exact)]
+    assert Fraction(hundredths / 100).sizes(nodes, 10**9) == (int(exact),)
+    assert list(Greedy((hundredths / 100,)).sizes(nodes, 10**9)) == [int(exact)]
 
 
-NO_WIDTHS = [0, -1, 0.0, float("nan"), float("inf"), True]
+NO_SIZES = [0, -1, 0.0, float("nan"), float("inf"), True]
 
 
-@pytest.mark.parametrize("width", NO_WIDTHS)
+@pytest.mark.parametrize("width", NO_SIZES)
 def test_a_width_alternative_of_zero_or_less_or_no_number_is_refused(width: Any) -> None:
     for use in (Fraction, lambda factor: Greedy((1.0, factor)), lambda factor: Backfilling(width=factor)):
         with pytest.raises(SpecificationError) as refused:
@@ -72,7 +72,7 @@ def test_a_width_is_a_name_a_number_or_a_part(width: Any) -> None:
         Backfilling(width=width)
     message = str(refused.value)
     assert message.startswith(f"backfilling: width: {width!r} is not allowed")
-    assert message.endswith("it must be one of asked, half, quarter, greedy, a number > 0, or an object with widths")
+    assert message.endswith("it must be one of asked, half, quarter, greedy, a number > 0, or an object with sizes")
     assert ("(did you mean 'half'?)" in message) == (width == "haf")
 
 
@@ -84,7 +84,7 @@ def test_greedy_needs_alternatives(factors: object) -> None:
         Greedy(factors)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("widening", [*NO_WIDTHS[:-1], "x", None])
+@pytest.mark.parametrize("widening", [*NO_SIZES[:-1], "x", None])
 def test_a_widening_of_zero_or_less_or_no_number_is_refused(widening: Any) -> None:
     shown = widening if isinstance(widening, int | float) else repr(widening)
     for use in (StartTimeWidening, lambda factor: Backfilling(widening=factor)):
@@ -99,11 +99,11 @@ class Always:
     def __init__(self, *alternatives: Any) -> None:
         self.alternatives = alternatives
 
-    def widths(self, nodes: int, most: int) -> Sequence[int]:
+    def sizes(self, nodes: int, most: int) -> Sequence[int]:
         return self.alternatives
 
 
-def test_a_part_of_ones_own_chooses_the_widths() -> None:
+def test_a_part_of_ones_own_chooses_the_sizes() -> None:
     result = play(4, "1 0 1 10", Backfilling(width=Always(2)))
     assert result.jobs["allocated_nodes"].tolist() == [2]
     assert result.jobs["end_s"].tolist() == [5]

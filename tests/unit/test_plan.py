@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from random import Random
 from typing import NamedTuple
 
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel.schedule.plan import Plan
-from clustermodel.schedule.reservation import Reservation, Shape
+from clustermodel.schedule.reservations import Reservation, Shape
+from clustermodel.schedule.running_profile import RunningProfile
 
 
 class Waiting(NamedTuple):
@@ -21,20 +23,22 @@ class Waiting(NamedTuple):
 def test_a_plan_moves_reservations_one_at_a_time_and_never_back() -> None:
     # Two nodes; a job on both until 10.  Placed in turn: 1 (two nodes, 5) at 10, 2 (one node, 20) at 15, 3 (one node, 4)
     # at 15.  The running job ends at 2: 1 moves to 2, 2 to 7, 3 to 7.
-    plan = Plan(2, may_overrun=False)
-    plan.start(9, 2, 0, 10)
+    plan = Plan(RunningProfile(2, may_overrun=False))
+    plan.profile.start(9, 2, 0, 10)
     jobs = [Waiting(1, 2, 5), Waiting(2, 1, 20), Waiting(3, 1, 4)]
-    assert [plan.place(job).start for job in jobs] == [10, 15, 15]
-    plan.advance(2)
-    assert plan.end(9, 2, 2, 10)
+    for job in jobs:
+        plan.keep(job, plan.earliest([(job.nodes, job.estimate)]))
+    assert [plan.reserved[job.id].start for job in jobs] == [10, 15, 15]
+    plan.profile.advance(2)
+    assert plan.profile.end(9, 2, 2, 10)
     plan.compress(jobs, 2)
     assert plan.reserved == {1: Reservation(2, 5, 2), 2: Reservation(7, 20, 1), 3: Reservation(7, 4, 1)}
     assert plan.due(2) == [1]
-    assert plan.take_up(jobs[0]) == Reservation(2, 5, 2)
+    assert plan.start_reserved(jobs[0]) == Reservation(2, 5, 2)
     assert plan.next_start() == 7
     plan.drop(jobs[1])
     assert plan.reserved == {3: Reservation(7, 4, 1)}
-    assert plan.steps() == [(2, 0), (7, 1), (11, 2)]
+    assert plan.profile.steps() == [(2, 0), (7, 1), (11, 2)]
 
 
 # Several shapes, against a tick-by-tick search.
@@ -70,11 +74,11 @@ class Ticks:
 @st.composite
 def plans(draw: st.DrawFn) -> tuple[Plan, Ticks, list[Waiting], dict[int, list[Shape]]]:
     """Return a plan with running jobs and reservations, of which some running jobs have ended, and the same in ticks."""
-    plan, ticks = Plan(NODES, may_overrun=False), Ticks()
+    plan, ticks = Plan(RunningProfile(NODES, may_overrun=False)), Ticks()
     running = []
     for number in range(draw(st.integers(0, 3))):
         nodes, end = draw(st.integers(1, 2)), draw(st.integers(1, 25))
-        plan.start(100 + number, nodes, 0, end)
+        plan.profile.start(100 + number, nodes, 0, end)
         ticks.add(0, end, -nodes)
         running.append((100 + number, nodes, end))
     shapes: dict[int, list[Shape]] = {}
@@ -84,12 +88,12 @@ def plans(draw: st.DrawFn) -> tuple[Plan, Ticks, list[Waiting], dict[int, list[S
         nodes, length = shapes[number][0]
         jobs.append(Waiting(number, nodes, length))
         room = min(ticks.rooms(shapes[number], HORIZON // 2), key=lambda room: room.end)
-        assert plan.earliest_room(shapes[number]) == room
+        assert plan.earliest(shapes[number]) == room
         plan.keep(jobs[-1], room)
         ticks.add(room.start, room.end, -room.nodes)
     for number, nodes, end in running:
         if draw(st.booleans()):
-            assert plan.end(number, nodes, 0, end)
+            assert plan.profile.end(number, nodes, 0, end)
             ticks.add(0, end, nodes)
     return plan, ticks, jobs, shapes
 
@@ -100,7 +104,7 @@ def test_the_earliest_room_is_the_one_that_ends_first_and_of_equals_that_of_the_
 ) -> None:
     plan, ticks, _, _ = case
     rooms = ticks.rooms(shapes, HORIZON // 2)
-    assert plan.earliest_room(shapes) == min(rooms, key=lambda room: room.end)
+    assert plan.earliest(shapes) == min(rooms, key=lambda room: room.end)
 
 
 @given(plans(), st.randoms(use_true_random=False))
@@ -120,7 +124,7 @@ def test_reshaping_gives_each_job_in_turn_the_room_that_ends_first_and_begins_no
     plan.reshape(jobs, shapes)
     assert plan.reserved == expected
     assert all(room.start <= before[job].start and room.end <= before[job].end for job, room in plan.reserved.items())
-    assert [plan.free_at(tick) for tick in range(HORIZON)] == ticks.free
+    assert [plan.profile.free_at(tick) for tick in range(HORIZON)] == ticks.free
 
 
 @given(plans())
@@ -128,27 +132,25 @@ def test_compressing_jobs_of_one_shape_is_reshaping_them(
     case: tuple[Plan, Ticks, list[Waiting], dict[int, list[Shape]]],
 ) -> None:
     plan, _, jobs, _ = case
-    twin = Plan(NODES, may_overrun=False)
-    twin.rewind(plan.mark())
-    twin.reserved = dict(plan.reserved)
+    twin = deepcopy(plan)
     plan.compress(jobs, 0)
     twin.reshape(jobs, {number: [(room.nodes, room.length)] for number, room in twin.reserved.items()})
     assert plan.reserved == twin.reserved
-    assert plan.steps() == twin.steps()
+    assert plan.profile.steps() == twin.profile.steps()
 
 
 def test_reshaping_by_hand() -> None:
     # Four nodes, a job on all of them until 20.  1 can have two nodes for 30 or four for 15: it is promised 20-35 on four.  2
     # can have two for 10 only: 35-45.  Two nodes are free from now on: 1 moves to 0-30 on two, which ends earlier than 20 +
     # 15.
-    plan = Plan(4, may_overrun=False)
-    plan.start(8, 2, 0, 20)
-    plan.start(9, 2, 0, 20)
+    plan = Plan(RunningProfile(4, may_overrun=False))
+    plan.profile.start(8, 2, 0, 20)
+    plan.profile.start(9, 2, 0, 20)
     shapes = {1: [(2, 30), (4, 15)], 2: [(2, 10)]}
     jobs = [Waiting(1, 2, 30), Waiting(2, 2, 10)]
     for job in jobs:
-        plan.keep(job, plan.earliest_room(shapes[job.id]))
+        plan.keep(job, plan.earliest(shapes[job.id]))
     assert plan.reserved == {1: Reservation(20, 15, 4), 2: Reservation(35, 10, 2)}
-    assert plan.end(9, 2, 0, 20)
+    assert plan.profile.end(9, 2, 0, 20)
     plan.reshape(jobs, shapes)
     assert plan.reserved == {1: Reservation(0, 30, 2), 2: Reservation(20, 10, 2)}

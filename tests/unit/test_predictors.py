@@ -173,8 +173,8 @@ def test_what_is_no_predictor_is_refused(predictor: str, message: str) -> None:
             "pv-easy:mode=chekpoint",
             r"pv-easy: mode: 'chekpoint' is not allowed \(did you mean 'checkpoint'\?\); it must be one of",
         ),
-        ("pv-easy:slp=1", "pv-easy: slp: 1 is not allowed; it must be true or false"),
-        ("pv-easy:vb=no", "pv-easy: vb: 'no' is not allowed; it must be true or false"),
+        ("pv-easy:slp=1", "pv-easy: slp: 1 is not allowed; it must be True or False"),
+        ("pv-easy:vb=no", "pv-easy: vb: 'no' is not allowed; it must be True or False"),
     ],
 )
 def test_policies_refuse_by_name(policy: str, message: str) -> None:

@@ -107,18 +107,17 @@ class ProfileBesideATwin(RuleBasedStateMachine):
         assert self.profile.least_free(duration) == min(free[:duration])
 
     @rule(nodes=sizes, duration=durations, limit=st.integers(-1, END))
-    def ask_for_room_before_a_limit(self, nodes: int, duration: int, limit: int) -> None:
+    def ask_for_a_start_up_to_a_limit(self, nodes: int, duration: int, limit: int) -> None:
         earliest = self.twin.earliest(nodes, duration, self.twin.now)
-        assert self.profile.earliest_before(nodes, duration, limit) == min(earliest, limit)
+        assert self.profile.earliest(nodes, duration, limit) == (earliest if earliest <= limit else -1)
 
     @rule(shapes=st.lists(st.tuples(st.integers(0, 20), durations, sizes), max_size=4))
-    def reserve_for_a_while_and_go_back(self, shapes: list[tuple[int, int, int]]) -> None:
-        before, mark = self.profile.steps(), self.profile.mark()
+    def try_reservations_on_a_copy(self, shapes: list[tuple[int, int, int]]) -> None:
+        before, trial = self.profile.steps(), self.profile.copy()
         for after, duration, nodes in shapes:
             start = self.twin.now + after
-            if self.profile.fits_at(start, nodes, duration):
-                self.profile.reserve(start, start + duration, nodes)
-        self.profile.rewind(mark)
+            if trial.fits_at(start, nodes, duration):
+                trial.reserve(start, start + duration, nodes)
         assert self.profile.steps() == before
 
     @invariant()

@@ -1,4 +1,4 @@
-"""Reservations in the rows of the matrix (002, section 5.2), against a plan that is kept tick by tick."""
+"""Reservations in the rows of the matrix (Zhang et al. 2003, section 5.2), against a plan that is kept tick by tick."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel.errors import DecisionError
-from clustermodel.schedule.reservation import Reservation
+from clustermodel.schedule.reservations import Reservation
 from clustermodel.schedule.row_plans import RowPlans
 from tests.property.strategies import cases
 
@@ -85,12 +85,12 @@ def test_a_gang_may_enter_a_row_where_nothing_is_reserved_until_its_end() -> Non
 def test_a_gang_that_moves_takes_its_room_along() -> None:
     plans = RowPlans(4, 2)
     plans.rebuild(100, [[(200, 3)], [(150, 2)]])
-    plans.move(1, 0, 1, 150)
+    plans.move_gang(1, 0, 1, 150)
     assert not plans.may_enter(0, 1, 150)
     assert plans.may_enter(0, 1, 10**9) is False
     assert plans.may_enter(1, 3, 150)
     with pytest.raises(DecisionError, match="nodes reserved"):
-        plans.move(1, 0, 1, 150)
+        plans.move_gang(1, 0, 1, 150)
 
 
 def test_a_reservation_that_begins_now_may_be_taken_up_in_another_row_with_equal_room() -> None:

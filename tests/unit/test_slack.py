@@ -24,11 +24,13 @@ from clustermodel.job import JobRow
 from clustermodel.policies.calibration import Calibrated, Waits
 from clustermodel.policies.interface import Batch, Kill, QueuedJob, Reserve, RunningJob, Start, View, WakeAt
 from clustermodel.policies.quotas import Accounts, Quotas
-from clustermodel.policies.slack import HEURISTICS, Slack, Waiting
+from clustermodel.policies.slack import Slack
 from clustermodel.schedule.node_set import NodeSet
+from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.slack_pricing import (
     Weights,
     cost,
+    favour,
     initial_slack,
     move,
     price_of_killing,
@@ -38,6 +40,7 @@ from clustermodel.schedule.slack_pricing import (
     total,
     weight,
 )
+from clustermodel.schedule.slack_search import HEURISTICS, ArrivingJob, Search, SlackReservation
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.shared_data import trace_path
 
@@ -86,22 +89,24 @@ def test_a_move_up_gains_what_the_same_delay_costs() -> None:
     assert [move(seconds, ONE) for seconds in (9.0, -9.0)] == [9, -9]
     assert move(0, Weights(t=0)) == 0
     for weights in (ONE, root, Weights(t=0)):
-        there = cost(3, 5, 0.4, 10, 8, newcomer_p=0.2, weights=weights)
-        assert cost(3, -5, 0.4, 10, 8, newcomer_p=0.2, weights=weights) == -there
+        there = cost(weight(3, 0.4, 10, 8, weights), 5, favour(0.2, weights), weights)
+        assert cost(weight(3, 0.4, 10, 8, weights), -5, favour(0.2, weights), weights) == -there
 
 
 def test_each_weight_governs_its_own_factor() -> None:
-    def of(**weights: float) -> float:
-        return cost(16, 9, 0.4, 10, 2.5 * 4, newcomer_p=0.1, weights=Weights(**{"u": 0, "t": 0, "p": 0, "f": 0, **weights}))
+    def of(move_s: float = 9, s0: float = 10, s: float = 10, **given: float) -> float:
+        weights = Weights(**{"u": 0, "t": 0, "p": 0, "f": 0, **given})
+        return cost(weight(16, 0.4, s0, s, weights), move_s, favour(0.1, weights), weights)
 
     assert (of(), of(u=0.5), of(t=0.5), of(p=0.5)) == pytest.approx((1, 4, 3, 2))
-    half_used = {"u": 0, "t": 0, "p": 0}
-    assert cost(16, 1, 0.4, 16, 4, newcomer_p=0.1, weights=Weights(**half_used, f=0.5)) == pytest.approx(2)
+    assert of(1, 16, 4, f=0.5) == pytest.approx(2)
 
 
-def test_a_delay_beyond_the_slack_costs_infinity_and_by_the_whole_of_it_does_not() -> None:
-    assert cost(1, 4.000001, 0.5, 10, 4, newcomer_p=0.5, weights=ONE) == inf
-    assert cost(1, 4, 0.5, 10, 4, newcomer_p=0.5, weights=ONE) == pytest.approx(10)
+def test_a_delay_beyond_the_slack_is_excluded_and_by_the_whole_of_it_is_not() -> None:
+    for spare, allowed in ((4 * S - 1, False), (4 * S, True)):
+        held = SlackReservation(QueuedJob(1, 1, 0, 2 * S, 0, 0, 0), 0, 0.5, spare, ONE)
+        arriving = ArrivingJob(1, 4 * S, favour(0.5, ONE))
+        assert (Search(Profile(1), [held], ONE, 0, arriving).cheapest([0], [held]) is not None) is allowed
 
 
 def test_without_slack_left_the_fairness_factor_is_that_of_a_second_and_without_any_it_is_one() -> None:
@@ -231,8 +236,8 @@ def test_the_average_wait_is_measured_under_conservative_backfilling_on_the_same
     conservative = Scenario(machine=machine, workload=workload, policy="conservative").run()
     policy = Slack()
     measured = Scenario(machine=machine, workload=workload, policy=policy).run()
-    assert policy._awt == [(inf, pytest.approx(conservative.summary().mean_wait_s, rel=1e-12))]
-    given = Scenario(machine=machine, workload=workload, policy=Slack(awt=policy._awt[0][1])).run()
+    assert policy._awt.classes == [(inf, pytest.approx(conservative.summary().mean_wait_s, rel=1e-12))]
+    given = Scenario(machine=machine, workload=workload, policy=Slack(awt=policy._awt.classes[0][1])).run()
     assert starts(given) == starts(measured)
     again = Scenario(machine=machine, workload=workload, policy=policy).run()
     assert starts(again) == starts(measured)
@@ -242,9 +247,9 @@ def test_the_average_wait_by_size_has_classes_by_powers_of_two() -> None:
     policy = Slack(awt="conservative-by-size")
     policy.calibrate(lambda _: Waits((1, 1, 2, 3, 4, 9), (10 * S, 20 * S, 5 * S, 8 * S, 10 * S, 100 * S)))
     overall = pytest.approx(153 / 6)
-    assert policy._awt == [(1, 15), (2, 5), (4, 9), (8, overall), (16, 100), (inf, overall)]
+    assert policy._awt.classes == [(1, 15), (2, 5), (4, 9), (8, overall), (16, 100), (inf, overall)]
     policy.calibrate(lambda _: Waits((), ()))
-    assert {seconds for _, seconds in policy._awt} == {0.0}
+    assert {seconds for _, seconds in policy._awt.classes} == {0.0}
 
 
 def test_nobody_waits_under_conservative_so_nobody_has_slack() -> None:
@@ -283,8 +288,8 @@ def test_what_explain_says() -> None:
 
 
 def test_the_orders_of_the_heuristics() -> None:
-    def waiting(number: int, nodes: int, length: int, start: int, p: float, slack: int = 50) -> Waiting:
-        return Waiting(QueuedJob(number, nodes, number * S, length * S, 0, 0, 0), start * S, p, slack * S, ONE)
+    def waiting(number: int, nodes: int, length: int, start: int, p: float, slack: int = 50) -> SlackReservation:
+        return SlackReservation(QueuedJob(number, nodes, number * S, length * S, 0, 0, 0), start * S, p, slack * S, ONE)
 
     jobs = [
         waiting(1, 2, 10, 90, 0.5),  # weight 1.0

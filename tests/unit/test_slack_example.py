@@ -1,4 +1,4 @@
-"""The worked example of 001 (001_f8fdeaee59e3a36f.txt), section 4.4, figures 6 and 7, by the policy's own code.
+"""The worked example of Talby & Feitelson 1999, long version, section 4.4, figures 6 and 7, by the policy's own code.
 
 Four processors.  J1 (2 processors, 2 s) and J2 (1 processor, 5 s) are to start now; J3 (2 processors, 2 s) arrives.
 
@@ -14,9 +14,9 @@ import pytest
 
 from clustermodel import Machine, Setup
 from clustermodel.policies.interface import QueuedJob
-from clustermodel.policies.slack import Slack, Waiting
-from clustermodel.schedule.slack_pricing import Weights, cost, favour, price_of_start
-from clustermodel.schedule.slack_search import Newcomer, Search
+from clustermodel.policies.slack import Slack
+from clustermodel.schedule.slack_pricing import Weights, cost, favour, price_of_start, weight
+from clustermodel.schedule.slack_search import ArrivingJob, Search, SlackReservation
 from clustermodel.ticks import TICKS_PER_SECOND
 
 S = TICKS_PER_SECOND
@@ -37,10 +37,10 @@ STARTS = {"S1": (0, 0, 2), "S2": (0, 2, 0), "S3": (2, 0, 0)}
 every_row = pytest.mark.parametrize(("u", "p", "first", "second", "newcomer", "prices", "best"), ROWS)
 
 
-def waiting(job: QueuedJob, slack: int, p: float, weights: Weights) -> Waiting:
+def waiting(job: QueuedJob, slack: int, p: float, weights: Weights) -> SlackReservation:
     """A job that had 10 s of slack, and has been moved until ``slack`` was left and its start is now."""
-    one = Waiting(job, (slack - 10) * S, p, 10 * S, weights)
-    one.put(0, weights)
+    one = SlackReservation(job, (slack - 10) * S, p, 10 * S, weights)
+    one.move_to(0, weights)
     assert one.slack == slack * S
     return one
 
@@ -67,12 +67,16 @@ def test_price_by_price(
     weights = Weights(u=u, p=p)
     policy = policy_with(u, p, first, second, newcomer)
     one, two = policy._plan
+
+    def cost_of_two_seconds(nodes: int, slack: float, priority: float) -> float:
+        return inf if slack < 2 else cost(weight(nodes, priority, 10, slack, weights), 2, favour(newcomer, weights), weights)
+
     by_formula = (
         price_of_start(2, 2, weights),
-        price_of_start(2, 0, weights) + cost(1, 2, second[1], 10, second[0], newcomer_p=newcomer, weights=weights),
-        price_of_start(2, 0, weights) + cost(2, 2, first[1], 10, first[0], newcomer_p=newcomer, weights=weights),
+        price_of_start(2, 0, weights) + cost_of_two_seconds(1, *second),
+        price_of_start(2, 0, weights) + cost_of_two_seconds(2, *first),
     )
-    search = Search(policy._running, policy._plan, weights, 0, Newcomer(2, 2 * S, favour(newcomer, weights)))
+    search = Search(policy._running, policy._plan, weights, 0, ArrivingJob(2, 2 * S, favour(newcomer, weights)))
     by_search = [
         found.price if (found := search.cheapest([slot * S], order)) is not None else inf
         for slot, order in ((2, [one, two]), (0, [one, two]), (0, [two, one]))

@@ -1,7 +1,7 @@
-"""Adapting the width of moldable jobs to the load (003_96c4631de6a07f8a.txt, section 7).
+"""Moldable jobs: their sizes adapt to the load (Perkovic & Keleher 2000, section 7).
 
-Which shapes a job can have when it is placed (always half, always a quarter, or the one that ends first), and the phase
-that widens starting jobs into nodes that would be left idle.
+A choice of sizes says which shapes a job can have when it is placed: half of its nodes, a quarter, or the shape that completes
+first.  A later phase gives nodes that would stay idle to the jobs that start.
 """
 
 from __future__ import annotations
@@ -11,56 +11,56 @@ from math import ceil
 from numbers import Real
 from typing import Final, Protocol, runtime_checkable
 
-from clustermodel.errors import SpecificationError, did_you_mean
-from clustermodel.policies.backfilling.scheduling_cycle import Pass
+from clustermodel.errors import SpecificationError
+from clustermodel.policies.backfilling.scheduling_cycle import SchedulingCycle
 from clustermodel.policies.interface import QueuedJob, Setup
-from clustermodel.schedule.reservation import Shape, Shapes
+from clustermodel.schedule.reservations import Shape, Shapes
 from clustermodel.speedup import Speedup
-from clustermodel.validation import require_number, require_whole
+from clustermodel.validation import choice, require_number, require_whole
 
 _DECIMALS: Final = 9
-"""To which products of nodes and factors are rounded: the last digits of a float mean nothing."""
+"""Products of nodes and factors are rounded to so many decimals: the last digits of a float mean nothing."""
 
 
 @runtime_checkable
-class Widths(Protocol):
-    """A part of :class:`~clustermodel.policies.backfilling.scheduler.Backfilling`: the alternatives of a job."""
+class Sizes(Protocol):
+    """A choice of job sizes, a part of :class:`~clustermodel.policies.backfilling.scheduler.Backfilling`."""
 
-    def widths(self, nodes: int, most: int) -> Sequence[int]:
+    def sizes(self, nodes: int, most: int) -> Sequence[int]:
         """Return the numbers of nodes that a job which asked for ``nodes`` can have on a machine of ``most``."""
 
 
 class Fraction:
-    """Every job gets this share of the nodes it asked for, rounded up.
+    """Every job gets a share of the nodes it asked for, rounded up.
 
     Args:
-        fraction: above 0; 1/2 is half-size, 2 double-size; never more nodes than the machine has.
+        fraction: the share, above 0; 1/2 is half-size, 2 is double-size.  No job gets more nodes than the machine has.
 
     Raises:
         SpecificationError: ``fraction`` is zero, negative or not finite.
     """
 
     def __init__(self, fraction: float) -> None:
-        self._fraction = require_width("backfilling: width", fraction)
+        self._fraction = require_factor("backfilling: width", fraction)
 
-    def widths(self, nodes: int, most: int) -> Sequence[int]:
-        """Return the one width."""
+    def sizes(self, nodes: int, most: int) -> Sequence[int]:
+        """Return the one size."""
         return (_share(nodes, self._fraction, most),)
 
 
 class QuarterSize:
-    """A quarter of the nodes for jobs wider than four, half for others; sequential jobs stay as they are (003, section 7.1)."""
+    """Jobs of more than four nodes get a quarter of their nodes, others half (Perkovic & Keleher 2000, section 7.1)."""
 
-    def widths(self, nodes: int, most: int) -> Sequence[int]:
-        """Return the one width."""
+    def sizes(self, nodes: int, most: int) -> Sequence[int]:
+        """Return the one size."""
         return (ceil(nodes / 4) if nodes > 4 else ceil(nodes / 2),)
 
 
 class Greedy:
-    """Of several widths, the one with the least response time at each attempt to place the job (003, section 7.1).
+    """A job gets the size with the shortest response time each time it is placed (Perkovic & Keleher 2000, section 7.1).
 
     Args:
-        factors: the alternatives as shares of the nodes asked for; of equally good ones the first.
+        factors: the sizes as shares of the nodes asked for; of equally good ones the first is taken.
 
     Raises:
         SpecificationError: there is none, or one is zero, negative or not finite.
@@ -71,9 +71,9 @@ class Greedy:
             raise SpecificationError(
                 f"backfilling: width: {factors!r} is not allowed; Greedy needs a sequence of alternatives, as (1, 0.5, 2)"
             )
-        self._factors = [require_width("backfilling: width", factor) for factor in factors]
+        self._factors = [require_factor("backfilling: width", factor) for factor in factors]
 
-    def widths(self, nodes: int, most: int) -> Sequence[int]:
+    def sizes(self, nodes: int, most: int) -> Sequence[int]:
         """Return the alternatives, each once."""
         return tuple(dict.fromkeys(_share(nodes, factor, most) for factor in self._factors))
 
@@ -83,90 +83,84 @@ def _share(nodes: int, factor: float, most: int) -> int:
     return max(1, ceil(round(min(nodes * factor, most), _DECIMALS)))
 
 
-def require_width(name: str, factor: object) -> float:
+def require_factor(name: str, factor: object) -> float:
     """Return ``factor`` as a ``float``.
 
     Raises:
-        SpecificationError: a width alternative is not a finite number > 0.
+        SpecificationError: ``factor`` is not a finite number > 0.
     """
     return require_number(name, factor, "a finite number > 0", lambda value: 0 < value < float("inf"))
 
 
 ASKED: Final = Fraction(1.0)
 """Every job gets the nodes that it asked for."""
-WIDTHS: Final[dict[str, Widths]] = {
+SIZES: Final[dict[str, Sizes]] = {
     "asked": ASKED,
     "half": Fraction(0.5),
     "quarter": QuarterSize(),
     "greedy": Greedy(),
 }
-"""Named choices of width."""
+"""Named choices of sizes."""
 
 
-def widths_of(width: str | float | Widths) -> Widths:
-    """Return the choice of width that ``width`` names, gives as a share of the nodes asked for, or is.
+def sizes_of(width: str | float | Sizes) -> Sizes:
+    """Return the choice of sizes that ``width`` names, gives as a share of the nodes asked for, or is.
 
     Raises:
-        SpecificationError: it is none of these.
+        SpecificationError: ``width`` is none of these.
     """
-    if isinstance(width, str) and width in WIDTHS:
-        return WIDTHS[width]
     if isinstance(width, Real):
         return Fraction(width)  # type: ignore[arg-type]  # which refuses what is no number to multiply with
-    if isinstance(width, Widths) and not isinstance(width, type):
+    if isinstance(width, Sizes) and not isinstance(width, type):
         return width
-    hint = did_you_mean(width, WIDTHS) if isinstance(width, str) else ""
-    raise SpecificationError(
-        f"backfilling: width: {width!r} is not allowed{hint}; "
-        f"it must be one of {', '.join(WIDTHS)}, a number > 0, or an object with widths"
-    )
+    return SIZES[choice("backfilling: width", width, SIZES, other=", a number > 0, or an object with sizes")]
 
 
-def shapes_of(job: QueuedJob, length: int, widths: Widths, setup: Setup) -> Shapes:
-    """Return the shapes of ``job``: each width with the time it is expected to run on so many nodes.
+def shapes_of(job: QueuedJob, length: int, sizes: Sizes, setup: Setup) -> Shapes:
+    """Return the shapes of ``job``: each size with the expected run time on so many nodes.
 
     Args:
         job: the job.
         length: how long it is expected to run on the nodes it asked for, ticks.
-        widths: the part that chooses alternatives.
+        sizes: the choice of sizes.
         setup: of the run.
 
     Raises:
-        SpecificationError: ``widths``, a part of one's own, gives no alternative, or one that the machine does not have.
+        SpecificationError: a choice of sizes of your own gives none, or a size that the machine does not have.
     """
-    if widths is ASKED:
+    if sizes is ASKED:
         return ((job.nodes, length),)
-    speedup, alternatives = setup.speedup, widths.widths(job.nodes, setup.nodes)
+    speedup, alternatives = setup.speedup, sizes.sizes(job.nodes, setup.nodes)
     if not alternatives or not all(0 < require_whole("backfilling: width", nodes) <= setup.nodes for nodes in alternatives):
         raise SpecificationError(
-            f"backfilling: width: {type(widths).__name__} gives a job of {job.nodes} nodes the alternatives "
+            f"backfilling: width: {type(sizes).__name__} gives a job of {job.nodes} nodes the alternatives "
             f"{list(alternatives)}; there must be at least one, and each must be from 1 to {setup.nodes}"
         )
     return [(nodes, length if nodes == job.nodes else speedup.time_on(length, job.nodes, nodes)) for nodes in alternatives]
 
 
 class StartTimeWidening:
-    """The last phase: jobs that start get nodes that are left idle, in the order of the pass (003, section 7.1).
+    """The last phase gives idle nodes to the jobs that start, in queue order (Perkovic & Keleher 2000, section 7.1).
 
-    A job is widened as far as there are nodes that stay free until its new expected end, and no waiting job is delayed.
+    A job gets the nodes that stay free until its new expected end, so that no waiting job is delayed.
 
     Args:
-        widest: how wide a job may become, as a multiple of the nodes it asked for.
+        widest: the largest size of a job, as a multiple of the nodes it asked for.
 
     Raises:
         SpecificationError: ``widest`` is zero, negative or not finite.
     """
 
     def __init__(self, widest: float = 1.0) -> None:
-        self._widest = require_width("backfilling: widening", widest)
+        self._widest = require_factor("backfilling: widening", widest)
 
     def begin(self, setup: Setup) -> None:
-        """Get ready for a run."""
+        """Prepare for a run."""
         self._speedup: Speedup = setup.speedup
         self._nodes = setup.nodes
 
-    def schedule(self, current: Pass) -> None:
-        """Widen the jobs that start with their whole estimates."""
+    def schedule(self, current: SchedulingCycle) -> None:
+        """Give more nodes to the jobs that start, except speculative run attempts."""
         for job in current.queue:
             if not current.idle:
                 break
@@ -175,19 +169,19 @@ class StartTimeWidening:
                 continue
             nodes, length = self._widened(current, job, dispatch.nodes, dispatch.length)
             if nodes > dispatch.nodes:
-                current.plan.release(current.now, current.now + dispatch.length, dispatch.nodes)
-                current.plan.reserve(current.now, current.now + length, nodes)
+                current.profile.release(current.now, current.now + dispatch.length, dispatch.nodes)
+                current.profile.reserve(current.now, current.now + length, nodes)
                 current.idle -= nodes - dispatch.nodes
                 dispatch.nodes, dispatch.length = nodes, length
 
-    def _widened(self, current: Pass, job: QueuedJob, nodes: int, length: int) -> Shape:
+    def _widened(self, current: SchedulingCycle, job: QueuedJob, nodes: int, length: int) -> Shape:
         most = int(round(min(job.nodes * self._widest, self._nodes, nodes + current.idle), _DECIMALS))
         while most > nodes:
             shorter = self._speedup.time_on(current.length_of(job), job.nodes, most)
             if shorter >= length:
                 break
-            # The job's own room is free for it.  With fewer nodes it takes longer, so nothing between the two can fit either.
-            free = nodes + current.plan.least_free(shorter)
+            # The job's own nodes are free for it.  On fewer nodes it takes longer, so no size in between fits either.
+            free = nodes + current.profile.least_free(shorter)
             if free >= most:
                 return most, shorter
             most = free

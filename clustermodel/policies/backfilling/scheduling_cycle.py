@@ -1,21 +1,43 @@
-"""One execution of a backfilling scheduler: the state that its phases share (003, figure 2).
+"""One scheduling cycle of a backfilling scheduler: the state that its phases share (Perkovic & Keleher 2000, figure 2).
 
-What the phases decide is collected here, and reserved in the plan at once, so that each phase sees what the ones before it
-have left over.
+The cycle collects what the phases decide and subtracts it from the profile at once, so that each phase sees what the phases
+before it have left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from clustermodel.policies.interface import Batch, Decision, QueuedJob, Reason, Reserve, Start, View
+from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.queue_order import QueueSorter
 from clustermodel.schedule.plan import Plan
-from clustermodel.schedule.reservation import Reservation, Shape, Shapes
+from clustermodel.schedule.profile import Profile
+from clustermodel.schedule.reservations import Reservation, Shape, Shapes, earliest_completion
+
+
+class Scheduler(NamedTuple):
+    """What a backfilling scheduler keeps from one scheduling cycle to the next."""
+
+    plan: Plan
+    """Running jobs and reservations."""
+    lengths: Lengths
+    """Expected run times on the nodes that jobs ask for."""
+    shapes: dict[int, Shapes]
+    """Id of a job in the system -> the shapes it can have, the preferred one first."""
+    sorter: QueueSorter
+    """The queue's order."""
+    speculates: bool
+    """Whether a phase after the first starts jobs that the first has left."""
+    widens: bool
+    """Whether a later phase gives more nodes to jobs that start."""
+    explain: bool
+    """Whether to give reasons."""
 
 
 class Dispatch:
-    """A job that starts in this pass."""
+    """A job that starts in this cycle."""
 
     __slots__ = ("fits", "job", "length", "limit", "nodes", "why")
 
@@ -23,167 +45,154 @@ class Dispatch:
         self.job = job
         self.nodes = nodes
         self.length = length
-        """Ticks until its expected end: its estimate on these nodes, or its time limit."""
+        """Ticks until its expected end: its expected run time on these nodes, or its time limit."""
         self.limit = limit
-        """Ticks after which it is stopped, where it is started speculatively."""
+        """Ticks after which it is stopped, if it is started speculatively."""
         self.fits = fits
         """Why it can start, in words."""
         self.why = why
-        """And why it may, although others go on waiting."""
+        """And why it may, although other jobs wait."""
 
 
-class Pass:
-    """The state of one pass over the queue.
+class SchedulingCycle:
+    """The state of one scheduling cycle.
 
     Args:
+        scheduler: what outlasts the cycle.
         batch: what has happened.
         view: the machine.
-        plan: running jobs and reservations, up to date.
-        room_made: whether a job ended early.
-        speculates: whether a phase after the first starts jobs that it has left.
-        widens: whether a phase after that widens jobs that start.
-        reshapes: whether jobs can have more than one shape.
-        sorter: the queue's order.
-        shapes: waiting job's id -> the shapes it can have, the preferred one first.
-        length_of: returns how long a job is expected to run on the nodes it asked for, ticks.
-        guaranteed: whether jobs end by their expected ends at the latest, so that promises are certain.
-        explain: whether to give reasons.
+        nodes_freed: whether a job ended before its expected end.
     """
 
     __slots__ = (
-        "_explain", "_guaranteed", "_held", "_mark", "_promises", "_queue", "_sorter", "batch", "dispatched", "idle",
-        "length_of", "now", "plan",
-        "reshapes", "room_made", "shapes", "speculates", "view", "widens",
+        "_announced", "_queue", "_scheduler", "_trial_starts", "batch", "dispatched", "idle", "nodes_freed", "now", "plan",
+        "profile", "shapes", "view",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        batch: Batch,
-        view: View,
-        plan: Plan,
-        *,
-        room_made: bool,
-        speculates: bool,
-        widens: bool,
-        reshapes: bool,
-        sorter: QueueSorter,
-        shapes: Mapping[int, Shapes],
-        length_of: Callable[[QueuedJob], int],
-        guaranteed: bool,
-        explain: bool,
-    ) -> None:
+    def __init__(self, scheduler: Scheduler, batch: Batch, view: View, *, nodes_freed: bool) -> None:
         self.batch = batch
         self.view = view
         self.now = view.now
-        self.plan = plan
-        self.room_made = room_made
-        self.speculates = speculates
-        self.widens = widens
-        self.reshapes = reshapes
-        self.shapes = shapes
-        self.length_of = length_of
+        self.nodes_freed = nodes_freed
+        self.plan = scheduler.plan
+        """The reservations that outlast this cycle."""
+        self.profile: Profile = scheduler.plan.profile
+        """Free nodes as the phases see them: the plan's profile, or after :meth:`begin_trial` a copy."""
+        self.shapes = scheduler.shapes
         self.idle = view.idle
         """Nodes that are still idle."""
         self.dispatched: dict[int, Dispatch] = {}
         """Job id -> how it starts."""
-        self._sorter = sorter
-        self._guaranteed = guaranteed
-        self._explain = explain
+        self._scheduler = scheduler
         self._queue: Sequence[QueuedJob] | None = None
-        self._held: dict[int, int] = {}  # job id -> start of the room that is held for it in this pass only
-        self._promises: list[Decision] = []
-        self._mark: tuple[list[int], list[int]] | None = None
+        self._trial_starts: dict[int, int] = {}  # job id -> start of its reservation in this cycle only
+        self._announced: list[Decision] = []
+
+    @property
+    def speculates(self) -> bool:
+        """Whether a later phase starts jobs that the first one has left."""
+        return self._scheduler.speculates
+
+    @property
+    def widens(self) -> bool:
+        """Whether a later phase gives more nodes to jobs that start."""
+        return self._scheduler.widens
 
     @property
     def queue(self) -> Sequence[QueuedJob]:
-        """All waiting jobs in the order of this pass, which all its phases share."""
+        """All waiting jobs in the order of this cycle, the same for all phases."""
         if self._queue is None:
-            self._queue = self._sorter.sort(self.view.waiting.values(), self.now)
+            self._queue = self._scheduler.sorter.sort(self.view.waiting.values(), self.now)
         return self._queue
 
     @property
-    def newcomers(self) -> Sequence[QueuedJob]:
-        """The jobs that have come to the queue, in its order, and hold no reservation."""
-        fresh = self.batch.submitted
-        if returned := [job for job in self.batch.requeued if job.id not in self.plan.reserved]:
-            fresh = sorted([*returned, *fresh], key=lambda job: job.queue_order)
-        return self._sorter.sort(fresh, self.now) if len(fresh) > 1 else fresh
+    def arriving(self) -> Sequence[QueuedJob]:
+        """Submitted and requeued jobs without a reservation, in the order of this cycle."""
+        jobs = self.batch.submitted
+        if requeued := [job for job in self.batch.requeued if job.id not in self.plan.reserved]:
+            jobs = sorted([*requeued, *jobs], key=lambda job: job.queue_order)
+        return self._scheduler.sorter.sort(jobs, self.now) if len(jobs) > 1 else jobs
 
-    def promise(self, job: QueuedJob, start: int) -> None:
+    def guarantee(self, job: QueuedJob, start: int) -> None:
         """Tell a job when it will start at the latest."""
-        self._promises.append(Reserve(job=job, start=start, guaranteed=self._guaranteed))
+        self._announced.append(Reserve(job=job, start=start, guaranteed=not self._scheduler.lengths.may_overrun))
+
+    def length_of(self, job: QueuedJob) -> int:
+        """Return how long a job is expected to run on the nodes it asked for, ticks."""
+        return self._scheduler.lengths.of(job)
+
+    def earliest(self, job: QueuedJob) -> Reservation:
+        """Return where a job would complete first, in any of its shapes."""
+        return earliest_completion(self.shapes[job.id], (self.profile,))
+
+    def fitting(self, job: QueuedJob) -> Shape | None:
+        """Return the shape in which a job fits now and completes first, ``None`` if it does not fit."""
+        fits = self.profile.fits
+        shapes = [shape for shape in self.shapes[job.id] if shape[0] <= self.idle and fits(*shape)]
+        return min(shapes, key=lambda shape: shape[1]) if shapes else None
 
     def start_due(self) -> None:
         """Start the jobs whose reserved time has come."""
-        plan = self.plan
-        for job_id in plan.due(self.now):
+        for job_id in self.plan.due(self.now):
             job = self.view.waiting[job_id]
-            room = plan.take_up(job)
-            self.idle -= room.nodes
+            held = self.plan.reserved.pop(job_id)
+            self.idle -= held.nodes
             words = "its reserved time has come", "which delays no waiting job"
-            self.dispatched[job_id] = Dispatch(job, room.nodes, room.length, None, *words)
+            self.dispatched[job_id] = Dispatch(job, held.nodes, held.length, None, *words)
 
     def start(self, job: QueuedJob, shape: Shape, why: str, limit: int | None = None) -> None:
-        """Start a job in room that is free from now on."""
+        """Start a job that fits now."""
         nodes, length = shape
         if limit is not None and limit < length:
             length = limit
-        self.plan.reserve(self.now, self.now + length, nodes)
+        self.profile.reserve(self.now, self.now + length, nodes)
         self.idle -= nodes
         self.dispatched[job.id] = Dispatch(job, nodes, length, limit, "it fits", why)
 
-    def fitting(self, job: QueuedJob) -> Shape | None:
-        """Return the shape in which a job fits now and ends first, ``None`` if it does not fit."""
-        fits = self.plan.fits
-        now = [shape for shape in self.shapes[job.id] if shape[0] <= self.idle and fits(*shape)]
-        return min(now, key=lambda shape: shape[1]) if now else None
+    def begin_trial(self) -> None:
+        """From here on, reservations hold for this cycle only; jobs that start do so for good."""
+        self.profile = self.plan.profile.copy()
 
-    def set_aside(self) -> None:
-        """From here on, what is reserved holds for this pass only, except for jobs that start."""
-        self._mark = self.plan.mark()
-
-    def hold(self, job: QueuedJob, room: Reservation) -> None:
-        """Reserve room that was promised to a job, for this pass only."""
-        self.plan.reserve(room.start, room.end, room.nodes)
-        self._held[job.id] = room.start
+    def hold(self, job: QueuedJob, reservation: Reservation) -> None:
+        """Enter a reservation for this cycle only, after :meth:`begin_trial`."""
+        self.profile.reserve(reservation.start, reservation.end, reservation.nodes)
+        self._trial_starts[job.id] = reservation.start
 
     @property
-    def held_next(self) -> int | None:
-        """When the first room begins that is held in this pass only and not yet there, ``None`` if there is none."""
-        return min((start for start in self._held.values() if start > self.now), default=None)
+    def next_held_start(self) -> int | None:
+        """The first future start of the reservations of this cycle only, ``None`` if there is none."""
+        return min((start for start in self._trial_starts.values() if start > self.now), default=None)
 
-    def held_from(self, job: QueuedJob) -> int | None:
-        """Return when the room begins that is held or reserved for a job, ``None`` if it has none."""
+    def reserved_start(self, job: QueuedJob) -> int | None:
+        """Return the start of a job's reservation, ``None`` if it has none."""
         reserved = self.plan.reserved.get(job.id)
-        return self._held.get(job.id) if reserved is None else reserved.start
+        return self._trial_starts.get(job.id) if reserved is None else reserved.start
 
     def decisions(self) -> list[Decision]:
-        """Return what the phases have decided, and leave in the plan what outlasts this pass."""
-        plan, now = self.plan, self.now
-        if self._mark is not None:
-            plan.rewind(self._mark)
-        decisions = self._promises
+        """Return what the phases have decided, and enter the starts into the plan."""
+        running, now = self.plan.profile, self.now
+        decisions = self._announced
         for job_id, dispatch in self.dispatched.items():
-            job, nodes = dispatch.job, dispatch.nodes
-            if self._mark is not None:
-                plan.reserve(now, now + dispatch.length, nodes)
-            plan.note_start(job_id, nodes, now + dispatch.length)
-            width = None if nodes == job.nodes else nodes
-            reason = self._reason(dispatch) if self._explain else None
-            decisions.append(Start(job=job, reason=reason, nodes=width, limit=dispatch.limit))
+            job, nodes, end = dispatch.job, dispatch.nodes, now + dispatch.length
+            if self.profile is not running:
+                running.reserve(now, end, nodes)
+            running.note_start(job_id, nodes, end)
+            reason = self._reason(dispatch) if self._scheduler.explain else None
+            size = None if nodes == job.nodes else nodes
+            decisions.append(Start(job=job, reason=reason, nodes=size, limit=dispatch.limit))
         return decisions
 
     def _reason(self, dispatch: Dispatch) -> Reason:
-        """Say why a job starts, now that it is known which jobs go on waiting."""
-        job, reserved = dispatch.job, self.plan.reserved
+        """Explain a start, now that it is known which jobs continue to wait."""
+        job = dispatch.job
         waiting = (other for other in self.view.waiting.values() if other is not job and other.id not in self.dispatched)
         holder = next(waiting, None)
         if holder is None or job.queue_order < holder.queue_order:
             return Reason(f"head of the queue, and {dispatch.fits}", reserved=self.now)
-        room = reserved.get(holder.id)
+        held = self.plan.reserved.get(holder.id)
         return Reason(
             f"backfilled: {dispatch.fits}, {dispatch.why}",
             holder=holder.id,
-            shadow=None if room is None else room.start,
+            shadow=None if held is None else held.start,
             reserved=self.now,
         )

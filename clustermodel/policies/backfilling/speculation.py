@@ -1,7 +1,7 @@
-"""Speculative backfilling and speculative test runs (003_96c4631de6a07f8a.txt, section 6).
+"""Speculative backfilling and speculative test runs (Perkovic & Keleher 2000, section 6).
 
-Users overestimate.  A job that does not fit now if its estimate is believed may fit if it is not: it is started in a hole of
-the plan for a *speculated time* shorter than its estimate.  If it has not ended by then it is stopped, and waits again.
+Users overestimate.  A job whose estimate does not fit into any backfill window now may still complete in one.  It is started
+for a *speculated time* shorter than its estimate.  A job that has not completed by then is stopped and requeued.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ from dataclasses import dataclass
 from typing import Final
 
 from clustermodel.errors import SpecificationError
-from clustermodel.policies.backfilling.scheduling_cycle import Pass
+from clustermodel.policies.backfilling.scheduling_cycle import SchedulingCycle
 from clustermodel.policies.interface import QueuedJob
 from clustermodel.ticks import duration_to_ticks
 from clustermodel.validation import require_number, require_seconds
 
 LONG_S: Final = 3 * 3600.0
-"""003, section 6.1: "longer than 3 hours"."""
+""""Longer than 3 hours" (Perkovic & Keleher 2000, section 6.1)."""
 SHORTEST_TEST_S: Final = 5 * 60.0
 LONGEST_TEST_S: Final = 15 * 60.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TestRuns:
-    """Short runs of jobs that are estimated to be long, to see whether they fail at once (003, section 6.1).
+    """Short runs of jobs that are estimated to be long, to see whether they fail at once (Perkovic & Keleher 2000,
+    section 6.1).
 
     Raises:
         SpecificationError: a time is not a positive number of seconds, or the shortest run is longer than the longest.
@@ -32,11 +33,11 @@ class TestRuns:
     __test__ = False  # not a test, though pytest would take it for one
 
     longer_than_s: float = LONG_S
-    """Only jobs with estimates above this, seconds."""
+    """Only jobs with longer estimates get test runs, seconds."""
     shortest_s: float = SHORTEST_TEST_S
-    """A test run needs a hole of at least this length, seconds."""
+    """A test run needs a backfill window of at least this length, seconds."""
     longest_s: float = LONGEST_TEST_S
-    """It runs as long as the hole, but not longer than this, seconds."""
+    """It may run as long as the window, but not longer than this, seconds."""
 
     def __post_init__(self) -> None:
         for name in ("longer_than_s", "shortest_s", "longest_s"):
@@ -48,16 +49,16 @@ class TestRuns:
 
 
 class Speculation:
-    """The speculative phase: it goes through the jobs that the first phase has left, in the same order.
+    """The speculative phase goes through the jobs that the first phase has left, in the same order.
 
-    The first time, a job needs a hole of ``percentage`` of its estimate; if it has run in vain, of the mean of its last
-    speculated time and its estimate, but never of less than ``percentage``, as it would after a test run.  It is given the
-    whole hole.  A job that holds a reservation keeps it meanwhile, and is
-    stopped at the latest when its reserved time has come.
+    For its first run attempt a job needs a backfill window of ``percentage`` of its estimate.  After a discarded attempt it
+    needs the mean of its last speculated time and its estimate, but at least ``percentage``: a test run can be shorter.  It is
+    given the whole window.  A job that holds a reservation keeps it, and is stopped at the latest when its reserved time has
+    come.
 
     Args:
         percentage: the ratio of speculated time to estimate, in (0, 1]; with 1 there are only test runs.
-        test_runs: what is tried if that is not possible; ``None`` for nothing.
+        test_runs: what is tried where the window is too short; ``None`` for nothing.
 
     Raises:
         SpecificationError: ``percentage`` is outside (0, 1].
@@ -72,7 +73,7 @@ class Speculation:
 
     def begin(self) -> None:
         """Forget any earlier run."""
-        self._last: dict[int, float] = {}  # id of a job that has run in vain -> its last speculated time per estimate
+        self._last: dict[int, float] = {}  # id of a job with a discarded run attempt -> its last speculated time per estimate
         self._tested: set[int] = set()
 
     def left(self, job: QueuedJob) -> None:
@@ -80,36 +81,36 @@ class Speculation:
         self._last.pop(job.id, None)
         self._tested.discard(job.id)
 
-    def schedule(self, current: Pass) -> None:
-        """Start jobs in holes of the plan."""
-        plan, now = current.plan, current.now
+    def schedule(self, current: SchedulingCycle) -> None:
+        """Start jobs in backfill windows."""
+        now = current.now
         for job in current.queue:
             if not current.idle:
                 break
             nodes, length = shape = current.shapes[job.id][0]
             if nodes > current.idle or job.id in current.dispatched:
                 continue
-            until = plan.free_until(nodes)
-            if (held := current.held_from(job)) is not None:
+            until = current.profile.free_until(nodes)
+            if (held := current.reserved_start(job)) is not None:
                 until = held if until is None else min(until, held)
             if until is None or until <= now:
                 continue
             if (limit := self._speculated_time(job, length, until - now)) is not None:
                 current.start(job, shape, "if it ends by its speculated time", limit)
 
-    def _speculated_time(self, job: QueuedJob, length: int, hole: int) -> int | None:
-        """Return for how long a job may run in a hole, ``None`` if it should not start there; ticks."""
+    def _speculated_time(self, job: QueuedJob, length: int, window: int) -> int | None:
+        """Return for how long a job may run in a backfill window, ``None`` if it should not start there; ticks."""
         last = self._last.get(job.id)
         needed = self._percentage if last is None else max(self._percentage, (last + 1) / 2)
-        if hole >= needed * length and needed < 1:
-            limit = hole
+        if window >= needed * length and needed < 1:
+            limit = window
         elif self._tests is None or job.id in self._tested:
             return None
         else:
             longer_than, shortest, longest = self._tests
-            if length <= longer_than or hole < shortest:
+            if length <= longer_than or window < shortest:
                 return None
-            limit = min(hole, longest)
+            limit = min(window, longest)
             self._tested.add(job.id)
         self._last[job.id] = limit / length
         return limit

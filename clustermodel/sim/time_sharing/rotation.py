@@ -17,13 +17,11 @@ from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
 from clustermodel.schedule.node_set import places
+from clustermodel.ticks import NEVER
 
 PaceKey = tuple[int, int, int]
 """Bitmasks of rows: those a gang runs in, those in which it waits for a context switch in the rotation's first lap, and
 those in which it does in later ones."""
-
-NEVER: Final = 2**127
-"""Later than any time of a run, ticks, be it one that no record can hold."""
 
 
 class Member(Protocol):
