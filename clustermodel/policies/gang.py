@@ -28,7 +28,8 @@ from clustermodel.policies.interface import (
     Withdraw,
 )
 from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_of
-from clustermodel.schedule.ousterhout import Occupant, OusterhoutMatrix
+from clustermodel.schedule.ousterhout import OusterhoutMatrix
+from clustermodel.schedule.planned_gangs import Occupant
 from clustermodel.schedule.row_plans import RowPlans
 from clustermodel.schedule.running_profile import SHORTEST_EXTENSION
 from clustermodel.validation import require_whole

@@ -1,87 +1,21 @@
 """The Ousterhout matrix: rows are time slices, columns are nodes, and all tasks of a gang stand in the same row.
 
-002 (002_8335dd3215a2768d.txt) rebuilds it at every scheduling event in separate steps, which are methods here in the
-paper's words: CleanMatrix, CompactMatrix and FillMatrix of gang scheduling (section 5.1); CollapseMatrix-2 and
-FillMatrix-2, which migrate (section 5.4).  Scheduling waiting jobs into it is the policy's business.
-:meth:`OusterhoutMatrix.changes` says what has to change on the machine.
+It is rebuilt at every scheduling event in the separate steps of Zhang et al. 2003, which are methods here in the paper's
+words: CleanMatrix, CompactMatrix and FillMatrix of gang scheduling (section 5.1); CollapseMatrix-2 and FillMatrix-2, which
+migrate (section 5.4).  Scheduling waiting jobs into it is the policy's business.  A gang has one set of columns, whatever
+rows it stands in, so that a migration is paid for once and never recurs.
 
-A gang has one set of columns, whatever rows it stands in, so that a migration is paid for once and never recurs.
+This is the matrix that a policy plans; :class:`~clustermodel.sim.time_sharing.matrix_rows.MatrixRows` is what the machine has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from operator import attrgetter
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Protocol
 
-from clustermodel.schedule.node_set import NodeSet, from_mask, lowest, places
-
-
-class Gang(Protocol):
-    """What the matrix needs to know of a job."""
-
-    @property
-    def id(self) -> int:
-        """Unique number."""
-
-    @property
-    def nodes(self) -> int:
-        """Number of tasks, a column each."""
-
-
-Job = TypeVar("Job", bound=Gang)
-
-
-class Occupant(Generic[Job]):
-    """A gang in the matrix."""
-
-    __slots__ = ("columns", "home", "job", "migrating", "nodes", "on_machine", "order", "rows")
-
-    def __init__(self, job: Job, columns: int, home: int, order: int) -> None:
-        self.job = job
-        self.order = order
-        """Its number in the order of starts."""
-        self.nodes = job.nodes
-        self.columns = columns
-        """Its columns, a bitmask."""
-        self.home = home
-        """Its home row."""
-        self.rows = 1 << home
-        """The rows it stands in, the home row and those with a replica: a bitmask."""
-        self.migrating = False
-        """Whether it has been moved to other columns and has still to pay for that; it is not moved again until then."""
-        self.on_machine: tuple[int, int, int] | None = None
-        """Columns, rows and home row as the machine has them; ``None`` before the gang has started."""
-
-    @property
-    def has_moved(self) -> bool:
-        """Whether it has other columns than on the machine."""
-        return self.on_machine is not None and self.on_machine[0] != self.columns
-
-
-STARTING_ORDER: Final = attrgetter("order")
-
-
-class Migration(NamedTuple, Generic[Job]):
-    """One migration: which gangs get new columns, and which wait meanwhile (002, section 5.4, options 1 and 2)."""
-
-    moves: tuple[Occupant[Job], ...]
-    blocked: tuple[Occupant[Job], ...]
-
-
-class Change(NamedTuple, Generic[Job]):
-    """What has to change on the machine, to be done in the order of the fields."""
-
-    withdrawn: list[tuple[Job, int]]
-    """Gangs and rows to take them out of."""
-    migrations: list[tuple[list[tuple[Job, NodeSet]], list[Job]]]
-    """Gangs and their new columns; gangs that wait meanwhile."""
-    started: list[tuple[Job, NodeSet, int]]
-    """New gangs, their columns, their home rows."""
-    replicated: list[tuple[Job, int]]
-    """Gangs and rows to let them run in as well."""
-    rehomed: list[tuple[Job, int]]
-    """Gangs and their new home rows."""
+from clustermodel.schedule.node_set import lowest
+from clustermodel.schedule.planned_gangs import Change, Job, Migration, Occupant, changes_to
+from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 
 
 class Guard(Protocol[Job]):
@@ -305,12 +239,10 @@ class OusterhoutMatrix(Generic[Job]):
         option_1 = self._make_way if self._can_migrate(in_the_way, row) else None
         option_2 = self._go_elsewhere if self._can_migrate([gang], row) else None
         if option_1 and option_2:
-            checkpoint, restart = self._cost
-            both = checkpoint + restart
             own = gang.nodes if gang.on_machine else 0
-            theirs = sum(other.nodes for other in in_the_way if other.on_machine)
-            # 002, eqs. (4) and (5)
-            option_1 = option_1 if checkpoint * own + both * theirs <= both * own + checkpoint * theirs else None
+            theirs = [other.nodes for other in in_the_way if other.on_machine]
+            if option_1_overhead(own, theirs, *self._cost) > option_2_overhead(own, theirs, *self._cost):
+                option_1 = None
         chosen = option_1 or option_2
         if chosen is None:
             return False
@@ -407,35 +339,7 @@ class OusterhoutMatrix(Generic[Job]):
 
     def changes(self) -> Change[Job]:
         """Return the difference between the matrix and what the machine has, and take it for done."""
-        change: Change[Job] = Change([], [], [], [], [])
-        for moves, blocked in self._migrations:
-            # One that came back to its own columns, which happens where migration is free, has not moved.
-            to = [(gang.job, from_mask(gang.columns)) for gang in moves if gang.has_moved]
-            if to:
-                change.migrations.append((to, [gang.job for gang in blocked]))
+        change = changes_to(self._touched + self._replicated, self._migrations)
         self._migrations.clear()
-        self._touched += self._replicated
-        changed = [gang for gang in self._touched if gang.on_machine != (gang.columns, gang.rows, gang.home) and gang.rows]
         self._touched.clear()
-        changed.sort(key=STARTING_ORDER)
-        for gang in changed:
-            if gang.on_machine != (gang.columns, gang.rows, gang.home):  # it may be there twice
-                self._note_change(gang, change)
         return change
-
-    def _note_change(self, gang: Occupant[Job], change: Change[Job]) -> None:
-        rows = gang.rows
-        if gang.on_machine is None:
-            change.started.append((gang.job, from_mask(gang.columns), gang.home))
-            rows_then = 1 << gang.home
-        else:
-            columns_then, rows_then, home_then = gang.on_machine
-            if gang.home != home_then:
-                change.rehomed.append((gang.job, gang.home))
-            leaving = rows_then if gang.columns != columns_then else rows_then & ~rows
-            for row in places(leaving):
-                change.withdrawn.append((gang.job, row))
-            rows_then &= ~leaving
-        for row in places(rows & ~rows_then):
-            change.replicated.append((gang.job, row))
-        gang.on_machine = (gang.columns, rows, gang.home)

@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "speedup": FOUNDATION,
     "statistics": FOUNDATION,
     "workload": SPECIFICATION,
-    "schedule": FOUNDATION | {"schedule"},
+    "schedule": FOUNDATION | {"schedule", "theory"},
     "policies": FOUNDATION | {"machine", "speedup", "schedule", "policies"},
     "recording": FOUNDATION | {"job", "schedule", "recording"},
     "sim": MECHANISM,

@@ -1,0 +1,115 @@
+"""Gangs in the Ousterhout matrix as a policy plans it, and what a new plan changes on the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+
+from clustermodel.schedule.node_set import NodeSet, from_mask, places
+
+
+class Gang(Protocol):
+    """What the matrix needs to know of a job."""
+
+    @property
+    def id(self) -> int:
+        """Unique number."""
+
+    @property
+    def nodes(self) -> int:
+        """Number of tasks, a column each."""
+
+
+Job = TypeVar("Job", bound=Gang)
+
+
+class Occupant(Generic[Job]):
+    """A gang in the matrix."""
+
+    __slots__ = ("columns", "home", "job", "migrating", "nodes", "on_machine", "order", "rows")
+
+    def __init__(self, job: Job, columns: int, home: int, order: int) -> None:
+        self.job = job
+        self.order = order
+        """Its number in the order of starts."""
+        self.nodes = job.nodes
+        self.columns = columns
+        """Its columns, a bitmask."""
+        self.home = home
+        """Its home row."""
+        self.rows = 1 << home
+        """The rows it stands in, the home row and those with a replica: a bitmask."""
+        self.migrating = False
+        """Whether it has been moved to other columns and has still to pay for that; it is not moved again until then."""
+        self.on_machine: tuple[int, int, int] | None = None
+        """Columns, rows and home row as the machine has them; ``None`` before the gang has started."""
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether it has other columns than on the machine."""
+        return self.on_machine is not None and self.on_machine[0] != self.columns
+
+
+STARTING_ORDER: Final = attrgetter("order")
+
+
+class Migration(NamedTuple, Generic[Job]):
+    """One migration: which gangs get new columns, and which wait meanwhile (002, section 5.4, options 1 and 2)."""
+
+    moves: tuple[Occupant[Job], ...]
+    blocked: tuple[Occupant[Job], ...]
+
+
+class Change(NamedTuple, Generic[Job]):
+    """What has to change on the machine, to be done in the order of the fields."""
+
+    withdrawn: list[tuple[Job, int]]
+    """Gangs and rows to take them out of."""
+    migrations: list[tuple[list[tuple[Job, NodeSet]], list[Job]]]
+    """Gangs and their new columns; gangs that wait meanwhile."""
+    started: list[tuple[Job, NodeSet, int]]
+    """New gangs, their columns, their home rows."""
+    replicated: list[tuple[Job, int]]
+    """Gangs and rows to let them run in as well."""
+    rehomed: list[tuple[Job, int]]
+    """Gangs and their new home rows."""
+
+
+def changes_to(gangs: Iterable[Occupant[Job]], migrations: Sequence[Migration[Job]]) -> Change[Job]:
+    """Return the difference between a plan and what the machine has, and take it for done.
+
+    Args:
+        gangs: those that may differ from what the machine has; some perhaps more than once.
+        migrations: in order.
+    """
+    change: Change[Job] = Change([], [], [], [], [])
+    for moves, blocked in migrations:
+        # One that came back to its own columns, which happens where migration is free, has not moved.
+        to = [(gang.job, from_mask(gang.columns)) for gang in moves if gang.has_moved]
+        if to:
+            change.migrations.append((to, [gang.job for gang in blocked]))
+    changed = [gang for gang in gangs if gang.on_machine != (gang.columns, gang.rows, gang.home) and gang.rows]
+    changed.sort(key=STARTING_ORDER)
+    for gang in changed:
+        if gang.on_machine != (gang.columns, gang.rows, gang.home):  # it may be there twice
+            _note_change(gang, change)
+    return change
+
+
+def _note_change(gang: Occupant[Job], change: Change[Job]) -> None:
+    rows = gang.rows
+    if gang.on_machine is None:
+        change.started.append((gang.job, from_mask(gang.columns), gang.home))
+        rows_then = 1 << gang.home
+    else:
+        columns_then, rows_then, home_then = gang.on_machine
+        if gang.home != home_then:
+            change.rehomed.append((gang.job, gang.home))
+        leaving = rows_then if gang.columns != columns_then else rows_then & ~rows
+        for row in places(leaving):
+            change.withdrawn.append((gang.job, row))
+        rows_then &= ~leaving
+    for row in places(rows & ~rows_then):
+        change.replicated.append((gang.job, row))
+    gang.on_machine = (gang.columns, rows, gang.home)
