@@ -27,7 +27,9 @@ from clustermodel.policies.interface import (
     WakeAt,
     Withdraw,
 )
+from clustermodel.policies.preemption_modes import Mode
 from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_of
+from clustermodel.policies.urgent_gangs import UrgentJobs
 from clustermodel.schedule.ousterhout import OusterhoutMatrix
 from clustermodel.schedule.planned_gangs import Occupant
 from clustermodel.schedule.row_plans import RowPlans
@@ -47,6 +49,8 @@ class GangScheduling:
         migration: move gangs to other columns.
         mpl: multiprogramming level, at most the machine's, which is the default.
         queue_order: ``"arrival"``, ``"shortest"``, ``"narrowest"``, ``"widest"`` or a callable.
+        urgent: gives jobs of higher priority their nodes in every row at once; what that does to the gangs in their way:
+            ``"checkpoint"``, ``"suspend"`` or ``"kill"``.  Only together with backfilling.
 
     Raises:
         SpecificationError: an argument has a value that is not allowed.
@@ -60,12 +64,14 @@ class GangScheduling:
         migration: bool,
         mpl: int | None = None,
         queue_order: str | QueueOrder = "arrival",
+        urgent: str | Mode | None = None,
     ) -> None:
         self.name = name
         self._backfilling = backfilling
         self._migration = migration
         self._asked_mpl = None if mpl is None else require_whole(f"{name}: mpl", mpl, at_least=1)
         self._order = queue_order_of(name, queue_order)
+        self._urgent = None if urgent is None else UrgentJobs(name, urgent)
 
     def begin(self, setup: Setup) -> None:
         """Get ready for a run.
@@ -94,6 +100,8 @@ class GangScheduling:
             restart=checkpointing.restart,
             max_tasks=checkpointing.max_tasks_per_slice,
         )
+        if self._urgent is not None:
+            self._urgent.begin(setup, self.matrix)
         self._explain = setup.explain
         self._plans = RowPlans(setup.nodes, self._mpl)
         self._planning = False  # whether the rows' profiles are laid out for this event
@@ -113,13 +121,17 @@ class GangScheduling:
             matrix.remove(gang.job.id)
         self._view = view
         decisions: list[Decision] = []
-        if self._migration and matrix.migration_counts:
+        queue: Iterable[QueuedJob] = view.waiting.values()
+        if self._urgent is not None:
+            decisions += self._urgent.decide(batch, view)
+            queue = self._not_urgent(queue)
+        elif self._migration and matrix.migration_counts:
             for occupant in matrix.occupants.values():
                 occupant.migrating = view.running[occupant.job.id].migrating
         if self._backfilling:
             self._begin_plans(batch)
         # CompactMatrix looks at home rows only, so it may come before CleanMatrix, which is often not needed then.
-        queue = in_order(view.waiting.values(), self._order, view.now)
+        queue = in_order(queue, self._order, view.now)
         if not matrix.compact(self._guard()) and not batch.ended and self._is_stuck(queue):
             return decisions
         matrix.clean()
@@ -131,9 +143,17 @@ class GangScheduling:
         if self._migration:
             matrix.fill_with_migration()
         self._add_changes(decisions)
-        if self._plans.reserved or self._alarm is not None:
+        if self._plans.reserved or self._alarm is not None or self._urgent is not None:
             self._set_alarm(decisions)
         return decisions
+
+    def _not_urgent(self, waiting: Iterable[QueuedJob]) -> list[QueuedJob]:
+        """Return the waiting jobs that do not have, or wait for, columns in every row; the others need no reservations."""
+        assert self._urgent is not None
+        special = {**self.matrix.undivided, **self._urgent.claims}
+        for job_id in special:
+            self._plans.reserved.pop(job_id, None)
+        return [job for job in waiting if job.id not in special]
 
     def _is_stuck(self, queue: Iterable[QueuedJob]) -> bool:
         """Tell whether every step would come to the same result as at the last event, since when no gang has ended or moved.
@@ -179,9 +199,8 @@ class GangScheduling:
         """
         for job in queue:
             row = self.matrix.fullest_row(job.nodes, self._open_rows)
-            if row is None:
+            if row is None or not self._place(job, [row]):
                 return job
-            self.matrix.add(job, row)
             if self._explain:
                 self._reasons[job.id] = Reason("head of the queue, and a row has enough free columns")
         return None
@@ -191,7 +210,7 @@ class GangScheduling:
         plans, now = self._plans, self._view.now
         is_new = job.id not in plans.reserved
         if is_new:
-            reservation = plans.place(job, self._stretched(job.estimate), self._open_rows)
+            reservation = plans.place(job, self._stretched(self._length(job)), self._open_rows)
         else:
             reservation = plans.improve(job, self._open_rows) if self._off_plan else plans.reserved[job.id]
         if reservation.start > now:
@@ -202,14 +221,33 @@ class GangScheduling:
         rows = [row for row in plans.rows_free_now(reservation, self._open_rows) if room[row] >= job.nodes]
         if not rows:
             return False  # it is due, and starts when the gangs in its way have ended
-        row = min(rows, key=room.__getitem__)
-        plans.take_up(job, row)
-        self.matrix.add(job, row)
+        rows.sort(key=room.__getitem__)
+        if not self._place(job, rows):
+            return False  # it is due, and starts when the checkpoint store has room for it
+        plans.take_up(job, self.matrix.occupants[job.id].home)
         self._ends[job.id] = now + reservation.length
         if self._explain:
             holder = next(iter(plans.reserved), None)
             self._reasons[job.id] = Reason("its reservation allows it to start now", holder=holder, reserved=reservation.start)
         return True
+
+    def _place(self, job: QueuedJob, rows: list[int]) -> bool:
+        """Give a job columns in the first of ``rows``; one that has been preempted before, where it can go on.
+
+        Returns:
+            Whether it has them.
+        """
+        if self._urgent is None or not self._urgent.is_saved(job):
+            self.matrix.add(job, rows[0])
+            return True
+        place = self._urgent.place_of(job, rows)
+        if place is not None:
+            self.matrix.add(job, *place).migrating = True
+        return place is not None
+
+    def _length(self, job: QueuedJob) -> int:
+        """Return how long a waiting job needs nodes of its own, as far as is known, ticks."""
+        return job.estimate if self._urgent is None else self._urgent.length(job, self._view)
 
     # Reservations.
 
@@ -217,6 +255,8 @@ class GangScheduling:
         """Wake up when the next reservation is due, in case that nothing else happens then."""
         now = self._view.now
         alarm = min((held.start for held in self._plans.reserved.values() if held.start > now), default=None)
+        if self._urgent is not None and self._urgent.wait_for_store:
+            alarm = now + 1 if alarm is None else alarm  # the store is free when gangs have had their slices
         if alarm is not None and (self._rows_at_worst > 1 or self._switch):
             # It cuts a slice short: gangs that are late because of slices or switches must get their turn before.
             alarm = max(alarm, now + self._rows_at_worst * self._quantum)
@@ -236,37 +276,54 @@ class GangScheduling:
 
     def _plan(self) -> None:
         """Predict when the gangs in the matrix end, and lay out the rows' profiles."""
-        view, now, running = self._view, self._view.now, self._view.running
-        old, ends = self._ends, {}
+        now, old, ends = self._view.now, self._ends, {}
         rows: list[list[tuple[int, int]]] = []
         for of_row in self.matrix.homes:
             row = []
             for gang in of_row.values():
-                job = gang.job
-                ran = running.get(job.id)
-                if ran is None:  # it starts at this instant
-                    left = job.estimate
-                else:
-                    progress = view.progress(ran)
-                    left = job.estimate - progress
-                    if left <= 0:  # nothing kills it at its estimate: assume it goes on for as long as it is late already
-                        left = max(SHORTEST_EXTENSION, -left)
-                    left += view.overhead_left(ran)
-                end = ends[job.id] = now + self._stretched(left)
-                if end != old.get(job.id, end):
+                end = ends[gang.job.id] = now + self._stretched(self._left(gang.job))
+                if end != old.get(gang.job.id, end):
                     self._off_plan = True
-                row.append((end, job.nodes))
+                row.append((end, gang.job.nodes))
             rows.append(row)
+        if self._urgent is not None:
+            self._plan_undivided(rows, ends)
         self._ends = ends
         self._plans.rebuild(now, rows)
         self._planning = True
 
-    def _stretched(self, ticks: int) -> int:
+    def _left(self, job: QueuedJob) -> int:
+        """Return how long a gang in the matrix still needs its slices, as far as is known, ticks."""
+        view = self._view
+        gang = view.running.get(job.id)
+        if gang is None:  # it starts at this instant
+            return self._length(job)
+        if gang.stopping:
+            return view.overhead_left(gang)
+        left = job.estimate - view.progress(gang)
+        if left <= 0:  # nothing kills it at its estimate: assume it goes on for as long as it is late already
+            left = max(SHORTEST_EXTENSION, -left)
+        return left + view.overhead_left(gang)
+
+    def _plan_undivided(self, rows: list[list[tuple[int, int]]], ends: dict[int, int]) -> None:
+        """Enter the gangs that run in every row into the profiles of all rows, and those that wait for others to leave."""
+        assert self._urgent is not None
+        now = self._view.now
+        for gang in self.matrix.undivided.values():
+            ends[gang.job.id] = now + self._stretched(self._left(gang.job), rows=1)
+            for row in rows:
+                row.append((ends[gang.job.id], gang.job.nodes))
+        for job, _ in self._urgent.claims.values():
+            end = now + self._stretched(self._length(job), rows=1)
+            for row in rows:
+                row.append((end, job.nodes))
+
+    def _stretched(self, ticks: int, *, rows: int | None = None) -> int:
         """Return the worst case for ``ticks`` of a gang's own time: it runs in one of MPL rows (002, section 5.2).
 
         In each of its slices it loses a context switch.
         """
-        return -(-ticks * self._rows_at_worst * self._quantum // (self._quantum - self._switch))
+        return -(-ticks * (self._rows_at_worst if rows is None else rows) * self._quantum // (self._quantum - self._switch))
 
     def _guard(self) -> GangScheduling | None:
         return self if self._planning else None  # without reservations nothing can be violated
@@ -290,8 +347,10 @@ class GS(GangScheduling):
 class BGS(GangScheduling):
     """Backfilling gang scheduling: every row is a machine to backfill (002, section 5.2)."""
 
-    def __init__(self, *, mpl: int | None = None, queue_order: str | QueueOrder = "arrival") -> None:
-        super().__init__("bgs", backfilling=True, migration=False, mpl=mpl, queue_order=queue_order)
+    def __init__(
+        self, *, mpl: int | None = None, queue_order: str | QueueOrder = "arrival", urgent: str | Mode | None = None
+    ) -> None:
+        super().__init__("bgs", backfilling=True, migration=False, mpl=mpl, queue_order=queue_order, urgent=urgent)
 
 
 class MGS(GangScheduling):
@@ -304,5 +363,7 @@ class MGS(GangScheduling):
 class MBGS(GangScheduling):
     """Backfilling gang scheduling with migration (002, section 5.5)."""
 
-    def __init__(self, *, mpl: int | None = None, queue_order: str | QueueOrder = "arrival") -> None:
-        super().__init__("mbgs", backfilling=True, migration=True, mpl=mpl, queue_order=queue_order)
+    def __init__(
+        self, *, mpl: int | None = None, queue_order: str | QueueOrder = "arrival", urgent: str | Mode | None = None
+    ) -> None:
+        super().__init__("mbgs", backfilling=True, migration=True, mpl=mpl, queue_order=queue_order, urgent=urgent)

@@ -15,9 +15,8 @@ reservation considers nothing else.  A job passes from the shadow to the sunny l
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Literal, NamedTuple, cast, get_args
+from typing import NamedTuple
 
-from clustermodel.errors import SpecificationError
 from clustermodel.policies.easy import backfill
 from clustermodel.policies.interface import (
     Batch,
@@ -34,21 +33,10 @@ from clustermodel.policies.interface import (
     View,
 )
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
+from clustermodel.policies.preemption_modes import Mode, mode_of, require_store
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.running_profile import SHORTEST_EXTENSION
-from clustermodel.validation import choice, flag
-
-Mode = Literal["kill", "checkpoint", "suspend"]
-MODES: Final[tuple[Mode, ...]] = get_args(Mode)
-
-
-def mode_of(policy: str, mode: str) -> Mode:
-    """Return ``mode``, what preemption does to a job.
-
-    Raises:
-        SpecificationError: ``mode`` is none of :data:`MODES`.
-    """
-    return cast("Mode", choice(f"{policy}: mode", mode, MODES))
+from clustermodel.validation import flag
 
 
 class _Running(NamedTuple):
@@ -90,11 +78,7 @@ class PVEasy:
         """Prepare for a run."""
         machine = setup.machine
         costs = machine.checkpointing
-        if self._mode != "kill" and costs.max_tasks_per_slice == 0:
-            raise SpecificationError(
-                f"pv-easy: mode={self._mode}: the machine takes no checkpoints (max_tasks_per_slice=0), "
-                "so that no job could go on on other nodes"
-            )
+        require_store("pv-easy", self._mode, machine)
         self._to_save, self._to_fetch = {
             "kill": (0, 0),
             "checkpoint": (costs.checkpoint, costs.restart),

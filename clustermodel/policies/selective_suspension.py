@@ -40,7 +40,7 @@ from clustermodel.policies.interface import (
     View,
     WakeAt,
 )
-from clustermodel.policies.pv_easy import Mode, mode_of
+from clustermodel.policies.preemption_modes import Mode, mode_of
 from clustermodel.schedule.node_set import from_mask, lowest
 from clustermodel.ticks import duration_to_ticks
 from clustermodel.validation import require_number, require_seconds

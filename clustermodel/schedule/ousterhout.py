@@ -46,6 +46,11 @@ class OusterhoutMatrix(Generic[Job]):
         """By job id, in starting order."""
         self.homes: list[dict[int, Occupant[Job]]] = [{} for _ in range(mpl)]
         """The gangs at home in each row."""
+        self.undivided: dict[int, Occupant[Job]] = {}
+        """The gangs that stand in every row in use, by job id."""
+        self.set_aside = 0
+        """Columns that no other gang gets in any row, a bitmask: undivided gangs have them, or will."""
+        self._kept: dict[int, int] = {}  # id of a job that has, or waits for, columns in every row -> those columns
         self._starts = 0
         self.room = [nodes] * mpl
         """Number of columns of each row that no gang at home there takes."""
@@ -79,19 +84,57 @@ class OusterhoutMatrix(Generic[Job]):
 
     # Jobs come and go.
 
-    def add(self, job: Job, row: int) -> Occupant[Job]:
-        """Give ``job`` the lowest free columns of ``row``, its home row; there must be as many, and no replicas."""
+    def add(self, job: Job, row: int, columns: int | None = None) -> Occupant[Job]:
+        """Give ``job`` columns of ``row``, its home row without replicas: the lowest free ones unless others are named."""
         self._starts += 1
-        gang = Occupant(job, lowest(self._free[row], job.nodes), row, self._starts)
+        gang = Occupant(job, lowest(self._free[row], job.nodes) if columns is None else columns, row, self._starts)
         self.occupants[job.id] = gang
         self._settle_in(gang, row)
         return gang
 
+    def keep_free(self, columns: int, job: Job) -> None:
+        """Set columns aside for ``job`` in all rows; gangs that hold them keep them until they leave."""
+        self._kept[job.id] = columns
+        self.set_aside |= columns
+        for row, free in enumerate(self._free):
+            self._free[row] = free & ~columns
+            self.room[row] -= (free & columns).bit_count()
+
+    def give_up(self, job: Job) -> None:
+        """Set no columns aside any more for ``job``, which has not been added."""
+        self._release(job.id)
+
+    def _release(self, job_id: int) -> None:
+        before, self.set_aside = self.set_aside, 0
+        del self._kept[job_id]
+        for columns in self._kept.values():
+            self.set_aside |= columns
+        freed = before & ~self.set_aside
+        self._changed_homes.update(range(self.mpl))
+        for row in range(self.mpl):
+            free = freed & self._home_columns_free(row)
+            self._free[row] |= free
+            self.room[row] += free.bit_count()
+
+    def add_undivided(self, job: Job, columns: int) -> Occupant[Job]:
+        """Give ``job`` columns that have been set aside and that nobody holds any more, in every row in use."""
+        self._starts += 1
+        gang = self.occupants[job.id] = self.undivided[job.id] = Occupant(job, columns, 0, self._starts)
+        return gang
+
+    def is_free(self, columns: int, row: int) -> bool:
+        """Return whether no gang is at home on any of these columns of a row, and they are not set aside."""
+        return self._free[row] & columns == columns
+
     def remove(self, job_id: int) -> None:
         """Take a gang out of all rows."""
         gang = self.occupants.pop(job_id)
-        self._leave_home(gang)
         gang.rows = 0
+        if job_id not in self.undivided:
+            self._leave_home(gang)
+            return
+        del self.undivided[job_id]
+        self._release(job_id)
 
     def fullest_row(self, nodes: int, rows: Iterable[int] | None = None) -> int | None:
         """Return the row with the fewest free columns of those that have ``nodes`` (best fit), ``None`` if none has.
@@ -135,7 +178,16 @@ class OusterhoutMatrix(Generic[Job]):
         The matrix has been cleaned.
         """
         self._left, self._room_left = self._free.copy(), self.room.copy()
+        if self.undivided:
+            self._fill_undivided()
         self._fill()
+
+    def _fill_undivided(self) -> None:
+        """Let undivided gangs stand in every row in use."""
+        rows = self.rows_in_use() or [0]
+        for gang in self.undivided.values():
+            gang.home, gang.rows = rows[0], sum(1 << row for row in rows)
+            self._touched.append(gang)
 
     # The steps of 002, section 5.4.
 
@@ -274,15 +326,16 @@ class OusterhoutMatrix(Generic[Job]):
                 return False
             if gang.on_machine:
                 tasks += gang.nodes
-        return self._max_tasks is None or not tasks or tasks + self._tasks_migrating(row) <= self._max_tasks
+        return self._max_tasks is None or not tasks or tasks + self.tasks_migrating(row) <= self._max_tasks
 
     def _within_limit(self, gang: Occupant[Job], row: int) -> bool:
         """Tell whether ``gang`` may stand in ``row`` as well: if it is still migrating, its tasks count there too."""
         if self._max_tasks is None or not gang.migrating:
             return True
-        return gang.nodes + self._tasks_migrating(row) <= self._max_tasks
+        return gang.nodes + self.tasks_migrating(row) <= self._max_tasks
 
-    def _tasks_migrating(self, row: int) -> int:
+    def tasks_migrating(self, row: int) -> int:
+        """Return how many tasks in a row are on their way to or from the checkpoint store."""
         return sum(gang.nodes for gang in self.row_contents(row) if gang.migrating)
 
     def _make_way(self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int, free: list[int]) -> None:
@@ -316,8 +369,9 @@ class OusterhoutMatrix(Generic[Job]):
 
     def _leave_home(self, gang: Occupant[Job]) -> None:
         self._changed_homes.add(gang.home)
-        self._free[gang.home] |= gang.columns
-        self.room[gang.home] += gang.nodes
+        freed = gang.columns & ~self.set_aside
+        self._free[gang.home] |= freed
+        self.room[gang.home] += freed.bit_count() if self.set_aside else gang.nodes
         del self.homes[gang.home][gang.job.id]
 
     def _settle_in(self, gang: Occupant[Job], row: int) -> None:
@@ -330,7 +384,7 @@ class OusterhoutMatrix(Generic[Job]):
         self._touched.append(gang)
 
     def _home_columns_free(self, row: int) -> int:
-        free = (1 << self.nodes) - 1
+        free = (1 << self.nodes) - 1 & ~self.set_aside
         for gang in self.homes[row].values():
             free &= ~gang.columns
         return free

@@ -1,0 +1,179 @@
+"""Urgent jobs of gang scheduling: a job of higher priority gets its nodes in every row, and runs undivided.
+
+The gangs in its way, which all have lower priorities, are preempted at the machine's costs, wait at their places in the queue,
+and go on later where there is room.  The combination of gang scheduling and preemption is this package's own; in the paper
+all gangs are equal (Zhang et al. 2003, section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from clustermodel.policies.interface import Batch, Checkpoint, Decision, Kill, QueuedJob, RunningJob, Setup, Suspend, View
+from clustermodel.policies.preemption_modes import mode_of, require_store
+from clustermodel.schedule.clearing import InTheWay, clear
+from clustermodel.schedule.ousterhout import OusterhoutMatrix
+from clustermodel.schedule.planned_gangs import Occupant
+
+
+class UrgentJobs:
+    """Which jobs are urgent, the columns set aside for them, and the gangs that have been preempted for them.
+
+    A job is urgent if a job of lower priority has been submitted in the run.
+
+    Args:
+        name: of the policy.
+        mode: what preemption does to a gang: ``"kill"``, ``"checkpoint"`` or ``"suspend"``.  A gang that does not fit into
+            memory beside other suspended ones is killed.
+
+    Raises:
+        SpecificationError: ``mode`` has a value that is not allowed.
+    """
+
+    def __init__(self, name: str, mode: str) -> None:
+        self._name = name
+        self._mode = mode_of(name, mode, parameter="urgent")
+
+    def begin(self, setup: Setup, matrix: OusterhoutMatrix[QueuedJob]) -> None:
+        """Prepare for a run.
+
+        Raises:
+            SpecificationError: the machine takes no checkpoints, and the mode needs them.
+        """
+        require_store(self._name, self._mode, setup.machine, parameter="urgent")
+        costs = setup.machine.checkpointing
+        self._limit = costs.max_tasks_per_slice
+        self._matrix = matrix
+        self._restart, self._elsewhere = costs.restart, costs.checkpoint + costs.restart
+        self._all = (1 << setup.nodes) - 1
+        self._lowest: int | None = None  # priority of all jobs submitted so far
+        self._saved: set[int] = set()  # ids of jobs that have been checkpointed or suspended
+        self._in_memory: dict[int, int] = {}  # id of a job that has been suspended -> the columns that hold it
+        self._stopping: set[int] = set()  # ids of running jobs that have been preempted
+        self.claims: dict[int, tuple[QueuedJob, int]] = {}
+        """Id of an urgent job that waits for gangs to leave -> job and columns, a bitmask."""
+        self.wait_for_store = False
+        """Whether a gang could not be saved or restored because others take the checkpoint store in its row."""
+
+    def decide(self, batch: Batch, view: View) -> Iterator[Decision]:
+        """Preempt gangs for urgent jobs, and put those into the matrix whose columns are free."""
+        self.wait_for_store = False
+        for gang in batch.ended:
+            self._stopping.discard(gang.job.id)
+        for job in batch.submitted:
+            self._lowest = job.priority if self._lowest is None else min(self._lowest, job.priority)
+        for occupant in self._matrix.occupants.values():
+            gang = view.running[occupant.job.id]
+            occupant.migrating = gang.migrating or gang.fetching or gang.stopping
+        for job in view.waiting.values():  # in queue order: those of the highest priority come first
+            if self._lowest is None or job.priority <= self._lowest:
+                return
+            if job.id not in self.claims and not self._claim(job, view):
+                continue
+            _, columns = self.claims[job.id]
+            in_the_way = [other for other in self._matrix.occupants.values() if other.columns & columns]
+            for other in in_the_way:
+                if other.job.id not in self._stopping:
+                    yield from self._preempt(view.running[other.job.id], other, view)
+            if not in_the_way and self._may_restore(job, range(self._matrix.mpl)):
+                del self.claims[job.id]
+                self._matrix.add_undivided(job, columns).migrating = job.id in self._saved
+
+    def _claim(self, job: QueuedJob, view: View) -> bool:
+        """Set columns aside for an urgent job, if gangs of lower priority hold no others; return whether that was possible."""
+        matrix = self._matrix
+        for other, _ in list(self.claims.values()):
+            if other.priority < job.priority:  # it claims columns again when the turn is its own
+                del self.claims[other.id]
+                matrix.give_up(other)
+        columns = self._all & ~matrix.set_aside
+        lower: list[Occupant[QueuedJob]] = []
+        for gang in matrix.occupants.values():
+            if gang.job.priority >= job.priority:
+                columns &= ~gang.columns
+                continue
+            if gang.job.id in matrix.undivided:
+                columns |= gang.columns & ~self._claimed()
+            if gang.job.id not in self._stopping:
+                lower.append(gang)
+        gangs = [InTheWay(gang.columns, self._loss(view.running[gang.job.id], view)) for gang in lower]
+        found = clear(job.nodes, columns, gangs)
+        if found is None:
+            return False
+        self.claims[job.id] = (job, found.columns)
+        matrix.keep_free(found.columns, job)
+        return True
+
+    def _claimed(self) -> int:
+        """Return the columns that wait for urgent jobs, a bitmask."""
+        claimed = 0
+        for _, columns in self.claims.values():
+            claimed |= columns
+        return claimed
+
+    def _loss(self, gang: RunningJob, view: View) -> int:
+        """Return what preempting a gang discards, node-ticks; how many tasks have to be saved, where nothing is discarded."""
+        return gang.nodes * (view.progress(gang) if self._mode == "kill" else 1)
+
+    def _preempt(self, gang: RunningJob, occupant: Occupant[QueuedJob], view: View) -> Iterator[Decision]:
+        job = gang.job
+        if self._mode == "checkpoint" and not gang.fetching and not self._store_has_room(gang.nodes, occupant):
+            self.wait_for_store = True
+            return
+        self._stopping.add(job.id)
+        occupant.migrating = True
+        if self._mode == "kill" or (self._mode == "suspend" and not view.can_suspend(gang)):
+            self._in_memory.pop(job.id, None)
+            yield Kill(job=job, requeue=True)
+            return
+        self._saved.add(job.id)
+        if self._mode == "checkpoint":
+            yield Checkpoint(job=job)
+        else:
+            if not gang.fetching:
+                self._in_memory[job.id] = occupant.columns
+            yield Suspend(job=job)
+
+    # Jobs that go on.
+
+    def is_saved(self, job: QueuedJob) -> bool:
+        """Return whether a waiting job has been checkpointed or suspended."""
+        return job.id in self._saved
+
+    def length(self, job: QueuedJob, view: View) -> int:
+        """Return how long a waiting job can be expected to hold nodes of its own, ticks: its overheads included."""
+        if job.id not in self._saved:
+            return job.estimate
+        restore = self._elsewhere if job.id in self._in_memory else self._restart
+        return max(job.estimate - view.saved(job), 1) + restore
+
+    def place_of(self, job: QueuedJob, rows: list[int]) -> tuple[int, int | None] | None:
+        """Return row and columns in which a saved job can go on: where it is in memory if it can be, else in the fullest row.
+
+        Args:
+            job: a saved job.
+            rows: those that have enough free columns, the fullest first.
+        """
+        if (own := self._in_memory.get(job.id)) is not None:
+            for row in rows:
+                if self._matrix.is_free(own, row):
+                    return row, own
+        for row in rows:
+            if self._may_restore(job, [row]):
+                return row, None
+        return None
+
+    def _may_restore(self, job: QueuedJob, rows: range | list[int]) -> bool:
+        """Return whether a job can be read from the checkpoint store in these rows, if it has to be."""
+        if job.id not in self._saved or self._limit is None:
+            return True
+        tasks = min(job.nodes, self._limit)
+        room = all(tasks + self._matrix.tasks_migrating(row) <= self._limit for row in rows)
+        self.wait_for_store |= not room
+        return room
+
+    def _store_has_room(self, nodes: int, occupant: Occupant[QueuedJob]) -> bool:
+        if self._limit is None:
+            return True
+        others = self._matrix.tasks_migrating(occupant.home) - (occupant.nodes if occupant.migrating else 0)
+        return min(nodes, self._limit) + others <= self._limit

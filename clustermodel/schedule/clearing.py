@@ -1,0 +1,89 @@
+"""Which gangs to preempt so that a job gets columns of its own in every row of the Ousterhout matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from math import comb
+from typing import Final, NamedTuple
+
+from clustermodel.schedule.node_set import lowest
+
+_MOST_CHOICES: Final = 2_000
+"""Most choices of gangs of one number that are compared one by one; beyond that the search is greedy."""
+
+
+class InTheWay(NamedTuple):
+    """A gang that may be preempted."""
+
+    columns: int
+    """A bitmask."""
+    loss: int
+    """What preempting it costs, in any unit."""
+
+
+class Clearing(NamedTuple):
+    """Columns for a job, and who has to leave them."""
+
+    columns: int
+    """A bitmask."""
+    preempted: tuple[int, ...]
+    """Positions of the gangs that have to leave."""
+
+
+def clear(nodes: int, columns: int, gangs: Sequence[InTheWay]) -> Clearing | None:
+    """Return columns for a job of which the fewest gangs have to be preempted, and of these choices one with the least loss.
+
+    That is a covering problem.  Choices of k gangs are compared one by one, for k = 0, 1, 2 and so on, as long as there are at
+    most 2,000 of a k; beyond that, the gang that frees most columns is added until there are enough.
+
+    Args:
+        nodes: how many columns the job needs.
+        columns: those that it may have, a bitmask; other columns of the gangs do not matter.
+        gangs: those that hold some of them.
+
+    Returns:
+        ``None`` if there are not enough columns.
+    """
+    if columns.bit_count() < nodes:
+        return None
+    for number in range(len(gangs) + 1):
+        if comb(len(gangs), number) > _MOST_CHOICES:
+            break
+        enough = [chosen for chosen in combinations(range(len(gangs)), number) if _freed(columns, gangs, chosen) >= nodes]
+        if enough:
+            return _cleared(nodes, columns, gangs, min(enough, key=lambda chosen: sum(gangs[at].loss for at in chosen)))
+    return _cleared(nodes, columns, gangs, _greedy(nodes, columns, gangs))
+
+
+def _greedy(nodes: int, columns: int, gangs: Sequence[InTheWay]) -> tuple[int, ...]:
+    chosen: list[int] = []
+
+    def gain(at: int) -> tuple[int, int, int]:
+        freed = _freed(columns, gangs, [*chosen, at])
+        return min(freed, nodes), (gangs[at].columns & columns).bit_count(), -gangs[at].loss
+
+    while _freed(columns, gangs, chosen) < nodes:
+        chosen.append(max((at for at in range(len(gangs)) if at not in chosen), key=gain))
+    for at in sorted(chosen, key=lambda at: gangs[at].loss, reverse=True):  # some may turn out not to be in the way
+        rest = [other for other in chosen if other != at]
+        if _freed(columns, gangs, rest) >= nodes:
+            chosen = rest
+    return tuple(sorted(chosen))
+
+
+def _free_without(columns: int, gangs: Sequence[InTheWay], preempted: Iterable[int]) -> int:
+    """Return the columns that no gang holds but those that are preempted, a bitmask."""
+    gone = set(preempted)
+    for at, gang in enumerate(gangs):
+        if at not in gone:
+            columns &= ~gang.columns
+    return columns
+
+
+def _freed(columns: int, gangs: Sequence[InTheWay], preempted: Iterable[int]) -> int:
+    return _free_without(columns, gangs, preempted).bit_count()
+
+
+def _cleared(nodes: int, columns: int, gangs: Sequence[InTheWay], preempted: tuple[int, ...]) -> Clearing:
+    return Clearing(lowest(_free_without(columns, gangs, preempted), nodes), preempted)
