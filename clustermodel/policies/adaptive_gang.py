@@ -1,29 +1,30 @@
 """Adaptive scheduling: backfilling gang scheduling while the machine has room, plain backfilling when it is nearly full.
 
-002 (002_8335dd3215a2768d.txt, section 5.3) finds that with costly context switches BGS is better than BF up to a critical
-utilization and worse beyond it, and leaves a scheduler that switches between them open.  This is one.
+Zhang et al. 2003, section 5.3, find that with costly context switches BGS is better than BF up to a critical utilization and
+worse beyond it, and leave a scheduler that changes between them open.  This is one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import expm1
 
 from clustermodel.policies.gang import GangScheduling
-from clustermodel.policies.interface import Batch, Decision, Setup, View
+from clustermodel.policies.interface import Setup, View
 from clustermodel.policies.queue_order import QueueOrder
 from clustermodel.ticks import duration_to_ticks
 from clustermodel.validation import require_number, require_seconds
 
 
 class Adaptive(GangScheduling):
-    """BGS below a critical utilization, BF above it (002, section 5.3).
+    """BGS below a critical utilization, BF above it (Zhang et al. 2003, section 5.3).
 
     Above, jobs are started and given reservations in one row only, the fullest one; the others drain, and with the last of
     them time slices and context switches are gone.  Utilization is the share of nodes in use, averaged over time with
     weights that fall exponentially into the past.
 
     Args:
-        threshold: the critical utilization, 002's rho_critical; 0.83 is what the paper reports for switches of 5 %.
+        threshold: the critical utilization; the paper reports rho_critical = 0.83 for switches of 5 %.
         hysteresis: the policy goes over to BF above ``threshold + hysteresis``, and back below ``threshold - hysteresis``.
         window_s: time constant of the average, seconds.
         mpl: multiprogramming level of BGS, at most the machine's, which is the default.
@@ -53,23 +54,21 @@ class Adaptive(GangScheduling):
         super().begin(setup)
         self.space_sharing = False
         """Whether the policy is in its BF mode."""
+        self._only_row = 0
         self._utilization = 0.0
         self._since: int | None = None
 
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
-        """Choose the mode, and decide as it does."""
+    def open_rows(self, view: View) -> tuple[Sequence[int], int]:
+        """Choose the mode; in BF mode only the fullest row is open, and the other rows drain."""
         self._average(view.now)
         if not self.space_sharing and self._utilization > self._over:
             self.space_sharing = True
-            self._open_rows = (min(range(self._mpl), key=self.matrix.room.__getitem__),)
+            self._only_row = min(range(self._mpl), key=self.matrix.room.__getitem__)
         elif self.space_sharing and self._utilization < self._back:
             self.space_sharing = False
-            self._open_rows = range(self._mpl)
-        if self.space_sharing:
-            self._rows_at_worst = max(1, len(set(self._open_rows) | set(self.matrix.rows_in_use())))
-        else:
-            self._rows_at_worst = self._mpl
-        return super().decide(batch, view)
+        if not self.space_sharing:
+            return super().open_rows(view)
+        return (self._only_row,), len({self._only_row, *self.matrix.rows_in_use()})
 
     def _average(self, now: int) -> None:
         """Take the time since the last event into the average."""

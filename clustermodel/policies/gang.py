@@ -1,4 +1,4 @@
-"""Gang scheduling and its combinations with backfilling and migration: GS, BGS, MGS, MBGS (002, sections 4 and 5).
+"""Gang scheduling with backfilling and migration: GS, BGS, MGS, MBGS (Zhang et al. 2003, sections 4 and 5).
 
 At every scheduling event the Ousterhout matrix is rebuilt in the paper's steps; ``decide`` lists them in its order.  The
 combinations differ in two places only: whether waiting jobs are scheduled first come first served or backfilled around
@@ -105,18 +105,19 @@ class GangScheduling:
         self._explain = setup.explain
         self._plans = RowPlans(setup.nodes, self._mpl)
         self._planning = False  # whether the rows' profiles are laid out for this event
-        self._off_plan = False  # whether something has come otherwise than predicted, so that reservations may improve
+        self._improvable = False  # whether a gang has ended or will end at another time than predicted
         self._ends: dict[int, int] = {}  # running job's id -> its predicted end, where that was last needed
         self._alarm: int | None = None
         self._stuck_on: QueuedJob | None = None  # the job that could not be scheduled, in plain gang scheduling
         self._reasons: dict[int, Reason] = {}
         self._quantum, self._switch = machine.time_slicing.quantum, machine.switch_ticks
-        self._rows_at_worst = self._mpl  # among which a gang may have to share the machine
-        self._open_rows: Sequence[int] = range(self._mpl)  # rows in which jobs may be started
+        self._open_rows: Sequence[int] = range(self._mpl)
+        self._rows_at_worst = self._mpl
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
-        """Rebuild the matrix, in the steps of 002, sections 4.2 and 5.4."""
+        """Rebuild the matrix, in the steps of Zhang et al. 2003, sections 4.2 and 5.4."""
         matrix = self.matrix
+        self._open_rows, self._rows_at_worst = self.open_rows(view)
         for gang in batch.ended:
             matrix.remove(gang.job.id)
         self._view = view
@@ -137,7 +138,7 @@ class GangScheduling:
         matrix.clean()
         waiting = self._schedule(queue, decisions)
         if self._migration and matrix.collapse_with_migration(self._guard()):
-            self._off_plan = True
+            self._improvable = True
             self._schedule(waiting, decisions)
         matrix.fill()
         if self._migration:
@@ -146,6 +147,13 @@ class GangScheduling:
         if self._plans.reserved or self._alarm is not None or self._urgent is not None:
             self._set_alarm(decisions)
         return decisions
+
+    def open_rows(self, view: View) -> tuple[Sequence[int], int]:
+        """Return the rows in which jobs may be started, and among how many rows a gang may have to share the machine.
+
+        Called once at each event, before the gangs that have ended leave the matrix.
+        """
+        return range(self._mpl), self._mpl
 
     def _not_urgent(self, waiting: Iterable[QueuedJob]) -> list[QueuedJob]:
         """Return the waiting jobs that do not have, or wait for, columns in every row; the others need no reservations."""
@@ -156,7 +164,7 @@ class GangScheduling:
         return [job for job in waiting if job.id not in special]
 
     def _is_stuck(self, queue: Iterable[QueuedJob]) -> bool:
-        """Tell whether every step would come to the same result as at the last event, since when no gang has ended or moved.
+        """Return whether every step would have the same result as at the last event, since no gang has ended or moved.
 
         That is so, where there are neither reservations nor migrations, if the job that could not be scheduled is still
         at the head of the queue.
@@ -206,13 +214,13 @@ class GangScheduling:
         return None
 
     def _backfill(self, job: QueuedJob, decisions: list[Decision]) -> bool:
-        """Start ``job`` if that violates no reservation, else see to it that it holds one; tell whether it has started."""
+        """Start ``job`` if that violates no reservation, else make sure that it holds one; return whether it has started."""
         plans, now = self._plans, self._view.now
         is_new = job.id not in plans.reserved
         if is_new:
             reservation = plans.place(job, self._stretched(self._length(job)), self._open_rows)
         else:
-            reservation = plans.improve(job, self._open_rows) if self._off_plan else plans.reserved[job.id]
+            reservation = plans.improve(job, self._open_rows) if self._improvable else plans.reserved[job.id]
         if reservation.start > now:
             if is_new:
                 decisions.append(Reserve(job=job, start=reservation.start))
@@ -270,7 +278,7 @@ class GangScheduling:
         if batch.alarm:
             self._alarm = None
         now = self._view.now
-        self._off_plan = any(self._ends.pop(gang.job.id, now) != now for gang in batch.ended)
+        self._improvable = any(self._ends.pop(gang.job.id, now) != now for gang in batch.ended)
         if self._plans.reserved:
             self._plan()
 
@@ -283,7 +291,7 @@ class GangScheduling:
             for gang in of_row.values():
                 end = ends[gang.job.id] = now + self._stretched(self._left(gang.job))
                 if end != old.get(gang.job.id, end):
-                    self._off_plan = True
+                    self._improvable = True
                 row.append((end, gang.job.nodes))
             rows.append(row)
         if self._urgent is not None:
@@ -319,7 +327,7 @@ class GangScheduling:
                 row.append((end, job.nodes))
 
     def _stretched(self, ticks: int, *, rows: int | None = None) -> int:
-        """Return the worst case for ``ticks`` of a gang's own time: it runs in one of MPL rows (002, section 5.2).
+        """Return the worst case for ``ticks`` of a gang in one of MPL rows (Zhang et al. 2003, section 5.2).
 
         In each of its slices it loses a context switch.
         """
@@ -329,7 +337,7 @@ class GangScheduling:
         return self if self._planning else None  # without reservations nothing can be violated
 
     def may_enter(self, gang: Occupant[QueuedJob], row: int) -> bool:
-        """Tell whether ``gang`` can have its home in ``row`` without violating a reservation."""
+        """Return whether ``gang`` can have its home in ``row`` without violating a reservation."""
         return self._plans.may_enter(row, gang.nodes, self._ends[gang.job.id])
 
     def moved(self, gang: Occupant[QueuedJob], source: int) -> None:
@@ -338,14 +346,14 @@ class GangScheduling:
 
 
 class GS(GangScheduling):
-    """Gang scheduling, first come first served (002, section 5.1)."""
+    """Gang scheduling, first come first served (Zhang et al. 2003, section 5.1)."""
 
     def __init__(self, *, mpl: int | None = None, queue_order: str | QueueOrder = "arrival") -> None:
         super().__init__("gs", backfilling=False, migration=False, mpl=mpl, queue_order=queue_order)
 
 
 class BGS(GangScheduling):
-    """Backfilling gang scheduling: every row is a machine to backfill (002, section 5.2)."""
+    """Backfilling gang scheduling: every row is a machine to backfill (Zhang et al. 2003, section 5.2)."""
 
     def __init__(
         self, *, mpl: int | None = None, queue_order: str | QueueOrder = "arrival", urgent: str | Mode | None = None
@@ -354,14 +362,14 @@ class BGS(GangScheduling):
 
 
 class MGS(GangScheduling):
-    """Gang scheduling with migration (002, section 5.4)."""
+    """Gang scheduling with migration (Zhang et al. 2003, section 5.4)."""
 
     def __init__(self, *, mpl: int | None = None, queue_order: str | QueueOrder = "arrival") -> None:
         super().__init__("mgs", backfilling=False, migration=True, mpl=mpl, queue_order=queue_order)
 
 
 class MBGS(GangScheduling):
-    """Backfilling gang scheduling with migration (002, section 5.5)."""
+    """Backfilling gang scheduling with migration (Zhang et al. 2003, section 5.5)."""
 
     def __init__(
         self, *, mpl: int | None = None, queue_order: str | QueueOrder = "arrival", urgent: str | Mode | None = None

@@ -19,13 +19,13 @@ from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 
 
 class Guard(Protocol[Job]):
-    """What a policy's reservations have to say when a gang's home moves."""
+    """Lets reservations veto moving a gang to another home row."""
 
     def may_enter(self, gang: Occupant[Job], row: int) -> bool:
-        """Tell whether ``gang`` can have its home in ``row`` without violating a reservation."""
+        """Return whether ``gang`` can have its home in ``row`` without violating a reservation."""
 
     def moved(self, gang: Occupant[Job], source: int) -> None:
-        """``gang`` has moved home from row ``source``."""
+        """Note that the home of ``gang`` has moved from row ``source``."""
 
 
 class OusterhoutMatrix(Generic[Job]):
@@ -117,7 +117,7 @@ class OusterhoutMatrix(Generic[Job]):
             self.room[row] += free.bit_count()
 
     def add_undivided(self, job: Job, columns: int) -> Occupant[Job]:
-        """Give ``job`` columns that have been set aside and that nobody holds any more, in every row in use."""
+        """Give ``job`` columns that have been set aside and that no gang holds any more, in every row in use."""
         self._starts += 1
         gang = self.occupants[job.id] = self.undivided[job.id] = Occupant(job, columns, 0, self._starts)
         return gang
@@ -149,7 +149,7 @@ class OusterhoutMatrix(Generic[Job]):
                 best, least = row, self.room[row]
         return best
 
-    # The steps of 002, section 5.1.
+    # The steps of Zhang et al. 2003, section 5.1.
 
     def clean(self) -> None:
         """CleanMatrix: remove every instance of a gang that is not in its home row."""
@@ -189,7 +189,7 @@ class OusterhoutMatrix(Generic[Job]):
             gang.home, gang.rows = rows[0], sum(1 << row for row in rows)
             self._touched.append(gang)
 
-    # The steps of 002, section 5.4.
+    # The steps of Zhang et al. 2003, section 5.4.
 
     def collapse_with_migration(self, guard: Guard[Job] | None = None) -> bool:
         """CollapseMatrix-2: as :meth:`compact`, but to any columns of the target row, by the cheaper of the two options."""
@@ -315,11 +315,11 @@ class OusterhoutMatrix(Generic[Job]):
         return True
 
     def _overlapping(self, gang: Occupant[Job], row: int) -> list[Occupant[Job]]:
-        """S(A) of 002: the gangs in ``row`` that use columns of ``gang``."""
+        """S(A) of Zhang et al. 2003: the gangs in ``row`` that use columns of ``gang``."""
         return [other for other in self.row_contents(row) if other.columns & gang.columns]
 
     def _can_migrate(self, gangs: Iterable[Occupant[Job]], row: int) -> bool:
-        """Tell whether ``gangs`` may be moved to other columns in ``row``: none is on its way already, and Q allows it."""
+        """Return whether ``gangs`` may be moved to other columns in ``row``: none is on its way already, and Q allows it."""
         tasks = 0
         for gang in gangs:
             if gang.migrating:
@@ -329,7 +329,7 @@ class OusterhoutMatrix(Generic[Job]):
         return self._max_tasks is None or not tasks or tasks + self.tasks_migrating(row) <= self._max_tasks
 
     def _within_limit(self, gang: Occupant[Job], row: int) -> bool:
-        """Tell whether ``gang`` may stand in ``row`` as well: if it is still migrating, its tasks count there too."""
+        """Return whether ``gang`` may stand in ``row`` as well: if it is still migrating, its tasks count there too."""
         if self._max_tasks is None or not gang.migrating:
             return True
         return gang.nodes + self.tasks_migrating(row) <= self._max_tasks
@@ -357,7 +357,7 @@ class OusterhoutMatrix(Generic[Job]):
         self._note_migration([gang], in_the_way)
 
     def _note_migration(self, moves: list[Occupant[Job]], blocked: list[Occupant[Job]]) -> None:
-        """A gang that has not started yet is simply started elsewhere; nobody waits for it."""
+        """Note a migration; a gang that has not started yet simply starts elsewhere, and no gang waits for it."""
         self._touched += moves
         self._changed_homes.update(gang.home for gang in moves)
         moved = tuple(gang for gang in moves if gang.on_machine)

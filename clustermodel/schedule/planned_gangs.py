@@ -55,7 +55,7 @@ STARTING_ORDER: Final = attrgetter("order")
 
 
 class Migration(NamedTuple, Generic[Job]):
-    """One migration: which gangs get new columns, and which wait meanwhile (002, section 5.4, options 1 and 2)."""
+    """Which gangs get new columns, and which wait meanwhile: options 1 and 2 of Zhang et al. 2003, section 5.4."""
 
     moves: tuple[Occupant[Job], ...]
     blocked: tuple[Occupant[Job], ...]

@@ -1,4 +1,4 @@
-"""The checkpoint store: the file system that takes a limited number of tasks at a time (002, section 5.4, parameter Q)."""
+"""The checkpoint store takes a limited number of tasks at a time (Q of Zhang et al. 2003, section 5.4)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from simpy import Container, Event
 
 from clustermodel.sim.events import Clock
 
-Stretch = Callable[[], AbstractContextManager[object]]
-"""Entered where a stretch of time begins and left where it ends, by an interrupt perhaps."""
+Interval = Callable[[], AbstractContextManager[object]]
+"""Context manager around a time interval; also exited on interrupt."""
 
 
 class CheckpointStore:
@@ -27,7 +27,7 @@ class CheckpointStore:
         self._room = None if not max_tasks else Container(env, capacity=max_tasks, init=max_tasks)
 
     def transfer(
-        self, tasks: int, ticks: int, *, queueing: Stretch = nullcontext, moving: Stretch = nullcontext
+        self, tasks: int, ticks: int, *, queueing: Interval = nullcontext, moving: Interval = nullcontext
     ) -> Generator[Event, object, None]:
         """Write or read ``tasks`` in ``ticks``; an interrupt gives the room back.
 
@@ -50,7 +50,7 @@ class CheckpointStore:
             finally:
                 self._give_back(room)
 
-    def _wait(self, tasks: int, queueing: Stretch) -> Generator[Event, object, int]:
+    def _wait(self, tasks: int, queueing: Interval) -> Generator[Event, object, int]:
         if self._room is None:
             return 0
         request = self._room.get(tasks)
