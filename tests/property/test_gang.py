@@ -62,7 +62,7 @@ def test_both_fidelities_agree_whatever_a_policy_thinks_of(case: GangCase, seed:
 @given(case=gang_cases(perhaps_none_runs=True), seed=st.integers(0, 2**32))
 def test_both_fidelities_agree_whatever_a_policy_preempts(case: GangCase, seed: int) -> None:
     policies = [Meddler(seed, preempts=8), Meddler(seed, preempts=8)]
-    fast, node = both_fidelities(case, lambda: policies.pop())
+    fast, node = both_fidelities(case, policies.pop)
     for kind in sorted(fast.scenario.policy.decided):
         event(kind)
     for outcome in sorted({Status(outcome).label for outcome in fast.records.stopped_runs.ended_as.tolist()}):
