@@ -130,12 +130,12 @@ def cases(seed: int) -> Iterator[Case]:
 
     yield case("one job on one node", 1, row(1, 0, 1, minute, minute))
     yield case("first job long after the start", 2, row(1, 1e6, 2, minute, minute), row(2, 1e6, 1, 1, 1))
-    yield case("too wide, then normal", 4, row(1, 0, 5, 9, 9), row(2, 0, 4, 9, 9), row(3, 1, 99, 9, 9), row(4, 2, 1, 9, 9))
+    yield case("too large, then normal", 4, row(1, 0, 5, 9, 9), row(2, 0, 4, 9, 9), row(3, 1, 99, 9, 9), row(4, 2, 1, 9, 9))
     yield case("no nodes asked for", 2, row(1, 0, 0, 9, 9), row(2, 0, -3, 9, 9), row(3, 0, 2, 9, 9))
     yield case("burst at one instant", 8, *(row(n, 5, 1 + n % 8, 10 + n, 40) for n in range(1, 17)))
-    yield case("wide job behind small ones", 8, *(row(n, n, 1, 20, 30) for n in range(1, 20)), row(20, 3, 8, 10, 10))
+    yield case("large job behind small ones", 8, *(row(n, n, 1, 20, 30) for n in range(1, 20)), row(20, 3, 8, 10, 10))
     yield case("ends and submissions together", 4, *(row(n, 10 * (n // 2), 2, 10, 10) for n in range(12)))
-    yield case("everybody ends early", 4, *(row(n, n, 1 + n % 4, 5, 500) for n in range(1, 15)))
+    yield case("every job completes early", 4, *(row(n, n, 1 + n % 4, 5, 500) for n in range(1, 15)))
     yield case("killed at the estimate", 4, *(row(n, n, 1 + n % 4, 500, 7) for n in range(1, 15)))
     yield case("runs on past the estimate", 4, *(row(n, n, 1 + n % 4, 50, 7) for n in range(1, 15)), kill=False)
     yield case("idle between jobs", 2, *(row(n, 1000 * n, 2, 10, 20) for n in range(1, 6)))
@@ -193,8 +193,8 @@ def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
         guaranteed = np.isin(ids, [job for job, certain in watched.guaranteed.items() if certain])
         late = ids[(reserved != UNKNOWN) & guaranteed & (start > reserved + 2 * len(jobs) * lap)]
         if len(late):
-            detail = f"job {late[0]} started after the start it was first promised"
-            broken.append(BrokenRule("keeps its promises", case.name, detail))
+            detail = f"job {late[0]} started after its first guaranteed start"
+            broken.append(BrokenRule("keeps guaranteed starts", case.name, detail))
     unfinished = first.column("id")[first.column("ended_as") == Status.UNFINISHED]
     if len(unfinished):
         broken.append(BrokenRule("leaves no job behind", case.name, f"job {unfinished[0]} never ended"))

@@ -147,7 +147,7 @@ class Relaxed:
             if not waits and first.id not in current.view.running:  # it completed in a speculative run attempt
                 self._bound = None
             elif waits and (shape := current.fitting(first)) is not None:
-                current.start(first, shape, "and its promised start has come")
+                current.start(first, shape, "and its guaranteed start is due")
                 self._bound = None
             else:
                 self._set_bound(current, first, latest)
@@ -158,9 +158,9 @@ class Relaxed:
                 continue
             if (shape := current.fitting(job)) is not None:
                 if self._bound is None:
-                    current.start(job, shape, "which delays no promised start")
+                    current.start(job, shape, "which delays no guaranteed start")
                 elif self._keeps_bound(current, *shape):
-                    current.start(job, shape, "and the first blocked job can still start by the time it was promised")
+                    current.start(job, shape, "and the first blocked job can still start by its guaranteed start")
             elif self._bound is None:
                 self._set_bound(current, job, None)
         if self._bound is not None:  # for the later phases
