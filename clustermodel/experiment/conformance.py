@@ -165,20 +165,20 @@ def cases(seed: int) -> Iterator[Case]:
 def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
     jobs = sorted(case.jobs)
     watched = _Watched(policy, case)
-    outcome = _try(watched, case, [jobs], seed)
+    outcome = _run_case(watched, case, [jobs], seed)
     if isinstance(outcome, BrokenRule):
         return [outcome]
     first = outcome.records
     broken = []
     schedule = _schedule(first)
-    again = _try(_Watched(policy, case), case, [jobs], seed)
+    again = _run_case(_Watched(policy, case), case, [jobs], seed)
     if isinstance(again, BrokenRule):
         broken.append(BrokenRule("forgets earlier runs in begin", case.name, f"a second run failed: {again.detail}"))
     elif _schedule(again.records) != schedule:
         broken.append(BrokenRule("forgets earlier runs in begin", case.name, "a second run gave another schedule"))
     # Two streams, one of which lists simultaneous jobs in reverse.
     streams = [jobs[1::2], sorted(jobs[::2], key=lambda row: (row.submit, -row.id))]
-    split = _try(_Watched(policy, case), case, streams, seed)
+    split = _run_case(_Watched(policy, case), case, streams, seed)
     if not broken and (isinstance(split, BrokenRule) or _schedule(split.records) != schedule):
         broken.append(
             BrokenRule(
@@ -201,7 +201,7 @@ def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
     return broken
 
 
-def _try(watched: _Watched, case: Case, streams: Sequence[Sequence[JobRow]], seed: int) -> Outcome | BrokenRule:
+def _run_case(watched: _Watched, case: Case, streams: Sequence[Sequence[JobRow]], seed: int) -> Outcome | BrokenRule:
     """Run one case; return its outcome, or the rule that stopped it."""
     try:
         calibrate(watched.policy, case.machine, lambda: streams, seed)

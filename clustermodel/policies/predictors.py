@@ -36,13 +36,13 @@ class Predictor(Protocol):
 
 class _Stateless:
     def begin(self, setup: Setup) -> None:
-        """Nothing to forget."""
+        """Do nothing: no state outlasts a run."""
 
     def submitted(self, job: QueuedJob) -> None:
-        """Nothing to note."""
+        """Do nothing: predictions do not depend on submitted jobs."""
 
     def ended(self, job: QueuedJob, run: int) -> None:
-        """Nothing to learn."""
+        """Do nothing: predictions do not depend on completed jobs."""
 
 
 class UserEstimate(_Stateless):

@@ -69,13 +69,13 @@ class KeySorter:
         self._key = key
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Nothing to forget."""
+        """Do nothing: no state outlasts a run."""
 
     def submitted(self, jobs: Sequence[QueuedJob]) -> None:
-        """Nothing to note."""
+        """Do nothing: the order does not depend on earlier cycles."""
 
     def left(self, job: QueuedJob) -> None:
-        """Nothing to forget."""
+        """Do nothing: nothing is kept of a job."""
 
     def sort(self, jobs: Iterable[QueuedJob], now: int) -> Sequence[QueuedJob]:
         """Return the jobs, the smallest key first."""

@@ -41,7 +41,7 @@ class EveryJob:
     """
 
     def begin(self, setup: Setup) -> None:
-        """Nothing to forget: the reservations are in the plan."""
+        """Do nothing: the reservations are in the plan."""
 
     def schedule(self, current: SchedulingCycle) -> None:
         """Compress the plan if nodes were freed early, place the arriving jobs, start those whose time has come."""
@@ -60,7 +60,7 @@ class NoJob:
     """
 
     def begin(self, setup: Setup) -> None:
-        """Nothing to forget."""
+        """Do nothing: no reservation is kept."""
 
     def schedule(self, current: SchedulingCycle) -> None:
         """Place the jobs in turn; those that can start now do."""
@@ -97,7 +97,7 @@ class Selective:
         self._threshold = require_number("backfilling: threshold", threshold, "a number >= 1", lambda value: value >= 1)
 
     def begin(self, setup: Setup) -> None:
-        """Nothing to forget: the reservations are in the plan."""
+        """Do nothing: the reservations are in the plan."""
 
     def schedule(self, current: SchedulingCycle) -> None:
         """Compress the plan, start what fits, and enter reservations for jobs that have waited enough."""
