@@ -187,7 +187,7 @@ class Lengths:
     Args:
         predictor: gives the run times; told of the new run.
         setup: of the run.
-        once: whether each job's run time is predicted once, when it is submitted, or anew whenever it is asked for.
+        once: whether each job's run time is predicted once, when it is submitted, or again whenever it is asked for.
     """
 
     def __init__(self, predictor: Predictor, setup: Setup, *, once: bool = False) -> None:

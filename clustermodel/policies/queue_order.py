@@ -86,7 +86,7 @@ class Criterion:
     """A sorting criterion of Perkovic & Keleher 2000, table 4: the largest value first, ties in queue order.
 
     D is the delay: how long a job has waited, seconds.  P is a priority drawn for each job when it is submitted, one of
-    1/k, 2/k ... 1.  R is uniform in [0, 1), drawn anew in each scheduling cycle.  L is the estimated run time, seconds.
+    1/k, 2/k ... 1.  R is uniform in [0, 1), drawn again in each scheduling cycle.  L is the estimated run time, seconds.
 
     Jobs of higher queue priority come first under every criterion.
 

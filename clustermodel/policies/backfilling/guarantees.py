@@ -4,7 +4,7 @@ Each kind of guarantee goes through the waiting jobs in the order of the schedul
 
 * ``all``: every waiting job holds a reservation that never becomes later.  This is conservative backfilling (Talby & Feitelson
   1999, long version, section 3.2; Perkovic & Keleher 2000, section 2).
-* ``none``: all jobs are placed anew in every cycle, and no reservation is kept: *no-guarantee* backfilling (Perkovic & Keleher
+* ``none``: all jobs are placed again in every cycle, and no reservation is kept: *no-guarantee* backfilling (Perkovic & Keleher
   2000, section 4).
 * ``selective``: a job is given a reservation once its expected slowdown has passed a threshold (Srinivasan, Kettimuthu,
   Subramani and Sadayappan, Selective reservation strategies for backfill job scheduling, 2002).
@@ -54,7 +54,7 @@ class EveryJob:
 
 
 class NoJob:
-    """No reservation outlasts a scheduling cycle: each cycle places all waiting jobs anew (Perkovic & Keleher 2000, section 4).
+    """No reservation outlasts a scheduling cycle; each one places all waiting jobs again (Perkovic & Keleher 2000, section 4).
 
     The cycle ends as soon as no job can start or be widened: its further reservations would have no effect.
     """
