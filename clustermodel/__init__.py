@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from clustermodel.experiment.study import Study
     from clustermodel.figures.curves_bars import bars, curves, improvements
     from clustermodel.figures.run_tables import by_size
-    from clustermodel.figures.style import policy_colour, policy_styles
     from clustermodel.figures.terminal_tables import comparison_table
     from clustermodel.figures.workloads import distributions, estimates_used
     from clustermodel.job import Job, JobRow
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
         Policy,
         QueuedJob,
         Reason,
-        Rehome,
         Replicate,
         Reserve,
         RunningJob,
@@ -77,6 +75,7 @@ if TYPE_CHECKING:
     from clustermodel.workload.model import RUN_TIME_FACTORS, SizeClass, WorkloadModel, load_model
     from clustermodel.workload.model_fit import fit_model
     from clustermodel.workload.swf import SwfStream, read_swf, write_swf
+    from clustermodel.workload.swf_line import SWF_FIELDS
     from clustermodel.workload.synthetic import synthetic_workload
     from clustermodel.workload.table import JobSource, Provenance, Workload
     from clustermodel.workload.transforms import JobFilter, LoadScale
@@ -117,7 +116,6 @@ _MODULES = {
     "Policy": "policies.interface",
     "QueuedJob": "policies.interface",
     "Reason": "policies.interface",
-    "Rehome": "policies.interface",
     "Replicate": "policies.interface",
     "Reserve": "policies.interface",
     "RunningJob": "policies.interface",
@@ -135,8 +133,6 @@ _MODULES = {
     "improvements": "figures.curves_bars",
     "write_report": "report.html",
     "by_size": "figures.run_tables",
-    "policy_colour": "figures.style",
-    "policy_styles": "figures.style",
     "comparison_table": "figures.terminal_tables",
     "trace_facts": "workload.facts",
     "distributions": "figures.workloads",
@@ -174,6 +170,7 @@ _MODULES = {
     "SwfStream": "workload.swf",
     "read_swf": "workload.swf",
     "write_swf": "workload.swf",
+    "SWF_FIELDS": "workload.swf_line",
     "synthetic_workload": "workload.synthetic",
     "JobSource": "workload.table",
     "Provenance": "workload.table",
@@ -181,10 +178,11 @@ _MODULES = {
     "JobFilter": "workload.transforms",
     "LoadScale": "workload.transforms",
 }
-"""Where each public name is defined: its module is imported when the name is first asked for."""
+"""The module that defines each public name; it is imported when the name is first used."""
 
 __all__ = [
     "RUN_TIME_FACTORS",
+    "SWF_FIELDS",
     "TICKS_PER_SECOND",
     "Account",
     "Backfilling",
@@ -222,7 +220,6 @@ __all__ = [
     "QueuedJob",
     "Quotas",
     "Reason",
-    "Rehome",
     "Replicate",
     "Reserve",
     "Result",
@@ -266,9 +263,7 @@ __all__ = [
     "make_policy",
     "paired_difference",
     "paired_ratio",
-    "policy_colour",
     "policy_names",
-    "policy_styles",
     "read_swf",
     "register_policy",
     "replicate",

@@ -25,11 +25,9 @@ from matplotlib.figure import Figure
 from reporting import Grid, Interval, Runs, draw_bars, label_axes, percent, refusing_in_one_line, report, three_digits
 from traces import Point, mark_of, options_of, relative, runs_of, size_of, usual_measures
 
-from clustermodel import Workload
-from clustermodel.experiment.result import Result
+from clustermodel import Backfilling, Result, Workload
 from clustermodel.figures.style import policy_styles
 from clustermodel.policies.backfilling.moldable import Greedy
-from clustermodel.policies.backfilling.scheduler import Backfilling
 
 SPECULATION: Final[Mapping[str, Any]] = {"speculation": 0.9, "test_runs": True}
 """With test runs, the paper finds large percentages slightly better (section 6.2)."""

@@ -49,17 +49,31 @@ from reporting import (
     whole,
 )
 
-from clustermodel import Checkpointing, ContextSwitch, Machine, Migrate, Scenario, TimeSlicing, Workload, make_policy
+from clustermodel import (
+    TICKS_PER_SECOND,
+    Account,
+    Batch,
+    Checkpointing,
+    ContextSwitch,
+    Decision,
+    JobRow,
+    Machine,
+    Migrate,
+    Policy,
+    Result,
+    Scenario,
+    Setup,
+    TimeSlicing,
+    View,
+    Workload,
+    make_policy,
+    to_seconds,
+)
 from clustermodel.experiment.random_streams import random_stream
-from clustermodel.experiment.result import Result
 from clustermodel.figures.style import BLUE, GREEN, PURPLE, VERMILLION
-from clustermodel.job import JobRow
-from clustermodel.policies.interface import Batch, Decision, Policy, Setup, View
-from clustermodel.recording.ledger import Account
 from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 from clustermodel.theory.queueing import mg1_mean_wait, mg1_ps_mean_response, mmc_mean_wait, multiserver_job_utilization
-from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 
 FULL_JOBS: Final = 4_000
 SMALL_JOBS: Final = 1_000

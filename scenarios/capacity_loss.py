@@ -39,10 +39,8 @@ from reporting import (
     share,
 )
 
-from clustermodel import Checkpointing, ContextSwitch, Machine, TimeSlicing
-from clustermodel.experiment.result import Result
+from clustermodel import Account, Checkpointing, ContextSwitch, Machine, Result, TimeSlicing
 from clustermodel.figures.style import policy_styles
-from clustermodel.recording.ledger import Account
 
 SPACE_SHARING: Final = ("fcfs", "bf")
 TIME_SHARING: Final = ("gs", "bgs", "mgs", "mbgs", "adaptive")

@@ -21,13 +21,10 @@ from pv_easy import PAPER
 from reporting import Grid, Runs, draw_bars, label_axes, refusing_in_one_line, report, three_digits
 from traces import Point, mark_of, options_of, runs_of, size_of
 
-from clustermodel import Batch, QueuedJob, Setup, Start, View, Workload
-from clustermodel.experiment.result import Result
+from clustermodel import Batch, Decision, Policy, Profile, QueuedJob, Result, Setup, Start, View, Workload
 from clustermodel.figures.style import policy_colour
-from clustermodel.policies.interface import Decision, Policy
 from clustermodel.policies.predictors import LastModel
 from clustermodel.policies.pv_easy import PVEasy
-from clustermodel.schedule.profile import Profile
 
 SECOND: Final = 1_000_000
 FOR_EVER: Final = 2**60

@@ -26,11 +26,8 @@ from queue_order import PAPER_SAVED, of_003
 from reporting import Grid, Interval, Runs, draw_bars, label_axes, percent, refusing_in_one_line, report, three_digits
 from traces import Point, mark_of, options_of, relative, runs_of, size_of, usual_measures
 
-from clustermodel import Workload
-from clustermodel.experiment.result import Result
+from clustermodel import TICKS_PER_SECOND, JobRow, Result, Workload
 from clustermodel.figures.style import policy_colour
-from clustermodel.job import JobRow
-from clustermodel.ticks import TICKS_PER_SECOND
 
 SHOWN: Final = (CONSERVATIVE, "1/L", "P/L-NG", "R/L-NG")
 PER_JOB: Final = 2080 / 77205

@@ -14,17 +14,28 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from clustermodel import Checkpointing, Job, Machine, QueuedJob, Scenario, TimeSlicing, Workload, load_model
-from clustermodel.experiment.result import Result
+from clustermodel import (
+    TICKS_PER_SECOND,
+    Checkpointing,
+    Job,
+    Machine,
+    Policy,
+    QueuedJob,
+    Result,
+    Scenario,
+    TimeSlicing,
+    Workload,
+    distributions,
+    estimates_used,
+    load_model,
+    to_seconds,
+)
 from clustermodel.figures.single_run import draw_gantt
 from clustermodel.figures.time_sharing import draw_matrix
-from clustermodel.figures.workloads import distributions, estimates_used
 from clustermodel.policies.easy import Easy
-from clustermodel.policies.interface import Policy
 from clustermodel.policies.predictors import UserEstimate
 from clustermodel.schedule.slack_pricing import Weights, cost, favour, price_of_start, weight
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
-from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 
 Submitted = tuple[float, ...]
 """Seconds of submission, nodes, seconds of run time, and of the estimate if it is another; jobs are numbered from 1 on."""

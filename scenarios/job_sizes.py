@@ -29,10 +29,7 @@ from replications import (
 )
 from reporting import Grid, Runs, report, three_digits
 
-from clustermodel import Machine, TimeSlicing
-from clustermodel.experiment.result import Result
-from clustermodel.figures.curves_bars import curves
-from clustermodel.figures.run_tables import by_size
+from clustermodel import Machine, Result, TimeSlicing, by_size, curves
 
 POLICIES: Final = ("bf", "bgs")
 SIZES: Final = ("small", "large")

@@ -46,8 +46,7 @@ from reporting import (
     use_log_scale,
 )
 
-from clustermodel import Machine, TimeSlicing
-from clustermodel.experiment.result import Result
+from clustermodel import Machine, Result, TimeSlicing
 from clustermodel.figures.style import BLUE, Style, policy_colour
 
 POLICIES: Final = ("bf", "bgs")

@@ -15,7 +15,7 @@ from reporting import Grid
 from shapes import SHAPES
 from traces import size_of
 
-from clustermodel.figures.curves_bars import bars, curves
+from clustermodel import bars, curves
 from clustermodel.figures.run_tables import improved, improvement_label
 from clustermodel.policies.queue_order import CRITERIA
 

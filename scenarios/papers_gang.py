@@ -14,7 +14,7 @@ from paper_entries import Entry, rows_of, stored
 from replications import NODES, size_of, workload_number
 from reporting import Grid, Runs, percent
 
-from clustermodel.figures.curves_bars import curves
+from clustermodel import curves
 from clustermodel.measure.metrics import LARGE_ABOVE_NODES
 
 RERUN: Final = "python scenarios/{}.py --full"

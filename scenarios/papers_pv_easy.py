@@ -15,7 +15,7 @@ from prediction_error import POLICIES
 from pv_easy import COMPARED, COSTS, PAPER, WIDTHS, Numbers, at, count, hours, minutes, paper_costs, shown, two_digits
 from reporting import Grid
 
-from clustermodel.figures.curves_bars import bars, curves
+from clustermodel import bars, curves
 
 RERUN: Final = "\n$ ".join(f"python scenarios/pv_easy.py {trace} --full --replications 1" for trace in (CTC, BLUE, KTH))
 RERUN_ERRORS: Final = "\n$ ".join(f"python scenarios/prediction_error.py {trace} --full" for trace in (CTC, KTH))

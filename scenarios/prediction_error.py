@@ -23,8 +23,7 @@ from paper_004 import AS_RECORDED, UNCUT, count, draw_line
 from reporting import Grid, Interval, Runs, label_axes, percent, refusing_in_one_line, report, share, three_digits
 from traces import Point, mark_of, options_of, relative, runs_of, size_of
 
-from clustermodel import Workload
-from clustermodel.experiment.result import Result
+from clustermodel import Result, Workload
 from clustermodel.figures.style import policy_styles
 
 ERRORS: Final = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)

@@ -24,11 +24,8 @@ from paper_004 import AS_RECORDED, UNCUT, count, draw_line
 from reporting import Grid, Runs, interval, label_axes, refusing_in_one_line, report, three_digits, use_log_scale, whole
 from traces import Point, mark_of, options_of, runs_of, size_of
 
-from clustermodel import Checkpointing, ContextSwitch, TimeSlicing, Workload
-from clustermodel.experiment.result import Result
+from clustermodel import Account, Checkpointing, ContextSwitch, Result, TimeSlicing, Workload, delays_by_later_jobs
 from clustermodel.figures.style import BLUE, PURPLE, SKY, policy_colour
-from clustermodel.measure.fairness import delays_by_later_jobs
-from clustermodel.recording.ledger import Account
 
 COSTS_S: Final = (0, 10, 60, 300, 900, 1800, 3600)
 SMALL_COSTS_S: Final = (0, 60, 900, 3600)

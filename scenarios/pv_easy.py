@@ -22,11 +22,8 @@ from paper_004 import AS_RECORDED, CUT, UNCUT, count, found, known, shown
 from reporting import Grid, Runs, draw_bars, label_axes, refusing_in_one_line, report, three_digits
 from traces import Point, mark_of, options_of, runs_of, size_of
 
-from clustermodel import Workload
-from clustermodel.experiment.result import Result
+from clustermodel import Result, Workload, bounded_slowdown, delays_by_later_jobs
 from clustermodel.figures.style import policy_colour
-from clustermodel.measure.fairness import delays_by_later_jobs
-from clustermodel.measure.metrics import bounded_slowdown
 
 POLICIES: Final = {
     "EASY": "easy",

@@ -37,8 +37,7 @@ from reporting import (
 from shapes import SHAPES, add_narrow, measure_by_shape, shape_of
 from traces import Point, mark_of, options_of, relative, runs_of, size_of
 
-from clustermodel import Workload
-from clustermodel.experiment.result import Result
+from clustermodel import Result, Workload
 from clustermodel.figures.style import policy_styles
 from clustermodel.policies.queue_order import CRITERIA
 

@@ -21,10 +21,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from reporting import FloatArray, Runs, add_usual_options, in_parallel, read, whole
 
-from clustermodel import Machine, Scenario, load_model
-from clustermodel.experiment.result import Result
+from clustermodel import RUN_TIME_FACTORS, Machine, Result, Scenario, WorkloadModel, load_model
 from clustermodel.figures.style import Style
-from clustermodel.workload.model import RUN_TIME_FACTORS, WorkloadModel
 
 MODEL: Final = "blue-pacific"
 NODES: Final = 320

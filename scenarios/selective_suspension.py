@@ -23,10 +23,8 @@ from paper_004 import count, found, known, shown
 from reporting import Grid, Interval, Runs, draw_bars, label_axes, refusing_in_one_line, report, three_digits
 from traces import Point, mark_of, options_of, runs_of, size_of
 
-from clustermodel import Checkpointing, ContextSwitch, Workload
-from clustermodel.experiment.result import Result
+from clustermodel import Account, Checkpointing, ContextSwitch, Result, Workload
 from clustermodel.figures.style import policy_styles
-from clustermodel.recording.ledger import Account
 
 COST_S: Final = 60
 """Of a context switch, a checkpoint and a restart, each."""

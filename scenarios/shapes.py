@@ -10,8 +10,7 @@ import numpy.typing as npt
 from reporting import whole
 from traces import usual_measures
 
-from clustermodel import Workload
-from clustermodel.experiment.result import Result
+from clustermodel import Result, Workload
 
 SHAPES: Final = ("short-narrow", "short-wide", "long-narrow", "long-wide")
 

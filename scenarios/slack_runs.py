@@ -21,11 +21,18 @@ from zoneinfo import ZoneInfo
 
 from reporting import Runs, add_usual_options, in_parallel, read, whole
 
-from clustermodel import Machine, Scenario, Workload, make_policy, read_swf, synthetic_workload
-from clustermodel.job import JobRow
-from clustermodel.policies.interface import Policy
-from clustermodel.policies.slack import Slack
-from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel import (
+    TICKS_PER_SECOND,
+    JobRow,
+    Machine,
+    Policy,
+    Scenario,
+    Slack,
+    Workload,
+    make_policy,
+    read_swf,
+    synthetic_workload,
+)
 
 NODES: Final = 128
 """000, section 3.1."""

@@ -23,8 +23,7 @@ from matplotlib.figure import Figure
 from reporting import Grid, Interval, Runs, label_axes, percent, refusing_in_one_line, report, three_digits
 from traces import Point, mark_of, options_of, relative, runs_of, size_of, usual_measures
 
-from clustermodel import Workload
-from clustermodel.experiment.result import Result
+from clustermodel import Result, Workload
 from clustermodel.figures.style import policy_styles
 
 PERCENTAGES: Final = (0.1, 0.2, 0.35, 0.5, 0.7, 0.9)

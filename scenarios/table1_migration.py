@@ -45,8 +45,7 @@ from reporting import (
     use_log_scale,
 )
 
-from clustermodel import Checkpointing, Machine, TimeSlicing
-from clustermodel.experiment.result import Result
+from clustermodel import Checkpointing, Machine, Result, TimeSlicing
 from clustermodel.figures.style import policy_colour, policy_styles
 
 POLICIES: Final = ("gs", "bgs", "mgs", "mbgs")

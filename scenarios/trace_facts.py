@@ -19,8 +19,7 @@ from matplotlib.figure import Figure
 from reporting import Grid, Runs, add_usual_options, read, refusing_in_one_line, report, whole
 from traces import NODES, SMALL_JOBS, Jobs, digest
 
-from clustermodel import Workload
-from clustermodel.figures.workloads import distributions
+from clustermodel import Workload, distributions
 
 SECONDS_PER_DAY: Final = 86_400
 

@@ -19,9 +19,7 @@ from typing import Any, Final
 import numpy as np
 from reporting import Interval, Runs, add_usual_options, in_parallel, interval, read, whole
 
-from clustermodel import Machine, Scenario, Workload, read_swf, synthetic_workload
-from clustermodel.experiment.result import Result
-from clustermodel.policies.interface import Policy
+from clustermodel import Machine, Policy, Result, Scenario, Workload, read_swf, synthetic_workload
 
 NODES: Final = 128
 LOAD: Final = 0.8

@@ -130,12 +130,12 @@ def cases(seed: int) -> Iterator[Case]:
 
     yield case("one job on one node", 1, row(1, 0, 1, minute, minute))
     yield case("first job long after the start", 2, row(1, 1e6, 2, minute, minute), row(2, 1e6, 1, 1, 1))
-    yield case("too wide, then normal", 4, row(1, 0, 5, 9, 9), row(2, 0, 4, 9, 9), row(3, 1, 99, 9, 9), row(4, 2, 1, 9, 9))
+    yield case("too large, then normal", 4, row(1, 0, 5, 9, 9), row(2, 0, 4, 9, 9), row(3, 1, 99, 9, 9), row(4, 2, 1, 9, 9))
     yield case("no nodes asked for", 2, row(1, 0, 0, 9, 9), row(2, 0, -3, 9, 9), row(3, 0, 2, 9, 9))
     yield case("burst at one instant", 8, *(row(n, 5, 1 + n % 8, 10 + n, 40) for n in range(1, 17)))
-    yield case("wide job behind small ones", 8, *(row(n, n, 1, 20, 30) for n in range(1, 20)), row(20, 3, 8, 10, 10))
+    yield case("large job behind small ones", 8, *(row(n, n, 1, 20, 30) for n in range(1, 20)), row(20, 3, 8, 10, 10))
     yield case("ends and submissions together", 4, *(row(n, 10 * (n // 2), 2, 10, 10) for n in range(12)))
-    yield case("everybody ends early", 4, *(row(n, n, 1 + n % 4, 5, 500) for n in range(1, 15)))
+    yield case("every job completes early", 4, *(row(n, n, 1 + n % 4, 5, 500) for n in range(1, 15)))
     yield case("killed at the estimate", 4, *(row(n, n, 1 + n % 4, 500, 7) for n in range(1, 15)))
     yield case("runs on past the estimate", 4, *(row(n, n, 1 + n % 4, 50, 7) for n in range(1, 15)), kill=False)
     yield case("idle between jobs", 2, *(row(n, 1000 * n, 2, 10, 20) for n in range(1, 6)))
@@ -165,20 +165,20 @@ def cases(seed: int) -> Iterator[Case]:
 def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
     jobs = sorted(case.jobs)
     watched = _Watched(policy, case)
-    outcome = _try(watched, case, [jobs], seed)
+    outcome = _run_case(watched, case, [jobs], seed)
     if isinstance(outcome, BrokenRule):
         return [outcome]
     first = outcome.records
     broken = []
     schedule = _schedule(first)
-    again = _try(_Watched(policy, case), case, [jobs], seed)
+    again = _run_case(_Watched(policy, case), case, [jobs], seed)
     if isinstance(again, BrokenRule):
         broken.append(BrokenRule("forgets earlier runs in begin", case.name, f"a second run failed: {again.detail}"))
     elif _schedule(again.records) != schedule:
         broken.append(BrokenRule("forgets earlier runs in begin", case.name, "a second run gave another schedule"))
     # Two streams, one of which lists simultaneous jobs in reverse.
     streams = [jobs[1::2], sorted(jobs[::2], key=lambda row: (row.submit, -row.id))]
-    split = _try(_Watched(policy, case), case, streams, seed)
+    split = _run_case(_Watched(policy, case), case, streams, seed)
     if not broken and (isinstance(split, BrokenRule) or _schedule(split.records) != schedule):
         broken.append(
             BrokenRule(
@@ -193,15 +193,15 @@ def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
         guaranteed = np.isin(ids, [job for job, certain in watched.guaranteed.items() if certain])
         late = ids[(reserved != UNKNOWN) & guaranteed & (start > reserved + 2 * len(jobs) * lap)]
         if len(late):
-            detail = f"job {late[0]} started after the start it was first promised"
-            broken.append(BrokenRule("keeps its promises", case.name, detail))
+            detail = f"job {late[0]} started after its first guaranteed start"
+            broken.append(BrokenRule("keeps guaranteed starts", case.name, detail))
     unfinished = first.column("id")[first.column("ended_as") == Status.UNFINISHED]
     if len(unfinished):
         broken.append(BrokenRule("leaves no job behind", case.name, f"job {unfinished[0]} never ended"))
     return broken
 
 
-def _try(watched: _Watched, case: Case, streams: Sequence[Sequence[JobRow]], seed: int) -> Outcome | BrokenRule:
+def _run_case(watched: _Watched, case: Case, streams: Sequence[Sequence[JobRow]], seed: int) -> Outcome | BrokenRule:
     """Run one case; return its outcome, or the rule that stopped it."""
     try:
         calibrate(watched.policy, case.machine, lambda: streams, seed)

@@ -60,7 +60,7 @@ class Crossover:
     def certain(self) -> bool:
         """Whether the interval is bounded on both sides; without a crossing, whether all differences are significant."""
         if isnan(self.at):
-            return not any(0 in found for found in self.differences.values())
+            return not any(0 in difference for difference in self.differences.values())
         return isfinite(self.low) and isfinite(self.high)
 
     @property
@@ -68,14 +68,14 @@ class Crossover:
         """The evaluated differences: a row for each value; columns ``difference, half, low, high, replications``."""
         import pandas as pd
 
-        rows = {value: _row(found) for value, found in self.differences.items()}
+        rows = {value: _row(difference) for value, difference in self.differences.items()}
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("value")
 
     def __str__(self) -> str:
         if self.lower_before is None:
             return "equal throughout"
         if isnan(self.at):
-            return f"{self.lower_before} is lower throughout{'' if self.certain else ', not everywhere beyond doubt'}"
+            return f"{self.lower_before} is lower throughout{'' if self.certain else ', not significantly everywhere'}"
         return (
             f"{self.lower_before} is lower up to {self.at:.4g} (interval {self.low:.4g} to {self.high:.4g}), "
             f"{self.lower_after} beyond"
@@ -86,8 +86,8 @@ def _by_value(differences_at: Mapping[int, Interval], value_of: Callable[[int], 
     return {value_of(place): differences_at[place] for place in sorted(differences_at)}
 
 
-def _row(found: Interval) -> dict[str, float]:
-    return {"difference": found.mean, "half": found.half, "low": found.low, "high": found.high, "replications": found.count}
+def _row(of: Interval) -> dict[str, float]:
+    return {"difference": of.mean, "half": of.half, "low": of.low, "high": of.high, "replications": of.count}
 
 
 def crossover(
@@ -212,13 +212,13 @@ def crossing(
         """Return the first place at which something holds that does not at ``start`` and does at ``end``."""
         return start + 1 + bisect_left(range(start + 1, end), True, key=holds)
 
-    found = first(lambda place: mean(place) >= 0, left, right)
-    below = [place for place in sorted(differences_at) if place < found and clearly_before(place)]
-    above = [place for place in sorted(differences_at) if place >= found and clearly_after(place)]
-    interval_low = value_of(first(lambda place: not clearly_before(place), below[-1], found) - 1) if below else -inf
-    interval_high = value_of(first(clearly_after, found - 1, above[0])) if above else inf
-    share = mean(found - 1) / (mean(found - 1) - mean(found))
-    at = value_of(found - 1) + share * (value_of(found) - value_of(found - 1))
+    after = first(lambda place: mean(place) >= 0, left, right)
+    below = [place for place in sorted(differences_at) if place < after and clearly_before(place)]
+    above = [place for place in sorted(differences_at) if place >= after and clearly_after(place)]
+    interval_low = value_of(first(lambda place: not clearly_before(place), below[-1], after) - 1) if below else -inf
+    interval_high = value_of(first(clearly_after, after - 1, above[0])) if above else inf
+    fraction = mean(after - 1) / (mean(after - 1) - mean(after))
+    at = value_of(after - 1) + fraction * (value_of(after) - value_of(after - 1))
     order = names if sign < 0 else names[::-1]
     return Crossover(*order, at, interval_low, interval_high, len(changed), _by_value(differences_at, value_of))
 
@@ -255,8 +255,8 @@ def tradeoff_map(
 
     Returns:
         A row for each point, the second parameter running faster.  Columns: ``x``, ``y``; ``lower``, the policy whose metric is
-        lower beyond doubt, empty if the interval holds zero; ``difference`` (mean of policy a - policy b), ``half``, ``low``,
-        ``high`` in the unit of the metric; ``replications``.
+        significantly lower, empty if the interval contains zero; ``difference`` (mean of policy a - policy b), ``half``,
+        ``low``, ``high`` in the unit of the metric; ``replications``.
 
     Raises:
         SpecificationError: an argument is not allowed, or a run does not have the metric.
@@ -271,7 +271,7 @@ def tradeoff_map(
     values = run_all(make, tasks, metric, mapper).reshape(len(points), 2, len(seeds))
     rows = []
     for (x, y), (of_a, of_b) in zip(points, values, strict=True):
-        found = paired_difference(of_a, of_b, level)
-        lower = "" if 0 in found else policy_label(policy_a if found.mean < 0 else policy_b)
-        rows.append({"x": x, "y": y, "lower": lower, **_row(found)})
+        difference = paired_difference(of_a, of_b, level)
+        lower = "" if 0 in difference else policy_label(policy_a if difference.mean < 0 else policy_b)
+        rows.append({"x": x, "y": y, "lower": lower, **_row(difference)})
     return pd.DataFrame(rows)

@@ -87,7 +87,7 @@ class Cluster:
     def _gone(self) -> ExecutionError:
         return ExecutionError(f"--dask: {self._address}: the scheduler has gone")
 
-    def width(self) -> int:
+    def capacity(self) -> int:
         """Return the number of runs that can be in progress at present."""
         return max(sum(self._known.values()), 1)
 

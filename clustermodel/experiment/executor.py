@@ -48,7 +48,7 @@ class Workers(Protocol):
     def submit(self, position: int, key: str) -> Future[Outcome]:
         """Assign the run at a position of the study."""
 
-    def width(self) -> int:
+    def capacity(self) -> int:
         """Return the number of runs that can be in progress at present."""
 
     def check(self) -> None:
@@ -200,7 +200,7 @@ def _run_all(order: Sequence[_Task], workers: Workers, state: _State) -> None:
     running: dict[Future[Outcome], _Task] = {}
     try:
         while waiting or suspects or running:
-            side_by_side = workers.width()
+            side_by_side = workers.capacity()
             at_once = side_by_side * AHEAD if side_by_side > 1 else 1
             if suspects and not running:
                 task = suspects.pop()

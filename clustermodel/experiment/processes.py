@@ -36,7 +36,7 @@ class Serial:
         future.set_result(execute(self._origin, position, key, self._timeout_s))
         return future
 
-    def width(self) -> int:
+    def capacity(self) -> int:
         """Return the number of runs that can be in progress."""
         return 1
 
@@ -90,7 +90,7 @@ class Pool:
                 self._pool = self._made()
                 return self._pool.submit(_execute, position, key, self._timeout_s)
 
-    def width(self) -> int:
+    def capacity(self) -> int:
         """Return the number of runs that can be in progress."""
         return self._workers
 

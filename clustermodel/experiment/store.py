@@ -257,7 +257,7 @@ class Store:
         return pd.DataFrame(table, columns=["run", *columns])
 
     def verify(self) -> list[str]:
-        """Return a line for each deviation from what was written, with keys and digests computed anew."""
+        """Return a line for each deviation from what was written, with keys and digests recomputed."""
         problems = [f"{LEDGER}: {text}" for text in self._ledger.problems()]
         problems += [f"{key}: {what}" if key else f"{LEDGER}: {what} are missing" for key, what in self.damaged()]
         known = set()

@@ -1,1 +1,1 @@
-"""Measurement: the capacity ledger, job records, metrics and fairness.  No SimPy."""
+"""Measurement: what is computed from the records of a run (tables, metrics, fairness, explanations).  No SimPy."""

@@ -1,8 +1,8 @@
 """Fairness job by job: which jobs were delayed by lower-priority jobs, and which started after their guaranteed start.
 
 Strict fairness (Yuan et al. 2010, section 3.1): a schedule is fair if no job is delayed by a job of lower priority.
-A blocked job is *delayed by later jobs* if it starts after the first instant at which nodes could be assigned and the idle
-nodes plus the nodes held by jobs behind it in the queue order would have been enough for it.
+A blocked job is *delayed by lower-priority jobs* if it starts after the first instant at which nodes could be assigned and the
+idle nodes plus the nodes held by jobs behind it in the queue order would have been enough for it.
 
 "Nodes could be assigned" means: nodes were idle after the jobs ahead of it had started and before any job was backfilled.
 Without that condition - the literal definition - instants count at which the machine was full, so that no other decision was

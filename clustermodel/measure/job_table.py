@@ -66,10 +66,10 @@ def dedicated(records: JobRecords) -> IntArray:
 
     That is how long the job executed, unless it ran on another number of nodes.  Shape ``(jobs,)``.
     """
-    worked, run, estimate, ended_as = (records.column(name) for name in ("worked", "run", "estimate", "ended_as"))
-    reshaped = (records.allocated != records.column("nodes")) & (worked != UNKNOWN)
+    executed, run, estimate, ended_as = (records.column(name) for name in ("worked", "run", "estimate", "ended_as"))
+    reshaped = (records.allocated != records.column("nodes")) & (executed != UNKNOWN)
     asked: IntArray = np.where(ended_as == Status.COMPLETED, run, np.minimum(run, estimate))
-    return np.where(reshaped, asked, worked)
+    return np.where(reshaped, asked, executed)
 
 
 def lost(records: JobRecords) -> IntArray:
@@ -91,8 +91,8 @@ def wasted(records: JobRecords) -> NodeTicks:
 
 def useful(records: JobRecords) -> NodeTicks:
     """Return how much work of each job was useful, node-ticks, shape ``(jobs,)``; the sum is the ledger's *useful*."""
-    ended_as, worked = records.column("ended_as"), records.column("worked")
-    return node_ticks(records.allocated, np.where((ended_as == Status.ABORTED) | (worked == UNKNOWN), 0, worked))
+    ended_as, executed = records.column("ended_as"), records.column("worked")
+    return node_ticks(records.allocated, np.where((ended_as == Status.ABORTED) | (executed == UNKNOWN), 0, executed))
 
 
 def job_table(records: JobRecords) -> pd.DataFrame:

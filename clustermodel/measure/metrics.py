@@ -121,7 +121,7 @@ class Summary:
     """Mean of (executed time - run time) / run time of the preempted jobs: RTW of Yuan et al. 2010, eq. (3); 0 if there are
     none."""
     horizon_s: float
-    """First submission to last end."""
+    """Makespan: last end - first submission."""
     warm_up_s: float = 0.0
     """Jobs submitted within this time after the first submission do not count in :attr:`jobs` and in the statistics of waits,
     responses and slowdowns; all other fields cover the whole run."""
@@ -289,12 +289,12 @@ class _Preempted(NamedTuple):
 
 
 def _preempted(records: JobRecords) -> _Preempted:
-    times, worked = preemptions(records), records.column("worked")
-    return _Preempted(times > 0, times.astype(float), lost(records) / np.maximum(worked, 1))
+    times, executed = preemptions(records), records.column("worked")
+    return _Preempted(times > 0, times.astype(float), lost(records) / np.maximum(executed, 1))
 
 
 def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
-    """Return blocked, delayed, late-started and preempted jobs by size class: all jobs, wide jobs and narrow jobs.
+    """Return blocked, delayed, late-started and preempted jobs by size class: all jobs, ``wide`` jobs and ``narrow`` jobs.
 
     A job is wide if it asks for more than a quarter of the machine.  These are the numbers of Yuan et al. 2010, tables 1, 2 and
     4 to 6 and, for blocked jobs, figures 2 and 3.

@@ -94,7 +94,7 @@ def _narrow(numbers: IntArray) -> npt.NDArray[np.int32] | IntArray:
 
 
 def states(log: EventLog, nodes: int, history: History | None) -> pd.DataFrame:
-    """Return the state of the machine after each event; see :attr:`clustermodel.experiment.scenario.Result.states`.
+    """Return the state of the machine after each event; see :attr:`clustermodel.Result.states`.
 
     Args:
         log: of the run's events.

@@ -23,7 +23,7 @@ class Conservative(Backfilling):
             placed, and moved to earlier starts.
         predictor: of run times, which replace the estimates: ``"estimate"``, ``"last"``, ``"last-two"``, ``"perfect"``,
             ``"virtual:X"`` or an object (:mod:`clustermodel.policies.predictors`).  A job is placed by the prediction at
-            its submission; when a running job outlives its own, all reservations are made anew and may be later.
+            its submission; when a running job outlives its own, all reservations are made again and may be later.
 
     Raises:
         SpecificationError: an argument has a value that is not allowed.

@@ -36,13 +36,13 @@ class Predictor(Protocol):
 
 class _Stateless:
     def begin(self, setup: Setup) -> None:
-        """Nothing to forget."""
+        """Do nothing: no state outlasts a run."""
 
     def submitted(self, job: QueuedJob) -> None:
-        """Nothing to note."""
+        """Do nothing: predictions do not depend on submitted jobs."""
 
     def ended(self, job: QueuedJob, run: int) -> None:
-        """Nothing to learn."""
+        """Do nothing: predictions do not depend on completed jobs."""
 
 
 class UserEstimate(_Stateless):
@@ -187,7 +187,7 @@ class Lengths:
     Args:
         predictor: gives the run times; told of the new run.
         setup: of the run.
-        once: whether each job's run time is predicted once, when it is submitted, or anew whenever it is asked for.
+        once: whether each job's run time is predicted once, when it is submitted, or again whenever it is asked for.
     """
 
     def __init__(self, predictor: Predictor, setup: Setup, *, once: bool = False) -> None:

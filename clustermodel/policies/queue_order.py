@@ -69,13 +69,13 @@ class KeySorter:
         self._key = key
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Nothing to forget."""
+        """Do nothing: no state outlasts a run."""
 
     def submitted(self, jobs: Sequence[QueuedJob]) -> None:
-        """Nothing to note."""
+        """Do nothing: the order does not depend on earlier cycles."""
 
     def left(self, job: QueuedJob) -> None:
-        """Nothing to forget."""
+        """Do nothing: nothing is kept of a job."""
 
     def sort(self, jobs: Iterable[QueuedJob], now: int) -> Sequence[QueuedJob]:
         """Return the jobs, the smallest key first."""
@@ -86,7 +86,7 @@ class Criterion:
     """A sorting criterion of Perkovic & Keleher 2000, table 4: the largest value first, ties in queue order.
 
     D is the delay: how long a job has waited, seconds.  P is a priority drawn for each job when it is submitted, one of
-    1/k, 2/k ... 1.  R is uniform in [0, 1), drawn anew in each scheduling cycle.  L is the estimated run time, seconds.
+    1/k, 2/k ... 1.  R is uniform in [0, 1), drawn again in each scheduling cycle.  L is the estimated run time, seconds.
 
     Jobs of higher queue priority come first under every criterion.
 

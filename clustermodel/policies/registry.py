@@ -114,7 +114,7 @@ def policy_factory(policy: str) -> PolicyFactory:
 
 
 def policy_label(policy: str | Policy) -> str:
-    """Return what tables and file names call ``policy``: the description it was asked for by, or its name."""
+    """Return the label of ``policy`` in tables and file names: the requested description, or the name of an object."""
     return policy if isinstance(policy, str) else policy.name
 
 

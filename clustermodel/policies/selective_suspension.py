@@ -153,7 +153,8 @@ class SelectiveSuspension:
     def _nodes_for(self, job: QueuedJob) -> int:
         """Return the nodes on which a job can start now, 0 if there are none.
 
-        Those that are kept for it come first, or whom it has preempted could resume at once; those of suspended jobs come last.
+        The job takes the nodes kept for it first, because the jobs that it has preempted could otherwise resume there; it takes
+        nodes of suspended jobs last.
         """
         claim = self._claims.get(job.id, 0)
         free = self._idle & (~self._claimed | claim)
@@ -181,7 +182,7 @@ class SelectiveSuspension:
     # Preempting.
 
     def _victims(self, job: QueuedJob, view: View) -> Sequence[_Running]:
-        """Return whom a waiting job has to preempt, the largest xfactor last; none if it would not fit even then."""
+        """Return the jobs that a waiting job has to preempt, the largest xfactor last; none if it would not fit even then."""
         free = (self._idle | self._stopping) & ~self._claimed
         if own := self._own.get(job.id):
             there = [other for other in self._running if self._held[other.job.id] & own and self._can_stop(other, view)]

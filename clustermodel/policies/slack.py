@@ -280,11 +280,11 @@ class Slack:
         reserved = {held.job.id: held.start for held in self._plan}
         holder = next((waiting for waiting in view.waiting.values() if waiting.id in reserved), None)
         if job.id in self._over_quota.running:
-            rule = "over quota: there is room that no reservation needs"
+            rule = "over quota: it takes nodes that no reservation needs"
         elif holder is None or (job.submit, job.id) < (holder.submit, holder.id):
-            return Reason("its reserved time has come, and nobody within quota has waited longer", reserved=view.now)
+            return Reason("its reserved time has come, and no job within quota has waited longer", reserved=view.now)
         else:
-            rule = "backfilled: its reserved time has come, in the cheapest schedule that keeps everybody's bound"
+            rule = "backfilled: its reserved time has come, in the cheapest schedule that keeps every job's bound"
         if holder is None:
             return Reason(rule, reserved=view.now)
         return Reason(rule, holder=holder.id, shadow=reserved[holder.id], reserved=view.now)

@@ -137,29 +137,29 @@ class JobRecords:
         self._number_of_bounds[attempt] = len(columns)
         self._bounds.extend(columns)
 
-    def ended(self, index: int, now: int, status: Status, worked: int) -> None:
+    def ended(self, index: int, now: int, status: Status, executed: int) -> None:
         """Note when and how the job ended, and how long the gang executed."""
         attempt = self._attempt[index]
         self._end[attempt] = now
         self._ended_as[attempt] = status
-        self._worked[attempt] = worked
+        self._worked[attempt] = executed
         if status is Status.ABORTED:
-            self._lost[attempt] = worked
+            self._lost[attempt] = executed
 
-    def stopped(self, index: int, now: int, status: Status, worked: int, lost: int) -> None:
+    def stopped(self, index: int, now: int, status: Status, executed: int, lost: int) -> None:
         """Note that the current run attempt was stopped and the job returned to the queue.
 
         Args:
             index: of the record.
             now: ticks.
             status: why it was stopped.
-            worked: how long the gang executed, ticks.
+            executed: how long the gang executed, ticks.
             lost: how much of the job's work is discarded, ticks.
         """
         attempt = self._attempt[index]
         self._end[attempt] = now
         self._ended_as[attempt] = status
-        self._worked[attempt] = worked
+        self._worked[attempt] = executed
         self._lost[attempt] = lost
         self._attempt[index] = self._open_attempt(index)
 

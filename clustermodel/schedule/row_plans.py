@@ -28,7 +28,7 @@ class RowPlans(ReservationBook):
         self.now = 0
 
     def rebuild(self, now: int, ends: Sequence[Iterable[tuple[int, int]]]) -> None:
-        """Predict the rows anew: they hold gangs with these (predicted end, nodes), and reservations keep their starts.
+        """Rebuild the profiles of rows that hold gangs with these (predicted end, nodes); reservations keep their starts.
 
         A gang may be predicted to end later than before, because a slice was cut short or its row's turn comes last.  Then a
         reservation overlaps the gang, and its job starts as soon as the nodes are free.  Were the reservation moved behind

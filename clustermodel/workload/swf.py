@@ -27,7 +27,7 @@ from clustermodel.job import JobRow
 from clustermodel.output_files import write_file
 from clustermodel.ticks import duration_to_ticks, to_ticks
 from clustermodel.validation import LARGEST_WHOLE
-from clustermodel.workload.swf_line import DECISIVE_FIELDS, ESTIMATE, FIELDS, UNKNOWN, parse_line
+from clustermodel.workload.swf_line import DECISIVE_FIELDS, ESTIMATE, SWF_FIELDS, UNKNOWN, parse_line
 from clustermodel.workload.table import Provenance, Workload, transformed
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
@@ -133,7 +133,7 @@ class SwfStream:
     def _raw_rows(self) -> Iterator[JobRow]:
         dropped, repaired = self.provenance.dropped, self.provenance.repaired
         prefer, other = (4, 7) if self._processors_from == "allocated" else (7, 4)
-        substitute = f"{FIELDS[prefer]} missing, {FIELDS[other]} used"
+        substitute = f"{SWF_FIELDS[prefer]} missing, {SWF_FIELDS[other]} used"
         needed = (*DECISIVE_FIELDS, prefer, *([ESTIMATE] if self._use_estimates else []))
         for number, text in _lines(self.path):
             if text[0] == ";":

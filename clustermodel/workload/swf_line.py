@@ -9,7 +9,7 @@ from typing import Final
 from clustermodel.errors import quoted, shown
 from clustermodel.validation import LONGEST_S
 
-FIELDS: Final = (
+SWF_FIELDS: Final = (
     "job_number",
     "submit_time",
     "wait_time",
@@ -47,8 +47,8 @@ def parse_line(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[
         ValueError: a field on which results depend, one of ``needed``, has an invalid value; the message names the field.
     """
     words = text.split()
-    if len(words) != len(FIELDS):
-        raise ValueError(f"{len(words)} fields; a data line has {len(FIELDS)}")
+    if len(words) != len(SWF_FIELDS):
+        raise ValueError(f"{len(words)} fields; a data line has {len(SWF_FIELDS)}")
     try:
         values = list(map(float, words))
     except ValueError:
@@ -81,12 +81,12 @@ def _corrected(words: Sequence[str], needed: Sequence[int]) -> tuple[list[float]
     for index in needed if submit >= 0 and run > 0 else DECISIVE_FIELDS:  # else the line is left out anyway
         if index in wrong:
             raise wrong[index]
-    return values, [f"{FIELDS[at]} invalid, {'unknown (-1) used' if at in _LABEL_FIELDS else 'ignored'}" for at in wrong]
+    return values, [f"{SWF_FIELDS[at]} invalid, {'unknown (-1) used' if at in _LABEL_FIELDS else 'ignored'}" for at in wrong]
 
 
 def _value(index: int, word: str) -> float:
     """Return ``word`` as a number; raise ``ValueError`` unless it is valid in field ``index``."""
-    field = FIELDS[index]
+    field = SWF_FIELDS[index]
     try:
         # Python's float accepts more than the format: 1_000, and the digits of all scripts.
         value = float(word) if word.isascii() and "_" not in word else None

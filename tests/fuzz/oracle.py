@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from clustermodel.job import JobRow
-from clustermodel.workload.swf_line import FIELDS
+from clustermodel.workload.swf_line import SWF_FIELDS
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
@@ -32,12 +32,12 @@ class Verdict(NamedTuple):
 
     def number(self, field: str) -> int:
         """Return a whole-numbered field; a label that is wrong is unknown."""
-        word = self.words[FIELDS.index(field)]
+        word = self.words[SWF_FIELDS.index(field)]
         return -1 if field in LABELS and _what_is_wrong(field, word) else int(float(word))
 
     def admits(self, row: JobRow) -> bool:
         """Tell whether ``row`` is what an accepted line says."""
-        submit, run, estimate = (self.words[FIELDS.index(field)] for field in ("submit_time", "run_time", "requested_time"))
+        submit, run, estimate = (self.words[SWF_FIELDS.index(field)] for field in ("submit_time", "run_time", "requested_time"))
         if float(estimate) <= 0:
             estimate = run
         return (
@@ -65,7 +65,7 @@ def judge(text: str) -> Verdict | None:  # noqa: PLR0911  one return for each th
     words = tuple(text.split())
     if len(words) != 18:
         return Verdict("refused", "number of fields")
-    said = dict(zip(FIELDS, words, strict=True))
+    said = dict(zip(SWF_FIELDS, words, strict=True))
     wrong = {field: what for field, word in said.items() if (what := _what_is_wrong(field, word))}
     for field in ("job_number", "submit_time", "run_time"):
         if field in wrong:
@@ -86,7 +86,7 @@ def judge(text: str) -> Verdict | None:  # noqa: PLR0911  one return for each th
     if (estimate := float(said["requested_time"])) <= 0:
         repairs.append(f"requested_time {'missing' if estimate in (-1, 0) else 'negative'}, run_time used")
     repairs += [
-        f"{field} invalid, {'unknown (-1) used' if field in LABELS else 'ignored'}" for field in FIELDS if field in wrong
+        f"{field} invalid, {'unknown (-1) used' if field in LABELS else 'ignored'}" for field in SWF_FIELDS if field in wrong
     ]
     return Verdict("accepted", repairs=tuple(repairs), words=words, nodes=int(nodes))
 

@@ -528,7 +528,7 @@ def test_the_reasons_of_each_kind_of_start() -> None:
     guess = play(4, OVERESTIMATED, "D:speculation=0.4", explain=True)
     assert facts(guess, 3) == ("backfilled: it fits, if it ends by its speculated time", 2, 100)
     relaxed = play(4, BLOCKED, "backfilling:guarantees=relaxed,relaxation=0.5", explain=True)
-    rule = "backfilled: it fits, and the first blocked job can still start by the time it was promised"
+    rule = "backfilled: it fits, and the first blocked job can still start by its guaranteed start"
     assert facts(relaxed, 3)[:2] == (rule, 2)
     assert facts(relaxed, 2)[0] == head
     selective = play(4, BLOCKED, "backfilling:guarantees=selective,threshold=9", explain=True)

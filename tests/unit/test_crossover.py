@@ -93,7 +93,7 @@ def test_without_a_crossing_one_policy_is_lower_throughout(zero: float, lower: s
     assert str(found) == f"{lower} is lower throughout"
     doubtful = crossing(line(2.0, zero), 0, 10, ("a", "b"), step=1)
     assert not doubtful.certain
-    assert str(doubtful) == f"{lower} is lower throughout, not everywhere beyond doubt"
+    assert str(doubtful) == f"{lower} is lower throughout, not significantly everywhere"
 
 
 def test_policies_that_are_equal_have_no_crossing() -> None:

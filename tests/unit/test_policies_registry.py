@@ -373,7 +373,7 @@ def returns_nothing(batch: Batch, view: View) -> None:
         ),
         (answers_with_jobs, IMPOSSIBLE, "is not a decision"),
         (sets_alarms_for_ever, "comes to an end", "called more than 200 times per job without an end in sight"),
-        (breaks_its_promise, "keeps its promises", "started after the start it was first promised"),
+        (breaks_its_promise, "keeps guaranteed starts", "started after its first guaranteed start"),
         (raises, "raises nothing", "RuntimeError: out of ideas"),
         (returns_nothing, "raises nothing", "TypeError: 'NoneType' object is not iterable"),
     ],

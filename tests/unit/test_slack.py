@@ -278,10 +278,10 @@ def test_what_explain_says() -> None:
     result = run("slack:awt=20,slack_factor=0", (1, 0, 3, 10, 10), (2, 0, 4, 10, 10), (3, 1, 1, 5, 5), explain=True)
     assert starts(result) == {1: 0, 2: 10, 3: 1}
     assert "backfilled: its reserved time has come" in str(result.explain(3))
-    assert "nobody within quota has waited longer" in str(result.explain(2))
+    assert "no job within quota has waited longer" in str(result.explain(2))
     policy = Slack(awt=20.0, quotas=Quotas(user={7: 0.0}))
     over = run(policy, (1, 0, 3, 10, 10), (2, 0, 4, 10, 10), (3, 1, 1, 5, 5, 7), explain=True)
-    assert "over quota: there is room that no reservation needs" in str(over.explain(3))
+    assert "over quota: it takes nodes that no reservation needs" in str(over.explain(3))
 
 
 # Heuristics.

@@ -4,7 +4,7 @@ Each kind of guarantee goes through the waiting jobs in the order of the schedul
 
 * ``all``: every waiting job holds a reservation that never becomes later.  This is conservative backfilling (Talby & Feitelson
   1999, long version, section 3.2; Perkovic & Keleher 2000, section 2).
-* ``none``: all jobs are placed anew in every cycle, and no reservation is kept: *no-guarantee* backfilling (Perkovic & Keleher
+* ``none``: all jobs are placed again in every cycle, and no reservation is kept: *no-guarantee* backfilling (Perkovic & Keleher
   2000, section 4).
 * ``selective``: a job is given a reservation once its expected slowdown has passed a threshold (Srinivasan, Kettimuthu,
   Subramani and Sadayappan, Selective reservation strategies for backfill job scheduling, 2002).
@@ -41,7 +41,7 @@ class EveryJob:
     """
 
     def begin(self, setup: Setup) -> None:
-        """Nothing to forget: the reservations are in the plan."""
+        """Do nothing: the reservations are in the plan."""
 
     def schedule(self, current: SchedulingCycle) -> None:
         """Compress the plan if nodes were freed early, place the arriving jobs, start those whose time has come."""
@@ -54,13 +54,13 @@ class EveryJob:
 
 
 class NoJob:
-    """No reservation outlasts a scheduling cycle: each cycle places all waiting jobs anew (Perkovic & Keleher 2000, section 4).
+    """No reservation outlasts a scheduling cycle; each one places all waiting jobs again (Perkovic & Keleher 2000, section 4).
 
     The cycle ends as soon as no job can start or be widened: its further reservations would have no effect.
     """
 
     def begin(self, setup: Setup) -> None:
-        """Nothing to forget."""
+        """Do nothing: no reservation is kept."""
 
     def schedule(self, current: SchedulingCycle) -> None:
         """Place the jobs in turn; those that can start now do."""
@@ -97,7 +97,7 @@ class Selective:
         self._threshold = require_number("backfilling: threshold", threshold, "a number >= 1", lambda value: value >= 1)
 
     def begin(self, setup: Setup) -> None:
-        """Nothing to forget: the reservations are in the plan."""
+        """Do nothing: the reservations are in the plan."""
 
     def schedule(self, current: SchedulingCycle) -> None:
         """Compress the plan, start what fits, and enter reservations for jobs that have waited enough."""
@@ -147,7 +147,7 @@ class Relaxed:
             if not waits and first.id not in current.view.running:  # it completed in a speculative run attempt
                 self._bound = None
             elif waits and (shape := current.fitting(first)) is not None:
-                current.start(first, shape, "and its promised start has come")
+                current.start(first, shape, "and its guaranteed start is due")
                 self._bound = None
             else:
                 self._set_bound(current, first, latest)
@@ -158,9 +158,9 @@ class Relaxed:
                 continue
             if (shape := current.fitting(job)) is not None:
                 if self._bound is None:
-                    current.start(job, shape, "which delays no promised start")
+                    current.start(job, shape, "which delays no guaranteed start")
                 elif self._keeps_bound(current, *shape):
-                    current.start(job, shape, "and the first blocked job can still start by the time it was promised")
+                    current.start(job, shape, "and the first blocked job can still start by its guaranteed start")
             elif self._bound is None:
                 self._set_bound(current, job, None)
         if self._bound is not None:  # for the later phases

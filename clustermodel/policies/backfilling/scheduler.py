@@ -151,7 +151,7 @@ class Backfilling:
         return nodes_freed
 
     def _replan(self, late: list[int], current: SchedulingCycle) -> None:
-        """Place all jobs anew because running jobs have outlived their expected ends; guaranteed starts may be missed."""
+        """Place all jobs again because running jobs have outlived their expected ends; guaranteed starts may be missed."""
         plan, waiting = current.plan, current.view.waiting
         jobs = [job for job in current.queue if job.id in plan.reserved]
         for job_id in [job_id for job_id in plan.reserved if job_id not in waiting]:

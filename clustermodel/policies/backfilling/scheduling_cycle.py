@@ -114,7 +114,7 @@ class SchedulingCycle:
         return self._scheduler.sorter.sort(jobs, self.now) if len(jobs) > 1 else jobs
 
     def guarantee(self, job: QueuedJob, start: int) -> None:
-        """Tell a job when it will start at the latest."""
+        """Give a job a guaranteed start: when it will start at the latest."""
         self._announced.append(Reserve(job=job, start=start, guaranteed=not self._scheduler.lengths.may_overrun))
 
     def length_of(self, job: QueuedJob) -> int:

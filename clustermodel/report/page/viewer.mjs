@@ -59,7 +59,7 @@ const names = (boxes, first, last, tall) => {
   const wide = (last - first) * 0.009  // a digit
   const columns = {x: [], y: [], text: [], colour: []}
   for (let i = 0; i < boxes.left.length; i++) {
-    if (boxes.kind[i] !== "run") continue  // they are hatched: nobody could read it
+    if (boxes.kind[i] !== "run") continue  // they are hatched: a label would not be legible
     const text = String(boxes.job[i])
     const [left, right] = [Math.max(boxes.left[i], first), Math.min(boxes.right[i], last)]
     if (right - left < wide * (text.length + 1) || Math.abs(boxes.top[i] - boxes.bottom[i]) < tall) continue
