@@ -81,12 +81,12 @@ class Decisions:
             Kill: self._kill,
             Checkpoint: lambda decision: self._stop(decision.job, Status.CHECKPOINTED, "checkpointed"),
             Suspend: lambda decision: self._stop(decision.job, Status.SUSPENDED, "suspended"),
-            Migrate: self._migrate,
+            Reserve: self._reserve,
+            WakeAt: self._wake_at,
             Replicate: lambda decision: self._gang_of(decision.job, "be replicated").replicate(decision.row),
             Withdraw: lambda decision: self._gang_of(decision.job, "be withdrawn").withdraw(decision.row),
             Rehome: lambda decision: self._gang_of(decision.job, "have its home elsewhere").rehome(decision.row),
-            Reserve: self._reserve,
-            WakeAt: self._wake_at,
+            Migrate: self._migrate,
         }
 
     def carry_out(self, decisions: Iterable[Decision], now: int, by_policy: str) -> None:
