@@ -417,8 +417,9 @@ class Meddler:
         gang = self._view.running.get(number)
         if not self._preemptions or gang is None or gang.stopping or not self._view.can_suspend(gang):
             return
-        if any(decision.job is gang.job for decision in self._decisions if isinstance(decision, Suspend)):
-            return
+        suspended = [decision.job.id for decision in self._decisions if isinstance(decision, Suspend)]
+        if any(self._columns[number] & self._columns[other] for other in suspended):
+            return  # the memory that the view showed may be taken
         self._preemptions -= 1
         self._saved.add(number)
         if not gang.fetching:

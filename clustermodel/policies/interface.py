@@ -42,7 +42,7 @@ class QueuedJob:
 
 
 class RunningJob:
-    """A dispatched gang as the scheduler knows it."""
+    """A running gang as the scheduler knows it: one run attempt of a job."""
 
     __slots__ = ("columns", "expected_end", "fetching", "job", "migrating", "nodes", "ran", "rows", "start", "stopping")
 
@@ -51,22 +51,23 @@ class RunningJob:
         self.start = start
         """Start time, ticks."""
         self.expected_end = start + length
-        """Start plus estimate, or plus the time limit it was started with, ticks.  A job may end earlier; later only where
-        nothing kills it at the estimate, where it shares its nodes in time, or where it waits for the checkpoint store."""
+        """Start plus estimate or time limit, and what restoring and migrating the gang takes, ticks.  A gang may end earlier;
+        later only where nothing kills it at the estimate, where it shares its nodes in time, or where it queues at the
+        checkpoint store."""
         self.columns = columns
-        """The nodes it holds."""
+        """The nodes it runs on; it holds them alone unless nodes are shared in time."""
         self.nodes = nodes
-        """How many they are: as many as the job asked for, unless it was started with another width."""
+        """Number of its nodes: as many as the job asked for, unless it was started on another number."""
         self.rows = 0
         """The rows of the Ousterhout matrix in which it runs, a bitmask; 0 where nodes are not shared in time."""
         self.migrating = False
-        """Whether it has been moved at this instant, or has still to spend a checkpoint or a restart."""
+        """Whether it has been moved at this instant, or a checkpoint or a restart of it is pending."""
         self.ran = 0
-        """For how long the job has run, ticks, that of earlier runs included which was saved; known when the gang has ended."""
+        """How long the job has executed, ticks, with the saved work of earlier run attempts; known when the gang has ended."""
         self.fetching = False
-        """Whether it does not work yet, because what was saved when it was preempted has still to be brought to its nodes."""
+        """Whether it does not execute yet, because the job's saved work has still to be restored on its nodes."""
         self.stopping = False
-        """Whether it has been preempted and does not work any more, although it still holds its nodes."""
+        """Whether it has been preempted and does not execute any more, although it still holds its nodes or rows."""
 
     def __repr__(self) -> str:
         return f"<running {self.job!r} since {self.start}>"
@@ -80,7 +81,7 @@ class Batch(NamedTuple):
     alarm: bool
     """Whether the policy's alarm clock rang."""
     requeued: Sequence[QueuedJob] = ()
-    """Jobs that were stopped at their time limits, or preempted, and wait again, in queue order; their gangs are among
+    """Jobs that have been preempted, or stopped at a time limit, and wait again, in queue order; their gangs are among
     ``ended``."""
 
 
@@ -98,14 +99,15 @@ class View:
     running: Mapping[int, RunningJob]
     """Running gangs by job id."""
     progress: Callable[[RunningJob], int]
-    """How long a gang has really run, ticks: without the slices of others, context switches and migrations, and with the work
-    that was saved when it was preempted."""
+    """How long a gang's job has executed, ticks: without the slices of other gangs and without overheads, but with the
+    saved work of earlier run attempts."""
     overhead_left: Callable[[RunningJob], int]
-    """How long a gang is still held up by migrations that have been decided, ticks of its own slices."""
+    """A gang's pending overhead, ticks of its own slices: context switches of a suspension or resumption, checkpoints,
+    restarts, waiting for those of others; 0 on dedicated nodes, where it depends on the queue at the checkpoint store."""
     saved: Callable[[QueuedJob], int]
-    """How much of its run time a waiting job has behind it, ticks: what was saved when it was preempted."""
+    """How much of a waiting job's run time has been saved, ticks."""
     can_suspend: Callable[[RunningJob], bool]
-    """Whether the memory of a gang's nodes has room for one more suspended task each."""
+    """Whether the memory of a gang's nodes has room for one more suspended task each (``Machine.suspended_per_node``)."""
 
 
 class Reason(NamedTuple):
@@ -116,7 +118,7 @@ class Reason(NamedTuple):
     holder: int | None = None
     """The waiting job that held the (first) reservation."""
     shadow: int | None = None
-    """When that job was expected to start, ticks: the shadow time (001, section 3.1)."""
+    """When that job was expected to start, ticks: the shadow time (Talby & Feitelson 1999, long version, section 3.1)."""
     extra: int | None = None
     """Nodes left over at the shadow time before this start: the extra nodes."""
     reserved: int | None = None
@@ -125,40 +127,50 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Dispatch a waiting job now, as a whole gang."""
+    """Start a waiting job now, as a whole gang: on dedicated nodes, or in a row of the Ousterhout matrix.
+
+    A job with saved work is restored first.  After a checkpoint that is a restart; after a suspension it is a context switch on
+    the same nodes, a checkpoint and a restart on others.  A gang on dedicated nodes holds its nodes meanwhile; a gang in a row
+    spends this at the start of its own slices.
+    """
 
     job: QueuedJob
     columns: NodeSet | None = None
-    """The nodes to use; the lowest idle ones when ``None``.  Must be given together with ``row``."""
+    """The nodes to use; on dedicated nodes ``None`` means those whose memory holds the job if they are idle, else the lowest
+    idle ones.  Must be given together with ``row``."""
     reason: Reason | None = None
     """Filled in only when ``Setup.explain`` asks for it."""
     row: int | None = None
     """The row of the Ousterhout matrix to run in, for policies that share nodes in time: 0 to MPL - 1."""
     nodes: int | None = None
-    """The width, where it is another than the job asked for; how long the job then takes, ``Setup.speedup`` says."""
+    """The number of nodes, where it differs from what the job asked for; ``Setup.speedup`` says how long the job then takes.  A
+    job with saved work can start only on as many nodes as it was saved with."""
     limit: int | None = None
-    """Ticks after which the job, if it still runs, is stopped and waits again: its work is lost, not its turn in the queue."""
+    """Ticks of its own execution after which a job that has not completed is stopped and waits again, at its place in the
+    queue; its work is discarded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kill:
-    """End a running job now; its work is lost.
+    """End a running gang now; it leaves its nodes, or its rows, at once and its work is discarded.
 
-    One that has had its estimate is *killed* as by a batch system, and its work counts (the archive's convention).
+    A gang that has executed for its estimate is recorded as *killed*, as by a batch system, and its work counts as useful (the
+    archive's convention).
     """
 
     job: QueuedJob
     requeue: bool = False
-    """Whether it waits again, at its place in the queue: preemption by kill and restart (004, section 4.2).  It begins again
-    from its last checkpoint, or from the beginning if it has none."""
+    """Whether the job waits again, at its place in the queue: preemption by kill and restart (Yuan et al. 2010, section 4.2).
+    It begins again from its last checkpoint, or from the beginning if it has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
     """Preempt a running job: write it to the checkpoint store and let it wait again, at its place in the queue.
 
-    It stops working at once, and holds its nodes until it is written.  When it starts again, on any nodes, they are first held
-    for a restart.
+    Its gang stops executing at once.  On dedicated nodes it holds them until it is written.  In rows it is written at the start
+    of the gang's own next slices, and then leaves its rows; other pending overheads are dropped.  A gang of more tasks than the
+    store takes at a time is written in rounds.  Without cost it leaves at once.
     """
 
     job: QueuedJob
@@ -168,8 +180,7 @@ class Checkpoint:
 class Suspend:
     """Preempt a running job: leave it in the memory of its nodes and let it wait again, at its place in the queue.
 
-    It stops working at once, and holds its nodes for a context switch.  When it starts again they are held for another one; on
-    other nodes than its own, for a checkpoint and a restart instead.
+    As :class:`Checkpoint`, with one context switch instead of the checkpoint.
     """
 
     job: QueuedJob
@@ -177,11 +188,11 @@ class Suspend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserve:
-    """Tell a waiting job when it will start at the latest.  The first promise is kept in the job's record."""
+    """Tell a waiting job when it will start at the latest.  The record of the job keeps the first one."""
 
     job: QueuedJob
     start: int
-    """Promised start, ticks."""
+    """The guaranteed start, ticks."""
     guaranteed: bool = True
     """Whether that is certain as long as jobs are killed at their estimates; not where it rests on predictions."""
 
@@ -196,7 +207,7 @@ class WakeAt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replicate:
-    """Let a gang run in one more row of the Ousterhout matrix, on its own columns."""
+    """Let a gang that shares its nodes in time run in one more row of the Ousterhout matrix, on its own columns."""
 
     job: QueuedJob
     row: int
@@ -212,7 +223,7 @@ class Withdraw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehome:
-    """Make one of a gang's rows its home row; in the others it is a replica (002, section 4.1).
+    """Make one of a gang's rows its home row; in the others it is a replica (Zhang et al. 2003, section 4.1).
 
     The home row is the one of :class:`Start` until then.  It matters to pictures only.
     """
@@ -223,16 +234,21 @@ class Rehome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migrate:
-    """Move gangs to other columns by checkpoint and restart (002, section 5.4); they must be in no row at the moment.
+    """Move gangs to other nodes by checkpoint and restart (Zhang et al. 2003, section 5.4).
 
-    Each gang of ``moves`` spends a checkpoint and a restart at the beginning of its next slice, and each gang of
-    ``blocked``, whose nodes it shares until then, waits for the checkpoint at the beginning of its own.
+    On dedicated nodes a gang holds its new nodes from now on, and spends a checkpoint and a restart there, for which it queues
+    at the checkpoint store.  The old nodes are idle at once, so a later :class:`Start` in the same list may use them.  A gang
+    that is not restored yet restores its image on the new nodes instead.
+
+    In rows, the gangs must be in no row at the moment.  Each gang of ``moves`` spends a checkpoint and a restart at the start
+    of its next slices, and each gang of ``blocked``, whose nodes it shares until then, waits for the checkpoint at the start
+    of its own.
     """
 
     moves: tuple[tuple[QueuedJob, NodeSet], ...]
-    """Gangs and their new columns."""
+    """Gangs and their new nodes: on dedicated nodes idle ones, nodes that other gangs of ``moves`` leave, or their own."""
     blocked: tuple[QueuedJob, ...]
-    """Gangs that have to wait until the checkpoints are written."""
+    """Gangs that have to wait until the checkpoints are written; empty on dedicated nodes."""
 
 
 Decision = Start | Kill | Checkpoint | Suspend | Reserve | WakeAt | Replicate | Withdraw | Rehome | Migrate

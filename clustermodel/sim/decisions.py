@@ -25,6 +25,7 @@ from clustermodel.policies.interface import (
 )
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import Status
+from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.events import AlarmClock
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
 from clustermodel.sim.node_pool import NodePool
@@ -160,18 +161,18 @@ class Decisions:
         if decision.requeue:
             self._stop(decision.job, Status.PREEMPTED, "killed")
             return
-        gang = self._gang_to_stop(decision.job, "killed")
+        gang = self._gang_going_on(decision.job, "be killed")
         self._stop(decision.job, Status.KILLED if gang.has_had_its_time() else Status.ABORTED, "killed")
 
     def _stop(self, job: QueuedJob, outcome: Status, how: str) -> None:
-        frees_nodes = self._gang_to_stop(job, how).stop(outcome)
+        frees_nodes = self._gang_going_on(job, f"be {how}").stop(outcome)
         self._stopped.add(job.id)
         self.frees_nodes |= frees_nodes
 
-    def _gang_to_stop(self, job: QueuedJob, how: str) -> Execution:
-        gang = self._gang_of(job, f"be {how}")
+    def _gang_going_on(self, job: QueuedJob, what: str) -> Execution:
+        gang = self._gang_of(job, what)
         if job.id in self._stopped:
-            raise DecisionError(f"job {job.id} cannot be {how}: it has been told to stop at this instant already")
+            raise DecisionError(f"job {job.id} cannot {what}: it has been told to stop at this instant already")
         return gang
 
     def _gang_of(self, job: QueuedJob, what: str) -> Execution:
@@ -181,8 +182,13 @@ class Decisions:
         return gang
 
     def _migrate(self, decision: Migrate) -> None:
-        moves = [(self._gang_of(job, "migrate"), columns) for job, columns in decision.moves]
-        self.sharing.migrate(moves, [self._gang_of(job, "wait for a migration") for job in decision.blocked])
+        moves: dict[Execution, NodeSet] = {}
+        for job, columns in decision.moves:
+            gang = self._gang_going_on(job, "migrate")
+            if gang in moves:
+                raise DecisionError(f"job {job.id} cannot migrate: the decision moves it twice")
+            moves[gang] = columns
+        self.sharing.migrate(list(moves.items()), [self._gang_of(job, "wait for a migration") for job in decision.blocked])
 
     # Promises and the alarm clock.
 

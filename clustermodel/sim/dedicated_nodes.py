@@ -120,10 +120,6 @@ class DedicatedGang(Execution):
         """Return 0: how long it is held up depends on the queue at the checkpoint store; ``expected_end`` counts it in."""
         return 0
 
-    def has_had_its_time(self) -> bool:
-        """Return whether it has run for as long as it was expected to."""
-        return self._nodes.env.now >= self.expected_end and not self.stopping
-
     def stop(self, how: Status) -> bool:
         """Stop executing at once; the process then saves what is to be saved.
 
@@ -131,7 +127,7 @@ class DedicatedGang(Execution):
             DecisionError: it has been preempted already, or what saving it needs is not there.
         """
         saved = self._nodes.saved
-        saved.require_savable(self, how)
+        saved.prepare_to_stop(self, how)
         self._pause()
         self.outcome = how
         if how in PREEMPTIONS:
@@ -144,12 +140,16 @@ class DedicatedGang(Execution):
 
         A gang whose image has still to be restored restores it on its new nodes instead.
         """
+        saved = self._nodes.saved
         self._pause()
         self.columns = columns
-        if not self.fetching:
-            saved = self._nodes.saved
+        if self.fetching:
+            overheads = saved.overheads_of_restoring(self.owner, columns)
+            self.expected_end = self._nodes.env.now + self.length
+        else:
+            overheads = saved.overheads_of_migration()
             self.migrating = True
-            self.expected_end += sum(ticks for _, ticks in saved.in_all(saved.overheads_of_migration(), self.nodes))
+        self.expected_end += sum(ticks for _, ticks in saved.in_all(overheads, self.nodes))
         self.owner.process.interrupt(_MIGRATED)
 
 

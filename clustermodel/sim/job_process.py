@@ -77,13 +77,15 @@ class Execution(RunningJob):
         terms: how many they are, how long it will execute, and how that ends.
     """
 
-    __slots__ = ("duration", "outcome", "owner")
+    __slots__ = ("duration", "length", "outcome", "owner")
 
     def __init__(self, owner: JobInSystem, start: int, columns: NodeSet, terms: Terms) -> None:
         super().__init__(owner.queued, start, columns, terms.nodes, terms.length)
         self.owner = owner
         self.duration = terms.duration
         """How long it executes if nothing stops it, ticks; what was saved before is not among it."""
+        self.length = terms.length
+        """How long the scheduler expects it to execute, ticks."""
         self.outcome = terms.outcome
         """How the run attempt ends, as far as known."""
 
@@ -99,9 +101,9 @@ class Execution(RunningJob):
     def overhead_left(self) -> int:
         """Return its pending overhead, ticks of its own time; 0 where that depends on the queue at the checkpoint store."""
 
-    @abstractmethod
     def has_had_its_time(self) -> bool:
-        """Return whether it has run for as long as it was expected to."""
+        """Return whether it has executed for as long as the scheduler expected it to."""
+        return self.executed() >= self.length and not self.stopping
 
     @abstractmethod
     def stop(self, how: Status) -> bool:

@@ -47,8 +47,8 @@ class SavedWork:
             return True
         return all(self._room.fits_at(low, 1, high - low) for low, high in _ranges(gang.columns))
 
-    def require_savable(self, gang: Execution, how: Status) -> None:
-        """Check that a gang can be preempted.
+    def prepare_to_stop(self, gang: Execution, how: Status) -> None:
+        """Check that a running gang can be stopped, and take the memory for its image if it is suspended.
 
         Raises:
             DecisionError: it has been preempted already, or the store or the memory of its nodes has no room for it.
@@ -61,6 +61,10 @@ class SavedWork:
         if how is Status.SUSPENDED and not self.can_suspend(gang):
             full = f"a node of {text(gang.columns)} holds {self._most_suspended} suspended tasks already"
             raise DecisionError(f"job {job_id} cannot be suspended: {full}")
+        if gang.stopping and gang.outcome is Status.SUSPENDED:  # killed while it is being suspended
+            self._keep_in_memory(gang.columns, -1)
+        elif how is Status.SUSPENDED and not gang.fetching:
+            self._keep_in_memory(gang.columns, 1)
 
     def require_movable(self, gang: Execution) -> None:
         """Check that a gang can migrate.
@@ -138,8 +142,6 @@ class SavedWork:
                 return 0  # it was stopped before it had its image, which is where it was
             self._keep_in_memory(before.columns, -1)
         job.image, discarded = image_after(before, gang.outcome, executed, gang.nodes, gang.columns)
-        if job.image is not None:
-            self._keep_in_memory(job.image.columns, 1)
         return discarded
 
     def _keep_in_memory(self, columns: NodeSet | None, tasks: int) -> None:

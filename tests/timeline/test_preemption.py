@@ -1,36 +1,17 @@
-"""Hand-worked timelines of PV-EASY (004_55d19449f9d7d838.txt, section 4), and of what preemption does and costs."""
+"""Hand-worked timelines of PV-EASY (Yuan et al. 2010, section 4), and of what preemption does and costs on dedicated nodes."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import pytest
 
-from clustermodel import Batch, Checkpointing, ContextSwitch, DecisionError, Kill, SpecificationError, Start, View
+from clustermodel import Checkpointing, ContextSwitch, DecisionError, SpecificationError
 from clustermodel.experiment.result import Result
-from clustermodel.policies.fcfs import Fcfs
-from clustermodel.policies.interface import Checkpoint, Decision, QueuedJob, Suspend, WakeAt
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.node_set import NodeSet
-from tests.timeline.timeline import play, spans
-
-SECOND = 1_000_000
-
-
-def stopped(result: Result) -> list[tuple[int, float, float, str, float]]:
-    """Return the runs that did not end their jobs: job, start, end, why, seconds of lost work."""
-    ids = result.records.column("id").tolist()
-    return [
-        (ids[one.job], one.start / SECOND, one.end / SECOND, one.ended_as.label, one.lost / SECOND)
-        for one in result.records.each_stopped_run()
-    ]
-
-
-def spent(result: Result, account: Account) -> float:
-    """Return node-seconds."""
-    return sum(result.ledger.amount(account)) / SECOND
+from clustermodel.ticks import TICKS_PER_SECOND as SECOND
+from tests.timeline.script import Script, Timetable, abort, checkpoint, kill, start, suspend
+from tests.timeline.timeline import play, spans, spent, stopped
 
 
 def of(result: Result, job: int) -> pd.Series:
@@ -261,40 +242,11 @@ def test_where_memory_is_full_a_job_is_killed_instead() -> None:
     assert stopped(result) == [(3, 2, 10, "preempted", 8)]
 
 
-class Script(Fcfs):
-    """Does what it is told, second by second, and wakes up for it; it knows the jobs by their numbers."""
-
-    name = "script"
-
-    def __init__(self, script: Mapping[int, Sequence[tuple[str, int] | tuple[str, int, NodeSet]]]) -> None:
-        self._script = script
-
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
-        now = view.now // SECOND
-        decisions: list[Decision] = []
-        jobs: dict[int, QueuedJob] = {**view.waiting, **{job: gang.job for job, gang in view.running.items()}}
-        for verb, number, *columns in self._script.get(now, ()) if self._done_at != view.now else ():
-            job = jobs[number]
-            kinds = {"checkpoint": Checkpoint, "suspend": Suspend, "abort": Kill}
-            if verb == "start":
-                decisions.append(Start(job=job, columns=columns[0] if columns else None))
-            elif verb == "kill":
-                decisions.append(Kill(job=job, requeue=True))
-            else:
-                decisions.append(kinds[verb](job=job))
-        self._done_at = view.now
-        later = [time for time in self._script if time > now]
-        return [*decisions, WakeAt(time=min(later) * SECOND if later else None)]
-
-    def begin(self, setup: object) -> None:
-        self._done_at = -1
-
-
 COSTS = Checkpointing(checkpoint_s=4, restart_s=2)
 
 
 def test_a_job_killed_while_it_is_checkpointed_loses_its_work_and_frees_its_nodes_at_once() -> None:
-    script = {0: [("start", 1)], 10: [("checkpoint", 1)], 12: [("kill", 1)], 13: [("start", 1)]}
+    script = {0: [start(1)], 10: [checkpoint(1)], 12: [kill(1)], 13: [start(1)]}
     result = play(2, "1 0 2 30", Script(script), checkpointing=COSTS)
     assert spans(result) == {1: (13, 43)}
     assert stopped(result) == [(1, 0, 12, "preempted", 10)]
@@ -303,7 +255,7 @@ def test_a_job_killed_while_it_is_checkpointed_loses_its_work_and_frees_its_node
 
 def test_a_killed_job_begins_again_from_its_last_checkpoint() -> None:
     # 10 s are saved at 14; 16 s later, 2 of which were the restart, 14 s more are lost.
-    script = {0: [("start", 1)], 10: [("checkpoint", 1)], 20: [("start", 1)], 36: [("kill", 1)], 40: [("start", 1)]}
+    script = {0: [start(1)], 10: [checkpoint(1)], 20: [start(1)], 36: [kill(1)], 40: [start(1)]}
     result = play(1, "1 0 1 30", Script(script), checkpointing=COSTS)
     assert spans(result) == {1: (40, 62)}
     assert stopped(result) == [(1, 0, 14, "checkpointed", 0), (1, 20, 36, "preempted", 14)]
@@ -311,7 +263,7 @@ def test_a_killed_job_begins_again_from_its_last_checkpoint() -> None:
 
 
 def test_a_job_that_is_suspended_and_then_killed_loses_what_it_did_before_it_was_suspended_too() -> None:
-    script = {0: [("start", 1)], 10: [("suspend", 1)], 20: [("start", 1)], 25: [("kill", 1)], 30: [("start", 1)]}
+    script = {0: [start(1)], 10: [suspend(1)], 20: [start(1)], 25: [kill(1)], 30: [start(1)]}
     result = play(1, "1 0 1 30", Script(script))
     assert spans(result) == {1: (30, 60)}
     assert stopped(result) == [(1, 0, 10, "suspended", 0), (1, 20, 25, "preempted", 15)]
@@ -320,7 +272,7 @@ def test_a_job_that_is_suspended_and_then_killed_loses_what_it_did_before_it_was
 
 
 def test_a_saved_job_that_is_aborted_has_worked_in_vain() -> None:
-    script = {0: [("start", 1)], 10: [("checkpoint", 1)], 20: [("start", 1)], 27: [("abort", 1)]}
+    script = {0: [start(1)], 10: [checkpoint(1)], 20: [start(1)], 27: [abort(1)]}
     result = play(1, "1 0 1 30", Script(script), checkpointing=COSTS)
     assert result.jobs["status"].tolist() == ["aborted"]
     assert (spent(result, Account.LOST), spent(result, Account.USEFUL), of(result, 1).wasted_node_s) == (15, 0, 15)
@@ -328,7 +280,7 @@ def test_a_saved_job_that_is_aborted_has_worked_in_vain() -> None:
 
 def test_a_suspended_job_that_starts_elsewhere_is_moved_through_the_store() -> None:
     # 4 s to write and 2 s to read, on the new nodes; then 20 s are left.
-    script = {0: [("start", 1)], 10: [("suspend", 1)], 20: [("start", 1, (2, 4))]}
+    script = {0: [start(1)], 10: [suspend(1)], 20: [start(1, columns=(2, 4))]}
     result = play(4, "1 0 2 30", Script(script), checkpointing=COSTS, context_switch=ContextSwitch(seconds=1))
     assert spans(result) == {1: (20, 46)}
     assert [spent(result, one) for one in (Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART)] == [2, 8, 4]
@@ -338,7 +290,7 @@ def test_a_wide_gang_is_written_in_rounds_and_others_wait_for_room() -> None:
     # The store takes two tasks at a time.  1, of three, needs two rounds; 2, of one task, is written as soon as two tasks of 1
     # are: it has waited 4 s, and the last task of 1 goes along with it.
     store = Checkpointing(checkpoint_s=4, restart_s=2, max_tasks_per_slice=2)
-    script = {0: [("start", 1), ("start", 2)], 10: [("checkpoint", 1), ("checkpoint", 2)], 30: [("start", 1), ("start", 2)]}
+    script = {0: [start(1), start(2)], 10: [checkpoint(1), checkpoint(2)], 30: [start(1), start(2)]}
     result = play(4, "1 0 3 30\n2 0 1 30", Script(script), checkpointing=store)
     assert stopped(result) == [(2, 0, 18, "checkpointed", 0), (1, 0, 18, "checkpointed", 0)]
     assert spent(result, Account.CHECKPOINT) == 3 * 8 + 1 * 4
@@ -348,7 +300,7 @@ def test_a_wide_gang_is_written_in_rounds_and_others_wait_for_room() -> None:
 
 
 def test_the_estimate_kills_when_all_work_together_has_reached_it() -> None:
-    script = {0: [("start", 1)], 10: [("checkpoint", 1)], 20: [("start", 1)]}
+    script = {0: [start(1)], 10: [checkpoint(1)], 20: [start(1)]}
     result = play(1, "1 0 1 30 25", Script(script), checkpointing=COSTS)
     assert spans(result) == {1: (20, 37)}
     assert (result.jobs["status"].tolist(), of(result, 1).run_s) == (["killed"], 25)
@@ -357,24 +309,24 @@ def test_the_estimate_kills_when_all_work_together_has_reached_it() -> None:
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ({0: [("kill", 1)]}, "job 1 cannot be killed: it is not running"),
-        ({0: [("checkpoint", 1)]}, "job 1 cannot be checkpointed: it is not running"),
-        ({0: [("suspend", 1)]}, "job 1 cannot be suspended: it is not running"),
-        ({0: [("start", 1)], 5: [("checkpoint", 1), ("kill", 1)]}, "it has been told to stop at this instant already"),
-        ({0: [("start", 1)], 5: [("checkpoint", 1)], 6: [("suspend", 1)]}, "job 1 cannot be preempted: it has been already"),
-        ({0: [("start", 1)], 5: [("checkpoint", 1)], 6: [("start", 1)]}, "job 1 cannot start: it is running already"),
+        ({0: [kill(1)]}, "job 1 cannot be killed: it is not running"),
+        ({0: [checkpoint(1)]}, "job 1 cannot be checkpointed: it is not running"),
+        ({0: [suspend(1)]}, "job 1 cannot be suspended: it is not running"),
+        ({0: [start(1)], 5: [checkpoint(1), kill(1)]}, "it has been told to stop at this instant already"),
+        ({0: [start(1)], 5: [checkpoint(1)], 6: [suspend(1)]}, "job 1 cannot be preempted: it has been already"),
+        ({0: [start(1)], 5: [checkpoint(1)], 6: [start(1)]}, "job 1 cannot start: it is running already"),
     ],
 )
-def test_what_cannot_be_done_is_refused(script: Mapping[int, Sequence[tuple[str, int]]], message: str) -> None:
+def test_what_cannot_be_done_is_refused(script: Timetable, message: str) -> None:
     with pytest.raises(DecisionError, match=message):
         play(2, "1 0 2 30", Script(script), checkpointing=COSTS)
 
 
 def test_a_store_that_takes_no_tasks_and_a_memory_that_is_full_refuse() -> None:
-    script = {0: [("start", 1)], 5: [("checkpoint", 1)]}
+    script = {0: [start(1)], 5: [checkpoint(1)]}
     with pytest.raises(DecisionError, match="the store takes no tasks"):
         play(2, "1 0 2 30", Script(script), checkpointing=Checkpointing(max_tasks_per_slice=0))
-    script = {0: [("start", 1)], 5: [("suspend", 1)], 6: [("start", 1, (2, 4))]}
+    script = {0: [start(1)], 5: [suspend(1)], 6: [start(1, columns=(2, 4))]}
     with pytest.raises(
         DecisionError, match="job 1 cannot start elsewhere: it is in the memory of nodes 0-1, and the store takes"
     ):
@@ -382,7 +334,7 @@ def test_a_store_that_takes_no_tasks_and_a_memory_that_is_full_refuse() -> None:
     for mode in ("checkpoint", "suspend"):
         with pytest.raises(SpecificationError, match=f"pv-easy: mode={mode}: the machine takes no checkpoints"):
             play(2, "1 0 2 30", f"pv-easy:mode={mode}", checkpointing=Checkpointing(max_tasks_per_slice=0))
-    script = {0: [("start", 1)], 5: [("suspend", 1)], 6: [("start", 2)], 7: [("suspend", 2)]}
+    script = {0: [start(1)], 5: [suspend(1)], 6: [start(2)], 7: [suspend(2)]}
     with pytest.raises(DecisionError, match="job 2 cannot be suspended: a node of 0-1 holds 1 suspended tasks already"):
         play(2, "1 0 2 30\n2 0 2 30", Script(script), suspended_per_node=1)
 

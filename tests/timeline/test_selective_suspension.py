@@ -6,8 +6,7 @@ import pytest
 
 from clustermodel import Checkpointing, ContextSwitch, SpecificationError, make_policy
 from clustermodel.recording.ledger import Account
-from tests.timeline.test_preemption import spent, stopped
-from tests.timeline.timeline import play, spans
+from tests.timeline.timeline import play, spans, spent, stopped
 
 SHORT_BEHIND_LONG = "1 0 4 600\n2 0 4 60"
 """Job 2, of one minute, has an xfactor of 2 after a minute; job 1 has one of 1."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from clustermodel import Checkpointing, ContextSwitch, Job, Machine, Scenario, TimeSlicing, Workload
+from clustermodel import Checkpointing, ContextSwitch, TimeSlicing
 from clustermodel.experiment.result import Result
 from clustermodel.policies.interface import Policy
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.slice_log import LoggedRotation
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
-from tests.gang_runs import check_books, seen_in_time
-from tests.timeline.timeline import spans
+from tests.timeline.timeline import accounts, play_both, spans
 
 
 def play(
@@ -27,43 +26,18 @@ def play(
     max_tasks: int | None = None,
 ) -> Result:
     """Run jobs given as lines ``id submit nodes run [estimate]``, times in seconds."""
-    specifications = []
-    for line in jobs.strip().splitlines():
-        number, submit, size, run, *estimate = line.split()
-        specifications.append(
-            Job(
-                id=int(number),
-                submit_s=float(submit),
-                nodes=int(size),
-                run_s=float(run),
-                estimate_s=float(estimate[0]) if estimate else None,
-            )
-        )
-    machine = Machine(
-        nodes=nodes,
+    return play_both(
+        nodes,
+        jobs,
+        policy,
         time_slicing=TimeSlicing(quantum_s=quantum_s, mpl=mpl),
         context_switch=switch or ContextSwitch(),
         checkpointing=Checkpointing(checkpoint_s=checkpoint_s, restart_s=restart_s, max_tasks_per_slice=max_tasks),
     )
-    workload = Workload.from_jobs(specifications)
-    fast, node = (
-        Scenario(machine=machine, workload=workload, policy=policy, fidelity=fidelity, history=True).run()
-        for fidelity in ("fast", "node")
-    )
-    check_books(fast)
-    check_books(node)
-    assert seen_in_time(fast) == seen_in_time(node)
-    return fast
 
 
 def ends(result: Result) -> dict[int, float]:
     return {job: end for job, (_, end) in spans(result).items()}
-
-
-def spent(result: Result) -> dict[Account, float]:
-    """Return the accounts that are not empty, node-seconds."""
-    amounts = {account: sum(result.ledger.amount(account)) / 1e6 for account in Account}
-    return {account: amount for account, amount in amounts.items() if amount}
 
 
 def rows_at(result: Result, second: float) -> list[dict[int, list[int]]]:
@@ -79,7 +53,7 @@ def test_two_jobs_take_turns_on_a_node() -> None:
     result = play(1, "1 0 1 25\n2 0 1 15")
     assert spans(result) == {1: (0, 40), 2: (0, 35)}
     assert result.jobs["run_s"].tolist() == [25, 15]
-    assert spent(result) == {Account.USEFUL: 40}
+    assert accounts(result) == {Account.USEFUL: 40}
 
 
 def test_an_arrival_cuts_the_slice_short_and_the_next_row_goes_on_with_a_full_one() -> None:
@@ -116,7 +90,7 @@ def test_the_kill_at_the_estimate_counts_the_gangs_own_time() -> None:
     assert ends(result) == {1: 25, 2: 30}
     assert result.jobs["status"].tolist() == ["killed", "completed"]
     assert result.jobs["run_s"].tolist() == [15, 15]
-    assert spent(result) == {Account.USEFUL: 30}
+    assert accounts(result) == {Account.USEFUL: 30}
 
 
 def test_a_gang_in_two_rows_runs_in_two_slices() -> None:
@@ -126,7 +100,7 @@ def test_a_gang_in_two_rows_runs_in_two_slices() -> None:
     assert rows_at(result, 0) == [{1: [0], 2: [1]}, {3: [0], 2: [1]}]
     assert [cell.replica for cells in result.history.at(0).rows for cell in cells] == [False, False, False, True]
     assert ends(result) == {1: 50, 2: 25, 3: 35}
-    assert spent(result) == {Account.USEFUL: 75, Account.IDLE: 25}
+    assert accounts(result) == {Account.USEFUL: 75, Account.IDLE: 25}
 
 
 def test_the_matrix_of_figure_7() -> None:
@@ -153,7 +127,7 @@ def test_charged_in_every_slice_all_nodes_of_a_gang_pay_at_the_start() -> None:
     for switch in (ContextSwitch(seconds=2, charge="every-slice"), ContextSwitch(fraction=0.2, charge="every-slice")):
         result = play(2, "1 0 2 20\n2 0 1 5", switch=switch)
         assert ends(result) == {1: 33, 2: 17}
-        assert spent(result) == {Account.USEFUL: 45, Account.CONTEXT_SWITCH: 14, Account.IDLE: 7}
+        assert accounts(result) == {Account.USEFUL: 45, Account.CONTEXT_SWITCH: 14, Account.IDLE: 7}
 
 
 def test_charged_on_change_a_gang_waits_for_its_slowest_node() -> None:
@@ -161,7 +135,7 @@ def test_charged_on_change_a_gang_waits_for_its_slowest_node() -> None:
     # task, waits for it: 2 blocked.  19-27 job 1 (16), and goes on without a switch: 27-31.
     result = play(2, "1 0 2 20\n2 0 1 5", switch=ContextSwitch(seconds=2))
     assert ends(result) == {1: 31, 2: 17}
-    assert spent(result) == {
+    assert accounts(result) == {
         Account.USEFUL: 45,
         Account.CONTEXT_SWITCH: 2 * 2 + 2 + 2,
         Account.BLOCKED: 2,
@@ -173,7 +147,7 @@ def test_a_switch_that_an_event_cuts_short_counts_as_long_as_it_was() -> None:
     # Switch 4.  0-2 job 1 switches; job 2 comes: 2-6 switch, 6-12 job 2 (6 of 6).  12-16 switch, 16-22 job 1 (6), 22-36 on.
     result = play(1, "1 0 1 20\n2 2 1 6", switch=ContextSwitch(seconds=4))
     assert ends(result) == {1: 36, 2: 12}
-    assert spent(result) == {Account.USEFUL: 26, Account.CONTEXT_SWITCH: 10}
+    assert accounts(result) == {Account.USEFUL: 26, Account.CONTEXT_SWITCH: 10}
 
 
 @pytest.mark.parametrize(("charge", "first", "second"), [("on-change", 26, 36), ("every-slice", 38, 48)])
@@ -183,7 +157,7 @@ def test_a_switch_cut_short_begins_anew_if_the_same_row_goes_on(charge: str, fir
     switch = ContextSwitch(seconds=4, charge=charge)  # type: ignore[arg-type]
     result = play(1, "1 0 1 20\n2 2 1 6", mpl=1, switch=switch)
     assert ends(result) == {1: first, 2: second}
-    assert spent(result) == {Account.USEFUL: 26, Account.CONTEXT_SWITCH: second - 26}
+    assert accounts(result) == {Account.USEFUL: 26, Account.CONTEXT_SWITCH: second - 26}
     # All of job 1's switches but the first two seconds are while job 2 waits.
     assert result.ledger.amount(Account.CONTEXT_SWITCH).job_waiting / 1e6 == (second - 26) - 2 - 4
 
@@ -205,7 +179,7 @@ def test_a_gang_migrates_by_option_2_where_that_costs_less() -> None:
     assert rows_at(result, 0) == [{1: [0, 1, 2], 2: [3]}, {3: [0], 2: [3]}]
     assert rows_at(result, 6) == [{1: [0, 1, 2], 3: [3]}, {}]
     assert ends(result) == {1: 102, 2: 6, 3: 61}
-    found = spent(result)
+    found = accounts(result)
     assert (found[Account.CHECKPOINT], found[Account.RESTART], found[Account.BLOCKED]) == (2, 3, 6)
     assert found[Account.CHECKPOINT] + found[Account.RESTART] + found[Account.BLOCKED] == option_2_overhead(1, [3], 2, 3)
 
@@ -218,7 +192,7 @@ def test_those_in_the_way_migrate_by_option_1_where_that_costs_no_more() -> None
     assert rows_at(result, 0) == [{1: [0], 2: [1], 3: [2]}, {4: [0], 2: [1], 3: [2]}]
     assert rows_at(result, 6) == [{1: [1], 3: [2], 4: [0]}, {}]
     assert ends(result) == {1: 105, 2: 6, 3: 100, 4: 58}
-    found = spent(result)
+    found = accounts(result)
     assert (found[Account.CHECKPOINT], found[Account.RESTART], found[Account.BLOCKED]) == (2, 3, 2)
     assert found[Account.CHECKPOINT] + found[Account.RESTART] + found[Account.BLOCKED] == option_1_overhead(1, [1], 2, 3)
 
@@ -228,7 +202,7 @@ def test_nothing_migrates_where_q_is_zero() -> None:
     # all job 3 has worked 50 at 6 + 4 x 20 + 10 = 96 and job 1 6 + 40 = 46; its other 54 are done at 150.
     result = play(4, "1 0 3 100\n2 0 1 6\n3 0 1 50", "mgs", checkpoint_s=2, restart_s=3, max_tasks=0)
     assert ends(result) == {1: 150, 2: 6, 3: 96}
-    assert Account.CHECKPOINT not in spent(result)
+    assert Account.CHECKPOINT not in accounts(result)
 
 
 def test_free_migration_takes_no_time() -> None:
@@ -243,7 +217,7 @@ def test_a_migrated_task_is_new_to_its_node_and_pays_a_context_switch_first() ->
     # to column 3: 7-8 switch, 8-13 checkpoint and restart, 13-63 work; job 1 switches nothing: 7-9 blocked, 9-103 work.
     result = play(4, "1 0 3 100\n2 0 1 6\n3 0 1 50", "mgs", checkpoint_s=2, restart_s=3, switch=ContextSwitch(seconds=1))
     assert ends(result) == {1: 103, 2: 7, 3: 63}
-    assert spent(result)[Account.CONTEXT_SWITCH] == 4 + 1
+    assert accounts(result)[Account.CONTEXT_SWITCH] == 4 + 1
 
 
 # Backfilling.
@@ -275,7 +249,7 @@ def test_a_rejected_job_after_the_last_end_is_no_time_of_the_run() -> None:
     assert spans(result)[1] == (0, 15)
     assert result.jobs["status"].tolist() == ["completed", "rejected"]
     assert result.ledger.end == 15_000_000
-    assert spent(result) == {Account.USEFUL: 15, Account.IDLE: 15}
+    assert accounts(result) == {Account.USEFUL: 15, Account.IDLE: 15}
 
 
 def test_the_time_between_two_jobs_is_one_stretch_however_many_slices_it_is_long() -> None:

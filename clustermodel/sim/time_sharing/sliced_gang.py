@@ -54,7 +54,6 @@ class SlicedGang(Execution):
 
     __slots__ = (
         "_executed",
-        "_length",
         "_saved",
         "_slices",
         "_to_restore",
@@ -90,7 +89,6 @@ class SlicedGang(Execution):
         self.order = order
         self.pending: list[Overhead] = []
         """Pending overheads, charged in order at the start of the gang's next slices: (account, ticks)."""
-        self._length = terms.length
         self._slices = slices
         self._saved = saved
         self._to_restore = 0  # how much of the pending overheads restores what was saved, ticks
@@ -113,10 +111,6 @@ class SlicedGang(Execution):
         """Return how long it has executed, ticks, up to the last scheduling event."""
         return self._slices.executed(self) if self._executed is None else self._executed
 
-    def has_had_its_time(self) -> bool:
-        """Return whether it has executed for as long as it was expected to."""
-        return self.executed() >= self._length and not self.stopping
-
     def stop(self, how: Status) -> bool:
         """Stop executing at once; the gang leaves its rows when it has spent what saving it costs, in its own slices.
 
@@ -126,7 +120,7 @@ class SlicedGang(Execution):
             DecisionError: it has been preempted already, or what saving it needs is not there.
         """
         saved = self._saved
-        saved.require_savable(self, how)
+        saved.prepare_to_stop(self, how)
         self.outcome = how
         if how in PREEMPTIONS:
             self.stopping = True
