@@ -1,6 +1,6 @@
 """Calibration before a run: a policy that needs the waits of another scheduler gets them measured on the same machine and jobs.
 
-:mod:`clustermodel.policies.calibration` says which policies ask for it.
+:mod:`clustermodel.policies.interface` says which policies ask for it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from clustermodel.experiment.random_streams import random_stream
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
-from clustermodel.policies.calibration import Calibrated, Waits
-from clustermodel.policies.interface import Policy
+from clustermodel.policies.interface import Calibrated, Policy, Waits
 from clustermodel.policies.registry import make_policy
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.sim.simulation import simulate

@@ -18,7 +18,7 @@ from clustermodel.errors import ExecutionError, OutputError
 from clustermodel.experiment.dask_cluster import cluster
 from clustermodel.experiment.processes import Serial, pool
 from clustermodel.experiment.run_key import difference
-from clustermodel.experiment.run_ledger import LEDGER
+from clustermodel.experiment.run_table import LEDGER
 from clustermodel.experiment.store import Finished, Store, is_there
 from clustermodel.experiment.study import Run, Study
 from clustermodel.experiment.user_code import stoppable

@@ -44,8 +44,8 @@ from clustermodel.experiment.code_origin import (
     origin_of_file,
     origin_of_module,
 )
-from clustermodel.experiment.object_parts import contents_of, reduced, state_of, users_code_in, wrapped_parts
-from clustermodel.experiment.reach import operations, reached
+from clustermodel.experiment.fingerprint_parts import contents_of, reduced, state_of, users_code_in, wrapped_parts
+from clustermodel.experiment.reachable_code import operations, reached
 
 _ATOMS: Final = (bool, int, float, complex, bytes, type(None), type(Ellipsis), type(NotImplemented))
 _CONTAINERS: Final = (list, tuple, dict, set, frozenset)

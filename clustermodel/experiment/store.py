@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 from clustermodel.errors import OutputError, SpecificationError, counted
 from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME, TABLES, RunFiles
 from clustermodel.experiment.run_key import canonical, key_of
-from clustermodel.experiment.run_ledger import FORMAT, LEDGER, LEDGER_FILES, NOT_IN_STUDY, STATES, Row, RunLedger
+from clustermodel.experiment.run_table import FORMAT, LEDGER, LEDGER_FILES, NOT_IN_STUDY, STATES, Row, RunLedger
 from clustermodel.experiment.study import Run, Study, describe
 
 LOCK: Final = "study.lock"
@@ -134,7 +134,7 @@ class Store:
         """Return the undamaged runs, in the order of the study.
 
         Args:
-            states: which, of :data:`~clustermodel.experiment.run_ledger.STATES`; by default all.
+            states: which, of :data:`~clustermodel.experiment.run_table.STATES`; by default all.
             earlier: include runs that the study had before it was changed.
         """
         return [

@@ -291,3 +291,24 @@ class Policy(Protocol):
 
     def decide(self, batch: Batch, view: View) -> Iterable[Decision]:
         """Return what to do, in order, now that ``batch`` has happened."""
+
+
+class Waits(NamedTuple):
+    """How long the jobs of a run have waited, in order of submission; jobs that never started are left out."""
+
+    nodes: tuple[int, ...]
+    """Number of nodes of each job."""
+    wait: tuple[int, ...]
+    """Wait of each job, ticks."""
+
+
+Measure = Callable[[str], Waits]
+"""Runs the named policy on the same jobs and the same machine."""
+
+
+@runtime_checkable
+class Calibrated(Protocol):
+    """A policy with a parameter that is measured."""
+
+    def calibrate(self, measure: Measure) -> None:
+        """Set parameters by what another policy does; called before each run, and before ``begin``."""

@@ -3,7 +3,7 @@
 Every waiting job holds a reservation, as in conservative backfilling, and has a slack.  When a job is submitted (*insert*) or
 completes before its estimate (*remove*), the policy prices schedules that move the waiting jobs and takes the cheapest.  When a
 reserved time has come (*tick*), the job starts.  Sections are those of the paper's long version.  The formulas are in
-:mod:`clustermodel.schedule.slack_pricing`, the search is in :mod:`clustermodel.schedule.slack_search`.
+:mod:`clustermodel.schedule.slack_formulas`, the search is in :mod:`clustermodel.schedule.slack_search`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.average_wait import MEASURED, AverageWait
-from clustermodel.policies.calibration import Measure
 from clustermodel.policies.interface import (
     Batch,
     Decision,
     Kill,
+    Measure,
     QueuedJob,
     Reason,
     Reserve,
@@ -31,10 +31,10 @@ from clustermodel.policies.interface import (
     WakeAt,
 )
 from clustermodel.policies.quotas import OverQuota, Quotas
-from clustermodel.schedule import slack_pricing as pricing
+from clustermodel.schedule import slack_formulas as pricing
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.running_profile import RunningProfile
-from clustermodel.schedule.slack_pricing import FIRST_SP, Weights
+from clustermodel.schedule.slack_formulas import FIRST_SP, Weights
 from clustermodel.schedule.slack_search import HEURISTICS, OPTIMAL, ArrivingJob, Schedule, Search, SlackReservation, by_start
 from clustermodel.ticks import to_seconds, to_ticks
 from clustermodel.validation import choice, flag, require_number, share

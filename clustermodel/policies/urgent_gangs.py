@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from clustermodel.policies.interface import Batch, Checkpoint, Decision, Kill, QueuedJob, RunningJob, Setup, Suspend, View
 from clustermodel.policies.preemption_modes import mode_of, require_store
-from clustermodel.schedule.clearing import InTheWay, clear
+from clustermodel.schedule.gangs_in_the_way import InTheWay, clear
 from clustermodel.schedule.ousterhout import OusterhoutMatrix
 from clustermodel.schedule.planned_gangs import Occupant
 

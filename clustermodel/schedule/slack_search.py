@@ -2,7 +2,7 @@
 
 At each slot of the profile, take out the waiting jobs that are scheduled at or after it, put the arriving job there, put the
 others back at their earliest times in the order of a heuristic, and price the result.  Prices are
-:mod:`clustermodel.schedule.slack_pricing`'s.  Times in ticks.
+:mod:`clustermodel.schedule.slack_formulas`'s.  Times in ticks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from math import inf
 from typing import Any, Final, NamedTuple, Protocol
 
 from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.slack_pricing import Weights, cost, price_of_start, to_digits, total, weight
+from clustermodel.schedule.slack_formulas import Weights, cost, price_of_start, to_digits, total, weight
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 
 OPTIMAL: Final = "optimal"

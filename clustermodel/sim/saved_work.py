@@ -7,7 +7,6 @@ been stopped and before it goes on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from clustermodel.errors import DecisionError
@@ -16,9 +15,9 @@ from clustermodel.policies.interface import RunningJob
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet, text
-from clustermodel.schedule.profile import Profile
 from clustermodel.sim.job_image import SAVING, image_after
 from clustermodel.sim.job_process import Execution, JobInSystem
+from clustermodel.sim.node_memory import NodeMemory
 
 Overhead = tuple[Account, int]
 """What a gang spends time on without executing, and for how long, ticks."""
@@ -27,7 +26,7 @@ TRANSFERS: Final = (Account.CHECKPOINT, Account.RESTART)
 
 
 class SavedWork:
-    """The costs of saving and restoring, and the memory of the nodes that holds suspended jobs.
+    """The costs of saving and restoring, and the memory that suspended jobs take.
 
     Args:
         machine: its costs and limits.
@@ -38,14 +37,11 @@ class SavedWork:
         self._restart = machine.checkpointing.restart
         self._switch = machine.switch_ticks
         self._tasks_at_a_time = machine.checkpointing.max_tasks_per_slice
-        self._most_suspended = most = machine.suspended_per_node
-        self._room = Profile(0 if most is None else most)  # for how many more tasks each node has memory: steps along the nodes
+        self._memory = NodeMemory(machine.suspended_per_node)
 
     def can_suspend(self, gang: RunningJob) -> bool:
         """Return whether the memory of a gang's nodes has room for it."""
-        if self._most_suspended is None or gang.fetching:
-            return True
-        return all(self._room.fits_at(low, 1, high - low) for low, high in _ranges(gang.columns))
+        return gang.fetching or self._memory.has_room(gang.columns)
 
     def prepare_to_stop(self, gang: Execution, how: Status) -> None:
         """Check that a running gang can be stopped, and take the memory for its image if it is suspended.
@@ -59,12 +55,12 @@ class SavedWork:
         if how is Status.CHECKPOINTED and self._tasks_at_a_time == 0:
             raise DecisionError(f"job {job_id} cannot be checkpointed: the store takes no tasks (max_tasks_per_slice=0)")
         if how is Status.SUSPENDED and not self.can_suspend(gang):
-            full = f"a node of {text(gang.columns)} holds {self._most_suspended} suspended tasks already"
+            full = f"a node of {text(gang.columns)} holds {self._memory.most} suspended tasks already"
             raise DecisionError(f"job {job_id} cannot be suspended: {full}")
         if gang.stopping and gang.outcome is Status.SUSPENDED:  # killed while it is being suspended
-            self._keep_in_memory(gang.columns, -1)
+            self._memory.free(gang.columns)
         elif how is Status.SUSPENDED and not gang.fetching:
-            self._keep_in_memory(gang.columns, 1)
+            self._memory.keep(gang.columns)
 
     def require_movable(self, gang: Execution) -> None:
         """Check that a gang can migrate.
@@ -127,7 +123,7 @@ class SavedWork:
         job = gang.owner
         image = job.image
         assert image is not None
-        self._keep_in_memory(image.columns, -1)
+        self._memory.free(image.columns)
         job.image = image.restored_on(gang.columns)
         gang.fetching = False
 
@@ -140,20 +136,10 @@ class SavedWork:
         if before is not None and gang.fetching:
             if gang.outcome in SAVING:
                 return 0  # it was stopped before it had its image, which is where it was
-            self._keep_in_memory(before.columns, -1)
+            self._memory.free(before.columns)
         job.image, discarded = image_after(before, gang.outcome, executed, gang.nodes, gang.columns)
         return discarded
-
-    def _keep_in_memory(self, columns: NodeSet | None, tasks: int) -> None:
-        """Add ``tasks`` to the suspended tasks of each of ``columns``."""
-        if columns is not None and self._most_suspended is not None:
-            for low, high in _ranges(columns):
-                self._room.release(low, high, -tasks)
 
 
 def _costing(overheads: list[Overhead]) -> list[Overhead]:
     return [(account, ticks) for account, ticks in overheads if ticks]
-
-
-def _ranges(columns: NodeSet) -> Iterator[tuple[int, int]]:
-    return zip(columns[::2], columns[1::2], strict=True)

@@ -19,7 +19,7 @@ from clustermodel.policies.slack import Slack
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.slack_pricing import Weights, favour
+from clustermodel.schedule.slack_formulas import Weights, favour
 from clustermodel.schedule.slack_search import HEURISTICS, ArrivingJob, Schedule, Search, SlackReservation, by_start
 from clustermodel.sim.simulation import simulate
 from clustermodel.ticks import TICKS_PER_SECOND

@@ -15,7 +15,7 @@ import pytest
 from clustermodel import synthetic_workload
 from clustermodel.experiment.executor import sweep
 from clustermodel.experiment.run_files import TABLES
-from clustermodel.experiment.run_ledger import LEDGER
+from clustermodel.experiment.run_table import LEDGER
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
 from clustermodel.report.html import write_report

@@ -21,7 +21,7 @@ from clustermodel.cli import main
 from clustermodel.errors import OutputError
 from clustermodel.experiment.executor import Progress, longest_first, sweep
 from clustermodel.experiment.run_key import canonical
-from clustermodel.experiment.run_ledger import LEDGER
+from clustermodel.experiment.run_table import LEDGER
 from clustermodel.experiment.store import Finished, Store
 from clustermodel.experiment.study import Study
 

@@ -15,7 +15,7 @@ import pytest
 from clustermodel import Machine, Setup
 from clustermodel.policies.interface import QueuedJob
 from clustermodel.policies.slack import Slack
-from clustermodel.schedule.slack_pricing import Weights, cost, favour, price_of_start, weight
+from clustermodel.schedule.slack_formulas import Weights, cost, favour, price_of_start, weight
 from clustermodel.schedule.slack_search import ArrivingJob, Search, SlackReservation
 from clustermodel.ticks import TICKS_PER_SECOND
 
