@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -119,8 +120,9 @@ def _model() -> WorkloadModel:
 
 
 def model_digest() -> str:
-    """Return a digest of the workload model's parameters."""
-    return hashlib.sha256(_model().to_json().encode()).hexdigest()
+    """Return a digest of the workload model's parameters; what the model says of its source does not count."""
+    parameters = {name: value for name, value in json.loads(_model().to_json()).items() if name != "source"}
+    return hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()
 
 
 def size_of(runs: Runs) -> str:
