@@ -54,7 +54,7 @@ def then(jobs: Mapping[int, QueuedJob]) -> Decision:
     raise NotImplementedError
 
 
-Timetable = Mapping[float, Sequence[Order]]
+Timetable = Mapping[int, Sequence[Order]] | Mapping[float, Sequence[Order]]
 """Seconds -> what is decided then, in order."""
 
 

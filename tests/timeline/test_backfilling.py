@@ -1,4 +1,4 @@
-"""Backfilling assembled from parts (003), worked by hand."""
+"""Backfilling assembled from parts (Perkovic & Keleher 2000), worked by hand."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_an_alarm_that_rings_when_all_is_over_does_not_lengthen_the_horizon() ->
     assert capacity_loss(log.time_s, log.empty, log.waiting, 2) == result.ledger.capacity_loss == 0.0
 
 
-def test_a_killed_job_ends_at_once_its_work_is_lost_and_its_nodes_go_on_in_the_same_instant() -> None:
+def test_a_killed_job_ends_at_once_its_work_is_discarded_and_its_nodes_are_used_in_the_same_instant() -> None:
     policy = Scripted({4: ["kill 1"]})
     result = play(2, "1 0 2 100\n2 1 2 3\n3 4 1 1", policy)
     assert spans(result) == {1: (0, 4), 2: (4, 7), 3: (7, 8)}

@@ -10,6 +10,7 @@ from clustermodel.policies.interface import Migrate, RunningJob, View
 from clustermodel.recording.ledger import Account
 from clustermodel.ticks import to_seconds
 from tests.timeline.script import (
+    Order,
     Script,
     Timetable,
     abort,
@@ -219,7 +220,7 @@ def test_a_gang_that_has_waited_at_the_store_has_not_executed_for_its_estimate(s
         ({5: [rehome(1, row=0)]}, "job 1 has no rows: it does not run in a time slice"),
     ],
 )
-def test_what_is_impossible_is_refused(orders: Timetable, problem: str) -> None:
+def test_what_is_impossible_is_refused(orders: dict[int, list[Order]], problem: str) -> None:
     assert refusal(6, TWO_JOBS, {0: [start(1)], **orders}, checkpointing=COSTS) == problem
 
 

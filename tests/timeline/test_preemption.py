@@ -29,14 +29,14 @@ def test_a_job_turns_from_shadow_to_sunny_when_the_last_job_before_it_starts() -
     assert stopped(result) == []
 
 
-def test_the_same_job_makes_way_as_long_as_it_is_shadow_load() -> None:
+def test_the_same_job_yields_as_long_as_it_is_shadow_load() -> None:
     # Now 2 needs the node that 3 has.
     result = play(4, "1 0 3 10\n2 1 4 20\n3 2 1 50", "pv-easy")
     assert spans(result) == {1: (0, 10), 2: (10, 30), 3: (30, 80)}
     assert stopped(result) == [(3, 2, 10, "preempted", 8)]
 
 
-def test_nobody_is_preempted_in_vain() -> None:
+def test_no_job_is_preempted_where_that_would_not_make_the_head_fit() -> None:
     # At 10 three nodes are idle, and 3 has one: not enough for 2, which needs all five while 4 (sunny) has one until 40.
     result = play(5, "4 0 1 40\n1 0 3 10\n2 1 5 20\n3 2 1 50", "pv-easy")
     assert spans(result) == {4: (0, 40), 1: (0, 10), 2: (40, 60), 3: (60, 110)}
@@ -51,7 +51,7 @@ def test_two_jobs_are_preempted_at_one_instant_the_lowest_priority_first() -> No
 
 
 def test_no_more_jobs_are_preempted_than_it_takes() -> None:
-    # At 10, 2 needs one node more than are idle: 4, the last in the queue, makes way.  3 goes on, and is sunny load at once.
+    # At 10, 2 needs one node more than are idle: 4, the last in the queue, yields.  3 goes on, and is sunny load at once.
     result = play(6, "1 0 4 10\n2 1 5 10\n3 2 1 100\n4 3 1 100", "pv-easy")
     assert stopped(result) == [(4, 3, 10, "preempted", 7)]
     assert spans(result) == {1: (0, 10), 2: (10, 20), 3: (2, 102), 4: (20, 120)}
@@ -66,7 +66,7 @@ def test_two_blocked_jobs_start_at_one_instant_and_neither_is_blocked_then() -> 
     assert result.jobs.set_index("job")["blocked"].to_dict() == {1: False, 2: True, 3: False, 4: True, 5: False}
 
 
-def test_a_job_that_ends_at_the_very_instant_it_would_be_preempted_has_ended() -> None:
+def test_a_job_that_completes_at_the_instant_it_would_be_preempted_has_completed() -> None:
     result = play(4, "1 0 2 10\n2 1 4 10\n3 2 2 8", "pv-easy")
     assert spans(result) == {1: (0, 10), 2: (10, 20), 3: (2, 10)}
     assert stopped(result) == []
@@ -87,7 +87,7 @@ def test_a_preempted_job_becomes_the_head_of_the_queue_and_is_not_preempted_agai
     assert (summary.delayed, summary.reservation_violations) == (0, 0)
 
 
-def test_a_job_of_higher_priority_that_comes_preempts_a_job_that_was_started_in_turn() -> None:
+def test_an_arriving_job_of_higher_priority_preempts_a_job_that_was_started_in_turn() -> None:
     # 1 was at the head of the queue when it started; 2 comes with a higher priority, so 1 is shadow load (section 4.1).
     result = play(2, "1 0 2 10\n2 3 2 5 5 1\n3 4 1 5", "pv-easy")
     assert spans(result) == {1: (8, 18), 2: (3, 8), 3: (18, 23)}
@@ -211,7 +211,7 @@ def test_nodes_that_are_kept_for_the_head_of_the_queue_are_not_backfilled_while_
     assert spans(result)[4][0] == 24
 
 
-def test_a_gang_preempted_while_it_is_restarted_goes_back_at_once() -> None:
+def test_a_gang_preempted_while_it_is_restarted_leaves_at_once() -> None:
     # 3, saved with 8 s done, is read again from 24; at 25 job 4 comes with a higher priority.  Nothing is to be written.
     costs = Checkpointing(checkpoint_s=4, restart_s=2)
     jobs = "1 0 2 10\n2 1 4 10\n3 2 2 30\n4 25 4 5 5 1"
@@ -229,7 +229,7 @@ def test_at_no_cost_everything_happens_in_one_instant() -> None:
 
 
 def test_a_suspended_job_goes_on_where_it_is_in_memory() -> None:
-    # Switching takes 1 s: 3 gives way until 11, and needs 1 s from 21 on.
+    # Switching takes 1 s: 3 holds its nodes until 11, and for 1 s from 21 on.
     result = play(4, "1 0 2 10\n2 1 4 10\n3 2 2 30", "pv-easy:mode=suspend", context_switch=ContextSwitch(seconds=1))
     assert spans(result) == {1: (0, 10), 2: (11, 21), 3: (21, 44)}
     assert spent(result, Account.CONTEXT_SWITCH) == 2 * 2 * 1
@@ -271,7 +271,7 @@ def test_a_job_that_is_suspended_and_then_killed_loses_what_it_did_before_it_was
     assert of(result, 1).wasted_node_s == 15
 
 
-def test_a_saved_job_that_is_aborted_has_worked_in_vain() -> None:
+def test_the_saved_work_of_an_aborted_job_is_discarded() -> None:
     script = {0: [start(1)], 10: [checkpoint(1)], 20: [start(1)], 27: [abort(1)]}
     result = play(1, "1 0 1 30", Script(script), checkpointing=COSTS)
     assert result.jobs["status"].tolist() == ["aborted"]
@@ -286,7 +286,7 @@ def test_a_suspended_job_that_starts_elsewhere_is_moved_through_the_store() -> N
     assert [spent(result, one) for one in (Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART)] == [2, 8, 4]
 
 
-def test_a_wide_gang_is_written_in_rounds_and_others_wait_for_room() -> None:
+def test_a_gang_of_more_tasks_than_q_is_written_in_rounds_and_others_wait_at_the_store() -> None:
     # The store takes two tasks at a time.  1, of three, needs two rounds; 2, of one task, is written as soon as two tasks of 1
     # are: it has waited 4 s, and the last task of 1 goes along with it.
     store = Checkpointing(checkpoint_s=4, restart_s=2, max_tasks_per_slice=2)
@@ -299,7 +299,7 @@ def test_a_wide_gang_is_written_in_rounds_and_others_wait_for_room() -> None:
     assert result.kappa_by_formula == pytest.approx(result.ledger.capacity_loss, abs=1e-9)
 
 
-def test_the_estimate_kills_when_all_work_together_has_reached_it() -> None:
+def test_the_estimate_kills_when_all_run_attempts_together_have_reached_it() -> None:
     script = {0: [start(1)], 10: [checkpoint(1)], 20: [start(1)]}
     result = play(1, "1 0 1 30 25", Script(script), checkpointing=COSTS)
     assert spans(result) == {1: (20, 37)}
@@ -339,13 +339,13 @@ def test_a_store_that_takes_no_tasks_and_a_memory_that_is_full_refuse() -> None:
         play(2, "1 0 2 30\n2 0 2 30", Script(script), suspended_per_node=1)
 
 
-def test_how_a_try_can_end() -> None:
+def test_how_a_run_attempt_can_end() -> None:
     assert [status.label for status in Status][-4:] == ["requeued", "preempted", "checkpointed", "suspended"]
 
 
 def test_nodes_of_a_job_ahead_of_the_head_that_is_being_saved_are_not_counted_on() -> None:
-    # At 90, 5 makes way for 4, which needs one node more than are idle, until 150.  But at 100 there are enough without it, and
-    # 4 starts.  6 is blocked then; 5 is ahead of it and takes its node back at 150, so 7 must make way as well, until 170.
+    # At 90, 5 yields to 4, which needs one node more than are idle, until 150.  But at 100 there are enough without it, and
+    # 4 starts.  6 is blocked then; 5 is ahead of it and takes its node back at 150, so 7 must yield as well, until 170.
     jobs = "1 0 2 100 1000\n2 0 1 90 1000\n3 0 2 110 1000\n4 10 2 500 1000\n5 11 1 500 1000\n6 12 3 50 1000\n7 13 1 400 1000"
     result = play(6, jobs, "pv-easy:mode=checkpoint", checkpointing=Checkpointing(checkpoint_s=60))
     assert stopped(result) == [(5, 11, 150, "checkpointed", 0), (7, 100, 170, "checkpointed", 0)]

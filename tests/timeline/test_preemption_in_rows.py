@@ -468,6 +468,6 @@ PREEMPTED = "job 1 cannot be preempted: it has been already, and still holds its
         ),
     ],
 )
-def test_what_is_impossible_is_refused(orders: Timetable, problem: str) -> None:
+def test_what_is_impossible_is_refused(orders: dict[int, list[Order]], problem: str) -> None:
     jobs = TWO_JOBS + "\n3 0 1 30"
     assert refusal(2, jobs, {0: BOTH, **orders}, checkpointing=COSTS, context_switch=SWITCH) == problem

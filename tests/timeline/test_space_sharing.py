@@ -38,7 +38,7 @@ def test_easy_lets_a_long_job_take_extra_nodes() -> None:
     assert spans(result) == {1: (0, 10), 2: (10, 15), 3: (2, 102), 4: (15, 115)}
 
 
-def test_extra_nodes_shrink_as_they_are_used_within_one_pass() -> None:
+def test_extra_nodes_shrink_as_they_are_used_within_one_scheduling_cycle() -> None:
     # Five nodes; 1 ends at 10; at 2 two candidates of one node arrive, one extra node: only the first is let in.
     result = play(5, "1 0 3 10\n2 1 4 5\n3 2 1 100\n4 2 1 100", "easy")
     assert spans(result) == {1: (0, 10), 2: (10, 15), 3: (2, 102), 4: (15, 115)}
@@ -98,7 +98,7 @@ def test_without_killing_a_job_runs_on_and_the_others_wait_for_it(policy: str) -
     assert result.jobs["status"].tolist() == ["completed"] * 3
 
 
-def test_a_job_wider_than_the_machine_is_rejected_recorded_and_in_nobodys_way() -> None:
+def test_a_job_larger_than_the_machine_is_rejected_recorded_and_blocks_no_job() -> None:
     result = play(2, "1 0 3 10\n2 0 0 10\n3 0 2 10", "fcfs")
     assert result.jobs["status"].tolist() == ["rejected", "rejected", "completed"]
     assert result.jobs["start_s"].isna().tolist() == [True, True, False]

@@ -56,7 +56,7 @@ def test_two_jobs_take_turns_on_a_node() -> None:
     assert accounts(result) == {Account.USEFUL: 40}
 
 
-def test_an_arrival_cuts_the_slice_short_and_the_next_row_goes_on_with_a_full_one() -> None:
+def test_an_arrival_cuts_the_slice_short_and_the_next_row_gets_a_full_one() -> None:
     # 0-10 job 1, 10-14 job 2 (4), cut by job 3, whose row is next: 14-24 (10), 24-34 job 1 (20), 34-44 job 2 (14), 44-46 job 3
     # (12 of 12), 46-56 job 1 (30 of 30), 56-72 job 2.
     result = play(1, "1 0 1 30\n2 0 1 30\n3 14 1 12", mpl=3)
@@ -231,7 +231,7 @@ def test_bgs_backfills_each_row_around_a_reservation() -> None:
     assert result.jobs["reserved_s"].tolist()[3] == 30
 
 
-def test_bgs_promises_the_worst_case_of_mpl_rows() -> None:
+def test_bgs_guarantees_the_worst_case_of_mpl_rows() -> None:
     # One node, two rows: jobs 1 and 2 (20 each) share it.  At 5 job 3 comes: job 1 has worked 5, its worst case is
     # 5 + 15 x 2 = 35; job 2's is 5 + 20 x 2 = 45.  So 3 is promised 35.  The arrival cuts the slice: 5-15 job 2, 15-25 job 1
     # (15), 25-35 job 2 (20 of 20).  At 35 job 2 ends and job 3 takes its row: as promised.
@@ -252,10 +252,10 @@ def test_a_rejected_job_after_the_last_end_is_no_time_of_the_run() -> None:
     assert accounts(result) == {Account.USEFUL: 15, Account.IDLE: 15}
 
 
-def test_the_time_between_two_jobs_is_one_stretch_however_many_slices_it_is_long() -> None:
+def test_the_time_between_two_jobs_is_one_interval_however_many_slices_it_is_long() -> None:
     result = play(2, "1 0 1 15\n2 5 3 5\n3 1015 2 10")
     assert result.slices is not None
-    assert [(stretch.length, stretch.held) for stretch in result.slices] == [
+    assert [(interval.length, interval.held) for interval in result.slices] == [
         (15_000_000, (1,)),
         (1_000_000_000, ()),
         (10_000_000, (2,)),
@@ -263,7 +263,7 @@ def test_the_time_between_two_jobs_is_one_stretch_however_many_slices_it_is_long
     assert result.states[["time_s", "busy_nodes"]].to_numpy().tolist() == [[0, 1], [15, 0], [1015, 2], [1025, 0]]
 
 
-def test_a_stretch_says_which_nodes_switched_in_slices_that_came() -> None:
+def test_an_interval_says_which_nodes_switched_in_slices_that_came() -> None:
     # One node, T = 10, switches of 2 s.  0-10 job 1 (switch, 8 s of work), 10-15 job 2 until 3 comes: neither's later lap
     # has come, so no node has switched in it.  15-25 job 3, 25-28 job 1 (1 s of 9 left), 28-38 job 2, whose 8 s are done.
     result = play(1, "1 0 1 9\n2 0 1 11\n3 15 1 8", mpl=3, switch=ContextSwitch(seconds=2))

@@ -58,6 +58,7 @@ def play_both(nodes: int, jobs: str, policy: str | Policy, **more: Any) -> Resul
     check_books(fast)
     check_books(node)
     assert seen_in_time(fast) == seen_in_time(node)
+    assert sorted(stopped(fast)) == sorted(stopped(node))  # of those stopped at one time, none comes first
     return fast
 
 
