@@ -179,7 +179,7 @@ class Result:
         """
         if self.slices is None:
             return placements_in_space(self.records)
-        return placements_in_matrix(self.history, self.ledger.end)
+        return placements_in_matrix(self.records, self.history, self.ledger.end)
 
     @property
     def states(self) -> pd.DataFrame:

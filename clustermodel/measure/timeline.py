@@ -37,24 +37,41 @@ def placements_in_space(records: JobRecords) -> pd.DataFrame:
         records: of the run.
     """
     held = holdings(records)
-    stopped = ~np.isin(held.ended_as, (Status.COMPLETED, Status.KILLED))
-    kind = np.where(held.lost > 0, KINDS.index("lost"), np.where(stopped, KINDS.index("saved"), KINDS.index("run")))
+    kind = _kinds(held.ended_as, held.lost)
     row = np.zeros(len(held.job), dtype=np.int64)
     return _frame(records.column("id")[held.job], held.start, held.end, row, held.first_node, held.nodes, kind)
 
 
-def placements_in_matrix(history: History, end: int) -> pd.DataFrame:
+def _kinds(ended_as: IntArray, lost: IntArray) -> IntArray:
+    """Return what run attempts are, positions in :data:`KINDS`, shape ``(attempts,)``."""
+    stopped = ~np.isin(ended_as, (Status.COMPLETED, Status.KILLED))
+    return np.where(lost > 0, KINDS.index("lost"), np.where(stopped, KINDS.index("saved"), KINDS.index("run")))
+
+
+def placements_in_matrix(records: JobRecords, history: History, end: int) -> pd.DataFrame:
     """Return where and when gangs were in the Ousterhout matrix: the table of :attr:`Result.placements`.
 
     Args:
-        history: of the run.
+        records: of the run.
+        history: of the same run.
         end: when the run ends, ticks.
     """
+    runs, ids = records.runs, records.column("id")
+    attempts: dict[int, list[tuple[int, int, int]]] = {}  # job id -> (end, start, kind) of its run attempts
+    for job, *attempt in zip(ids[runs.job], runs.end, runs.start, _kinds(runs.ended_as, runs.lost), strict=True):
+        attempts.setdefault(int(job), []).append((int(attempt[0]), int(attempt[1]), int(attempt[2])))
+
+    def kind_of(cell: Cell, until: int) -> int:
+        """Return what a placement that lasted until then is: that of the first run attempt that had not ended before."""
+        if cell.replica:
+            return KINDS.index("replica")
+        return min(attempt for attempt in attempts[cell.job] if attempt[0] >= until)[2]
+
     since: dict[tuple[int, Cell], int] = {}
     places: list[tuple[int, ...]] = []
 
     def close(row: int, cell: Cell, now: int) -> None:
-        bounds, kind = from_mask(cell.columns), KINDS.index("replica" if cell.replica else "run")
+        bounds, kind = from_mask(cell.columns), kind_of(cell, now)
         begin = since.pop((row, cell))
         for low, high in zip(bounds[::2], bounds[1::2], strict=True):
             places.append((cell.job, begin, now, row, low, high - low, kind))

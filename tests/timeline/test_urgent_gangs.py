@@ -20,10 +20,10 @@ JOBS = [
 both = pytest.mark.parametrize("fidelity", ["fast", "node"])
 
 
-def play(mode: str, fidelity: str, *, checkpointing: Checkpointing = Checkpointing()) -> Result:  # noqa: B008
-    machine = Machine(nodes=4, time_slicing=TimeSlicing(quantum_s=10, mpl=2), checkpointing=checkpointing)
+def play(mode: str, fidelity: str, *, checkpointing: Checkpointing | None = None, history: bool = False) -> Result:
+    machine = Machine(nodes=4, time_slicing=TimeSlicing(quantum_s=10, mpl=2), checkpointing=checkpointing or Checkpointing())
     workload = Workload.from_jobs(JOBS)
-    return Scenario(machine=machine, workload=workload, policy=f"bgs:urgent={mode}", fidelity=fidelity).run()  # type: ignore[arg-type]
+    return Scenario(machine=machine, workload=workload, policy=f"bgs:urgent={mode}", fidelity=fidelity, history=history).run()  # type: ignore[arg-type]
 
 
 def spans(result: Result) -> list[tuple[float, float]]:
@@ -60,3 +60,12 @@ def test_a_checkpoint_is_written_in_the_gangs_own_slice(fidelity: str) -> None:
     assert node_seconds(result, Account.CHECKPOINT) == 4 * 5
     assert node_seconds(result, Account.RESTART) == 4 * 3
     assert node_seconds(result, Account.LOST) == 0
+
+
+@both
+def test_pictures_tell_runs_that_were_saved_or_discarded(fidelity: str) -> None:
+    for mode, kind in (("kill", "lost"), ("suspend", "saved")):
+        placed = play(mode, fidelity, history=True).placements
+        of_1 = placed[(placed["job"] == 1) & (placed["kind"] != "replica")]
+        assert of_1[["begin_s", "end_s", "kind"]].values.tolist()[0] == [0, 25, kind]
+        assert of_1["kind"].tolist()[-1] == "run"
