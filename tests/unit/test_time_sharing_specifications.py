@@ -206,13 +206,14 @@ def test_a_policy_has_no_more_rows_than_the_machine(policy: str) -> None:
         ("mpl=0", "{}: mpl: 0 is not allowed; it must be an integer >= 1"),
         ("mpl=2.5", "{}: mpl: 2.5 is not a whole number; it must be an integer >= 1"),
         ("mpl=all", "{}: mpl: 'all' is not a whole number; it must be an integer >= 1"),
-        ("rows=2", "policy {}: parameter 'rows' is unknown; parameters: mpl, queue_order"),
+        ("rows=2", "policy {}: parameter 'rows' is unknown; parameters: mpl, queue_order{}"),
     ],
 )
 def test_a_wrong_parameter_of_a_policy_is_refused(policy: str, parameter: str, message: str) -> None:
     with pytest.raises(SpecificationError) as refused:
         make_policy(f"{policy}:{parameter}")
-    assert str(refused.value) == message.format(policy)
+    more = ", urgent" if policy in ("bgs", "mbgs") else ""
+    assert str(refused.value) == message.format(policy, more)
 
 
 def test_a_queue_order_is_a_name_or_a_function() -> None:
