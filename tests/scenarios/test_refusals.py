@@ -9,7 +9,7 @@ import pytest
 
 STUDIES_OF_TRACES = [
     "slack_kth", "slack_factor", "queue_order", "speculation", "adaptation", "flurry", "randomization",
-    "pv_easy", "prediction_error", "preemption_mode", "easy_readings", "selective_suspension",
+    "pv_easy", "prediction_error", "preemption_mode", "easy_readings", "selective_suspension", "urgent_jobs",
 ]  # fmt: skip
 
 
