@@ -25,15 +25,12 @@ from paper_004 import count, found, known, shown
 from reporting import Grid, Interval, Runs, draw_bars, interval, label_axes, refusing_in_one_line, report, three_digits
 from traces import Point, mark_of, options_of, runs_of, size_of
 
-from clustermodel import Checkpointing, ContextSwitch, TimeSlicing, Workload
+from clustermodel import Account, Checkpointing, ContextSwitch, JobRecords, Result, TimeSlicing, Workload
 from clustermodel.arrays import BoolArray
 from clustermodel.experiment.random_streams import random_stream
-from clustermodel.experiment.result import Result
 from clustermodel.figures.style import PALETTE, policy_styles
 from clustermodel.measure.job_table import preemptions
 from clustermodel.measure.metrics import LARGE_ABOVE_NODES, job_statistics
-from clustermodel.recording.job_records import JobRecords
-from clustermodel.recording.ledger import Account
 
 QUANTUM_S: Final = 200
 MPL: Final = 5
