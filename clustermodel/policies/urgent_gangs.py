@@ -43,6 +43,7 @@ class UrgentJobs:
         require_store(self._name, self._mode, setup.machine, parameter="urgent")
         costs = setup.machine.checkpointing
         self._limit = costs.max_tasks_per_slice
+        self._memory_is_limited = setup.machine.suspended_per_node is not None
         self._matrix = matrix
         self._restart, self._elsewhere = costs.restart, costs.checkpoint + costs.restart
         self._all = (1 << setup.nodes) - 1
@@ -58,6 +59,7 @@ class UrgentJobs:
     def decide(self, batch: Batch, view: View) -> Iterator[Decision]:
         """Preempt gangs for urgent jobs, and put those into the matrix whose columns are free."""
         self.wait_for_store = False
+        self._suspended_now = 0  # columns of the gangs that are told to suspend at this event, a bitmask
         for gang in batch.ended:
             self._stopping.discard(gang.job.id)
         for job in batch.submitted:
@@ -120,6 +122,10 @@ class UrgentJobs:
         if self._mode == "checkpoint" and not gang.fetching and not self._store_has_room(gang.nodes, occupant):
             self.wait_for_store = True
             return
+        if self._mode == "suspend" and self._memory_is_limited:
+            if occupant.columns & self._suspended_now:
+                return  # what memory is left will be known when the other one has been suspended
+            self._suspended_now |= occupant.columns
         self._stopping.add(job.id)
         occupant.migrating = True
         if self._mode == "kill" or (self._mode == "suspend" and not view.can_suspend(gang)):
