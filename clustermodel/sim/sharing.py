@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from clustermodel.recording.slice_log import SliceLog
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
-
-if TYPE_CHECKING:
-    from clustermodel.recording.slice_log import SliceLog
 
 
 class Sharing(Protocol):

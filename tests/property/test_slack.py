@@ -31,7 +31,7 @@ every_heuristic = pytest.mark.parametrize("heuristic", FAST)
 every_removal = pytest.mark.parametrize("remove", ["afresh", "in-place"])
 Case = tuple[int, list[JobRow]]
 Insertion = tuple[int, list[tuple[int, int]], list[SlackReservation], ArrivingJob, Weights]
-"""Nodes, running jobs (end, nodes), plan, newcomer, weights."""
+"""Nodes, running jobs (end, nodes), plan, arriving, weights."""
 
 
 class Noted(Slack):
@@ -147,7 +147,7 @@ def test_extensions_keep_bounds_and_end_with_the_job_or_a_kill(heuristic: str, c
 
 @st.composite
 def plans(draw: st.DrawFn, largest: int = 5) -> Insertion:
-    """Return a machine's size, running jobs (end, nodes), a plan without overlaps, a newcomer and weights; now is 0."""
+    """Return a machine's size, running jobs (end, nodes), a plan without overlaps, a arriving and weights; now is 0."""
     nodes = draw(st.integers(2, 6))
     weights = Weights(*(draw(st.sampled_from([0.0, 0.5, 1.0])) for _ in range(4)))
     profile = Profile(nodes)
@@ -171,14 +171,14 @@ def plans(draw: st.DrawFn, largest: int = 5) -> Insertion:
         one.latest -= draw(st.integers(0, 1)) * s0 // 2
         one.move_to(start, weights)
         plan.append(one)
-    newcomer = ArrivingJob(
+    arriving = ArrivingJob(
         draw(st.integers(1, nodes)), draw(st.integers(1, 6)) * S, favour(draw(st.sampled_from([0.2, 0.6])), weights)
     )
-    return nodes, running, sorted(plan, key=by_start), newcomer, weights
+    return nodes, running, sorted(plan, key=by_start), arriving, weights
 
 
 def brute_force(
-    nodes: int, running: list[tuple[int, int]], plan: list[SlackReservation], newcomer: ArrivingJob, weights: Weights
+    nodes: int, running: list[tuple[int, int]], plan: list[SlackReservation], arriving: ArrivingJob, weights: Weights
 ) -> float:
     """Return the lowest price over all slots and all orders, second by second on a grid of free nodes."""
     horizon = 200
@@ -197,12 +197,12 @@ def brute_force(
     for slot in slots:
         kept = [(one.start // S, one.length // S, one.nodes) for one in plan if one.start < slot * S]
         out = [one for one in plan if one.start >= slot * S]
-        placed = [*base, *kept, (slot, newcomer.length // S, newcomer.nodes)]
+        placed = [*base, *kept, (slot, arriving.length // S, arriving.nodes)]
         if max(used(placed)) > nodes:
             continue
         for order in permutations(out):
             grid = used(placed)
-            price = float(slot) ** weights.t * float(newcomer.nodes) ** weights.u
+            price = float(slot) ** weights.t * float(arriving.nodes) ** weights.u
             for one in order:
                 length = one.length // S
                 at = next(t for t in range(horizon) if all(grid[u] + one.nodes <= nodes for u in range(t, t + length)))
@@ -218,18 +218,18 @@ def brute_force(
                     sign = 1 if moved > 0 else -1
                     price += (
                         sign * abs(moved) ** weights.t * one.nodes**weights.u * one.p**weights.p * fairness**weights.f
-                    ) / newcomer.favour
+                    ) / arriving.favour
             best = min(best, price)
     return best
 
 
 def search_of(
-    nodes: int, running: list[tuple[int, int]], plan: list[SlackReservation], newcomer: ArrivingJob | None, weights: Weights
+    nodes: int, running: list[tuple[int, int]], plan: list[SlackReservation], arriving: ArrivingJob | None, weights: Weights
 ) -> tuple[Search, list[int]]:
     profile = Profile.of_running(nodes, 0, running)
     slots = {0, *(end for end, _ in running)}
     slots |= {one.start for one in plan} | {one.start + one.length for one in plan}
-    return Search(profile, plan, weights, 0, newcomer), sorted(slots)
+    return Search(profile, plan, weights, 0, arriving), sorted(slots)
 
 
 @settings(max_examples=cases(150))
@@ -246,8 +246,8 @@ def test_the_optimum_is_that_of_a_brute_force(
 @settings(max_examples=cases(150))
 @given(case=plans(largest=7), insert=st.booleans())
 def test_no_heuristic_is_cheaper_than_the_optimum(case: Insertion, insert: bool) -> None:
-    nodes, running, plan, newcomer, weights = case
-    search, slots = search_of(nodes, running, plan, newcomer if insert else None, weights)
+    nodes, running, plan, arriving, weights = case
+    search, slots = search_of(nodes, running, plan, arriving if insert else None, weights)
     best = search.optimal(slots)
     assert best is not None
     for name, key in HEURISTICS.items():
@@ -259,8 +259,8 @@ def test_no_heuristic_is_cheaper_than_the_optimum(case: Insertion, insert: bool)
 def test_the_chosen_schedule_can_be_carried_out(
     case: Insertion,
 ) -> None:
-    nodes, running, plan, newcomer, weights = case
-    for new in (newcomer, None):
+    nodes, running, plan, arriving, weights = case
+    for new in (arriving, None):
         profile = Profile.of_running(nodes, 0, running)
         _, slots = search_of(*case)
         search = Search(profile, plan, weights, 0, new, in_place=new is None)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from clustermodel.errors import DecisionError
 from clustermodel.machine import Machine
 from clustermodel.recording.ledger import Account
-from clustermodel.schedule.node_set import NodeSet, as_mask, places, text
-from clustermodel.sim.saved_work import TRANSFERS
+from clustermodel.schedule.node_set import NodeSet, places, text
 from clustermodel.sim.time_sharing.sliced_gang import SlicedGang
 
 
@@ -101,14 +100,11 @@ class MatrixRows:
         Raises:
             DecisionError: a gang is still in a row.
         """
-        checkpoint, restart = self.machine.checkpointing.checkpoint, self.machine.checkpointing.restart
+        checkpoint = self.machine.checkpointing.checkpoint
         for gang, columns in moves:
             if gang.rows:
                 raise DecisionError(f"job {gang.job.id} cannot migrate: it must be withdrawn from all its rows first")
-            gang.columns = columns
-            gang.mask = as_mask(columns)
-            gang.migrating = True
-            gang.pending += [(account, ticks) for account, ticks in zip(TRANSFERS, (checkpoint, restart), strict=True) if ticks]
+            gang.migrate_to(columns)
             self.changed.add(gang)
         for gang in blocked:
             if checkpoint:

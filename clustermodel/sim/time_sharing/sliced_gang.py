@@ -8,7 +8,7 @@ from typing import Protocol
 from simpy import Event, Interrupt
 
 from clustermodel.recording.run_attempts import PREEMPTIONS, Status
-from clustermodel.schedule.node_set import NodeSet
+from clustermodel.schedule.node_set import NodeSet, as_mask
 from clustermodel.sim.events import Clock
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
 from clustermodel.sim.saved_work import TRANSFERS, Overhead, SavedWork
@@ -145,6 +145,13 @@ class SlicedGang(Execution):
         self.note_migrating()
         if not self._to_restore:
             self._saved.restored(self)
+
+    def migrate_to(self, columns: NodeSet) -> None:
+        """Have other columns, and a checkpoint and a restart to spend; one that costs nothing is over when the rows go on."""
+        self.columns = columns
+        self.mask = as_mask(columns)
+        self.migrating = True
+        self.pending += self._saved.overheads_of_migration()
 
     def overhead_left(self) -> int:
         """Return its pending overhead, ticks of its own slices."""
