@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from clustermodel.equivalence import Equivalence, equivalence_test
     from clustermodel.errors import (
         ClusterModelError,
         DecisionError,
@@ -22,13 +23,17 @@ if TYPE_CHECKING:
         TraceError,
     )
     from clustermodel.experiment.conformance import BrokenRule, check_policy
-    from clustermodel.experiment.crossover import crossover, tradeoff_map
-    from clustermodel.experiment.executor import sweep
-    from clustermodel.experiment.replicate import replicate, replicate_until, suggest_warm_up
+    from clustermodel.experiment.crossover import crossover
     from clustermodel.experiment.result import Result
     from clustermodel.experiment.scenario import Scenario
+    from clustermodel.experiment.script import sweep
     from clustermodel.experiment.store import Store
-    from clustermodel.experiment.study import Study
+    from clustermodel.experiment.study import Precision, Study, replicate_until
+    from clustermodel.experiment.study_table import StudyTable
+    from clustermodel.experiment.tradeoff_map import tradeoff_map
+    from clustermodel.experiment.validate import Validation, validate
+    from clustermodel.experiment.verdicts import Verdicts
+    from clustermodel.experiment.warm_up import suggest_warm_up
     from clustermodel.figures.curves_bars import bars, curves, improvements
     from clustermodel.figures.run_tables import by_size
     from clustermodel.figures.terminal_tables import comparison_table
@@ -70,10 +75,16 @@ if TYPE_CHECKING:
     from clustermodel.speedup import DowneySpeedup, LinearSpeedup, Speedup
     from clustermodel.statistics import Interval, batch_means, interval, paired_difference, paired_ratio
     from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
+    from clustermodel.workload.arrivals import ArrivalProcess, Bursts, Cycle, MarkovModulated, Poisson
+    from clustermodel.workload.distributions import BySize, Exponential, Lognormal, LogUniform, TwoStageUniform, Zipf
+    from clustermodel.workload.estimates import FactorEstimates, PhiEstimates, RoundedEstimates
     from clustermodel.workload.facts import trace_facts
     from clustermodel.workload.hyper_erlang import HyperErlang
+    from clustermodel.workload.job_stream import JobStream
+    from clustermodel.workload.merging import merge
     from clustermodel.workload.model import RUN_TIME_FACTORS, SizeClass, WorkloadModel, load_model
     from clustermodel.workload.model_fit import fit_model
+    from clustermodel.workload.sessions import ClosedUsers, Sessions
     from clustermodel.workload.swf import SwfStream, read_swf, write_swf
     from clustermodel.workload.swf_line import SWF_FIELDS
     from clustermodel.workload.synthetic import synthetic_workload
@@ -143,21 +154,27 @@ _MODULES = {
     "Speedup": "speedup",
     "BrokenRule": "experiment.conformance",
     "check_policy": "experiment.conformance",
-    "sweep": "experiment.executor",
+    "sweep": "experiment.script",
     "Result": "experiment.result",
     "Scenario": "experiment.scenario",
+    "Equivalence": "equivalence",
+    "equivalence_test": "equivalence",
+    "Validation": "experiment.validate",
+    "Verdicts": "experiment.verdicts",
+    "validate": "experiment.validate",
     "Interval": "statistics",
     "batch_means": "statistics",
     "interval": "statistics",
     "paired_difference": "statistics",
     "paired_ratio": "statistics",
-    "replicate": "experiment.replicate",
-    "replicate_until": "experiment.replicate",
-    "suggest_warm_up": "experiment.replicate",
+    "replicate_until": "experiment.study",
+    "suggest_warm_up": "experiment.warm_up",
     "Store": "experiment.store",
+    "Precision": "experiment.study",
     "Study": "experiment.study",
+    "StudyTable": "experiment.study_table",
     "crossover": "experiment.crossover",
-    "tradeoff_map": "experiment.crossover",
+    "tradeoff_map": "experiment.tradeoff_map",
     "TICKS_PER_SECOND": "ticks",
     "to_seconds": "ticks",
     "to_ticks": "ticks",
@@ -167,6 +184,24 @@ _MODULES = {
     "WorkloadModel": "workload.model",
     "fit_model": "workload.model_fit",
     "load_model": "workload.model",
+    "BySize": "workload.distributions",
+    "Exponential": "workload.distributions",
+    "LogUniform": "workload.distributions",
+    "Lognormal": "workload.distributions",
+    "TwoStageUniform": "workload.distributions",
+    "Zipf": "workload.distributions",
+    "ArrivalProcess": "workload.arrivals",
+    "Bursts": "workload.arrivals",
+    "Cycle": "workload.arrivals",
+    "MarkovModulated": "workload.arrivals",
+    "Poisson": "workload.arrivals",
+    "FactorEstimates": "workload.estimates",
+    "PhiEstimates": "workload.estimates",
+    "RoundedEstimates": "workload.estimates",
+    "ClosedUsers": "workload.sessions",
+    "Sessions": "workload.sessions",
+    "JobStream": "workload.job_stream",
+    "merge": "workload.merging",
     "SwfStream": "workload.swf",
     "read_swf": "workload.swf",
     "write_swf": "workload.swf",
@@ -185,18 +220,26 @@ __all__ = [
     "SWF_FIELDS",
     "TICKS_PER_SECOND",
     "Account",
+    "ArrivalProcess",
     "Backfilling",
     "Batch",
     "BrokenRule",
+    "Bursts",
+    "BySize",
     "Checkpoint",
     "Checkpointing",
+    "ClosedUsers",
     "ClusterModelError",
     "ContextSwitch",
+    "Cycle",
     "Decision",
     "DecisionError",
     "DowneySpeedup",
+    "Equivalence",
     "ExecutionError",
     "Explanation",
+    "Exponential",
+    "FactorEstimates",
     "HyperErlang",
     "Interval",
     "Job",
@@ -204,16 +247,23 @@ __all__ = [
     "JobRecords",
     "JobRow",
     "JobSource",
+    "JobStream",
     "Kill",
     "Ledger",
     "LedgerError",
     "LinearSpeedup",
     "LoadScale",
+    "LogUniform",
+    "Lognormal",
     "Machine",
+    "MarkovModulated",
     "Migrate",
     "OutputError",
+    "PhiEstimates",
+    "Poisson",
     "Policy",
     "PolicyError",
+    "Precision",
     "Predictor",
     "Profile",
     "Provenance",
@@ -223,8 +273,10 @@ __all__ = [
     "Replicate",
     "Reserve",
     "Result",
+    "RoundedEstimates",
     "RunningJob",
     "Scenario",
+    "Sessions",
     "Setup",
     "SizeClass",
     "Slack",
@@ -235,16 +287,21 @@ __all__ = [
     "Store",
     "StrandedJobsError",
     "Study",
+    "StudyTable",
     "Summary",
     "Suspend",
     "SwfStream",
     "TimeSlicing",
     "TraceError",
+    "TwoStageUniform",
+    "Validation",
+    "Verdicts",
     "View",
     "WakeAt",
     "Withdraw",
     "Workload",
     "WorkloadModel",
+    "Zipf",
     "bars",
     "batch_means",
     "bounded_slowdown",
@@ -255,18 +312,19 @@ __all__ = [
     "curves",
     "delays_by_later_jobs",
     "distributions",
+    "equivalence_test",
     "estimates_used",
     "fit_model",
     "improvements",
     "interval",
     "load_model",
     "make_policy",
+    "merge",
     "paired_difference",
     "paired_ratio",
     "policy_names",
     "read_swf",
     "register_policy",
-    "replicate",
     "replicate_until",
     "suggest_warm_up",
     "sweep",
@@ -275,6 +333,7 @@ __all__ = [
     "to_ticks",
     "trace_facts",
     "tradeoff_map",
+    "validate",
     "write_report",
     "write_swf",
 ]

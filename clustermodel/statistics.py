@@ -6,7 +6,7 @@ Pure functions of numbers; :mod:`clustermodel.experiment.replicate` runs replica
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import floor, log10, sqrt
+from math import floor, isnan, log10, sqrt
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -50,14 +50,23 @@ class Interval:
         return self.low <= value <= self.high
 
     def __str__(self) -> str:
+        if isnan(self.half):  # of a single replication
+            return f"{self.mean:,.{max(0, 3 - floor(log10(abs(self.mean) or 1)))}f}"
         digits = 1 - floor(log10(self.half)) if self.half > 0 else 3  # two significant digits of the half-width
         return f"{self.mean:,.{max(0, digits)}f} ± {self.half:,.{max(0, digits)}f}"
 
 
-def _checked(name: str, values: npt.ArrayLike, at_least: int, why: str = "one for each replication") -> FloatArray:
-    """Return values as an array, shape ``(values,)``, if all are finite and their number is ``at_least`` or more.
+def checked_values(name: str, values: npt.ArrayLike, at_least: int, why: str = "one for each replication") -> FloatArray:
+    """Return values as an array, shape ``(values,)``, after checking them.
 
-    ``why`` explains that number in messages.
+    Args:
+        name: of the values, in messages.
+        values: numbers.
+        at_least: their least number.
+        why: explains that number in messages.
+
+    Raises:
+        SpecificationError: they are not a sequence of numbers, too few, or one is not finite.
     """
     try:
         array = np.asarray(values, dtype=float)
@@ -97,13 +106,13 @@ def interval(values: npt.ArrayLike, level: float = LEVEL) -> Interval:
     """
     from scipy.special import stdtrit  # the same is in scipy.stats, which takes a second to import
 
-    array, level = _checked("values", values, 2), checked_level(level)
+    array, level = checked_values("values", values, 2), checked_level(level)
     half = float(stdtrit(len(array) - 1, (1 + level) / 2) * np.std(array, ddof=1) / sqrt(len(array)))
     return Interval(float(np.mean(array)), half, level, len(array))
 
 
 def _matched(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    first, second = _checked("a", a, 2), _checked("b", b, 2)
+    first, second = checked_values("a", a, 2), checked_values("b", b, 2)
     if len(first) != len(second):
         raise SpecificationError(f"b: {len(second)} values are not allowed; a has {len(first)}, one for each replication")
     return first, second
@@ -171,7 +180,7 @@ def mser5(values: npt.ArrayLike) -> Truncation:
     Raises:
         SpecificationError: fewer than ten values, or one that is not finite.
     """
-    array = _checked("values", values, 2 * MSER_BATCH, f"two batches of {MSER_BATCH}")
+    array = checked_values("values", values, 2 * MSER_BATCH, f"two batches of {MSER_BATCH}")
     count = len(array) // MSER_BATCH
     batches = array[: count * MSER_BATCH].reshape(count, MSER_BATCH).mean(axis=1)
     batches -= batches[-1]  # near the mean, so that the sums below lose no digits; zero if all values are equal
@@ -217,7 +226,7 @@ def batch_means(values: npt.ArrayLike, batches: int = 20, level: float = LEVEL) 
         SpecificationError: fewer than two values in a batch, one that is not finite, or too few batches.
     """
     batches = require_whole("batches", batches, at_least=2)
-    array = _checked("values", values, 2 * batches, f"two for each of {batches} batches")
+    array = checked_values("values", values, 2 * batches, f"two for each of {batches} batches")
     batch = len(array) // batches
     means = array[len(array) - batch * batches :].reshape(batches, batch).mean(axis=1)
     mean = interval(means, level)

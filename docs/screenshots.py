@@ -13,24 +13,20 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-from clustermodel import Machine, Study, TimeSlicing, sweep, synthetic_workload, write_report
+from clustermodel import Machine, Scenario, Study, TimeSlicing, synthetic_workload, write_report
 
 FIGURES = Path(__file__).with_name("figures")
-LOADS = (0.5, 0.7, 0.9)
 STUDY = Study(
     name="How much load can a machine take?",
-    machines={"128 nodes": Machine(nodes=128, time_slicing=TimeSlicing(quantum_s=200, mpl=4))},
-    workloads={f"load {load}": lambda seed, load=load: synthetic_workload(jobs=600, seed=seed, load=load) for load in LOADS},
-    policies=["easy", "conservative", "pv-easy", "bgs"],
+    factors={"load": [0.5, 0.6, 0.7, 0.8, 0.9], "quantum_s": [60, 200, 600], "policy": ["easy", "conservative", "bgs"]},
+    scenario=lambda load, quantum_s, policy, seed: Scenario(
+        machine=Machine(nodes=128, time_slicing=TimeSlicing(quantum_s=quantum_s, mpl=4)),
+        workload=synthetic_workload(jobs=400, load=load, seed=seed),
+        policy=policy,
+    ),
     replications=5,
     history=True,
 )
-CHOOSE = """
-(beginning) => {
-  const [select] = Bokeh.documents[0].get_model_by_name("viewer").children
-  select.value = select.options.find((label) => label.startsWith(beginning))
-}
-"""
 
 
 def photograph(page: Page, section: str, name: str) -> None:
@@ -40,17 +36,29 @@ def photograph(page: Page, section: str, name: str) -> None:
     page.locator(f"section:has(#{section})").screenshot(path=FIGURES / f"{name}.png")
 
 
+def choose(page: Page, control: str, beginning: str) -> None:
+    """Choose the first option of a list that begins with a text."""
+    options = page.locator(f"#{control} option").all_inner_texts()
+    page.locator(f"#{control}").select_option(next(text for text in options if text.startswith(beginning)))
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         report = Path(folder, "report.html")
-        sweep(STUDY, Path(folder, "results"))
+        STUDY.run(Path(folder, "results"))
         write_report(Path(folder, "results"), report)
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1260, "height": 1000})
         page.goto(report.as_uri())
         page.wait_for_function("window.Bokeh && Bokeh.documents.length")
+        choose(page, "curves-x", "load")
         photograph(page, "metrics", "report_curves")
-        page.evaluate(CHOOSE, "bgs · load 0.9")
+        choose(page, "maps-measure", "mean bounded slowdown")
+        choose(page, "maps-show", "differences from easy")
+        choose(page, "maps-at-2", "bgs")
+        photograph(page, "maps", "report_map")
+        choose(page, "run-1", "easy · load 0.9")
+        choose(page, "run-2", "bgs · load 0.9")
         photograph(page, "viewer", "report_viewer")
         browser.close()
 

@@ -1,9 +1,8 @@
-"""Does the order in which EASY backfills matter?  A policy of your own, checked and compared with ours.
+"""Does the order in which EASY backfills matter?  Five policies on the same jobs, one of them defined here.
 
-Run it either way:
-
-    python scenarios/quickstart.py                     the check, the table, one job explained
-    clustermodel run scenarios/quickstart.py           the table, with --json, --jobs-csv and --figure as usual
+python scenarios/quickstart.py                              check the policy, compare all five, explain one job
+clustermodel run scenarios/quickstart.py                    the comparison; with --json, --jobs-csv or --figure
+clustermodel sweep scenarios/quickstart.py --out results    the comparison as a study, whose results are kept
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ from clustermodel import Batch, Machine, Scenario, Setup, Start, View, check_pol
 
 
 class Greedy:
-    """First fit: start every waiting job that fits, in queue order, and reserve nothing.
+    """First fit: start every waiting job that fits, in queue order, without reservations.
 
-    A whole policy, in a dozen lines.  Wide jobs starve while small ones keep coming.
+    Large jobs starve while small jobs keep arriving.
     """
 
     name = "greedy"
 
     def begin(self, setup: Setup) -> None:
-        """Nothing to remember between decisions."""
+        """Reset the state of the policy; this one has none."""
 
     def decide(self, batch: Batch, view: View) -> list[Start]:
-        """Hand out the idle nodes."""
+        """Assign the idle nodes."""
         idle = view.idle
         starts = []
         for job in view.waiting.values():

@@ -345,7 +345,8 @@ class Meddler:
             self._moving.add(job.id)
         if image:
             self._in_rounds.add(job.id)
-        self._in_memory.pop(job.id, None)
+        if self._limit != 0:  # else a job that is stopped while it resumes can only be resumed there again
+            self._in_memory.pop(job.id, None)
         self._jobs[job.id], self._size[job.id] = job, size
         limit = None
         if self._preemptions and draw.random() < 0.2:

@@ -24,10 +24,14 @@ FAILED: Final = 1
 COMMANDS: Final = {
     "policies": ("policies", "List the policies with their parameters and defaults."),
     "report": ("study", "Write a report of the study in DIRECTORY: one HTML file that opens without a network."),
-    "results": ("study", "Print the results of the study in DIRECTORY, a row for each run, and export them."),
+    "results": (
+        "study",
+        "Print the results of the study in DIRECTORY: means over replications with their 95 % intervals, and export them.",
+    ),
     "run": ("run", "Simulate policies and print one table, a row per policy."),
-    "sweep": ("study", "Run all scenarios of STUDY and keep their results in a directory."),
+    "sweep": ("study", "Run all trials of STUDY and keep their results in a directory."),
     "trace": ("trace", "Look into workload traces, and fit models to them."),
+    "validate": ("validate", "Compare the formulas of STUDIES with simulated means."),
 }
 """Module and first line of each command."""
 

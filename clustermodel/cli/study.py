@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from clustermodel.cli.interrupts import leaving_quietly
 from clustermodel.cli.progress import progress_of_sweep
-from clustermodel.errors import ExecutionError, SpecificationError, counted
+from clustermodel.cli.study_tables import fitting, frame_table, means_table
+from clustermodel.errors import ExecutionError, SpecificationError, counted, did_you_mean, quoted
 from clustermodel.figures.terminal import literal, standard_error, standard_output
 from clustermodel.output_files import replacing, without_formulas, write_file
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from clustermodel.experiment.design import Design
     from clustermodel.experiment.executor import Progress
     from clustermodel.experiment.store import Store
+    from clustermodel.experiment.study_table import StudyTable
+    from clustermodel.experiment.worker import Origin
 
 SOME_FAILED = 1
 """Exit code of a sweep with failed runs."""
@@ -31,15 +33,17 @@ DAMAGED = 1
 """Exit code of results and reports that left out damaged runs."""
 SIGNALLED = 128
 """Exit code of a sweep that a signal stopped, minus the number of the signal, as in shells."""
-SHOWN = ("jobs", "mean_wait_s", "mean_bounded_slowdown", "mean_weighted_bounded_slowdown", "utilization", "kappa")
-"""Columns of the summary that ``clustermodel results`` prints; the exports have all."""
 
 
 @click.command()
 @click.argument("study", type=click.Path(path_type=Path))
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Directory of the results; created if need be.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter of the script's function `study`; repeat."
+)
 @click.option("--workers", type=click.IntRange(1), help="Processes of this machine; default: one for each processor.")
 @click.option("--dask", metavar="ADDRESS", help="Run on the Dask cluster with this scheduler, e.g. tcp://host:8786.")
+@click.option("--shard", metavar="I/N", help="Run part I of N in a folder of its own, as a task of a job array.")
 @click.option(
     "--run-timeout",
     type=click.FloatRange(0, min_open=True),
@@ -53,8 +57,10 @@ SHOWN = ("jobs", "mean_wait_s", "mean_bounded_slowdown", "mean_weighted_bounded_
 def sweep(
     study: Path,
     out: Path,
+    settings: tuple[str, ...],
     workers: int | None,
     dask: str | None,
+    shard: str | None,
     run_timeout: float | None,
     tls_ca: str | None,
     tls_cert: str | None,
@@ -62,24 +68,54 @@ def sweep(
     *,
     tracebacks: bool,
 ) -> int:
-    r"""Run all scenarios of STUDY and keep their results in a directory.
+    """Run all trials of STUDY and keep their results in a directory.
 
-    STUDY is a Python script that defines `study` (a Study: machines x workloads x policies x replications), or `scenarios`.
-    Finished runs are kept: the same command again runs only missing and failed runs.  A failed run records its error and does
-    not stop the others.
+    STUDY is a Python script that defines `study`: a Study, another experiment such as a crossover, or a function that returns
+    one, whose parameters --set changes; or it defines `scenarios`.  Finished runs are kept: the same command again runs only
+    missing and failed runs.  A failed run records its error and does not stop the others.
 
     \b
     Examples:
       clustermodel sweep study.py --out results
+      clustermodel sweep study.py --out results --set jobs=1000 --set replications=3
+      clustermodel sweep study.py --out results --shard $SLURM_ARRAY_TASK_ID/100
       clustermodel sweep study.py --out results --dask tls://host:8786 --tls-ca ca.pem --tls-cert me.pem --tls-key me.key
       clustermodel results results --csv results.csv
     """
     if dask is not None and workers is not None:
         raise SpecificationError("--workers: a Dask cluster has its own workers; give one of --workers and --dask")
-    _require_packages()
+    require_packages()
+    options = {"workers": workers, "dask": dask, "dask_options": _security(tls_ca, tls_cert, tls_key)}
+    chosen = {"shard": shard_of(shard), "run_timeout_s": run_timeout}
     with leaving_quietly():
-        from clustermodel.experiment.executor import sweep as run_sweep  # noqa: PLC0415  needs packages of an extra
-        from clustermodel.experiment.store import Store  # noqa: PLC0415
+        from clustermodel.experiment.script import origin_of_script  # noqa: PLC0415  needs packages of an extra
+
+    origin = origin_of_script(study, settings_of(settings))
+    return run_experiment(origin, out, {**options, **chosen}, whole_tracebacks=tracebacks).code
+
+
+class Executed(NamedTuple):
+    """An experiment after its execution by a command."""
+
+    code: int
+    """The exit code as far as runs decide it."""
+    design: Design | None = None
+    """The experiment; ``None`` if it was stopped."""
+    table: StudyTable | None = None
+    """Its finished trials."""
+
+
+def run_experiment(origin: Origin, out: Path, options: Mapping[str, Any], *, whole_tracebacks: bool) -> Executed:
+    """Run an experiment, and show its tables and figures.
+
+    Args:
+        origin: of the experiment.
+        out: directory of the results.
+        options: fields of :class:`~clustermodel.experiment.executor.Options`.
+        whole_tracebacks: show the whole traceback of each failed run.
+    """
+    with leaving_quietly():
+        from clustermodel.experiment.executor import Options, run_trials  # noqa: PLC0415  needs packages of an extra
 
     notes = standard_error()
     directory = out.absolute()  # the script may change the working directory
@@ -91,29 +127,84 @@ def sweep(
                 last[:] = [progress]
                 advance(progress)
 
-            states = run_sweep(
-                study,
-                directory,
-                workers=workers or os.cpu_count() or 1,
-                dask=dask,
-                dask_options=_security(tls_ca, tls_cert, tls_key),
-                run_timeout_s=run_timeout,
-                progress=report,
-            )
+            design, table = run_trials(origin, directory, Options(**options, progress=report))
     except KeyboardInterrupt as problem:
         number = getattr(problem, "number", signal.SIGINT)  # or SIGTERM, SIGHUP
         how = "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
         notes.print(f"clustermodel: {how}; {_so_far(last)}, and the same command goes on from there")
-        return SIGNALLED + number
+        return Executed(SIGNALLED + number)
     except ExecutionError as problem:
         raise ExecutionError(f"{problem}; {_so_far(last)}, and the same command goes on from there") from None
-    total = last[0].total if last else sum(states.values())
-    notes.print(f"{literal(out)}: {last[0].done if last else states['done']} of {counted(total, 'run')} done")
-    if last and last[0].failed:
-        with Store.read(directory) as store:
-            _print_failures(store.failures(), notes, whole=tracebacks)
-        return SOME_FAILED
-    return 0
+    done, total = (last[0].done, last[0].total) if last else (len(table), len(table) + len(table.failures))
+    notes.print(f"{literal(out)}: {done} of {counted(total, 'run')} done")
+    if options.get("shard") is None:
+        show_exhibits(design, table, directory)
+    _print_failures(table.failures, notes, whole=whole_tracebacks)
+    return Executed(SOME_FAILED if table.failures else 0, design, table)
+
+
+def show_exhibits(design: Design, table: StudyTable, directory: Path) -> None:
+    """Print the tables of an experiment, and write them and its figures.
+
+    Args:
+        design: the experiment.
+        table: its finished trials.
+        directory: of its results.
+
+    Raises:
+        OutputError: a file cannot be written.
+    """
+    from clustermodel.experiment.exhibits import exhibits_of, write_exhibits  # noqa: PLC0415
+    from clustermodel.experiment.study import Experiment  # noqa: PLC0415
+
+    if not len(table) or not isinstance(design, Experiment):
+        return
+    notes = standard_error()
+    try:
+        conclusion = design.conclude(table)
+    except SpecificationError as problem:  # for example because runs have failed
+        notes.print(literal(problem))
+    else:
+        if conclusion is not table:
+            standard_output().print(literal(conclusion))
+    exhibits = exhibits_of(design, table)
+    for title, frame in exhibits.tables.items():
+        standard_output().print(frame_table(frame, title))
+    for line in exhibits.problems:
+        notes.print(literal(line))
+    if exhibits.tables or exhibits.figures:
+        folder = write_exhibits(exhibits, directory)
+        counts = f"{counted(len(exhibits.tables), 'table')}, {counted(len(exhibits.figures), 'figure')}"
+        notes.print(f"{literal(folder)}: {counts}")
+
+
+def settings_of(given: Sequence[str]) -> dict[str, str]:
+    """Return the values of ``--set`` by name.
+
+    Raises:
+        SpecificationError: one is not NAME=VALUE.
+    """
+    settings = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            raise SpecificationError(f"--set: {text!r} is not allowed; it must be NAME=VALUE")
+        settings[name] = value
+    return settings
+
+
+def shard_of(text: str | None) -> tuple[int, int] | None:
+    """Return the value of ``--shard``.
+
+    Raises:
+        SpecificationError: it is not I/N.
+    """
+    if text is None:
+        return None
+    number, _, count = text.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise SpecificationError(f"--shard: {text!r} is not allowed; it must be I/N with 1 <= I <= N, for example 3/10")
+    return int(number), int(count)
 
 
 def _so_far(last: list[Progress]) -> str:
@@ -135,7 +226,7 @@ def _security(ca: str | None, cert: str | None, key: str | None) -> dict[str, An
     return {"security": Security(require_encryption=True, **files)}  # type: ignore[no-untyped-call]
 
 
-def _require_packages(extra: str = "study", *packages: str) -> None:
+def require_packages(extra: str = "study", *packages: str) -> None:
     """Refuse a command of which packages of an extra are missing."""
     for package in packages or ("filelock", "pyarrow"):
         if find_spec(package) is None:
@@ -147,6 +238,9 @@ def _require_packages(extra: str = "study", *packages: str) -> None:
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--measure", "measures", multiple=True, metavar="COLUMN", help="Print the mean of this column; repeat.")
+@click.option("--runs", "each", is_flag=True, help="Print a row for each run instead of means over replications.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: means and half-widths, or with --runs the whole table.")
 @click.option("--csv", type=click.Path(path_type=Path), help="Write the tidy table, a row per run, as CSV.")
 @click.option("--parquet", type=click.Path(path_type=Path), help="Write it as Parquet.")
 @click.option("--earlier", is_flag=True, help="Include runs that the study had before it was changed.")
@@ -154,13 +248,27 @@ def _require_packages(extra: str = "study", *packages: str) -> None:
     "--verify", is_flag=True, help="Recompute all keys and digests instead, and list deviations from what was written."
 )
 @click.option("--traceback", "tracebacks", is_flag=True, help="Show the whole traceback of each failed run.")
-def results(directory: Path, csv: Path | None, parquet: Path | None, *, earlier: bool, verify: bool, tracebacks: bool) -> int:
-    """Print the results of the study in DIRECTORY, a row for each run, and export them.
+def results(
+    directory: Path,
+    measures: tuple[str, ...],
+    csv: Path | None,
+    parquet: Path | None,
+    *,
+    each: bool,
+    as_json: bool,
+    earlier: bool,
+    verify: bool,
+    tracebacks: bool,
+) -> int:
+    """Print the results of the study in DIRECTORY: means over replications with their 95 % intervals, and export them.
 
-    The exports have the factors of each run and all fields of its summary (docs/outputs).  Damaged runs, of which a file or the
-    row in the ledger is not as it was written, are named and left out; the same sweep runs them again.
+    JSON has a record for each point: its factors, for each measure the mean and half the width of its interval (MEASURE_half,
+    null for a single replication), and the number of replications.  With --runs it has a record for each trial, all columns.
+
+    The exports have the factors of each run, all fields of its summary, all accounts of its ledger and the study's own measures
+    (docs/outputs).  Runs of all shards are joined.  Damaged runs are named and left out; the same sweep runs them again.
     """
-    _require_packages()
+    require_packages()
     with leaving_quietly():
         from clustermodel.experiment.store import Store  # noqa: PLC0415  needs packages of an extra
 
@@ -168,10 +276,22 @@ def results(directory: Path, csv: Path | None, parquet: Path | None, *, earlier:
     with Store.read(directory) as store:
         if verify:
             return _verify(store, directory, notes)
-        table, states, failures = store.results(earlier=earlier), store.states(), store.failures()
+        frame, table, states, failures = store.results(earlier=earlier), store.table(), store.states(), store.failures()
         left_out, damaged = 0 if earlier else store.earlier(), store.damaged()
-    if len(table):
-        out.print(_printed(table, str(directory)))
+    wanted = list(measures) or [name for name in store.study.shown if name in frame]
+    if each or earlier:
+        _require_columns(frame, measures)
+        shown = frame[[name for name in (*table.factors, "replication", *wanted) if name in frame]]
+    else:
+        shown = means_table(table, wanted)
+    if as_json:
+        whole = frame if each or earlier else table.means(*wanted)
+        click.echo(whole.to_json(orient="records", double_precision=15))
+    elif len(frame):
+        fitted, too_wide = fitting(shown, out.width, wanted)
+        out.print(frame_table(fitted, str(directory)))
+        if too_wide:
+            notes.print(f"not shown: {', '.join(map(literal, too_wide))}; --measure COLUMN shows it, --csv writes all")
     notes.print(", ".join(f"{number:,} {state}" for state, number in states.items()))
     if left_out:
         which = f"{counted(left_out, 'run')} that the study had before it was changed"
@@ -179,8 +299,15 @@ def results(directory: Path, csv: Path | None, parquet: Path | None, *, earlier:
     _print_failures(failures, notes, whole=tracebacks)
     for path, write in ((csv, _write_csv), (parquet, _write_parquet)):
         if path is not None:
-            write(table, path)
+            write(frame, path)
     return _print_damaged(damaged, directory, notes)
+
+
+def _require_columns(frame: pd.DataFrame, names: Sequence[str]) -> None:
+    for name in names:
+        if name not in frame:
+            near = did_you_mean(name, map(str, frame.columns))
+            raise SpecificationError(f"--measure: there is no column {quoted(name)}{near}")
 
 
 def _verify(store: Store, directory: Path, notes: Console) -> int:
@@ -188,9 +315,8 @@ def _verify(store: Store, directory: Path, notes: Console) -> int:
     problems = store.verify()
     for problem in problems:
         notes.print(f"{literal(directory)}: {literal(problem)}")
-    rows = store.rows(earlier=True)
-    files = sum(len(json.loads(row.files or "{}")) for row in rows if row.state == "done")
-    looked_at = f"{counted(len(rows), 'run')} and {counted(files, 'file')} are as they were written"
+    runs, files = store.number_of_files()
+    looked_at = f"{counted(runs, 'run')} and {counted(files, 'file')} are as they were written"
     notes.print(f"{literal(directory)}: {looked_at}; {counted(len(problems), 'problem')}")
     return DAMAGED if problems else 0
 
@@ -213,10 +339,10 @@ def _print_damaged(damaged: list[tuple[str, str]], directory: Path, notes: Conso
 def report(directory: Path, out: Path | None, runs: tuple[str, ...]) -> int:
     """Write a report of the study in DIRECTORY: one HTML file that opens without a network.
 
-    The report has sortable tables, interactive curves, a Gantt chart and the Ousterhout matrix of single runs with a slider for
-    the time, and the provenance of every number.
+    The report has the study's text, tables and figures, sortable tables with paired differences, capacity by account, curves,
+    heat maps, Gantt charts and Ousterhout matrices of two runs on one time slider, and the provenance of every number.
     """
-    _require_packages("report", "filelock", "pyarrow", "bokeh", "jinja2")
+    require_packages("report", "filelock", "pyarrow", "bokeh", "jinja2", "markdown_it")
     with leaving_quietly():
         from clustermodel.report.html import write_report  # noqa: PLC0415  needs packages of an extra
 
@@ -237,24 +363,7 @@ def _write_parquet(table: pd.DataFrame, path: Path) -> None:
         table.to_parquet(file, index=False)
 
 
-def _printed(results: pd.DataFrame, title: str) -> Table:
-    table = Table(title=literal(title), title_justify="left")
-    factors = [name for name in ("scenario", "machine", "workload", "policy", "replication") if name in results]
-    for name in factors:
-        table.add_column(name, justify="right" if name == "replication" else "left")
-    for name in SHOWN:
-        table.add_column(name.replace("_", "\n", 1).replace("_", " "), justify="right")
-    for row in results.to_dict("records"):
-        shown = ["-" if row[name] is None or row[name] != row[name] else _four_digits(row[name]) for name in SHOWN]
-        table.add_row(*(literal(row[name]) for name in factors), *shown)
-    return table
-
-
-def _four_digits(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def _print_failures(failures: list[tuple[str, str]], notes: Console, *, whole: bool) -> None:
+def _print_failures(failures: Sequence[tuple[str, str]], notes: Console, *, whole: bool) -> None:
     for factors, error in failures:
         last_line = error.rstrip().rpartition("\n")[2]
         notes.print(f"failed: {literal(factors)}: {literal(last_line)}")

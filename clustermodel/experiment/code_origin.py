@@ -106,6 +106,11 @@ def is_generated(function: FunctionType) -> bool:
     return file.startswith("<") and name.startswith("__") and name.endswith("__")
 
 
+def is_of_main(function: FunctionType) -> bool:
+    """Return whether the program of this process defines a function, such as one from standard input or a notebook."""
+    return function.__globals__ is vars(sys.modules["__main__"])
+
+
 def is_global_of_its_module(thing: object) -> bool:
     """Return whether an object is a global of the installed module that defines its class, such as ``random``'s generator."""
     name = type(thing).__module__

@@ -8,6 +8,7 @@ start is kept.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from clustermodel.errors import DecisionError
 from clustermodel.experiment.calibration import calibrate
 from clustermodel.job import JobRow
 from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
-from clustermodel.policies.interface import Batch, Decision, Policy, Reserve, Setup, Start, View
+from clustermodel.policies.interface import RANDOM_NUMBERS, Batch, Decision, Policy, Reserve, Setup, Start, View, uses_of
 from clustermodel.policies.registry import make_policy
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN, Status
@@ -90,7 +91,8 @@ def check_policy(policy: str | Policy, *, seed: int = 1) -> list[BrokenRule]:
     The rules: Every job that fits the machine starts, on all its nodes or on the number that the policy chooses, and completes.
     The policy makes no impossible decision.  It resets its state in ``begin``.  The schedule does not depend on how jobs are
     split into streams.  If jobs are killed at their wall-time limits and have equal priorities, no job starts after a
-    guaranteed first ``Reserve``.
+    guaranteed first ``Reserve``.  Parts of the machine, and random numbers, that it does not declare to use
+    (:class:`~clustermodel.policies.interface.Dependent`) do not change its schedule.
 
     Args:
         policy: a registered name with parameters, or an object.
@@ -176,6 +178,7 @@ def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
         broken.append(BrokenRule("forgets earlier runs in begin", case.name, f"a second run failed: {again.detail}"))
     elif _schedule(again.records) != schedule:
         broken.append(BrokenRule("forgets earlier runs in begin", case.name, "a second run gave another schedule"))
+    broken += _undeclared(policy, case, jobs, seed, schedule)
     # Two streams, one of which lists simultaneous jobs in reverse.
     streams = [jobs[1::2], sorted(jobs[::2], key=lambda row: (row.submit, -row.id))]
     split = _run_case(_Watched(policy, case), case, streams, seed)
@@ -199,6 +202,36 @@ def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
     if len(unfinished):
         broken.append(BrokenRule("leaves no job behind", case.name, f"job {unfinished[0]} never ended"))
     return broken
+
+
+def _undeclared(
+    policy: Policy, case: Case, jobs: Sequence[JobRow], seed: int, schedule: dict[int, tuple[int, int, int]]
+) -> list[BrokenRule]:
+    """Return a broken rule for each part of the machine that the policy uses although it does not declare it."""
+    rule, used, broken = "uses only what it declares", uses_of(policy), []
+    for part, machine in _other_machines(case.machine).items():
+        if part not in used:
+            other = _run_case(_Watched(policy, case), case._replace(machine=machine), [jobs], seed)
+            if isinstance(other, BrokenRule) or _schedule(other.records) != schedule:
+                broken.append(BrokenRule(rule, case.name, f"another {part} gave another schedule"))
+    if RANDOM_NUMBERS not in used:
+        other = _run_case(_Watched(policy, case), case, [jobs], seed + 1)
+        if isinstance(other, BrokenRule) or _schedule(other.records) != schedule:
+            broken.append(BrokenRule(rule, case.name, f"another seed of the {RANDOM_NUMBERS} gave another schedule"))
+    return broken
+
+
+def _other_machines(machine: Machine) -> dict[str, Machine]:
+    """Return machines that differ in one part each, by its name."""
+    slicing = machine.time_slicing
+    costs = Checkpointing(checkpoint_s=3.0, restart_s=5.0, max_tasks_per_slice=2)
+    others: dict[str, Machine] = {
+        "time_slicing": replace(machine, time_slicing=TimeSlicing(quantum_s=1000 * slicing.quantum_s, mpl=slicing.mpl + 1)),
+        "context_switch": replace(machine, context_switch=ContextSwitch(fraction=0.25)),
+        "checkpointing": replace(machine, checkpointing=costs),
+        "suspended_per_node": replace(machine, suspended_per_node=1),
+    }
+    return others
 
 
 def _run_case(watched: _Watched, case: Case, streams: Sequence[Sequence[JobRow]], seed: int) -> Outcome | BrokenRule:

@@ -1,111 +1,35 @@
-"""Crossovers of two policies: where their metrics cross over one parameter, and a map over two parameters.
+"""The value of a factor at which the measures of two policies cross.
 
-Responsible for the values at which paired differences are evaluated.  The user's function applies a parameter to a scenario, so
-any quantity can be a parameter: context-switch fraction, C, Q, MPL, load.  The runs have common random numbers, so repeated
-evaluations at a value give the same difference.
+The search is an experiment: stored, resumed, run in parallel, and shown in reports.  Any quantity can be the factor:
+context-switch fraction, C, Q, MPL, load.  The runs have common random numbers, so repeated evaluations of a value give the
+same difference.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from math import ceil, inf, isfinite, isnan, nan
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from clustermodel.errors import SpecificationError
-from clustermodel.experiment.replicate import Mapper, Metric, run_all, seeds_of
+from clustermodel.errors import SpecificationError, quoted
+from clustermodel.experiment.crossing import Crossover, crossing, first_places, steps_between, values_between
+from clustermodel.experiment.factors import Trial
 from clustermodel.experiment.scenario import Scenario
+from clustermodel.experiment.study import Experiment
+from clustermodel.experiment.study_table import StudyTable
 from clustermodel.policies.interface import Policy
-from clustermodel.policies.registry import policy_label
-from clustermodel.statistics import LEVEL, Interval, checked_level, paired_difference
-from clustermodel.validation import require_number, require_whole
+from clustermodel.statistics import LEVEL, Interval, checked_level
+from clustermodel.validation import require_whole
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_MOST_STEPS: Final = 1_000_000
-
-
-@dataclass(frozen=True)
-class Crossover:
-    """Where the metric of two policies crosses.
-
-    *Lower* does not mean *better*: lower waits, slowdowns and losses are better, lower utilization is worse.
-    """
-
-    lower_before: str | None
-    """The policy with the lower mean at the low end of the range; ``None`` if the means are equal at all evaluated values."""
-    lower_after: str | None
-    """The policy with the lower mean beyond the crossing; the same as before without a crossing."""
-    at: float
-    """The crossing of the means, interpolated within a step (5.4 of an integer parameter means: up to 5 and from 6 on); ``nan``
-    without a crossing."""
-    low: float
-    """Largest value below the crossing where the first policy is significantly lower, ``-inf`` if it never is; ``nan`` without
-    a crossing."""
-    high: float
-    """Smallest value above the crossing where the other policy is significantly lower, ``inf`` if it never is; ``nan`` without
-    a crossing."""
-    changes: int
-    """Number of sign changes between the values evaluated first.  With more than one, this is the first crossing; search other
-    ranges for the others."""
-    differences: Mapping[float, Interval]
-    """Paired differences, policy a - policy b, at all evaluated values, in ascending order."""
-
-    @property
-    def certain(self) -> bool:
-        """Whether the interval is bounded on both sides; without a crossing, whether all differences are significant."""
-        if isnan(self.at):
-            return not any(0 in difference for difference in self.differences.values())
-        return isfinite(self.low) and isfinite(self.high)
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """The evaluated differences: a row for each value; columns ``difference, half, low, high, replications``."""
-        import pandas as pd
-
-        rows = {value: _row(difference) for value, difference in self.differences.items()}
-        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("value")
-
-    def __str__(self) -> str:
-        if self.lower_before is None:
-            return "equal throughout"
-        if isnan(self.at):
-            return f"{self.lower_before} is lower throughout{'' if self.certain else ', not significantly everywhere'}"
-        return (
-            f"{self.lower_before} is lower up to {self.at:.4g} (interval {self.low:.4g} to {self.high:.4g}), "
-            f"{self.lower_after} beyond"
-        )
+    from matplotlib.figure import Figure
 
 
-def _by_value(differences_at: Mapping[int, Interval], value_of: Callable[[int], float]) -> dict[float, Interval]:
-    return {value_of(place): differences_at[place] for place in sorted(differences_at)}
-
-
-def _row(of: Interval) -> dict[str, float]:
-    return {"difference": of.mean, "half": of.half, "low": of.low, "high": of.high, "replications": of.count}
-
-
-def crossover(
-    make: Callable[[Any, Any, int], Scenario],
-    low: float,
-    high: float,
-    policy_a: str | Policy,
-    policy_b: str | Policy,
-    metric: Metric = "mean_bounded_slowdown",
-    *,
-    step: float,
-    first_look: int = 5,
-    replications: int = 10,
-    seed: int = 1,
-    level: float = LEVEL,
-    mapper: Mapper = map,
-) -> Crossover:
-    """Return the value of a parameter at which the mean metric of one policy crosses that of another.
+@dataclass(frozen=True, kw_only=True)
+class CrossoverStudy(Experiment[Crossover]):
+    """The search for the value of a factor at which the mean measure of one policy crosses that of another.
 
     The paired mean difference is first evaluated at a few values from ``low`` to ``high``.  Bisection between the first
     neighbours with different signs finds the crossing, to one step.
@@ -117,161 +41,184 @@ def crossover(
     method assumes that the expected difference has one crossing between ``low`` and ``high``.
 
     Each evaluated value costs 2 x ``replications`` runs.  A crossing takes ``first_look`` values and about three bisections,
-    which share most of their values.
-
-    Args:
-        make: ``make(value, policy, seed)`` returns a scenario.  Draw the workload from ``seed``, so that both policies get the
-            same jobs.
-        low: least value of the parameter.
-        high: greatest value.
-        policy_a: name or object.
-        policy_b: name or object.
-        metric: to compare: a number of the summary, or a function of the result.
-        step: resolution; values are ``low``, ``low + step`` and so on, and ``high``.  Integers stay integers: give an integer
-            parameter, such as Q or MPL, integer bounds and a step of 1.
-        first_look: number of values to evaluate first, at least two.
-        replications: at each value, at least two, with seeds ``seed``, ``seed + 1`` and so on.
-        seed: of the first replication.
-        level: the confidence level.
-        mapper: runs the tasks; the ``map`` of a ``ProcessPoolExecutor`` uses several processors, if ``make`` can be pickled.
+    which share most of their values.  Use :func:`crossover`, which fills in the factors.
 
     Raises:
-        SpecificationError: an argument is not allowed, or a run does not have the metric.
+        SpecificationError: a field has a value that is not allowed.
     """
-    seeds, level = seeds_of(replications, seed, at_least=2), checked_level(level)
 
-    def difference(value: float) -> Interval:
-        tasks = [(value, policy, number) for policy in (policy_a, policy_b) for number in seeds]
-        of_a, of_b = run_all(make, tasks, metric, mapper).reshape(2, len(seeds))
-        return paired_difference(of_a, of_b, level)
+    along: str
+    """The factor whose value is sought."""
+    low: float
+    """Its least value."""
+    high: float
+    """Its greatest value."""
+    step: float
+    """Resolution; values are ``low``, ``low + step`` and so on, and ``high``.  Integers stay integers."""
+    measure: str
+    """The column of the table to compare."""
+    first_look: int = 5
+    """Number of values to evaluate first, at least two."""
+    replications: int = 10
+    """At each value, at least two."""
+    level: float = LEVEL
+    """The confidence level."""
 
-    return crossing(difference, low, high, (policy_label(policy_a), policy_label(policy_b)), step=step, first_look=first_look)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked_level(self.level)
+        self.require_column("measure", self.measure)
+        object.__setattr__(self, "replications", require_whole("replications", self.replications, at_least=2))
+        if set(self.levels.names) != {self.along, "policy"} or len(self.levels.labels("policy")) != 2:
+            given = ", ".join(self.levels.names)
+            raise SpecificationError(
+                f"crossover: the factors {given} are not allowed; there must be {self.along} and two policies"
+            )
+        steps_between(self.low, self.high, self.step)
+        require_whole("first_look", self.first_look, at_least=2)
+
+    def trials(self, table: StudyTable) -> list[Trial]:
+        """Return the trials of all values that the search has asked for, and of the next one."""
+        count = steps_between(self.low, self.high, self.step)
+        value_of = values_between(self.low, self.high, self.step)
+        values = {value_of(place) for place in first_places(count, self.first_look)}
+        known = _Differences(self, table)
+        try:
+            self._crossing(known)
+        except _NotEvaluatedError as missing:
+            values.add(missing.value)
+        policies = self.levels.labels("policy")
+        points = [{self.along: value, "policy": policy} for value in sorted(values | known.asked) for policy in policies]
+        labels = [tuple(point[name] for name in self.levels.names) for point in points]
+        return [Trial(point, replication) for point in labels for replication in range(1, self.replications + 1)]
+
+    def shard_of(self, trial: Trial, shards: int) -> int:
+        """Refuse shards.
+
+        Raises:
+            SpecificationError: always.
+        """
+        raise SpecificationError("shard: a crossover cannot be divided, because each value follows from the ones before it")
+
+    def conclude(self, table: StudyTable) -> Crossover:
+        """Return the crossing.
+
+        Raises:
+            SpecificationError: a run failed, or lacks the measure.
+        """
+        try:
+            return self._crossing(_Differences(self, table))
+        except _NotEvaluatedError as missing:
+            raise SpecificationError(f"crossover: {self.along} {missing.value}: {missing}") from None
+
+    def _crossing(self, difference: Callable[[float], Interval]) -> Crossover:
+        first, second = self.levels.labels("policy")
+        names = str(first), str(second)
+        return crossing(difference, self.low, self.high, names, step=self.step, first_look=self.first_look)
 
 
-def crossing(
-    difference: Callable[[float], Interval],
+class _NotEvaluatedError(Exception):
+    """The search needs a value at which not all runs are finished."""
+
+    def __init__(self, value: float, why: str) -> None:
+        super().__init__(why)
+        self.value = value
+
+
+class _Differences:
+    """The paired difference of the two policies at a value, from the table."""
+
+    def __init__(self, study: CrossoverStudy, table: StudyTable) -> None:
+        self._study = study
+        self._table = table
+        self.asked: set[float] = set()
+
+    def __call__(self, value: float) -> Interval:
+        self.asked.add(value)
+        study = self._study
+        first, second = ({study.along: value, "policy": policy} for policy in study.levels.labels("policy"))
+        try:
+            found = self._table.difference(study.measure, first, second, level=study.level)
+        except SpecificationError as problem:
+            raise _NotEvaluatedError(value, str(problem)) from None
+        if not isfinite(found.half):
+            raise _NotEvaluatedError(value, "there is one run only, so that nothing is known about its precision")
+        return found
+
+
+def crossover(
+    scenario: Callable[..., Scenario | None],
+    along: str,
     low: float,
     high: float,
-    names: tuple[str, str],
+    policies: Sequence[str | Policy],
+    measure: str = "mean_bounded_slowdown",
     *,
     step: float,
-    first_look: int = 5,
-) -> Crossover:
-    """Return the value at which a difference crosses zero, by the method of :func:`crossover`.
+    name: str = "crossover",
+    **fields: Any,
+) -> CrossoverStudy:
+    """Return the search for the value of a factor at which the mean measure of one policy crosses that of another.
+
+    >>> from clustermodel import ContextSwitch, Machine, Scenario, synthetic_workload
+    >>> search = crossover(
+    ...     lambda switch, policy, seed: Scenario(
+    ...         machine=Machine(nodes=64, context_switch=ContextSwitch(fraction=switch)),
+    ...         workload=synthetic_workload(jobs=100, nodes=64, seed=seed), policy=policy),
+    ...     "switch", 0, 0.3, ["bgs", "bf"], "mean_response_s", step=0.01, replications=3)
+    >>> len(search)  # 5 values at first, 2 policies, 3 replications
+    30
 
     Args:
-        difference: of a metric of two policies at a value of the parameter; called once for each value.
-        low: least value of the parameter.
-        high: greatest value.
-        names: of the two policies.
+        scenario: returns the scenario of a trial: a function of the factor, ``policy`` and ``seed``.  Draw the workload from
+            ``seed``, so that both policies get the same jobs.
+        along: the factor.
+        low: its least value.
+        high: its greatest value.
+        policies: two names or objects.
+        measure: to compare: a column of the table.
         step: resolution.
-        first_look: number of values to evaluate first.
+        name: of the experiment.
+        fields: other fields of :class:`CrossoverStudy`, for example ``replications``.
 
     Raises:
         SpecificationError: an argument is not allowed.
     """
-    for name, value in (("low", low), ("high", high)):
-        require_number(name, value, "a finite number", isfinite)
-    require_number("high", high, f"greater than low, {low}", lambda number: number > low)
-    require_number("step", step, f"> 0, at most high - low, {high - low:g}", lambda number: 0 < number <= high - low)
-    last = ceil((high - low) / step - 1e-9)  # a step that is a fraction may fit a rounding error less often
-    if last > _MOST_STEPS:
-        raise SpecificationError(f"step: {step} is not allowed; at most {_MOST_STEPS:,} steps can lie between low and high")
-    first_look = require_whole("first_look", first_look, at_least=2)
-
-    def value_of(place: int) -> float:
-        return high if place == last else low + place * step
-
-    differences_at: dict[int, Interval] = {}
-
-    def evaluated(place: int) -> Interval:
-        if place not in differences_at:
-            differences_at[place] = difference(value_of(place))
-        return differences_at[place]
-
-    places = sorted({round(place) for place in np.linspace(0, last, first_look)})
-    signs = [(place, 1 if evaluated(place).mean > 0 else -1) for place in places if evaluated(place).mean]
-    changed = [(before, after) for before, after in pairwise(signs) if before[1] != after[1]]
-    if not changed:
-        before = None if not signs else names[0 if signs[0][1] < 0 else 1]
-        return Crossover(before, before, nan, nan, nan, 0, _by_value(differences_at, value_of))
-
-    (left, sign), (right, _) = changed[0]
-
-    def mean(place: int) -> float:
-        """Return the difference, turned so that it goes from negative to positive."""
-        return -sign * evaluated(place).mean
-
-    def clearly_before(place: int) -> bool:
-        return mean(place) < 0 and 0 not in evaluated(place)
-
-    def clearly_after(place: int) -> bool:
-        return mean(place) > 0 and 0 not in evaluated(place)
-
-    def first(holds: Callable[[int], bool], start: int, end: int) -> int:
-        """Return the first place at which something holds that does not at ``start`` and does at ``end``."""
-        return start + 1 + bisect_left(range(start + 1, end), True, key=holds)
-
-    after = first(lambda place: mean(place) >= 0, left, right)
-    below = [place for place in sorted(differences_at) if place < after and clearly_before(place)]
-    above = [place for place in sorted(differences_at) if place >= after and clearly_after(place)]
-    interval_low = value_of(first(lambda place: not clearly_before(place), below[-1], after) - 1) if below else -inf
-    interval_high = value_of(first(clearly_after, after - 1, above[0])) if above else inf
-    fraction = mean(after - 1) / (mean(after - 1) - mean(after))
-    at = value_of(after - 1) + fraction * (value_of(after) - value_of(after - 1))
-    order = names if sign < 0 else names[::-1]
-    return Crossover(*order, at, interval_low, interval_high, len(changed), _by_value(differences_at, value_of))
+    if isinstance(policies, str) or len(policies) != 2:
+        raise SpecificationError(f"policies: {quoted(policies)} is not allowed; a crossover is of two policies")
+    study = CrossoverStudy(
+        name=name,
+        factors={along: [low, high], "policy": policies},
+        scenario=scenario,
+        along=along,
+        low=low,
+        high=high,
+        step=step,
+        measure=measure,
+        **fields,
+    )
+    return replace(study, **{**_exhibits(study), **fields})
 
 
-def tradeoff_map(
-    make: Callable[[Any, Any, Any, int], Scenario],
-    values_x: Sequence[Any],
-    values_y: Sequence[Any],
-    policy_a: str | Policy,
-    policy_b: str | Policy,
-    metric: Metric = "mean_bounded_slowdown",
-    *,
-    replications: int = 10,
-    seed: int = 1,
-    level: float = LEVEL,
-    mapper: Mapper = map,
-) -> pd.DataFrame:
-    """Return which of two policies has the lower metric over two parameters, with paired intervals.
+def _exhibits(study: CrossoverStudy) -> dict[str, Any]:
+    """Return the tables and the figure that a crossover shows by default."""
 
-    The intervals are of one difference each: of a hundred differences that are zero, five look as if they were not.
+    def conclusion(table: StudyTable) -> pd.DataFrame:
+        return study.conclude(table).summary
 
-    Args:
-        make: ``make(x, y, policy, seed)`` returns a scenario.  Draw the workload from ``seed``, so that both policies get the
-            same jobs.
-        values_x: of the first parameter.
-        values_y: of the second.
-        policy_a: name or object.
-        policy_b: name or object.
-        metric: what is compared: a number of the summary, or a function of the result.
-        replications: at each point, at least two, with seeds ``seed``, ``seed + 1`` and so on.
-        seed: of the first replication.
-        level: the confidence level.
-        mapper: runs the tasks; the ``map`` of a ``ProcessPoolExecutor`` uses several processors, if ``make`` can be pickled.
+    def differences(table: StudyTable) -> pd.DataFrame:
+        return study.conclude(table).frame.rename_axis(study.along)
 
-    Returns:
-        A row for each point, the second parameter running faster.  Columns: ``x``, ``y``; ``lower``, the policy whose metric is
-        significantly lower, empty if the interval contains zero; ``difference`` (mean of policy a - policy b), ``half``,
-        ``low``, ``high`` in the unit of the metric; ``replications``.
+    def picture(table: StudyTable) -> Figure:
+        from clustermodel.figures.crossing import difference_curve  # noqa: PLC0415  matplotlib takes a second to import
 
-    Raises:
-        SpecificationError: an argument is not allowed, or a run does not have the metric.
-    """
-    import pandas as pd
+        found = study.conclude(table)
+        names = tuple(map(str, study.levels.labels("policy")))
+        interval = (found.at, found.low, found.high)
+        return difference_curve(found.frame, interval, along=study.along, measure=study.measure, policies=names)
 
-    seeds, level = seeds_of(replications, seed, at_least=2), checked_level(level)
-    points = [(x, y) for x in values_x for y in values_y]
-    if not points:
-        raise SpecificationError(f"values_x, values_y: {values_x!r}, {values_y!r} is not allowed; each needs a value")
-    tasks = [(*point, policy, number) for point in points for policy in (policy_a, policy_b) for number in seeds]
-    values = run_all(make, tasks, metric, mapper).reshape(len(points), 2, len(seeds))
-    rows = []
-    for (x, y), (of_a, of_b) in zip(points, values, strict=True):
-        difference = paired_difference(of_a, of_b, level)
-        lower = "" if 0 in difference else policy_label(policy_a if difference.mean < 0 else policy_b)
-        rows.append({"x": x, "y": y, "lower": lower, **_row(difference)})
-    return pd.DataFrame(rows)
+    first, second = map(str, study.levels.labels("policy"))
+    return {
+        "tables": {"crossing": conclusion, f"{study.measure}: {first} - {second}": differences},
+        "figures": {f"{study.measure}: {first} - {second}": picture},
+    }

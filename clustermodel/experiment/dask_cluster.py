@@ -14,16 +14,15 @@ from typing import Any, NamedTuple
 
 from clustermodel.errors import ExecutionError, SpecificationError
 from clustermodel.experiment.run_key import software
-from clustermodel.experiment.worker import Origin, Outcome, execute, opened
+from clustermodel.experiment.worker import Origin, Outcome, Task, execute, opened
 
 _log = logging.getLogger(__name__)
 
 
-class _Task(NamedTuple):
+class _Assigned(NamedTuple):
     """An assigned run."""
 
-    position: int
-    key: str
+    task: Task
     inner: Any
     """The future of Dask."""
     allowed: frozenset[str]
@@ -50,8 +49,8 @@ class Cluster:
         self._timeout_s = timeout_s
         self._known: dict[str, int] = client.ncores()
         self._refused: set[str] = set()
-        self._sent = client.scatter(origin, broadcast=True)
-        self._tasks: dict[Future[Outcome], _Task] = {}
+        self._sent = client.scatter(origin.sent(), broadcast=True)
+        self._tasks: dict[Future[Outcome], _Assigned] = {}
         self._starting: list[Any] = []
 
     def start(self) -> None:
@@ -60,21 +59,21 @@ class Cluster:
             self._client.submit(_prepare, self._sent, workers=[worker], pure=False) for worker in self._known
         ]
 
-    def submit(self, position: int, key: str) -> Future[Outcome]:
-        """Assign the run at a position of the study."""
+    def submit(self, task: Task) -> Future[Outcome]:
+        """Assign a run."""
         outer: Future[Outcome] = Future()
-        self._assign(outer, position, key)
+        self._assign(outer, task)
         return outer
 
-    def _assign(self, outer: Future[Outcome], position: int, key: str) -> None:
+    def _assign(self, outer: Future[Outcome], task: Task) -> None:
         allowed = sorted(self._known)
-        inner = self._client.submit(execute, self._sent, position, key, self._timeout_s, workers=allowed, pure=False)
-        self._tasks[outer] = _Task(position, key, inner, frozenset(allowed))
+        inner = self._client.submit(execute, self._sent, task, self._timeout_s, workers=allowed, pure=False)
+        self._tasks[outer] = _Assigned(task, inner, frozenset(allowed))
         inner.add_done_callback(lambda done: self._complete(outer, done))
 
     def _complete(self, outer: Future[Outcome], inner: Any) -> None:
-        task = self._tasks.get(outer)
-        if task is None or task.inner is not inner or outer.done():
+        assigned = self._tasks.get(outer)
+        if assigned is None or assigned.inner is not inner or outer.done():
             return  # the run has been reassigned
         del self._tasks[outer]
         if inner.status == "finished":
@@ -109,10 +108,10 @@ class Cluster:
         except OSError:
             raise self._gone() from None
         self._known = {worker: cores for worker, cores in present.items() if worker not in self._refused}
-        for outer, task in list(self._tasks.items()):
-            if self._known and not task.allowed & self._known.keys():
-                self._assign(outer, task.position, task.key)
-                task.inner.cancel()
+        for outer, assigned in list(self._tasks.items()):
+            if self._known and not assigned.allowed & self._known.keys():
+                self._assign(outer, assigned.task)
+                assigned.inner.cancel()
 
 
 @contextmanager

@@ -1,12 +1,15 @@
-"""Sweeps: the missing runs of a study are assigned to workers, longest first, and their results are stored.
+"""Execution: the missing runs of an experiment are assigned to workers, longest first, and their results are stored.
 
 The workers are this process, processes of this machine (:mod:`clustermodel.experiment.processes`) or a Dask cluster
-(:mod:`clustermodel.experiment.dask_cluster`).  Only the process that started the sweep writes results.
+(:mod:`clustermodel.experiment.dask_cluster`).  Only the process that started the experiment writes
+results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -14,16 +17,19 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from clustermodel.errors import ExecutionError, OutputError
+from clustermodel.errors import ExecutionError, OutputError, SpecificationError, quoted
 from clustermodel.experiment.dask_cluster import cluster
+from clustermodel.experiment.design import Design
+from clustermodel.experiment.factors import Trial
+from clustermodel.experiment.identified_run import Finished, Run
 from clustermodel.experiment.processes import Serial, pool
 from clustermodel.experiment.run_key import difference
-from clustermodel.experiment.run_table import LEDGER
-from clustermodel.experiment.store import Finished, Store, is_there
-from clustermodel.experiment.study import Run, Study
+from clustermodel.experiment.store import Store, started
+from clustermodel.experiment.store_part import Shard
+from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import stoppable
-from clustermodel.experiment.worker import Differs, Failed, Origin, Outcome, forget, opened
-from clustermodel.validation import require_seconds
+from clustermodel.experiment.worker import Differs, Failed, Origin, Outcome, Task, forget, opened
+from clustermodel.validation import require_seconds, require_whole
 
 AHEAD: Final = 2
 """Runs assigned to each worker at a time, so that a worker never waits for its next run."""
@@ -45,8 +51,8 @@ class Progress(NamedTuple):
 class Workers(Protocol):
     """Processes that run scenarios: this one, others of this machine, or those of a cluster."""
 
-    def submit(self, position: int, key: str) -> Future[Outcome]:
-        """Assign the run at a position of the study."""
+    def submit(self, task: Task) -> Future[Outcome]:
+        """Assign a run."""
 
     def capacity(self) -> int:
         """Return the number of runs that can be in progress at present."""
@@ -59,85 +65,130 @@ class Workers(Protocol):
         """
 
 
-def sweep(
-    source: Study | str | PathLike[str],
-    directory: str | PathLike[str],
-    *,
-    workers: int = 1,
-    dask: str | None = None,
-    dask_options: Mapping[str, Any] | None = None,
-    run_timeout_s: float | None = None,
-    progress: Callable[[Progress], None] | None = None,
-) -> dict[str, int]:
-    """Run the missing runs of a study, and store their results in ``directory``.
+class Options(NamedTuple):
+    """How an experiment is executed."""
+
+    workers: int | None = None
+    """Number of processes, 1 for this process; ``None`` for one for each processor, but not more than there are runs."""
+    dask: str | None = None
+    """Address of a Dask scheduler, instead of processes."""
+    dask_options: Mapping[str, Any] = {}
+    """Passed on to ``dask.distributed.Client``, for example ``security``."""
+    shard: Shard | None = None
+    """The part of the trials to run."""
+    run_timeout_s: float | None = None
+    """Longest wall time of a run, seconds, after which it fails; ``None`` for no limit."""
+    progress: Callable[[Progress], None] | None = None
+    """Called whenever a run has started or ended."""
+
+
+def run_trials(origin: Origin, directory: str | PathLike[str], options: Options) -> tuple[Design, StudyTable]:
+    """Run the missing trials of an experiment, and store their results in ``directory``.
 
     Args:
-        source: the study, or the script that defines it.
+        origin: the experiment, or the script that defines it.
         directory: of the results, created if need be.  Stored runs are not repeated; failed runs are.
-        workers: number of processes; 1 is this process.
-        dask: address of a Dask scheduler, instead of processes.
-        dask_options: passed on to ``dask.distributed.Client``, for example ``security``.
-        run_timeout_s: longest wall time of a run, seconds, after which it fails; by default there is no limit.
-        progress: called whenever a run has started or ended.
+        options: how.
 
     Returns:
-        The number of runs in each state.
+        The experiment, and the table of the finished trials, of this shard.
 
     Raises:
-        SpecificationError: the source is no study, two runs are equal, a policy has no source, or the directory holds another
-            study.
+        SpecificationError: the source is no experiment, a policy has no source, or the directory holds another experiment.
         OutputError: results cannot be written; stored results are complete, and no other run is recorded as failed.
         ExecutionError: no workers are left; unfinished runs remain pending.
-        KeyboardInterrupt: a signal stopped the sweep; finished runs are kept.
+        KeyboardInterrupt: a signal stopped the experiment; finished runs are kept.
     """
-    if run_timeout_s is not None:
-        run_timeout_s = require_seconds("run_timeout_s", run_timeout_s, positive=True)
+    if options.run_timeout_s is not None:
+        seconds = require_seconds("run_timeout_s", options.run_timeout_s, positive=True)
+        options = options._replace(run_timeout_s=seconds)
+    if options.workers is not None:
+        require_whole("workers", options.workers, at_least=1)
+    checked_shard(options.shard)
     directory = Path(directory).absolute()  # a script may change the working directory
     with stoppable():
-        origin = Origin.of(source if isinstance(source, Study) else Path(source))
         try:
-            return _sweep(origin, directory, workers, dask, dask_options or {}, run_timeout_s, progress)
+            return _run_trials(origin, directory, options)
         finally:
             forget(origin)
 
 
-def _sweep(
-    origin: Origin,
-    directory: Path,
-    workers: int,
-    dask: str | None,
-    dask_options: Mapping[str, Any],
-    run_timeout_s: float | None,
-    progress: Callable[[Progress], None] | None,
-) -> dict[str, int]:
+def checked_shard(shard: Shard | None) -> None:
+    """Refuse a shard that is not a pair of whole numbers I, N with 1 <= I <= N.
+
+    Raises:
+        SpecificationError: the shard is refused.
+    """
+    if shard is None:
+        return
+    if not isinstance(shard, tuple | list) or len(shard) != 2:
+        raise SpecificationError(f"shard: {quoted(shard)} is not allowed; it must be two whole numbers, I and N")
+    number, count = (require_whole("shard", part, at_least=1) for part in shard)
+    if number > count:
+        raise SpecificationError(f"shard: {number} of {count} is not allowed; the first number must not exceed the second")
+
+
+def _run_trials(origin: Origin, directory: Path, options: Options) -> tuple[Design, StudyTable]:
     mine = opened(origin)
-    study = mine.study
+    design = mine.design
+    first = _trials_of(design, design.first_table(), options.shard)
+    workers = options.workers or min(os.cpu_count() or 1, max(len(first), 1))
     # A run that catches the exception of its timeout ends only with its process.
-    elsewhere = workers > 1 or dask is not None or (run_timeout_s is not None and origin.study is None)
-    start = not is_there(directory / LEDGER)  # all runs are missing: workers can get ready meanwhile
+    elsewhere = workers > 1 or (options.run_timeout_s is not None and origin.design is None)
+    start = not started(directory, options.shard)  # all runs are missing: workers can get ready meanwhile
     using: AbstractContextManager[Workers]
-    if dask is not None:
-        using = cluster(origin, dask, dask_options, run_timeout_s, start=start)
+    if options.dask is not None:
+        using = cluster(origin, options.dask, options.dask_options, options.run_timeout_s, start=start)
     elif elsewhere:
-        using = pool(origin, min(workers, len(study)), run_timeout_s, start=start)
+        using = pool(origin, min(workers, max(len(first), 1)), options.run_timeout_s, start=start)
     else:
-        using = nullcontext(Serial(origin, run_timeout_s))
+        using = nullcontext(Serial(origin, options.run_timeout_s))
     with using as serving:
-        # Other processes make their own jobs and compare keys; this one makes jobs twice to detect functions without a seed.
-        runs = study.runs(mine.made, make_twice=not elsewhere)
-        if elsewhere:
-            mine.made.clear()
-        positions = {run.key: at for at, run in enumerate(runs)}
-        with Store.create(directory, study, runs) as store:
-            missing = store.missing() & positions.keys()
-            state = _State(store, len(runs), len(runs) - len(missing), progress)
-            for run in runs:
-                if run.error is not None:
-                    state.take(run, Failed(run.error))
-            makeable = [run for run in runs if run.key in missing and run.error is None]
-            order = longest_first(makeable, store.seconds_per_job())
-            _run_all([_Task(run, positions[run.key]) for run in order], serving, state)
-            return store.states()
+        runs = design.runs(first, mine)
+        with Store.create(directory, design, shard=options.shard) as store:
+            while True:
+                store.enter(design, runs)
+                _run_missing(design, runs, serving, store, options.progress)
+                table = store.table()
+                known = {run.trial for run in runs}
+                tried = known | set(first)
+                following = [trial for trial in _trials_of(design, table, options.shard) if trial not in tried]
+                if not following:
+                    return design, table
+                first = [*first, *following]
+                runs = sorted([*runs, *design.runs(following, mine)], key=lambda run: design.order_of(run.trial))
+
+
+def _trials_of(design: Design, table: StudyTable, shard: Shard | None) -> list[Trial]:
+    trials = design.trials(table)
+    if shard is None:
+        return trials
+    number, count = shard
+    return [trial for trial in trials if design.shard_of(trial, count) == number]
+
+
+def _run_missing(
+    design: Design,
+    runs: Sequence[Run],
+    serving: Workers,
+    store: Store,
+    progress: Callable[[Progress], None] | None,
+) -> None:
+    """Run what is missing; trials with the same key are run once."""
+    missing = store.missing()
+    distinct = {run.key: run for run in sorted(runs, key=lambda run: run.trial.replication, reverse=True)}
+    todo = [run for run in distinct.values() if run.key in missing]
+    state = _State(design, store, runs, missing, progress)
+    for run in todo:
+        if run.error is not None:
+            state.take(run, Failed(run.error))
+    order = longest_first([run for run in todo if run.error is None], store.seconds_per_job())
+    _run_all([_task_of(design, run) for run in order], {run.key: run for run in order}, serving, state)
+
+
+def _task_of(design: Design, run: Run) -> Task:
+    code = {name: run.specification[name] for name in ("policy", "speedup", "measures")}
+    return Task(run.trial, run.key, code, design.tables_of(run.trial, history=run.history))
 
 
 def longest_first(runs: Sequence[Run], seconds_per_job: Mapping[str, float]) -> list[Run]:
@@ -150,26 +201,28 @@ def longest_first(runs: Sequence[Run], seconds_per_job: Mapping[str, float]) -> 
     known = sum(seconds_per_job.values()) / len(seconds_per_job) if seconds_per_job else 1.0
 
     def effort(run: Run) -> float:
-        policy = str(run.factors["policy"])
+        policy = str(run.specification["policy"])
         return run.jobs * seconds_per_job.get(policy, known * _SLOW.get(policy.partition(":")[0], 1.0))
 
     return sorted(runs, key=effort, reverse=True)
 
 
-class _Task(NamedTuple):
-    """A run to assign, with its position in the study."""
-
-    run: Run
-    position: int
-
-
 class _State:
-    """The outcomes so far: stored, counted and reported."""
+    """The outcomes so far: stored, counted by trial and reported."""
 
-    def __init__(self, store: Store, total: int, done: int, progress: Callable[[Progress], None] | None) -> None:
+    def __init__(
+        self,
+        design: Design,
+        store: Store,
+        runs: Sequence[Run],
+        missing: Collection[str],
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._design = design
         self._store = store
-        self._total = total
-        self._done = done
+        self._trials = Counter(run.key for run in runs)
+        self._total = len(runs)
+        self._done = sum(run.key not in missing for run in runs)
         self._failed = 0
         self._progress = progress
 
@@ -179,35 +232,36 @@ class _State:
         Raises:
             OutputError: the outcome cannot be written.
         """
+        factors = self._design.factors_of(run.trial)
         if isinstance(outcome, Finished):
-            self._store.keep(run.key, outcome)
-            self._done += 1
+            self._store.keep(run, factors, outcome)
+            self._done += self._trials[run.key]
             return
         if isinstance(outcome, Differs):
             outcome = Failed(difference(run.specification, outcome.specification, run.jobs, outcome.jobs))
-        self._store.fail(run.key, outcome.error)
-        self._failed += 1
+        self._store.fail(run, factors, outcome.error)
+        self._failed += self._trials[run.key]
 
     def report(self, running: int) -> None:
         if self._progress is not None:
             self._progress(Progress(self._total, self._done, running, self._failed))
 
 
-def _run_all(order: Sequence[_Task], workers: Workers, state: _State) -> None:
+def _run_all(order: Sequence[Task], runs: Mapping[str, Run], workers: Workers, state: _State) -> None:
     """Assign runs to workers, a few ahead, and store their outcomes, those that arrive before an interrupt too."""
     waiting = list(reversed(order))
-    suspects: list[_Task] = []  # one of these runs ended the worker processes: each is repeated alone
-    running: dict[Future[Outcome], _Task] = {}
+    suspects: list[Task] = []  # one of these runs ended the worker processes: each is repeated alone
+    running: dict[Future[Outcome], Task] = {}
     try:
         while waiting or suspects or running:
             side_by_side = workers.capacity()
             at_once = side_by_side * AHEAD if side_by_side > 1 else 1
             if suspects and not running:
                 task = suspects.pop()
-                running[workers.submit(task.position, task.run.key)] = task
+                running[workers.submit(task)] = task
             while waiting and not suspects and len(running) < at_once:
                 task = waiting.pop()
-                running[workers.submit(task.position, task.run.key)] = task
+                running[workers.submit(task)] = task
             alone = len(running) == 1
             state.report(min(len(running), side_by_side))
             finished, _ = wait(running, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
@@ -217,13 +271,13 @@ def _run_all(order: Sequence[_Task], workers: Workers, state: _State) -> None:
                 if outcome is None:
                     suspects.append(task)
                 else:
-                    state.take(task.run, outcome)
+                    state.take(runs[task.key], outcome)
             workers.check()
         state.report(0)
     except BaseException:
         for future, outcome in _completed(running):
             with suppress(OutputError):  # perhaps the error that stopped the sweep
-                state.take(running[future].run, outcome)
+                state.take(runs[running[future].key], outcome)
         raise
 
 
@@ -243,7 +297,7 @@ def _outcome(future: Future[Outcome], *, alone: bool) -> Outcome | None:
         return Failed(f"{type(problem).__name__}: {problem}")
 
 
-def _completed(running: Mapping[Future[Outcome], _Task]) -> Iterator[tuple[Future[Outcome], Outcome]]:
+def _completed(running: Mapping[Future[Outcome], Task]) -> Iterator[tuple[Future[Outcome], Outcome]]:
     """Yield the outcomes of completed runs, and cancel the others."""
     for future in running:
         if future.done() and not future.cancelled() and future.exception() is None:

@@ -39,6 +39,7 @@ from clustermodel.errors import SpecificationError, visible
 from clustermodel.experiment.code_origin import (
     is_generated,
     is_global_of_its_module,
+    is_of_main,
     is_users_code,
     origin_of_class,
     origin_of_file,
@@ -227,7 +228,8 @@ class _Walk:
                 self.visit(users_code_in(held))
             self._lenient -= 1
             return
-        if not linecache.getline(code.co_filename, code.co_firstlineno) and not is_generated(function):
+        known = linecache.getline(code.co_filename, code.co_firstlineno) or is_generated(function) or is_of_main(function)
+        if not known:
             self._refuse(function, "whose source is not known")
         folder, self._folder = self._folder, os.path.dirname(code.co_filename)  # noqa: PTH120
         self._put("function", function.__name__)

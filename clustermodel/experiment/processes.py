@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import pickle
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -13,9 +13,8 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
 from typing import Any
 
-from clustermodel.errors import SpecificationError
 from clustermodel.experiment.user_code import ignore_interrupts, interrupts_held
-from clustermodel.experiment.worker import Origin, Outcome, execute, opened
+from clustermodel.experiment.worker import Origin, Outcome, Task, execute, opened
 
 
 class Serial:
@@ -30,10 +29,10 @@ class Serial:
         self._origin = origin
         self._timeout_s = timeout_s
 
-    def submit(self, position: int, key: str) -> Future[Outcome]:
-        """Run the scenario at a position of the study."""
+    def submit(self, task: Task) -> Future[Outcome]:
+        """Execute a run."""
         future: Future[Outcome] = Future()
-        future.set_result(execute(self._origin, position, key, self._timeout_s))
+        future.set_result(execute(self._origin, task, self._timeout_s))
         return future
 
     def capacity(self) -> int:
@@ -57,15 +56,7 @@ class Pool:
     """
 
     def __init__(self, origin: Origin, workers: int, timeout_s: float | None) -> None:
-        if origin.study is not None:
-            try:
-                pickle.dumps(origin)
-            except Exception as problem:
-                raise SpecificationError(
-                    f"study {origin.study.name}: it cannot be sent to worker processes ({problem}); "
-                    "give the path of a script that defines it, or workers=1"
-                ) from None
-        self._origin = origin
+        self._origin = origin.sent()
         self._workers = workers
         self._timeout_s = timeout_s
         self._pool = self._made()
@@ -77,18 +68,18 @@ class Pool:
 
     def start(self) -> None:
         """Start all processes, which prepare the study."""
-        with interrupts_held():
+        with interrupts_held(), _without_main():
             self._pool.submit(int)
 
-    def submit(self, position: int, key: str) -> Future[Outcome]:
-        """Assign the run at a position of the study."""
-        with interrupts_held():  # processes that start now must not receive them
+    def submit(self, task: Task) -> Future[Outcome]:
+        """Assign a run."""
+        with interrupts_held(), _without_main():  # processes that start now must not receive them
             try:
-                return self._pool.submit(_execute, position, key, self._timeout_s)
+                return self._pool.submit(_execute, task, self._timeout_s)
             except BrokenProcessPool:
                 self._pool.shutdown(wait=False)
                 self._pool = self._made()
-                return self._pool.submit(_execute, position, key, self._timeout_s)
+                return self._pool.submit(_execute, task, self._timeout_s)
 
     def capacity(self) -> int:
         """Return the number of runs that can be in progress."""
@@ -151,6 +142,22 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _execute(position: int, key: str, timeout_s: float | None) -> Outcome:
+def _execute(task: Task, timeout_s: float | None) -> Outcome:
     assert _received is not None
-    return execute(_received, position, key, timeout_s)
+    return execute(_received, task, timeout_s)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Start processes that do not run the main script again: a script without a guard would start its study in each of them.
+
+    The experiment does not need it: it is sent whole, or made from its own script.
+    """
+    main = sys.modules["__main__"]
+    hidden: dict[str, Any] = {name: vars(main).pop(name) for name in ("__spec__", "__file__") if name in vars(main)}
+    vars(main)["__spec__"] = None
+    try:
+        yield
+    finally:
+        del vars(main)["__spec__"]
+        vars(main).update(hidden)

@@ -16,25 +16,29 @@ from clustermodel.experiment.schedule_files import evalys_layout, jobs_layout, r
 from clustermodel.machine import Machine
 from clustermodel.measure.event_log import EventLog, event_log, sliced_event_log
 from clustermodel.measure.explanation import Explanation, explanation
+from clustermodel.measure.groups import by_group, size_classes
 from clustermodel.measure.job_table import job_table
 from clustermodel.measure.metrics import Summary, after_warm_up, by_class, fairness_by_width, summarize
+from clustermodel.measure.row_use import RowUse, row_use
 from clustermodel.measure.timeline import placements_in_matrix, placements_in_space, states
 from clustermodel.policies.interface import Policy
 from clustermodel.recording.job_records import JobRecords
-from clustermodel.recording.ledger import Ledger
+from clustermodel.recording.ledger import Amount, Ledger
 from clustermodel.recording.matrix_history import History
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.recording.slice_log import SliceLog
 from clustermodel.sim.simulation import Fidelity, Outcome
 from clustermodel.speedup import Speedup
 from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss
-from clustermodel.validation import require_seconds
+from clustermodel.validation import choice, require_seconds
+from clustermodel.workload.extra_columns import MEMORY, PRECEDING, THINK
 from clustermodel.workload.streams import JobStreams
 from clustermodel.workload.table import JobSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
     import pandas as pd
 
     from clustermodel.figures.single_run import ResultPlots
@@ -144,6 +148,42 @@ class Result:
         """Return mean, deviation, median and percentiles of wait, response and slowdown for all, small and large jobs."""
         return by_class(self.records)
 
+    def by_stream(self, *, warm_up_s: float = 0.0) -> pd.DataFrame:
+        """Return the metrics of each job stream, as ``result.by_stream().loc["day", "mean_wait_s"]``; see :meth:`by_group`."""
+        return self.by_group("stream", warm_up_s=warm_up_s)
+
+    def by_user(self, *, warm_up_s: float = 0.0) -> pd.DataFrame:
+        """Return the metrics of each user; see :meth:`by_group`."""
+        return self.by_group("user", warm_up_s=warm_up_s)
+
+    def by_size(self, boundaries: Sequence[int], *, warm_up_s: float = 0.0) -> pd.DataFrame:
+        """Return the metrics of each size class; see :meth:`by_group`.
+
+        Args:
+            boundaries: largest sizes of all classes but the last one, rising: ``[8, 64]`` for the classes ``1-8``, ``9-64``
+                and ``> 64`` nodes.
+            warm_up_s: length of the warm-up, seconds.
+
+        Raises:
+            SpecificationError: the boundaries do not rise.
+        """
+        return self.by_group(size_classes(self.records.column("nodes"), boundaries), warm_up_s=warm_up_s)
+
+    def by_group(self, by: str | npt.ArrayLike, *, warm_up_s: float = 0.0) -> pd.DataFrame:
+        """Return the metrics of groups of jobs: a row per group, a column per metric; docs/outputs lists them.
+
+        Args:
+            by: a column of :attr:`jobs`, or the group of each job in their order.
+            warm_up_s: length of the warm-up, seconds: jobs submitted sooner than this after the first submission count
+                nowhere in the table.
+
+        Raises:
+            SpecificationError: there is no such column, there is not one group per job, or ``warm_up_s`` is no time.
+        """
+        if not isinstance(by, str):
+            return by_group(self.records, by, warm_up_s=warm_up_s)
+        return by_group(self.records, self.jobs[choice("by", by, self.jobs.columns)], warm_up_s=warm_up_s)
+
     def fairness(self) -> pd.DataFrame:
         """Return the numbers of blocked, delayed, late-started and preempted jobs for all, wide and narrow jobs.
 
@@ -198,6 +238,13 @@ class Result:
             return gang_capacity_loss(self.slices, machine.time_slicing.quantum, machine.switch_ticks, machine.nodes)
         log = self.events
         return capacity_loss(log.time_s, log.empty + log.held_up, log.waiting, machine.nodes)
+
+    @property
+    def row_use(self) -> RowUse:
+        """Rows of the Ousterhout matrix in use, and idle nodes beside stopped gangs; one row without time sharing."""
+        if self.slices is None:
+            return RowUse(1.0 if self.records.finished.any() else float("nan"), Amount(0, 0))
+        return row_use(self.slices, self.machine.time_slicing.quantum, self.machine.nodes)
 
     @property
     def history(self) -> History:
@@ -286,8 +333,12 @@ class Result:
     def to_swf(self, path: str | PathLike[str]) -> None:
         """Write the simulated schedule in the Standard Workload Format (``.gz`` is compressed).
 
+        Requested memory, preceding jobs and think times are written where the workload has them.
+
         Raises:
             OutputError: the file cannot be written.
         """
         names = {"policy": self.scenario.label, "workload": self.scenario.workload_name}
-        write_schedule(path, self.jobs, nodes=self.machine.nodes, **names)
+        ids = self.records.column("id")
+        extra = {name: self.scenario.streams.column(name, ids) for name in (MEMORY, PRECEDING, THINK)}
+        write_schedule(path, self.jobs, extra, nodes=self.machine.nodes, **names)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import OutputError, SpecificationError
 from clustermodel.output_files import PART, write_file
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class RunFiles:
             OutputError: a file cannot be written.
         """
         for table, content in tables.items():
+            remove_pipe(self.path(table, key))
             write_file(self.path(table, key), content, durable=True)
         return {table: hashlib.sha256(content).hexdigest() for table, content in tables.items()}
 
@@ -107,3 +108,19 @@ class RunFiles:
             for partial in (self._directory / table).glob(f"*{PART}"):
                 if partial.is_file() and not partial.is_symlink():
                     partial.unlink()
+
+
+def remove_pipe(path: Path) -> None:
+    """Delete a pipe or socket in the place of a file that will be written: writing it would wait for a reader.
+
+    Raises:
+        OutputError: it cannot be deleted.
+    """
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+            path.unlink()
+    except FileNotFoundError:
+        return
+    except OSError as problem:
+        raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None

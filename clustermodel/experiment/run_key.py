@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
@@ -19,13 +19,15 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from clustermodel.errors import SpecificationError
 from clustermodel.experiment.code_origin import is_ours
 from clustermodel.experiment.fingerprint import fingerprint
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.job import JobRow
-from clustermodel.policies.interface import Policy
-from clustermodel.policies.registry import policy_factory
+from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, Policy, uses_of
+from clustermodel.policies.registry import make_policy, policy_factory
 from clustermodel.speedup import Speedup
+from clustermodel.workload.extra_columns import PRECEDING, STREAM, THINK
 from clustermodel.workload.table import JobSource, Provenance, Workload
 
 _SOURCES: Final = Path(__file__).parents[1]
@@ -81,10 +83,18 @@ class Digested:
 
 
 def digest_of_jobs(source: JobSource) -> JobsDigest:
-    """Return the digest of the jobs of a stream; reads all of it."""
+    """Return the digest of the jobs of a stream; reads all of it.
+
+    It covers labels of streams and feedback where the workload has them, on which metrics and submissions depend, but no
+    memory.
+    """
     if isinstance(source, Workload):
-        table = np.stack([source.column(name) for name in JobRow._fields], axis=1).astype("<i8", order="C", copy=False)
-        return JobsDigest(hashlib.sha256(table.tobytes()).hexdigest(), len(source))
+        names = (*JobRow._fields, *(name for name in (STREAM, PRECEDING, THINK) if source.has(name)))
+        table = np.stack([source.column(name) for name in names], axis=1).astype("<i8", order="C", copy=False)
+        digest = hashlib.sha256(table.tobytes())
+        if names != JobRow._fields:
+            digest.update(json.dumps([names, source.streams]).encode())
+        return JobsDigest(digest.hexdigest(), len(source))
     digested = Digested(source)
     for _ in digested.rows():
         pass
@@ -93,25 +103,31 @@ def digest_of_jobs(source: JobSource) -> JobsDigest:
 
 
 def specification(
-    scenario: Scenario, policy: object, speedup: object, jobs: Sequence[str | None], warm_up_s: float
+    scenario: Scenario, code: Mapping[str, Any], jobs: Sequence[str | None], *, warm_up_s: float
 ) -> dict[str, Any]:
     """Return everything that the numbers of a run depend on, as plain values.
 
+    A policy that declares what it uses (:class:`~clustermodel.policies.interface.Dependent`) makes the same schedule on
+    machines that differ in other parts; those parts, and the seed of a policy that draws no random numbers, are left out.
+
     Args:
         scenario: the scenario of the run.
-        policy: :func:`identity_of_policy` of its policy, before any run.
-        speedup: :func:`identity_of_speedup` of its speedup model.
+        code: identities of policy, speedup model and measures: :meth:`Identities.of_code`.
         jobs: digests of its job streams.
         warm_up_s: warm-up of the study, seconds.
     """
+    machine = asdict(scenario.used_machine)
+    used = uses_of(make_policy(scenario.policy))
+    for part in PARTS:
+        if part not in used:
+            machine.pop(part, None)
     return {
-        "machine": asdict(scenario.used_machine),
+        "machine": machine,
         "jobs_sha256": list(jobs),
-        "policy": policy,
-        "seed": scenario.seed,
+        "seed": scenario.seed if RANDOM_NUMBERS in used else None,
         "fidelity": scenario.fidelity,
-        "speedup": speedup,
         "warm_up_s": warm_up_s,
+        **code,
         "software": software(),
     }
 
@@ -139,30 +155,72 @@ def software() -> dict[str, str]:
     return {"clustermodel": version("clustermodel"), "clustermodel_sha256": digest.hexdigest(), "python": python, **packages}
 
 
-def identity_of_policy(policy: str | Policy) -> object:
-    """Return the identity of a policy: its name with parameters; for a user's policy also the digest of its code and values.
+class Identities:
+    """Identities of policies, speedup models and measures in one process.
 
-    Raises:
-        SpecificationError: the policy reaches an object without known source and value.
+    The identity of a registered policy is determined once, before the first run that uses it: a run may change module globals
+    that the policy reads, and another script may register another policy under its name.
     """
-    if isinstance(policy, str):
+
+    def __init__(self) -> None:
+        self._named: dict[str, tuple[object, object]] = {}  # factory and identity
+        self._our_speedups: dict[type, bool] = {}
+
+    def of_code(self, scenario: Scenario, measures: object = None) -> dict[str, object]:
+        """Return the identities of all code of a run: policy, speedup model and measures.
+
+        Raises:
+            SpecificationError: as for :meth:`of_policy`.
+        """
+        return {
+            "policy": self.of_policy(scenario.policy),
+            "speedup": self.of_speedup(scenario.speedup),
+            "measures": measures,
+        }
+
+    def of_policy(self, policy: str | Policy) -> object:
+        """Return the identity of a policy: its name with parameters, and for a user's policy the digest of its code and values.
+
+        Raises:
+            SpecificationError: the policy reaches an object without known source and value, or another policy has been
+                registered under its name.
+        """
+        if not isinstance(policy, str):
+            return {"class": type(policy).__qualname__, **_identity(policy.name, f"policy {policy.name}", policy)}
         factory = policy_factory(policy)
-        return policy if is_ours(factory) else _identity(policy, factory)
-    return {"class": type(policy).__qualname__, **_identity(policy.name, policy)}
+        if policy not in self._named:
+            self._named[policy] = factory, policy if is_ours(factory) else _identity(policy, f"policy {policy}", factory)
+        known, identity = self._named[policy]
+        if factory is not known:
+            raise SpecificationError(f"policy {policy}: another script has registered this name meanwhile")
+        return identity
+
+    def of_speedup(self, speedup: Speedup) -> object:
+        """Return the identity of a speedup model.
+
+        Raises:
+            SpecificationError: the model reaches an object without known source and value.
+        """
+        kind = type(speedup)
+        if kind not in self._our_speedups:
+            self._our_speedups[kind] = is_ours(kind)
+        if self._our_speedups[kind]:
+            return repr(speedup)
+        name = f"speedup {kind.__name__}"
+        return {"class": kind.__qualname__, **_identity(name, name, speedup)}
 
 
-def identity_of_speedup(speedup: Speedup) -> object:
-    """Return the identity of a speedup model.
+def identities_of_measures(measures: Mapping[str, Callable[..., object]]) -> dict[str, object]:
+    """Return the identities of a study's own measures by name.
 
     Raises:
-        SpecificationError: the model reaches an object without known source and value.
+        SpecificationError: a measure reaches an object without known source and value.
     """
-    kind = type(speedup)
-    return repr(speedup) if is_ours(kind) else {"class": kind.__qualname__, **_identity(f"speedup {kind.__name__}", speedup)}
+    return {name: _identity(name, f"measure {name}", measure) for name, measure in measures.items()}
 
 
-def _identity(name: str, thing: object) -> dict[str, object]:
-    digests = fingerprint(thing, f"policy {name}" if not name.startswith("speedup ") else name)
+def _identity(name: str, shown: str, thing: object) -> dict[str, object]:
+    digests = fingerprint(thing, shown)
     return {"name": name, "code_sha256": digests.sha256, "files_sha256": digests.files}
 
 

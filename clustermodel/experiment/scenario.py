@@ -20,6 +20,7 @@ from clustermodel.policies.registry import make_policy, policy_label
 from clustermodel.sim.simulation import FIDELITIES, Fidelity, simulate
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.validation import require_whole
+from clustermodel.workload.feedback import submissions
 from clustermodel.workload.streams import JobStreams
 from clustermodel.workload.table import JobSource
 
@@ -139,10 +140,10 @@ class Scenario:
             TraceError: a streamed trace is malformed.
         """
         machine, policy = self.used_machine, make_policy(self.policy)
-        calibrate(policy, machine, lambda: [stream.rows() for stream in self.streams], self.seed)
+        calibrate(policy, machine, lambda: [submissions(stream) for stream in self.streams], self.seed)
         outcome = simulate(
             machine,
-            [stream.rows() for stream in self.streams],
+            [submissions(stream) for stream in self.streams],
             policy,
             random_stream(self.seed, "policy"),
             explain=self.explain,

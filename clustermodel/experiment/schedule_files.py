@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import version
 from os import PathLike
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, counted, quoted, visible
 from clustermodel.output_files import replacing, without_formulas
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import text
+from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.workload.extra_columns import MEMORY, PRECEDING, THINK
 from clustermodel.workload.swf import write_swf
 from clustermodel.workload.swf_line import UNKNOWN
 
@@ -123,12 +127,22 @@ def evalys_layout(jobs: pd.DataFrame, records: JobRecords, *, policy: str, workl
     return frame[ran].reset_index(drop=True)
 
 
-def write_schedule(path: str | PathLike[str], jobs: pd.DataFrame, *, nodes: int, policy: str, workload: str) -> None:
+def write_schedule(
+    path: str | PathLike[str],
+    jobs: pd.DataFrame,
+    extra: Mapping[str, IntArray | None],
+    *,
+    nodes: int,
+    policy: str,
+    workload: str,
+) -> None:
     """Write a schedule to ``path`` in the Standard Workload Format.
 
     Args:
         path: the file; ``.gz`` is compressed.
         jobs: the job table.
+        extra: requested memory (KiB per node), preceding jobs and think times (ticks), shape ``(jobs,)``, ``None`` where no
+            job has them.
         nodes: size of the machine.
         policy: label of the run.
         workload: name of the workload.
@@ -138,6 +152,8 @@ def write_schedule(path: str | PathLike[str], jobs: pd.DataFrame, *, nodes: int,
     """
     jobs = jobs.fillna({"wait_s": UNKNOWN, "run_s": UNKNOWN})
     ran = jobs["end_s"].notna()
+    unknown = np.full(len(jobs), UNKNOWN)
+    memory, preceding, think = (unknown if (one := extra[name]) is None else one for name in (MEMORY, PRECEDING, THINK))
     rows = zip(
         jobs["job"],
         jobs["submit_s"],
@@ -149,6 +165,9 @@ def write_schedule(path: str | PathLike[str], jobs: pd.DataFrame, *, nodes: int,
         jobs["status"].map(_SWF_STATUS),
         jobs["user"].clip(lower=UNKNOWN),
         jobs["group"].clip(lower=UNKNOWN),
+        memory.tolist(),
+        preceding.tolist(),
+        np.where(preceding == UNKNOWN, UNKNOWN, think / TICKS_PER_SECOND).tolist(),
         strict=True,
     )
     header = [
@@ -166,8 +185,8 @@ def write_schedule(path: str | PathLike[str], jobs: pd.DataFrame, *, nodes: int,
     write_swf(
         path,
         (
-            (job, submit, wait, run, used, -1, -1, asked, estimate, -1, status, user, group, -1, -1, -1, -1, -1)
-            for job, submit, wait, run, used, asked, estimate, status, user, group in rows
+            (job, submit, wait, run, used, -1, -1, asked, estimate, kib, status, user, group, -1, -1, -1, before, think_s)
+            for job, submit, wait, run, used, asked, estimate, status, user, group, kib, before, think_s in rows
         ),
         header=header,
     )

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import sys
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from os import PathLike
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, Any
 
 from clustermodel.errors import ClusterModelError, SpecificationError
 from clustermodel.experiment.code_origin import origin_of_file
 from clustermodel.experiment.scenario import Scenario
-from clustermodel.experiment.study import Study
+from clustermodel.experiment.study import Experiment, Study, run_missing
+from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import failure_line
+from clustermodel.experiment.worker import Origin
 from clustermodel.policies.registry import policy_names, unregister_policy
+
+if TYPE_CHECKING:
+    from clustermodel.experiment.executor import Progress
 
 
 def read_script(path: Path) -> str:
@@ -91,7 +98,7 @@ def load_scenarios(path: Path) -> list[Scenario]:
     """
     defined = run_script(path, read_script(path))
     scenarios = _scenarios_in(path, defined)
-    if not scenarios and isinstance(defined.get("study"), Study):
+    if not scenarios and "study" in defined:
         raise SpecificationError(f"{path}: defines a study; run it with: clustermodel sweep {path} --out DIRECTORY")
     if not scenarios:
         raise SpecificationError(
@@ -100,25 +107,122 @@ def load_scenarios(path: Path) -> list[Scenario]:
     return scenarios
 
 
-def load_study(path: Path, text: str) -> Study:
-    """Run a script and return the study that it defines, or a study of the scenarios that it defines.
+def load_experiment(path: Path, text: str, settings: Mapping[str, str] = MappingProxyType({})) -> Experiment[Any]:
+    """Run a script and return the experiment that it defines: ``study``, or a study of its ``scenarios``.
+
+    ``study`` is an experiment, or a function that returns one; its parameters, which have defaults, can be set.
 
     Args:
         path: of the script, which need not exist any more.
         text: of the script.
+        settings: values of parameters of ``study``, as texts.
 
     Raises:
-        SpecificationError: the script fails, or defines neither.
+        SpecificationError: the script fails, defines none, or its function has no such parameter.
     """
     defined = run_script(path, text)
     study = defined.get("study")
     if study is None and (scenarios := _scenarios_in(path, defined)):
-        study = Study(name=path.stem, scenarios=scenarios)
-    if not isinstance(study, Study):
+        study = Study.of_scenarios(path.stem, scenarios)
+    if callable(study) and not isinstance(study, Experiment):
+        study = _called(path, study, settings)
+    elif settings:
+        raise SpecificationError(f"{path}: --set: `study` is no function; it has no parameter {next(iter(settings))!r}")
+    if not isinstance(study, Experiment):
         raise SpecificationError(
-            f"{path}: defines neither `study` (a Study) nor `scenarios` (an iterable of Scenario, or a function of none)"
+            f"{path}: defines neither `study` (a Study, or a function that returns one) nor `scenarios` (an iterable of "
+            "Scenario, or a function of none)"
         )
     return study
+
+
+def _called(path: Path, study: Callable[..., object], settings: Mapping[str, str]) -> object:
+    """Return what the function ``study`` of a script returns for these values of its parameters."""
+    parameters = inspect.signature(study).parameters
+    values: dict[str, object] = {}
+    for name, text in settings.items():
+        if name not in parameters:
+            there = ", ".join(parameters) or "none"
+            raise SpecificationError(f"{path}: --set: `study` has no parameter {name!r}; its parameters are {there}")
+        values[name] = value_of(f"{path}: --set {name}", text, parameters[name].default)
+    try:
+        return study(**values)
+    except ClusterModelError:
+        raise
+    except Exception as problem:  # of the script's function
+        raise SpecificationError(f"{path}: study: {failure_line(problem)}") from problem
+
+
+def value_of(name: str, text: str, default: object) -> object:
+    """Return a parameter's value from its text, of the type of its default; a sequence is written with commas.
+
+    Raises:
+        SpecificationError: the text is no such value.
+    """
+    if isinstance(default, list | tuple):
+        like = default[0] if default else ""
+        values = [value_of(name, part.strip(), like) for part in text.split(",")]
+        return tuple(values) if isinstance(default, tuple) else values
+    if isinstance(default, bool):
+        allowed = {"true": True, "false": False, "yes": True, "no": False}
+        if text.lower() not in allowed:
+            raise SpecificationError(f"{name}: {text!r} is not allowed; it must be true or false")
+        return allowed[text.lower()]
+    if isinstance(default, int | float | Path):
+        kind: type[int | float | Path] = type(default)
+        try:
+            return kind(text)
+        except ValueError:
+            raise SpecificationError(f"{name}: {text!r} is not allowed; it must be a value like {default!r}") from None
+    return None if default is None and text.lower() == "none" else text
+
+
+def origin_of_script(path: Path, settings: Mapping[str, str] = MappingProxyType({})) -> Origin:
+    """Return the origin of the experiment that a script defines.
+
+    Raises:
+        SpecificationError: the script cannot be read.
+    """
+    return Origin.of_script(path, read_script(path), settings, load_experiment)
+
+
+def sweep(
+    source: Experiment[Any] | str | PathLike[str],
+    directory: str | PathLike[str],
+    *,
+    workers: int | None = None,
+    dask: str | None = None,
+    dask_options: Mapping[str, Any] = MappingProxyType({}),
+    shard: tuple[int, int] | None = None,
+    run_timeout_s: float | None = None,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    progress: Callable[[Progress], None] | None = None,
+) -> StudyTable:
+    """Run the missing trials of an experiment, or of the experiment that a script defines, and store their results.
+
+    Args:
+        source: the experiment, or the path of the script; then all workers run the script.
+        directory: of the results, created if need be.  Stored runs are not repeated; failed runs are.
+        workers: number of processes, 1 for this process; by default one for each processor.
+        dask: address of a Dask scheduler, instead of processes.
+        dask_options: passed on to ``dask.distributed.Client``, for example ``security``.
+        shard: I, N: run part I of N, in a folder of its own below ``directory``.
+        run_timeout_s: longest wall time of a run, seconds, after which it fails; by default there is no limit.
+        settings: values of the parameters of the script's function ``study``, as texts.
+        progress: called whenever a run has started or ended.
+
+    Returns:
+        The table of the finished trials.
+
+    Raises:
+        SpecificationError: the source is no experiment, a policy has no source, or the directory holds another experiment.
+        OutputError: results cannot be written; stored results are complete, and no other run is recorded as failed.
+        ExecutionError: no workers are left; unfinished runs remain pending.
+        KeyboardInterrupt: a signal stopped the sweep; finished runs are kept.
+    """
+    origin = Origin.of_design(source) if isinstance(source, Experiment) else origin_of_script(Path(source), settings)
+    options: dict[str, Any] = {"workers": workers, "dask": dask, "dask_options": dask_options, "shard": shard}
+    return run_missing(origin, directory, run_timeout_s=run_timeout_s, progress=progress, **options)
 
 
 def _scenarios_in(path: Path, defined: Mapping[str, Any]) -> list[Scenario]:

@@ -1,323 +1,366 @@
-"""The results of a study: one directory with a ledger of the runs (SQLite) and the tables of each run (Parquet).
+"""The results of an experiment: one directory with a file for each run (JSON) and the tables of runs (Parquet).
 
-A run is written in two steps: first its tables, to temporary names that are then changed; then its row in the ledger, in one
-transaction.  So whatever stops a study, the ledger has a run as done only if its tables are complete.  Every row has a digest
-of itself and of the run's tables.  A run that does not match its digest is damaged: it is named, left out of results, and run
-again.
+A run is written in two steps: first its tables, then its file, which has the digests of its tables and of itself.  So whatever
+stops an experiment, a run is done only if its tables are complete.  A run that does not match its digests is damaged: it is
+named, left out of results, and run again.
+
+A shard of a job array writes a store of its own, in a folder of the directory.  Readers see all shards joined, and a sweep of
+the whole experiment does not repeat their runs.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 import pandas as pd
-from filelock import FileLock, Timeout
 
-from clustermodel.errors import OutputError, SpecificationError, counted
-from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME, TABLES, RunFiles
-from clustermodel.experiment.run_key import canonical, key_of
-from clustermodel.experiment.run_table import FORMAT, LEDGER, LEDGER_FILES, NOT_IN_STUDY, STATES, Row, RunLedger
-from clustermodel.experiment.study import Run, Study, describe
+from clustermodel.errors import SpecificationError
+from clustermodel.experiment.design import Design
+from clustermodel.experiment.factors import Label, describe
+from clustermodel.experiment.identified_run import Finished, Run
+from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME, RunFiles
+from clustermodel.experiment.run_key import key_of
+from clustermodel.experiment.store_part import Part, Shard, facts_of, is_there, opened_for_writing
+from clustermodel.experiment.stored_files import STATES, STUDY_FILE, Entry, RunFile, State, StudyFile
+from clustermodel.experiment.study_table import StudyTable
 
-LOCK: Final = "study.lock"
-_OWN_NAMES: Final = (*LEDGER_FILES, LOCK, *TABLES)
-"""Names of the store's files and folders in its directory."""
-
-
-class Finished(NamedTuple):
-    """The outcome of a successful run."""
-
-    summary: str
-    """``Summary.as_dict()`` as JSON."""
-    tables: Mapping[str, bytes]
-    """Parquet files by names of tables: ``Result.jobs``, ``Result.states`` and, if known, ``Result.placements``."""
-    seconds: float
-    """Wall time of the run."""
-    versions: Mapping[str, str]
-    """Versions of Python and of the packages that made the numbers."""
+_SHARD: Final = re.compile(r"shard-(\d+)-of-(\d+)")
 
 
 class Store:
-    """The results of one study.  Use :meth:`create` to write, :meth:`read` to look.
+    """The results of one experiment.  Use :meth:`create` to write, :meth:`read` to look.
 
     Args:
-        directory: of the study.
-        ledger: of its runs, open.
+        directory: of the experiment.
+        parts: its folders with runs; the first is written.
+        listing: the folders whose trials are those of the experiment.
     """
 
-    def __init__(self, directory: Path, ledger: RunLedger) -> None:
+    def __init__(self, directory: Path, parts: Sequence[Part], listing: Sequence[Part]) -> None:
         self.directory = directory
-        self._ledger = ledger
-        self._files = RunFiles(directory)
-        self._damaged: dict[str, str] = {}  # key -> what is wrong with the run
-        self._missing_rows = 0
+        self._parts = list(parts)
+        self._listing = list(listing)
+        self._mine = parts[0]
 
     @classmethod
     @contextmanager
-    def create(cls, directory: str | os.PathLike[str], study: Study, runs: Sequence[Run]) -> Iterator[Self]:
-        """Open a study's directory to add runs, and make it if need be; the block has it alone.
+    def create(cls, directory: str | os.PathLike[str], design: Design, *, shard: Shard | None = None) -> Iterator[Self]:
+        """Open an experiment's directory to add runs, and make it if need be; the block has it alone.
 
-        Runs of the study that are damaged or not in the ledger are entered as pending.
+        Args:
+            directory: of the experiment.
+            design: the experiment.
+            shard: the part of the trials that this process runs, in a folder of its own, which is not locked: run each shard
+                once at a time.  A shard knows the runs in its own folder only.
 
         Raises:
-            SpecificationError: the directory holds another study, or something else; or its ledger is damaged.
-            OutputError: the directory cannot be written, another sweep writes it, or a part of it is a symbolic link.
+            SpecificationError: the directory holds another experiment, shards of another number, or something else; or its
+                file is damaged.
+            OutputError: the directory cannot be written, another process writes it, or a part of it is a symbolic link.
         """
         directory = Path(directory)
-        lock = FileLock(directory / LOCK, timeout=0)
-        try:
-            _refuse_links(directory)
-            RunFiles(directory).make_folders()
-            lock.acquire()
-        except Timeout:
-            raise OutputError(f"{directory}: another sweep is writing there; wait for it, or stop it") from None
-        except OSError as problem:
-            if isinstance(problem, OutputError):
-                raise
-            raise OutputError(f"{directory}: cannot be written: {problem.strerror or problem}") from None
-        try:
-            with RunLedger.opened(directory / LEDGER, new=True) as ledger:
-                store = cls(directory, ledger)
-                store._claim(study)
-                store._find_damage()
-                store._enter(runs)
-                store._files.delete_partial()
-                yield store
-        finally:
-            lock.release()
+        if shard is not None:
+            _require_number_of_shards(directory, shard[1])
+        with opened_for_writing(folder_of(directory, shard), design, lock=shard is None) as part:
+            others = [Part.read(folder) for folder in _shards_in(directory)] if shard is None else []
+            for other in others:
+                _require_same(part, other, "study", "seed")
+            yield cls(directory, [part, *others], [part])
 
     @classmethod
     @contextmanager
     def read(cls, directory: str | os.PathLike[str]) -> Iterator[Self]:
-        """Open a study's directory to look at its results, even while a sweep writes it.
+        """Open an experiment's directory to look at its results, those of all shards, even while they are written.
 
         Damaged runs are left out; :meth:`damaged` names them.
 
         Raises:
-            SpecificationError: the directory holds no study, or its ledger is damaged.
+            SpecificationError: the directory holds no experiment, its file is damaged, or its shards are of several.
         """
         directory = Path(directory)
-        if not is_there(directory / LEDGER):
-            raise SpecificationError(f"{directory}: there is no study here (no {LEDGER})")
-        with RunLedger.opened(directory / LEDGER, new=False) as ledger:
-            store = cls(directory, ledger)
-            if not store.facts():
-                raise SpecificationError(f"{directory}: there is no study here yet; a sweep was stopped before it had begun")
-            store._find_damage()
-            yield store
+        folders = [directory] if is_there(directory / STUDY_FILE) else []
+        folders += _shards_in(directory)
+        if not folders:
+            raise SpecificationError(f"{directory}: there is no study here (no {STUDY_FILE})")
+        parts = [Part.read(folder) for folder in folders]
+        for part in parts[1:]:
+            _require_same(parts[0], part, "study", "seed", "warm_up_s")
+        _require_same_runs(parts)
+        yield cls(directory, parts, parts)
 
-    def facts(self) -> dict[str, str]:
-        """Return the study's name, seed and warm-up, the format of the store, and the number of its runs.
+    @property
+    def study(self) -> StudyFile:
+        """The facts about the experiment; its trials may be those of one shard."""
+        return self._mine.study
 
-        Raises:
-            SpecificationError: another version of clustermodel wrote the store, or the facts are damaged.
-        """
-        return self._ledger.facts()
+    def entries(self) -> list[Entry]:
+        """Return the trials of all shards, in the order of the experiment; damaged and missing runs included."""
+        entries = {entry.trial: entry for part in self._listing for entry in part.study.trials}
+        return sorted(entries.values(), key=lambda entry: entry.order)
 
-    def _claim(self, study: Study) -> None:
-        """Refuse the directory of another study, else note the facts of this one."""
-        mine = {"format": FORMAT, "study": study.name, "seed": str(study.seed)}
-        facts = self.facts()
-        for name in ("study", "seed"):
-            if facts and facts[name] != mine[name]:
-                raise SpecificationError(
-                    f"{self.directory}: it holds the {name} {facts[name]!r}, not {mine[name]!r}; give another --out"
-                )
-        self._ledger.write_facts({"rows": "0", **facts, **mine, "warm_up_s": str(study.warm_up_s)})
-
-    def rows(self, *states: str, earlier: bool = False) -> list[Row]:
-        """Return the undamaged runs, in the order of the study.
-
-        Args:
-            states: which, of :data:`~clustermodel.experiment.run_table.STATES`; by default all.
-            earlier: include runs that the study had before it was changed.
-        """
-        return [
-            row
-            for row, _ in self._ledger.rows()
-            if row.key not in self._damaged and (not states or row.state in states) and (earlier or row.in_study)
-        ]
-
-    def _find_damage(self) -> None:
-        """Compare all rows and tables with their digests."""
-        rows, facts = self._ledger.snapshot()
-        self._missing_rows = int(facts.get("rows", "0")) - len(rows)
-        for row, digest in rows:
-            what = self._damage(row) if row.matches(digest) else "its row in the ledger is not as it was written"
-            if what is not None:
-                self._damaged[str(row.key)] = what
-
-    def _damage(self, row: Row) -> str | None:
-        return self._files.damage(row.key, json.loads(row.files or "{}")) if row.state == "done" else None
+    def run(self, key: str) -> RunFile | None:
+        """Return the file of a run, ``None`` if it is missing or damaged."""
+        runs = [part.runs[key] for part in self._parts if key in part.runs]
+        return next((run for run in runs if run.state == "done"), runs[0] if runs else None)
 
     def damaged(self) -> list[tuple[str, str]]:
-        """Return the keys of damaged runs, and what is wrong with each; without a key, what is missing."""
-        lost = [("", f"{counted(self._missing_rows, 'row')} of the ledger")] if self._missing_rows > 0 else []
-        return lost + sorted(self._damaged.items())
+        """Return the keys of damaged runs, and what is wrong with each."""
+        return sorted((key, what) for part in self._parts for key, what in part.damaged.items())
 
-    def _enter(self, runs: Sequence[Run]) -> None:
-        """Make the rows those of the study: new and damaged runs become pending, removed runs keep their results."""
-        known = {row.key: row for row, _ in self._ledger.rows()}
-        rows = {key: row._replace(position=NOT_IN_STUDY) for key, row in known.items() if key not in self._damaged}
-        for position, run in enumerate(runs):
-            new = Row(
-                run.key,
-                position,
-                json.dumps(dict(run.factors)),
-                canonical(run.specification),
-                run.jobs,
-                json.dumps(run.sources),
+    # Writing.
+
+    def enter(self, design: Design, runs: Iterable[Run]) -> None:
+        """Make the trials of the experiment those of ``runs``; runs that it had before keep their results.
+
+        Raises:
+            OutputError: the file of the experiment cannot be written.
+        """
+        entries = []
+        for run in runs:
+            order = list(design.order_of(run.trial))
+            tables = design.tables_of(run.trial, history=run.history)
+            entries.append(
+                Entry(
+                    point=list(run.trial.point),
+                    replication=run.trial.replication,
+                    order=order,
+                    key=run.key,
+                    about=dict(run.about),
+                    tables=list(tables),
+                )
             )
-            old = rows.get(run.key, new)
-            kept = old._replace(position=position, factors=new.factors, sources=new.sources)
-            if run.history and kept.state == "done" and PLACEMENTS not in json.loads(kept.files or "{}"):
-                kept = new  # the study now asks for placements, which this run did not keep
-            rows[run.key] = kept
-        changed = [row for key, row in rows.items() if row != known.get(key) or key in self._damaged]
-        removed = [key for key in known if key not in rows]
-        self._ledger.replace(changed, removed, {**self.facts(), "rows": str(len(rows))})
-        self._damaged.clear()
-        self._missing_rows = 0
-
-    def path(self, table: str, key: str) -> Path:
-        """Return the path of a table of a run, one of :data:`~clustermodel.experiment.run_files.TABLES`."""
-        return self._files.path(table, key)
+        study = replace(facts_of(design), trials=entries)
+        if study != self._mine.study:
+            self._mine.write_study(study)
 
     def missing(self) -> set[str]:
-        """Return the keys of the runs that are pending or have failed."""
-        return {row.key for row in self.rows("pending", "failed", earlier=True)}
+        """Return the keys of the runs that are pending, failed or damaged, or lack a table that the experiment wants."""
+        wanted: dict[str, set[str]] = {}
+        for entry in self._mine.study.trials:
+            wanted.setdefault(entry.key, set()).update(entry.tables)
+        return {key for key, tables in wanted.items() if not self._is_done(key, tables)}
+
+    def _is_done(self, key: str, tables: set[str]) -> bool:
+        runs = [part.runs[key] for part in self._parts if key in part.runs]
+        return any(run.state == "done" and tables <= run.files.keys() for run in runs)
 
     def seconds_per_job(self) -> dict[str, float]:
         """Return the mean wall time per job of each policy that has run."""
         times: dict[str, list[float]] = {}
-        for row in self.rows("done", earlier=True):
-            times.setdefault(json.loads(row.factors)["policy"], []).append((row.seconds or 0.0) / max(row.jobs, 1))
+        for run in (run for part in self._parts for run in part.runs.values()):
+            if run.state == "done":
+                times.setdefault(str(run.specification["policy"]), []).append(run.seconds / max(run.jobs, 1))
         return {policy: sum(each) / len(each) for policy, each in times.items()}
 
-    def keep(self, key: str, finished: Finished) -> None:
-        """Write the tables and the summary of a run.
+    def keep(self, run: Run, factors: Mapping[str, Label], finished: Finished) -> None:
+        """Write the tables and the numbers of a run.
 
         Raises:
             OutputError: they cannot be written.
         """
-        digests = self._files.write(key, finished.tables)
-        self._ledger.update(
-            key,
-            state="done",
-            summary=finished.summary,
-            error=None,
-            seconds=finished.seconds,
-            versions=canonical(dict(finished.versions)),
-            files=canonical(digests),
-        )
+        digests = RunFiles(self._mine.folder).write(run.key, finished.tables)
+        facts: dict[str, Any] = {"seconds": finished.seconds, "versions": dict(finished.versions), "files": digests}
+        self._mine.write_run(_file_of(run, factors, "done", measured=dict(finished.measured), **facts))
 
-    def fail(self, key: str, error: str) -> None:
+    def fail(self, run: Run, factors: Mapping[str, Label], error: str) -> None:
         """Record why a run failed.
 
         Raises:
-            OutputError: the ledger cannot be written.
+            OutputError: it cannot be written.
         """
-        self._ledger.update(key, state="failed", error=error.encode("utf-8", "backslashreplace").decode())
+        self._mine.write_run(_file_of(run, factors, "failed", error=error.encode("utf-8", "backslashreplace").decode()))
+
+    # Looking.
 
     def states(self) -> dict[str, int]:
-        """Return the number of the study's runs in each state."""
-        rows = self.rows()
-        return {state: sum(row.state == state for row in rows) for state in STATES}
+        """Return the number of the experiment's trials in each state."""
+        runs = [self.run(entry.key) for entry in self.entries()]
+        found = [run.state if run is not None else "pending" for run in runs]
+        return {state: found.count(state) for state in STATES}
+
+    def table(self) -> StudyTable:
+        """Return the table of the finished trials."""
+        return StudyTable.of_rows(self._rows(), self.study.factors, self.study.study, self.failures(), self.study.shown)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        rows = []
+        for entry in self.entries():
+            run = self.run(entry.key)
+            if run is not None and run.state == "done":
+                factors = dict(zip(self.study.factors, entry.point, strict=True))
+                rows.append(_row(entry.key, factors, entry.replication, entry.about, run.measured))
+        return rows
 
     def results(self, *, earlier: bool = False) -> pd.DataFrame:
-        """Return the tidy table: a row for each finished run, in the order of the study; factors, then the summary.
+        """Return the tidy table: a row for each finished trial, in the order of the experiment.
 
         Args:
-            earlier: include runs that the study had before it was changed.
+            earlier: include runs that the experiment had before it was changed.
         """
-        table = []
-        for row in self.rows("done", earlier=earlier):
-            summary, factors = _writable(json.loads(row.summary or "{}")), _writable(json.loads(row.factors))
-            measured = {name: value for name, value in summary.items() if name not in factors}
-            table.append({"run": row.key, **factors, **measured})
-        return pd.DataFrame(table)
+        rows = self._rows()
+        if earlier:
+            for run in self._earlier():
+                replication = int(run.factors.get("replication") or 0)
+                factors = {name: value for name, value in run.factors.items() if name != "replication"}
+                rows.append(_row(run.key, factors, replication, {}, run.measured))
+        return pd.DataFrame(rows)
+
+    def _earlier(self) -> list[RunFile]:
+        known = {entry.key for entry in self.entries()}
+        runs = {key: run for part in self._parts for key, run in part.runs.items() if run.state == "done"}
+        return [run for key, run in runs.items() if key not in known]
 
     def earlier(self) -> int:
-        """Return the number of finished runs that the study no longer has."""
-        return sum(not row.in_study for row in self.rows("done", earlier=True))
+        """Return the number of finished runs that the experiment no longer has."""
+        return len(self._earlier())
 
     def failures(self) -> list[tuple[str, str]]:
-        """Return the factors and the error of each failed run of the study."""
-        return [(describe(json.loads(row.factors)), row.error or "") for row in self.rows("failed")]
+        """Return the factors and the error of each failed trial of the experiment."""
+        found = []
+        for entry in self.entries():
+            run = self.run(entry.key)
+            if run is not None and run.state == "failed":
+                found.append((describe(self.factors_of(entry)), run.error))
+        return found
 
-    def provenance(self) -> pd.DataFrame:
-        """Return the origin of each run: specification, sources of jobs and versions, as JSON; and its wall time."""
-        columns = ["factors", "specification", "sources", "versions", "seconds", "state"]
-        table = [{"run": row.key, **{name: getattr(row, name) for name in columns}} for row in self.rows()]
-        return pd.DataFrame(table, columns=["run", *columns])
+    def factors_of(self, entry: Entry) -> dict[str, Label]:
+        """Return the labels of a trial's levels by factor, and its replication."""
+        return {**dict(zip(self.study.factors, entry.point, strict=True)), "replication": entry.replication}
 
     def verify(self) -> list[str]:
         """Return a line for each deviation from what was written, with keys and digests recomputed."""
-        problems = [f"{LEDGER}: {text}" for text in self._ledger.problems()]
-        problems += [f"{key}: {what}" if key else f"{LEDGER}: {what} are missing" for key, what in self.damaged()]
-        known = set()
-        for row, _ in self._ledger.rows():
-            known.add(row.key)
-            if row.key not in self._damaged and key_of(json.loads(row.specification)) != row.key:
-                problems.append(f"{row.key}: its key is not that of its specification")
-        for table, path in self._files.tables():
-            if path.stem not in known:
-                problems.append(f"{table}/{path.name}: belongs to no run of this study")
+        problems = [f"{key}: {what}" for key, what in self.damaged()]
+        for part in self._parts:
+            wrong = [run.key for run in part.runs.values() if key_of(run.specification) != run.key]
+            problems += [f"{key}: its key is not that of its specification" for key in wrong]
+            known = part.runs.keys() | part.damaged.keys()
+            strays = [(table, path.name) for table, path in RunFiles(part.folder).tables() if path.stem not in known]
+            problems += [f"{table}/{name}: belongs to no run of this study" for table, name in strays]
         return problems
+
+    def number_of_files(self) -> tuple[int, int]:
+        """Return the numbers of undamaged runs and of their tables."""
+        runs = [run for part in self._parts for run in part.runs.values()]
+        return len(runs), sum(len(run.files) for run in runs)
 
     def records(self, key: str) -> pd.DataFrame:
         """Return the job table of a run: ``Result.jobs``.
 
         Raises:
-            SpecificationError: the study has no such run, the run is not done, or it is damaged.
+            SpecificationError: the experiment has no such run, it is not done, kept no job table, or is damaged.
         """
-        return self._files.read(RECORDS, key)
+        return self._read(RECORDS, key)
 
     def states_over_time(self, key: str) -> pd.DataFrame:
         """Return the state of the machine after each scheduling event of a run: ``Result.states``.
 
         Raises:
-            SpecificationError: the study has no such run, the run is not done, or it is damaged.
+            SpecificationError: as for :meth:`records`.
         """
-        return self._files.read(STATES_OVER_TIME, key)
+        return self._read(STATES_OVER_TIME, key)
 
     def placements(self, key: str) -> pd.DataFrame:
         """Return the nodes of each gang of a run over time: ``Result.placements``.
 
         Raises:
-            SpecificationError: the study has no such run, the run is not done, it is damaged, or it used time sharing and kept
-                no history.
+            SpecificationError: as for :meth:`records`, or the run used time sharing and kept no history.
         """
-        return self._files.read(PLACEMENTS, key)
+        return self._read(PLACEMENTS, key)
 
-    def has_placements(self, key: str) -> bool:
-        """Return whether :meth:`placements` knows the run."""
-        return self.path(PLACEMENTS, key).is_file()
+    def has(self, table: str, key: str) -> bool:
+        """Return whether a table of a run was kept, one of :data:`~clustermodel.experiment.run_files.TABLES`."""
+        return any(key in part.runs and table in part.runs[key].files for part in self._parts)
+
+    def _read(self, table: str, key: str) -> pd.DataFrame:
+        having = (part.folder for part in self._parts if key in part.runs and table in part.runs[key].files)
+        return RunFiles(next(having, self.directory)).read(table, key)
 
 
-def is_there(path: Path) -> bool:
-    """Return whether a file exists; a name that is too long for any file does not."""
+def started(directory: Path, shard: Shard | None) -> bool:
+    """Return whether an experiment has been started in a directory."""
+    return is_there(folder_of(directory, shard) / STUDY_FILE)
+
+
+def folder_of(directory: Path, shard: Shard | None) -> Path:
+    """Return the folder that a process writes: the directory of the experiment, or that of its shard."""
+    return directory if shard is None else directory / f"shard-{shard[0]}-of-{shard[1]}"
+
+
+def _file_of(run: Run, factors: Mapping[str, Label], state: State, **more: Any) -> RunFile:
+    return RunFile(
+        key=run.key,
+        state=state,
+        factors=dict(factors),
+        specification=dict(run.specification),
+        jobs=run.jobs,
+        sources=list(run.sources),
+        **more,
+    )
+
+
+def _row(
+    key: str,
+    factors: Mapping[str, Label],
+    replication: int,
+    about: Mapping[str, Label],
+    measured: Mapping[str, float | None],
+) -> dict[str, Any]:
+    """Return a row of the table: a factor wins over a number of the same name."""
+    row: dict[str, Any] = {"run": key, **factors, "replication": replication, **_others(about, factors)}
+    row |= _others(measured, row)
+    return {name: _writable(value) for name, value in row.items()}
+
+
+def _others(values: Mapping[str, Any], taken: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in taken}
+
+
+def _writable(value: Any) -> Any:
+    """Return a text that any file can hold: surrogates, as in names of files, are written out."""
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
+
+
+def _shards_in(directory: Path) -> list[Path]:
+    """Return the folders of shards that have been started, in the order of their numbers."""
     try:
-        return path.is_file()
+        folders = [folder for folder in directory.iterdir() if _SHARD.fullmatch(folder.name) and is_there(folder / STUDY_FILE)]
     except OSError:
-        return False
+        return []
+    return sorted(folders, key=lambda folder: [int(number) for number in folder.name.split("-")[1::2]])
 
 
-def _writable(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values with texts that any file can hold: surrogates, as in names of files, are written out."""
-    return {
-        name: value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
-        for name, value in values.items()
-    }
+def _require_number_of_shards(directory: Path, count: int) -> None:
+    """Refuse a shard where the experiment has been divided otherwise: its runs would be repeated."""
+    for folder in _shards_in(directory):
+        there = folder.name.rpartition("-")[2]
+        if int(there) != count:
+            raise SpecificationError(
+                f"{directory}: it has shards of {there}, not of {count}; use the same number, or another directory"
+            )
 
 
-def _refuse_links(directory: Path) -> None:
-    """Refuse a store of which a part is a symbolic link: the store would write, lock or delete files elsewhere."""
-    for name in _OWN_NAMES:
-        if (directory / name).is_symlink():
-            raise OutputError(f"{directory / name}: is a symbolic link; a study's directory must have its own {name}")
+def _require_same(one: Part, other: Part, *names: str) -> None:
+    """Refuse folders of several experiments."""
+    for name in names:
+        here, there = getattr(one.study, name), getattr(other.study, name)
+        if here != there:
+            raise SpecificationError(f"{other.folder}: its {name} is {there!r}, in {one.folder} it is {here!r}")
+
+
+def _require_same_runs(parts: Sequence[Part]) -> None:
+    """Refuse folders in which the same trial has different runs: the experiment changed after one of them was written."""
+    known: dict[Any, tuple[Entry, Part]] = {}
+    for part in parts:
+        for entry in part.study.trials:
+            before, where = known.setdefault(entry.trial, (entry, part))
+            if before.key != entry.key:
+                raise SpecificationError(
+                    f"{part.folder}: its runs are of another version of the study than those in {where.folder}; "
+                    "run the same sweep there again, or delete the older one"
+                )

@@ -1,366 +1,391 @@
-"""A study: a grid of machines, workloads, policies and replications, or a list of scenarios; each run has a key of its own."""
+"""Experiments that run themselves; the study: a grid of factors, with replications, or until intervals are narrow enough."""
 
 from __future__ import annotations
 
-import copy
-import weakref
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import tempfile
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import product
-from typing import Any, Final, NamedTuple
+from math import ceil, isfinite
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from clustermodel.errors import ClusterModelError, SpecificationError, quoted
-from clustermodel.experiment.run_key import (
-    JobsDigest,
-    digest_of_jobs,
-    identity_of_policy,
-    identity_of_speedup,
-    key_of,
-    specification,
-)
+from clustermodel.errors import ExecutionError, SpecificationError, counted, quoted
+from clustermodel.experiment.design import Design
+from clustermodel.experiment.exhibits import exhibits_of, write_exhibits
+from clustermodel.experiment.factors import Label, Trial
 from clustermodel.experiment.scenario import Scenario
-from clustermodel.experiment.user_code import as_failure, failure_line
+from clustermodel.experiment.study_table import StudyTable
+from clustermodel.experiment.worker import Origin
 from clustermodel.machine import Machine
 from clustermodel.policies.interface import Policy
-from clustermodel.policies.registry import make_policy, policy_factory, policy_label
-from clustermodel.validation import require_seconds, require_whole
+from clustermodel.statistics import LEVEL, checked_level
+from clustermodel.validation import require_number, require_whole
 from clustermodel.workload.table import JobSource
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from clustermodel.experiment.executor import Progress
+
+Conclusion = TypeVar("Conclusion")
+Tabulate = Callable[[StudyTable], "pd.DataFrame"]
+"""A function that makes a table to show from that of an experiment."""
+Draw = Callable[[StudyTable], "Figure"]
+"""A function that draws a figure of an experiment's table."""
 WorkloadMaker = Callable[[int], JobSource]
 """A function that makes the jobs of one replication from its seed."""
-FACTORS: Final = ("machine", "workload", "policy", "replication")
-"""The columns that identify the runs of a grid."""
-KEPT_WORKLOADS: Final = 64
-"""Workloads that a process keeps in memory for later runs."""
-
-
-class Run(NamedTuple):
-    """One scenario of a study."""
-
-    key: str
-    """Digest of the specification: 32 hexadecimal digits."""
-    factors: Mapping[str, object]
-    """The columns that identify this run in tables; plain values."""
-    specification: Mapping[str, Any]
-    """Everything that the run's numbers depend on; plain values."""
-    jobs: int
-    """The number of jobs."""
-    sources: Sequence[str]
-    """The origins of the job streams, for readers."""
-    history: bool
-    """Whether the run keeps every state of the Ousterhout matrix."""
-    error: str | None = None
-    """Why the jobs could not be made; such a run has failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
-    """A grid of scenarios: every policy on every workload on every machine, in every replication.
+class Experiment(Design, Generic[Conclusion]):
+    """An experiment that runs itself and draws a conclusion from its table."""
 
-    Replication r has the seed ``seed + r - 1``, the root of the policy's random stream.  Functions make workloads from the same
-    seed, so that all policies and machines see the same jobs (common random numbers).
+    tables: Mapping[str, Tabulate] = field(default_factory=dict)
+    """Tables to show, by title: functions of the experiment's table."""
+    figures: Mapping[str, Draw] = field(default_factory=dict)
+    """Figures to show, by title: functions of the experiment's table."""
+
+    @abstractmethod
+    def conclude(self, table: StudyTable) -> Conclusion:
+        """Return what the finished trials say."""
+
+    def exhibits(self) -> tuple[Mapping[str, Tabulate], Mapping[str, Draw]]:
+        """Return the tables and the figures to show, by title."""
+        return self.tables, self.figures
+
+    def for_workers(self) -> Self:
+        """Return the experiment without tables and figures, which only the process that started it needs."""
+        return replace(self, tables={}, figures={})
+
+    def run(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        workers: int | None = None,
+        dask: str | None = None,
+        shard: tuple[int, int] | None = None,
+        run_timeout_s: float | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Conclusion:
+        """Run the missing trials and return the conclusion from all finished ones.
+
+        The tables and figures of the experiment are written below ``path`` too.
+
+        Args:
+            path: directory of the results, created if need be: finished runs are kept there, and the same call again runs only
+                missing and failed ones.  By default the results are not kept.
+            workers: number of processes, 1 for this process; by default one for each processor.
+            dask: address of a Dask scheduler, instead of processes.
+            shard: I, N: run part I of N, in a folder of its own below ``path``, without any lock; part of a job array.
+            run_timeout_s: longest wall time of a run, seconds, after which it fails.
+            progress: called whenever a run has started or ended.
+
+        Warns:
+            UserWarning: some runs failed, and the conclusion leaves them out; or a table or a figure cannot be made.
+
+        Raises:
+            SpecificationError: the experiment is not allowed, or ``path`` holds another one.
+            OutputError: results cannot be written.
+            ExecutionError: no workers are left, or all runs failed.
+            ImportError: a package of the extra ``clustermodel[study]`` is missing.
+        """
+        if path is None and shard is not None:
+            raise SpecificationError("path: none is given; a shard must keep its results where the others keep theirs")
+        options: dict[str, Any] = {"workers": workers, "dask": dask, "shard": shard, "run_timeout_s": run_timeout_s}
+        with tempfile.TemporaryDirectory(prefix="clustermodel-") if path is None else nullcontext(path) as folder:
+            table = run_missing(Origin.of_design(self), folder, progress=progress, **options)
+        conclusion = self.conclude(_with_failures_named(table))
+        if path is not None and shard is None and any(self.exhibits()):
+            exhibits = exhibits_of(self, table)
+            write_exhibits(exhibits, Path(path))
+            for problem in exhibits.problems:
+                warnings.warn(f"study {self.name}: {problem}", UserWarning, stacklevel=2)
+        return conclusion
+
+    def stored(self, path: str | PathLike[str]) -> Conclusion:
+        """Return the conclusion from the finished runs in a directory, those of all shards, and run nothing.
+
+        Args:
+            path: directory of the results.
+
+        Warns:
+            UserWarning: some runs failed; the conclusion leaves them out.
+
+        Raises:
+            SpecificationError: ``path`` holds no experiment, or another one.
+            ExecutionError: all runs failed.
+        """
+        return self.conclude(_with_failures_named(self.stored_table(path)))
+
+    def stored_table(self, path: str | PathLike[str]) -> StudyTable:
+        """Return the table of the finished trials in a directory, those of all shards.
+
+        Raises:
+            SpecificationError: ``path`` holds no experiment, or another one.
+        """
+        from clustermodel.experiment.store import Store  # noqa: PLC0415  needs packages of an extra
+
+        with Store.read(path) as store:
+            table = store.table()
+        if (table.name, table.factors) != (self.name, self.levels.names):
+            raise SpecificationError(f"{path}: holds the results of {quoted(table.name)}, not of {quoted(self.name)}")
+        return table
+
+
+def run_missing(origin: Origin, directory: str | PathLike[str], **options: Any) -> StudyTable:
+    """Run the missing trials of an experiment, and return the table of the finished ones.
+
+    Args:
+        origin: the experiment, or the script that defines it.
+        directory: of the results, created if need be.
+        options: fields of :class:`~clustermodel.experiment.executor.Options`.
+
+    Raises:
+        ImportError: a package of the extra is missing.
+        SpecificationError: as for :func:`~clustermodel.experiment.executor.run_trials`.
+        OutputError: results cannot be written.
+        ExecutionError: no workers are left.
+    """
+    try:
+        from clustermodel.experiment.executor import Options, run_trials  # noqa: PLC0415  needs packages of an extra
+    except ModuleNotFoundError as problem:
+        raise ImportError(
+            f"experiments need the package {problem.name}, which is missing; "
+            "pip install 'clustermodel[study]', or '.[study]' in a checkout"
+        ) from None
+    return run_trials(origin, directory, Options(**options))[1]
+
+
+def _with_failures_named(table: StudyTable) -> StudyTable:
+    """Return a table after a warning of its failed trials.
+
+    Raises:
+        ExecutionError: no trial is finished.
+    """
+    if table.failures:
+        factors, error = table.failures[0]
+        first = f"{factors}: {error.rstrip().rpartition(chr(10))[2]}"
+        if not len(table):
+            raise ExecutionError(f"study {table.name}: all runs failed, the first one was {first}")
+        warnings.warn(f"study {table.name}: {counted(len(table.failures), 'run')} failed: {first}", UserWarning, stacklevel=3)
+    return table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Precision:
+    """How narrow the confidence interval of a measure must be at each point before no more replications are run.
+
+    The interval is compared with the requested width after ``at_least`` replications, and again after more of them, whose
+    number follows from the width so far (Y. S. Chow, H. Robbins, On the asymptotic theory of fixed-width sequential confidence
+    intervals for the mean, Ann. Math. Statist. 36, 1965).  A deviation that is small by chance stops the replications early, so
+    the interval covers the mean slightly less often than ``level``: the error is larger, the smaller ``at_least`` is.
 
     Raises:
         SpecificationError: a field has a value that is not allowed.
     """
 
-    name: str
-    """The name of the study; a directory of results belongs to one study."""
-    workloads: Mapping[str, JobSource | WorkloadMaker] = field(default_factory=dict)
-    """Job streams, or functions of a seed that make them, by their names in tables."""
-    policies: Sequence[str | Policy] = ()
-    """Names, with parameters, or objects of your own."""
-    machines: Mapping[str, Machine] | None = None
-    """Machines by their names in tables; by default a machine of the size on which each workload was recorded."""
-    replications: int = 1
-    """Number of runs of each scenario, each with its own seed."""
-    seed: int = 1
-    """Seed of the first replication."""
-    warm_up_s: float = 0.0
-    """Length of the warm-up: jobs submitted sooner than this after the first submission do not count in waits, responses and
-    slowdowns.  :func:`~clustermodel.experiment.replicate.suggest_warm_up` suggests a length; it is stored with every run."""
-    history: bool = False
-    """Keep every state of the Ousterhout matrix of runs with time sharing, for the report; takes time and disk space."""
-    scenarios: Sequence[Scenario] = ()
-    """The scenarios to run instead of a grid, with distinct labels."""
+    measure: str
+    """A column of the table."""
+    relative: float | None = None
+    """Half the requested width as a share of the mean's size; or"""
+    half_width: float | None = None
+    """half the requested width, in the unit of the measure.  Give one of the two."""
+    level: float = LEVEL
+    """The confidence level."""
+    at_least: int = 10
+    """Replications before the first comparison."""
+    at_most: int = 1000
+    """Most replications of a point."""
 
     def __post_init__(self) -> None:
-        _require_text("Study.name", self.name)
-        object.__setattr__(self, "replications", require_whole("Study.replications", self.replications, at_least=1))
-        object.__setattr__(self, "seed", require_whole("Study.seed", self.seed, at_least=0))
-        object.__setattr__(self, "warm_up_s", require_seconds("Study.warm_up_s", self.warm_up_s))
-        if self.scenarios:
-            if self.workloads or self.policies or self.machines or self.replications > 1:
-                raise SpecificationError(
-                    "Study.scenarios: scenarios bring their own workloads, policies, machines and seeds; give no others"
-                )
-            self._check_scenarios()
-        else:
-            self._check_grid()
+        if (self.half_width is None) == (self.relative is None):
+            raise SpecificationError(
+                f"Precision: relative {self.relative}, half_width {self.half_width} is not allowed; give one of the two"
+            )
+        for name in ("relative", "half_width"):
+            if (given := getattr(self, name)) is not None:
+                require_number(f"Precision.{name}", given, "a finite number > 0", lambda width: width > 0 and isfinite(width))
+        checked_level(self.level)
+        object.__setattr__(self, "at_least", require_whole("Precision.at_least", self.at_least, at_least=2))
+        object.__setattr__(self, "at_most", require_whole("Precision.at_most", self.at_most, at_least=self.at_least))
 
-    def _check_grid(self) -> None:
-        for name, given, kind in (("workloads", self.workloads, Mapping), ("policies", self.policies, Sequence)):
-            if not isinstance(given, kind) or isinstance(given, str):
-                allowed = "a dictionary of job streams by name" if kind is Mapping else "a list of names or policies"
-                raise SpecificationError(f"Study.{name}: {quoted(given)} is not allowed; it must be {allowed}")
-            if not given:
-                raise SpecificationError(f"Study.{name}: none is given; at least one is needed")
-        if not isinstance(self.machines, Mapping | None):
-            raise SpecificationError(f"Study.machines: {quoted(self.machines)} is not allowed; it must be a dictionary by name")
-        for label, workload in self.workloads.items():
-            _require_text("Study.workloads", label)
+    def wanted(self, table: StudyTable, point: Mapping[str, Label]) -> int:
+        """Return the number of replications that a point needs, as far as the finished ones tell."""
+        count = self.at_least
+        while count < self.at_most:
+            try:
+                found = table.interval_of_first(self.measure, count, point, level=self.level)
+            except SpecificationError:  # no replication of this point is finished, or one lacks the measure
+                return count
+            if found.count < count:  # runs that cannot differ, or failed ones: more of them would add nothing
+                return count
+            width = self.half_width if self.relative is None else self.relative * abs(found.mean)
+            if found.half <= (width or 0.0):
+                return count
+            factor = (found.half / width) ** 2 if width else 2.0
+            count = min(max(count + 1, ceil(count * min(factor, 2.0))), self.at_most)
+        return count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study(Experiment[StudyTable]):
+    """A grid: the scenario of every combination of factor levels, in every replication.
+
+    >>> from clustermodel import Machine, Scenario, synthetic_workload
+    >>> study = Study(
+    ...     name="load",
+    ...     factors={"load": [0.5, 0.8], "policy": ["fcfs", "easy"]},
+    ...     scenario=lambda load, policy, seed: Scenario(
+    ...         machine=Machine(nodes=64), workload=synthetic_workload(jobs=50, nodes=64, load=load, seed=seed), policy=policy
+    ...     ),
+    ...     replications=3,
+    ... )
+    >>> len(study)
+    12
+
+    Raises:
+        SpecificationError: a field has a value that is not allowed.
+    """
+
+    replications: int = 1
+    """Number of runs of each point, each with its own seed."""
+    until: Precision | None = None
+    """Replicate each point until an interval is narrow enough, instead of a fixed number of times."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "replications", require_whole("Study.replications", self.replications, at_least=1))
+        if not isinstance(self.until, Precision | None):
+            raise SpecificationError(f"Study.until: {quoted(self.until)} is not allowed; it must be a Precision")
+        if self.until is not None:
+            if self.replications > 1:
+                raise SpecificationError("Study.replications, until: both are given; Precision has at_least and at_most")
+            self.require_column("Precision.measure", self.until.measure)
+
+    def trials(self, table: StudyTable) -> list[Trial]:
+        """Return all trials of the grid; those of the points whose intervals are too wide, as far as the table tells."""
+        found = []
+        for point in self.levels.points():
+            count = self.replications
+            if self.until is not None:
+                count = self.until.wanted(table, dict(zip(self.levels.names, point, strict=True)))
+            found += [Trial(point, replication) for replication in range(1, count + 1)]
+        return found
+
+    def shard_of(self, trial: Trial, shards: int) -> int:
+        """Return the shard of a job array that runs a trial; all of a point whose number of replications is not fixed."""
+        return super().shard_of(trial if self.until is None else Trial(trial.point, 1), shards)
+
+    def conclude(self, table: StudyTable) -> StudyTable:
+        """Return the table."""
+        return table
+
+    @classmethod
+    def grid(
+        cls,
+        *,
+        name: str,
+        workloads: Mapping[str, JobSource | WorkloadMaker],
+        policies: Sequence[str | Policy],
+        machines: Mapping[str, Machine] | None = None,
+        **fields: Any,
+    ) -> Self:
+        """Return the study of every policy on every workload on every machine.
+
+        Args:
+            name: of the study.
+            workloads: job streams, or functions of a seed that make them, by their names in tables.
+            policies: names, with parameters, or objects.
+            machines: by their names in tables; by default a machine of the size on which each workload was recorded.
+            fields: other fields of the study, for example ``replications``.
+
+        Raises:
+            SpecificationError: a value is not allowed.
+        """
+        for label, workload in workloads.items() if isinstance(workloads, Mapping) else ():
             if not (isinstance(workload, JobSource) or callable(workload)):
                 raise SpecificationError(
-                    f"Study.workloads: {label}: {workload!r} is not allowed; it must be a Workload, an SwfStream, "
+                    f"Study.workloads: {label}: {quoted(workload)} is not allowed; it must be a Workload, an SwfStream, "
                     "or a function of a seed that returns one"
                 )
-        for label, machine in (self.machines or {}).items():
-            _require_text("Study.machines", label)
+        for label, machine in machines.items() if isinstance(machines, Mapping) else ():
             if not isinstance(machine, Machine):
-                raise SpecificationError(f"Study.machines: {label}: {machine!r} is not allowed; it must be a Machine")
-        self._check_policies()
+                raise SpecificationError(f"Study.machines: {label}: {quoted(machine)} is not allowed; it must be a Machine")
+        factors: dict[str, Any] = {"workload": workloads, "policy": policies}
+        if machines is not None:
+            factors = {"machine": machines, **factors}
+        return cls(name=name, factors=factors, scenario=_scenario_of_grid, **fields)
 
-    def _check_policies(self) -> None:
-        for policy in self.policies:
-            try:
-                make_policy(policy)
-            except SpecificationError as problem:
-                raise SpecificationError(f"Study.policies: {problem}") from None
-        labels = [policy_label(policy) for policy in self.policies]
-        for label in labels:
-            _require_text("Study.policies", label)
-            if labels.count(label) > 1:
-                raise SpecificationError(f"Study.policies: {label!r} is given twice; names must be unique")
+    @classmethod
+    def of_scenarios(cls, name: str, scenarios: Sequence[Scenario], **fields: Any) -> Self:
+        """Return the study of single scenarios, which bring their own workloads, policies, machines and seeds.
 
-    def _check_scenarios(self) -> None:
-        labels = []
-        for one in self.scenarios:
+        Args:
+            name: of the study.
+            scenarios: with distinct labels.
+            fields: other fields of the study.
+
+        Raises:
+            SpecificationError: a value is not allowed.
+        """
+        labels: list[str] = []
+        for one in scenarios:
             if not isinstance(one, Scenario):
-                raise SpecificationError(f"Study.scenarios: {one!r} is not allowed; it must be a Scenario")
-            _require_text("Study.scenarios", one.label)
+                raise SpecificationError(f"Study.scenarios: {quoted(one)} is not allowed; it must be a Scenario")
+            if one.label in labels:
+                raise SpecificationError(f"Study.scenarios: {one.label!r} is there twice; give each a name=... of its own")
             labels.append(one.label)
-        if twice := next((label for label in labels if labels.count(label) > 1), None):
-            raise SpecificationError(f"Study.scenarios: {twice!r} is there twice; give each a name=... of its own")
-
-    @cached_property
-    def _places(self) -> list[tuple[str | None, str, int, int]]:
-        """Machine, workload, position of the policy and replication of each run of a grid, workload by workload."""
-        machines: Iterable[str | None] = self.machines or [None]
-        replications = range(1, self.replications + 1)
-        grid = product(self.workloads, replications, machines, range(len(self.policies)))
-        return [(machine, workload, policy, replication) for workload, replication, machine, policy in grid]
-
-    def __len__(self) -> int:
-        """Return the number of runs."""
-        return len(self.scenarios) or len(self._places)
-
-    def scenario(self, position: int, made: dict[tuple[str, int], JobSource] | None = None) -> Scenario:
-        """Return the scenario of one run.
-
-        Args:
-            position: of the run, from 0 on.
-            made: workloads made before, by name and seed; new ones are added.
-        """
-        if self.scenarios:
-            scenario = self.scenarios[position]
-            return replace(scenario, policy=_of_its_own(scenario.policy), history=self.history or scenario.history)
-        machine, workload, policy_at, replication = self._places[position]
-        seed = self.seed + replication - 1
-        return Scenario(
-            machine=(self.machines or {}).get(machine) if machine is not None else None,
-            workload=self._jobs(workload, seed, {} if made is None else made),
-            policy=_of_its_own(self.policies[policy_at]),
-            seed=seed,
-            history=self.history,
-        )
-
-    def _jobs(self, label: str, seed: int, made: dict[tuple[str, int], JobSource]) -> JobSource:
-        source = self.workloads[label]
-        if isinstance(source, JobSource):
-            return source
-        if (label, seed) not in made:
-            while len(made) >= KEPT_WORKLOADS:
-                del made[next(iter(made))]
-            jobs = source(seed)
-            if not isinstance(jobs, JobSource):
-                raise SpecificationError(
-                    f"Study.workloads: {label}: the function returned {quoted(jobs)}; it must return a Workload or an SwfStream"
-                )
-            made[label, seed] = jobs
-        return made[label, seed]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the identities of policies, which each process determines itself."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("identities", "_factories")}
-
-    @cached_property
-    def identities(self) -> list[tuple[object, object]]:
-        """The identities of policy and speedup model of each scenario, or of each policy of the grid.
-
-        They must be determined before any run, because a run may change module globals that a policy reads.
-
-        Raises:
-            SpecificationError: a policy reaches an object without known source and value.
-        """
-        _ = self._factories
-        if self.scenarios:
-            return [(identity_of_policy(one.policy), identity_of_speedup(one.speedup)) for one in self.scenarios]
-        linear = identity_of_speedup(Scenario.speedup)
-        return [(identity_of_policy(policy), linear) for policy in self.policies]
-
-    @cached_property
-    def _factories(self) -> dict[str, object]:
-        """The registered factories of named policies when they were identified; another script may replace them."""
-        policies = [one.policy for one in self.scenarios] if self.scenarios else self.policies
-        return {policy: policy_factory(policy) for policy in policies if isinstance(policy, str)}
-
-    def runs(self, made: dict[tuple[str, int], JobSource] | None = None, *, make_twice: bool = False) -> list[Run]:
-        """Return all runs, with their keys; runs without jobs have an error.
-
-        Args:
-            made: workloads made before, by name and seed; new ones are added.
-            make_twice: make the first workload of each function twice, to check that it depends on the seed alone.
-
-        Raises:
-            SpecificationError: two runs are equal, so that the second would add nothing; or no jobs can be made at all.
-            TraceError: no jobs can be made, since a trace cannot be read.
-        """
-        made = {} if made is None else made
-        _ = self.identities
-        known = DigestsOfJobs()
-        problems = self._unseeded(made) if make_twice else {}  # by workload, or by workload and seed
-        first_problem: BaseException | None = None
-        runs: dict[str, Run] = {}
-        for position in range(len(self)):
-            needed = self._drawn_from(position)
-            problem = next((problems[name] for name in needed if name in problems), None)
-            if problem is None:
-                try:
-                    scenario = self.scenario(position, made)
-                    run = self.identify(position, scenario, [known.of(source) for source in scenario.sources])
-                except BaseException as raised:  # of the user's code
-                    problem = raised
-                    if needed and needed[-1] not in made:
-                        problems[needed[-1]] = raised  # the same for the other policies
-            if problem is not None:
-                run = self._without_jobs(position, as_failure(problem))
-                first_problem = first_problem or problem
-            if run.key in runs:
-                raise SpecificationError(
-                    f"study {self.name}: two runs are the same: {describe(runs[run.key].factors)} and {describe(run.factors)}"
-                )
-            runs[run.key] = run
-        if first_problem is not None and all(run.error for run in runs.values()):
-            if isinstance(first_problem, ClusterModelError):
-                raise first_problem
-            raise SpecificationError(
-                f"study {self.name}: no jobs can be made: {failure_line(first_problem)}"
-            ) from first_problem
-        return list(runs.values())
-
-    def _drawn_from(self, position: int) -> tuple[Hashable, ...]:
-        """Return the keys of a run's jobs if a function makes them: the workload, and the workload with the seed."""
-        if self.scenarios or isinstance(self.workloads[self._places[position][1]], JobSource):
-            return ()
-        _, workload, _, replication = self._places[position]
-        return workload, (workload, self.seed + replication - 1)
-
-    def _unseeded(self, made: dict[tuple[str, int], JobSource]) -> dict[Hashable, BaseException]:
-        """Return an error for each function that makes other jobs when it is called again, by workload."""
-        problems: dict[Hashable, BaseException] = {}
-        for label, source in self.workloads.items():
-            if isinstance(source, JobSource):
-                continue
-            try:
-                first, again = (digest_of_jobs(self._jobs(label, self.seed, kept)) for kept in (made, {}))
-            except BaseException as raised:  # of the user's code; it recurs, and is recorded then
-                as_failure(raised)
-                continue
-            if first != again:
-                problems[label] = SpecificationError(
-                    f"Study.workloads: {label}: made twice from the seed {self.seed}, its jobs differ ({first.jobs:,} and "
-                    f"{again.jobs:,} jobs); a workload must depend on its seed alone: seed its random generators"
-                )
-        return problems
-
-    def identify(self, position: int, scenario: Scenario, jobs: Sequence[JobsDigest]) -> Run:
-        """Return the run at ``position``, with its key.
-
-        Args:
-            position: of the run, from 0 on.
-            scenario: the scenario at this position, from :meth:`scenario`.
-            jobs: the digests of its job streams.
-
-        Raises:
-            SpecificationError: another policy has been registered under the name of its policy.
-        """
-        if isinstance(scenario.policy, str) and policy_factory(scenario.policy) is not self._factories[scenario.policy]:
-            raise SpecificationError(f"policy {scenario.policy}: another script has registered this name meanwhile")
-        specified = specification(scenario, *self._identity(position), [digest.sha256 for digest in jobs], self.warm_up_s)
-        names = [source.provenance.source for source in scenario.sources]
-        factors = self._factors(position, scenario.used_machine.nodes, scenario.workload_name)
-        return Run(key_of(specified), factors, specified, sum(digest.jobs for digest in jobs), names, scenario.history)
-
-    def _identity(self, position: int) -> tuple[object, object]:
-        return self.identities[position if self.scenarios else self._places[position][2]]
-
-    def _without_jobs(self, position: int, error: str) -> Run:
-        """Return the run at ``position`` without jobs: its own key keeps it apart from runs with results."""
-        factors = self._factors(position, None, "unknown")
-        specified = {"jobs": "could not be made", "factors": factors, "study": self.name, "seed": self.seed}
-        return Run(key_of(specified), factors, specified, 0, [], history=False, error=error)
-
-    def _factors(self, position: int, nodes: int | None, workload_name: str) -> dict[str, object]:
-        size = "unknown" if nodes is None else f"{nodes} nodes"
-        if self.scenarios:
-            scenario = self.scenarios[position]
-            values = (size, workload_name, policy_label(scenario.policy), 1)
-            return {"scenario": scenario.label, **dict(zip(FACTORS, values, strict=True))}
-        machine, workload, policy, replication = self._places[position]
-        name = size if machine is None else machine
-        return dict(zip(FACTORS, (name, workload, policy_label(self.policies[policy]), replication), strict=True))
+        levels = dict(zip(labels, scenarios, strict=True))
+        return cls(name=name, factors={"scenario": levels}, scenario=_scenario_itself, **fields)
 
 
-class DigestsOfJobs:
-    """Digests of job streams, each computed once; the streams are not kept alive."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[Callable[[], JobSource | None], JobsDigest]] = {}
-
-    def of(self, source: JobSource) -> JobsDigest:
-        """Return the digest of the jobs of ``source``, which is read to its end the first time."""
-        reference, digest = self._known.get(id(source), (None, None))
-        if reference is None or digest is None or reference() is not source:  # ids are reused
-            digest = digest_of_jobs(source)
-            self._known[id(source)] = _reference_to(source), digest
-        return digest
+def _scenario_of_grid(
+    workload: JobSource | WorkloadMaker, policy: str | Policy, seed: int, machine: Machine | None = None
+) -> Scenario:
+    jobs = workload if isinstance(workload, JobSource) else workload(seed)
+    return Scenario(machine=machine, workload=jobs, policy=policy, seed=seed)
 
 
-def _reference_to(source: JobSource) -> Callable[[], JobSource | None]:
-    try:
-        return weakref.ref(source)
-    except TypeError:  # the class allows no weak references
-        return lambda: source
+def _scenario_itself(scenario: Scenario, seed: int) -> Scenario:  # noqa: ARG001  it brings its own
+    return scenario
 
 
-def _of_its_own(policy: str | Policy) -> str | Policy:
-    """Return a copy of a policy object, since one process runs several scenarios, perhaps in parallel; names stay names."""
-    return policy if isinstance(policy, str) else copy.deepcopy(policy)
+def replicate_until(
+    scenario: Callable[..., Scenario | None],
+    measure: str,
+    *,
+    factors: Mapping[str, Sequence[Any] | Mapping[str, Any]] | None = None,
+    relative: float | None = None,
+    half_width: float | None = None,
+    level: float = LEVEL,
+    at_least: int = 10,
+    at_most: int = 1000,
+    name: str = "replicate until",
+    **fields: Any,
+) -> Study:
+    """Return the study that replicates each point until the confidence interval of a measure has the requested width.
 
+    Args:
+        scenario: returns the scenario of a trial: a function of the factors and ``seed``.
+        measure: a column of the table.
+        factors: for each factor its levels; none for a single point.
+        relative: half the requested width as a share of the mean's size; or
+        half_width: half the requested width, in the unit of the measure.  Give one of the two.
+        level: the confidence level.
+        at_least: replications before the first comparison.
+        at_most: most replications of a point.
+        name: of the study.
+        fields: other fields of the :class:`Study`.
 
-def _require_text(field: str, text: object) -> None:
-    """Refuse a value that cannot be a name in tables and files."""
-    if not isinstance(text, str) or not text.strip():
-        raise SpecificationError(f"{field}: {text!r} is not allowed; a name must be a text that is not empty")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise SpecificationError(f"{field}: {text!a} is not allowed; a name must be made of whole characters") from None
-    if "\0" in text:
-        raise SpecificationError(f"{field}: {text!a} is not allowed; a name must have no NUL character")
-
-
-def describe(factors: Mapping[str, object]) -> str:
-    """Return the factors of a run as text."""
-    return ", ".join(f"{name} {value}" for name, value in factors.items())
+    Raises:
+        SpecificationError: an argument is not allowed.
+    """
+    until = Precision(
+        measure=measure, relative=relative, half_width=half_width, level=level, at_least=at_least, at_most=at_most
+    )
+    return Study(name=name, factors=factors or {}, scenario=scenario, until=until, **fields)

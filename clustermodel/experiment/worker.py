@@ -1,95 +1,122 @@
-"""A worker of a sweep: it makes the study once, runs its scenarios, and verifies the key of each run."""
+"""A worker of an experiment: it makes the experiment once, runs its trials, and verifies the key of each run."""
 
 from __future__ import annotations
 
 import io
-import json
 import platform
 import secrets
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from clustermodel.errors import SpecificationError
+from clustermodel.experiment.design import Design, Opened
+from clustermodel.experiment.factors import Trial
+from clustermodel.experiment.identified_run import Finished
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME
 from clustermodel.experiment.run_key import Digested
-from clustermodel.experiment.script import load_study, read_script
-from clustermodel.experiment.store import Finished
-from clustermodel.experiment.study import DigestsOfJobs, Study
 from clustermodel.experiment.user_code import as_failure, deadline
-from clustermodel.workload.table import JobSource, Workload
+from clustermodel.policies.registry import policy_names, register_policy, registered_policies
+from clustermodel.workload.table import Workload
 
-_KEPT_STUDIES: Final = 4
+_KEPT_EXPERIMENTS: Final = 4
+
+Load = Callable[[Path, str, Mapping[str, str]], Design]
+"""Makes an experiment from a script: its path, its text and the values of its parameters."""
 
 
 class Origin(NamedTuple):
-    """The source from which a worker makes the study: a script, or the study itself."""
+    """The source from which a worker makes the experiment: a script, or the experiment itself."""
 
     token: str
-    """Identifies the sweep: a worker makes the study again for each sweep, since files may have changed."""
+    """Identifies the execution: a worker makes the experiment again for each, since files may have changed."""
     script: str | None
     text: str | None
-    study: Study | None
+    settings: Mapping[str, str]
+    """Values of the script's parameters, as texts."""
+    load: Load | None
+    """Makes the experiment from the script."""
+    design: Design | None
+    pickled: bytes | None
+    """The experiment and the user's registered policies as cloudpickle writes them, for other processes."""
     folder: str
-    """Working directory of the process that started the sweep."""
+    """Working directory of the process that started the experiment."""
 
     @classmethod
-    def of(cls, source: Study | Path) -> Origin:
-        """Return the origin of a study.
+    def of_script(cls, script: Path, text: str, settings: Mapping[str, str], load: Load) -> Origin:
+        """Return the origin of an experiment that a script defines; workers run the script."""
+        return cls(secrets.token_hex(8), str(script), text, dict(settings), load, None, None, str(Path.cwd()))
+
+    @classmethod
+    def of_design(cls, design: Design) -> Origin:
+        """Return the origin of an experiment that exists in this process."""
+        return cls(secrets.token_hex(8), None, None, {}, None, design, None, str(Path.cwd()))
+
+    def sent(self) -> Origin:
+        """Return the origin in a form that other processes can receive.
 
         Raises:
-            SpecificationError: the script cannot be read.
+            SpecificationError: the experiment has an object that cannot be sent.
         """
-        token = secrets.token_hex(8)
-        if isinstance(source, Study):
-            return cls(token, None, None, source, str(Path.cwd()))
-        return cls(token, str(source), read_script(source), None, str(Path.cwd()))
+        if self.design is None:
+            return self
+        import cloudpickle  # noqa: PLC0415  an extra
 
-    def open(self) -> Study:
-        """Make the study and return it.
+        try:
+            pickled = cloudpickle.dumps((self.design.for_workers(), registered_policies()))
+        except Exception as problem:  # of the user's objects
+            raise SpecificationError(
+                f"study {self.design.name}: it cannot be sent to worker processes ({problem}); "
+                "run its script with clustermodel sweep, or give workers=1"
+            ) from None
+        return self._replace(design=None, pickled=pickled)
+
+    def open(self) -> Design:
+        """Make the experiment and return it.
 
         Raises:
-            SpecificationError: the script fails, or defines no study.
+            SpecificationError: the script fails, or defines no experiment.
         """
-        if self.study is not None:
-            return self.study
+        if self.design is not None:
+            return self.design
+        if self.pickled is not None:
+            import cloudpickle  # noqa: PLC0415  an extra
+
+            design: Design
+            design, registered = cloudpickle.loads(self.pickled)
+            for name in registered.keys() - set(policy_names()):
+                register_policy(name, registered[name])
+            return design
         assert self.script is not None
         assert self.text is not None
-        return load_study(Path(self.script), self.text)
-
-
-@dataclass
-class Opened:
-    """A study in the process that runs it, with the workloads made so far and their digests."""
-
-    study: Study
-    made: dict[tuple[str, int], JobSource] = field(default_factory=dict)
-    digests: DigestsOfJobs = field(default_factory=DigestsOfJobs)
+        assert self.load is not None
+        return self.load(Path(self.script), self.text, self.settings)
 
 
 _opened: dict[str, Opened] = {}
 
 
 def opened(origin: Origin) -> Opened:
-    """Return the study of ``origin``, made once per process, with the identities that its policies have before any run.
+    """Return the experiment of ``origin``, made once per process, with the identities of its measures before any run.
 
     Raises:
-        SpecificationError: the script fails or defines no study; or a policy has no source.
+        SpecificationError: the script fails or defines no experiment; or a measure has no source.
     """
     if origin.token not in _opened:
-        study = origin.open()
-        _ = study.identities
-        while len(_opened) >= _KEPT_STUDIES:
+        made = Opened(origin.open(), sent=origin.pickled is not None)
+        _ = made.measures
+        while len(_opened) >= _KEPT_EXPERIMENTS:
             del _opened[next(iter(_opened))]
-        _opened[origin.token] = Opened(study)
+        _opened[origin.token] = made
     return _opened[origin.token]
 
 
 def forget(origin: Origin) -> None:
-    """Drop the study of ``origin`` and its workloads."""
+    """Drop the experiment of ``origin`` and what is known of its jobs."""
     _opened.pop(origin.token, None)
 
 
@@ -101,7 +128,7 @@ class Failed(NamedTuple):
 
 
 class Differs(NamedTuple):
-    """The outcome of a run with another key than the study has at this position."""
+    """The outcome of a run with another key than the trial has in the process that started the experiment."""
 
     specification: Mapping[str, Any]
     jobs: int
@@ -110,45 +137,69 @@ class Differs(NamedTuple):
 Outcome = Finished | Failed | Differs
 
 
-def execute(origin: Origin, position: int, key: str, timeout_s: float | None = None) -> Outcome:
-    """Run one scenario of a study in this process.
+class Task(NamedTuple):
+    """A run to execute."""
+
+    trial: Trial
+    key: str
+    """Of the run in the process that started the experiment."""
+    code: Mapping[str, Any]
+    """Identities of policy, speedup model and measures in that process."""
+    tables: Sequence[str]
+    """The tables that the run keeps."""
+
+
+def execute(origin: Origin, task: Task, timeout_s: float | None = None) -> Outcome:
+    """Run one trial of an experiment in this process.
 
     Args:
-        origin: of the study.
-        position: of the run, from 0 on.
-        key: of the run in the process that started the sweep.
+        origin: of the experiment.
+        task: the run.
         timeout_s: longest wall time of the run, seconds; ``None`` for no limit.
     """
     try:
         mine = opened(origin)
+        _import_packages()
         with deadline(timeout_s):
-            return _run(mine, position, key)
+            return _run(mine, task)
     except BaseException as problem:  # of the user's code
         return Failed(as_failure(problem))
 
 
-def _run(mine: Opened, position: int, key: str) -> Outcome:
-    scenario = mine.study.scenario(position, mine.made)
-    tables = all(isinstance(source, Workload) for source in scenario.sources)
-    if tables:  # workloads in memory: their jobs are known before the run
-        run = mine.study.identify(position, scenario, [mine.digests.of(source) for source in scenario.sources])
-        if run.key != key:
+def _import_packages() -> None:
+    """Import what takes long to import, so that it does not count as time of the first run."""
+    import pandas as pd  # noqa: F401
+    import pyarrow.parquet  # type: ignore[import-untyped]  # noqa: F401, PLC0415
+
+
+def _run(mine: Opened, task: Task) -> Outcome:
+    scenario = mine.design.scenario_of(task.trial)
+    if scenario is None:
+        raise SpecificationError("Study.scenario: the function returned a scenario before, and None now; it must be repeatable")
+    in_memory = all(isinstance(source, Workload) for source in scenario.sources)
+    if in_memory:  # their jobs are known before the run
+        run = mine.identify(task.trial, scenario, [mine.digests.of(source) for source in scenario.sources], task.code)
+        if run.key != task.key:
             return Differs(run.specification, run.jobs)
     else:
-        digested = [Digested(source) for source in scenario.sources]
+        digested = [source if isinstance(source, Workload) else Digested(source) for source in scenario.sources]
         scenario = replace(scenario, workload=digested)
     began = time.perf_counter()
     result = scenario.run()
     seconds = time.perf_counter() - began
-    if not tables:
-        run = mine.study.identify(position, scenario, [source.digest for source in digested if source.digest is not None])
-        if run.key != key:
+    if not in_memory:
+        digests = [source.digest if isinstance(source, Digested) else mine.digests.of(source) for source in digested]
+        known = [digest for digest in digests if digest is not None]
+        run = mine.identify(task.trial, scenario, known, task.code)
+        if run.key != task.key:
             return Differs(run.specification, run.jobs)
-    summary = json.dumps(result.summary(warm_up_s=mine.study.warm_up_s).as_dict(), allow_nan=False)
-    return Finished(summary, _tables(result), seconds, versions())
+    return Finished(mine.design.numbers_of(result), _tables(result, task.tables), seconds, versions())
 
 
-def _tables(result: Result) -> dict[str, bytes]:
+def _tables(result: Result, wanted: Sequence[str]) -> dict[str, bytes]:
+    """Return the wanted tables as Parquet files; placements too, where they are known."""
+    if not wanted:
+        return {}
     tables = {RECORDS: result.jobs, STATES_OVER_TIME: result.states}
     if result.slices is None or result.scenario.history:
         tables[PLACEMENTS] = result.placements

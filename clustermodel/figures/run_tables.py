@@ -24,6 +24,10 @@ REPLICATION: Final = "replication"
 """The column that distinguishes the replications of a point; a table without it has one run for each point."""
 
 
+RUN: Final = "run"
+"""The column that identifies the run; replications of a point that are the same run count once."""
+
+
 class Point(NamedTuple):
     """The replications of one configuration."""
 
@@ -92,7 +96,10 @@ def points_of(table: pd.DataFrame, numbers: Sequence[str], by: str, at: str | No
                 f"table: {len(rows)} rows have {where}, and some of them the same replication; choose rows, "
                 "or name in by, x or at what tells them apart"
             )
-        points.append(Point(str(place[0]), None if at is None else place[1], rows.set_index(replication.rename(None))))
+        values = rows.set_index(replication.rename(None))
+        if RUN in values:
+            values = values[~values[RUN].duplicated().to_numpy()]
+        points.append(Point(str(place[0]), None if at is None else place[1], values))
     return points
 
 
@@ -138,29 +145,6 @@ def interval_of(values: pd.Series, level: float) -> tuple[float, float]:
         return float(values.iloc[0]), nan
     interval = statistics.interval(values.to_numpy(dtype=float), level)
     return interval.mean, interval.half
-
-
-def means_of(table: pd.DataFrame, factors: Sequence[str], numbers: Sequence[str], level: float) -> pd.DataFrame:
-    """Return the means over replications: a row for each combination of factors, in the order of the table.
-
-    Args:
-        table: a row for each run; runs without a number do not count in its mean.
-        factors: the columns that identify a configuration.
-        numbers: the columns to average.
-        level: confidence level of the intervals.
-
-    Returns:
-        The factors; ``runs``, the number of runs; for each number its mean and, as ``"NAME half"``, half the width of its
-        interval, ``nan`` for a single run.
-    """
-    rows = []
-    for place, runs in table.groupby(list(factors), sort=False):
-        row: dict[str, object] = {**dict(zip(factors, place, strict=True)), "runs": len(runs)}
-        for name in numbers:
-            values = pd.to_numeric(runs[name]).dropna()
-            row[name], row[f"{name} half"] = interval_of(values, level) if len(values) else (nan, nan)
-        rows.append(row)
-    return pd.DataFrame(rows)
 
 
 def improved(

@@ -56,6 +56,7 @@ _POLICIES: Final = {
     "slack": Style(GREEN, marker="^"),
     "pv-easy": Style(VERMILLION, marker="v"),
     "ss": Style(SKY, marker="H"),
+    "server-filling": Style(GREEN, marker="D"),
     "easy:predictor=last": Style(PURPLE, marker="P"),
     "easy:backfill_order=shortest": Style(SKY, marker="X"),
     # Zhang et al. 2003

@@ -10,7 +10,7 @@ from math import inf
 from typing import Final
 
 from clustermodel.errors import SpecificationError, did_you_mean
-from clustermodel.policies.interface import Measure, Waits
+from clustermodel.policies.interface import MeasureWaits, Waits
 from clustermodel.ticks import to_seconds
 from clustermodel.validation import require_seconds, require_whole
 
@@ -37,7 +37,7 @@ class AverageWait:
         self.classes: Classes = _given(asked)
         """Empty until it has been measured."""
 
-    def calibrate(self, measure: Measure) -> None:
+    def calibrate(self, measure: MeasureWaits) -> None:
         """Measure the average wait time under conservative backfilling, if that is asked for."""
         if self._asked == MEASURED:
             self.classes = [(inf, _mean_s(measure("conservative").wait))]

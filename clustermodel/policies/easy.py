@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from clustermodel.policies.interface import Batch, Decision, QueuedJob, Reason, Reserve, Setup, Start, View, WakeAt
+from clustermodel.policies.interface import Batch, Decision, QueuedJob, Reason, Reserve, Setup, Start, View, WakeAt, uses_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.schedule.plan import Plan
 from clustermodel.schedule.profile import Profile
@@ -91,6 +91,11 @@ class Easy:
         else:
             self._order = None
         self._depth = require_whole("easy: reserve_depth", reserve_depth, at_least=1)
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """What its schedules depend on: what the predictor uses."""
+        return uses_of(self._predictor)
 
     def begin(self, setup: Setup) -> None:
         """Prepare for a run."""

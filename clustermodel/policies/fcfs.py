@@ -5,13 +5,14 @@ Jobs start strictly in queue order; nodes stay idle for the first job that does 
 
 from __future__ import annotations
 
-from clustermodel.policies.interface import Batch, Decision, Reason, Setup, Start, View
+from clustermodel.policies.interface import NOTHING, Batch, Decision, Reason, Setup, Start, View
 
 
 class Fcfs:
     """First come, first served."""
 
     name = "fcfs"
+    uses = NOTHING
 
     def begin(self, setup: Setup) -> None:
         """Prepare for a run."""

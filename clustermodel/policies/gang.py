@@ -13,6 +13,7 @@ from typing import Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.interface import (
+    NOTHING,
     Batch,
     Decision,
     Migrate,
@@ -72,6 +73,13 @@ class GangScheduling:
         self._asked_mpl = None if mpl is None else require_whole(f"{name}: mpl", mpl, at_least=1)
         self._order = queue_order_of(name, queue_order)
         self._urgent = None if urgent is None else UrgentJobs(name, urgent)
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """What its schedules depend on: time slices, and the costs of migration and of preemption for urgent jobs."""
+        migration = {"checkpointing"} if self._migration else set()
+        urgent = NOTHING if self._urgent is None else self._urgent.uses
+        return frozenset({"time_slicing", "context_switch", *migration, *urgent})
 
     def begin(self, setup: Setup) -> None:
         """Get ready for a run.

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from clustermodel.errors import SpecificationError
 from clustermodel.machine import Machine
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.speedup import LINEAR, Speedup
@@ -293,6 +294,47 @@ class Policy(Protocol):
         """Return what to do, in order, now that ``batch`` has happened."""
 
 
+RANDOM_NUMBERS: Final = "random numbers"
+"""What a policy uses that draws from :attr:`Setup.rng`."""
+PARTS: Final = ("time_slicing", "context_switch", "checkpointing", "suspended_per_node")
+"""Fields of :class:`~clustermodel.machine.Machine` that not every policy uses."""
+
+NOTHING: Final[frozenset[str]] = frozenset()
+"""What a policy uses whose schedules depend on the jobs, the size of the machine and the wall-time limit alone."""
+_EVERYTHING: Final = frozenset({*PARTS, RANDOM_NUMBERS})
+
+
+@runtime_checkable
+class Dependent(Protocol):
+    """A policy that declares what its schedules depend on besides the jobs, the size of the machine and the wall-time limit.
+
+    A study runs points once that differ only in what their policy does not use.  A policy without this attribute may use
+    everything.  :func:`~clustermodel.experiment.conformance.check_policy` checks the declaration.
+    """
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """Names from :data:`PARTS` and :data:`RANDOM_NUMBERS`."""
+
+
+def uses_of(part: object) -> frozenset[str]:
+    """Return what a policy, or a part of one, depends on; everything if its class does not say.
+
+    A declaration is not inherited from a shipped class: a subclass may use more.
+
+    Raises:
+        SpecificationError: the policy names something that is not in :data:`PARTS` and not :data:`RANDOM_NUMBERS`.
+    """
+    kind = type(part)
+    shipped = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+    if not isinstance(part, Dependent) or not (shipped or "uses" in vars(kind) or "uses" in getattr(part, "__dict__", {})):
+        return _EVERYTHING
+    if unknown := sorted(set(part.uses) - _EVERYTHING):
+        allowed = ", ".join(map(repr, sorted(_EVERYTHING)))
+        raise SpecificationError(f"policy {kind.__name__}: uses {unknown[0]!r} is not allowed; it must be among {allowed}")
+    return part.uses
+
+
 class Waits(NamedTuple):
     """How long the jobs of a run have waited, in order of submission; jobs that never started are left out."""
 
@@ -302,7 +344,7 @@ class Waits(NamedTuple):
     """Wait of each job, ticks."""
 
 
-Measure = Callable[[str], Waits]
+MeasureWaits = Callable[[str], Waits]
 """Runs the named policy on the same jobs and the same machine."""
 
 
@@ -310,5 +352,5 @@ Measure = Callable[[str], Waits]
 class Calibrated(Protocol):
     """A policy with a parameter that is measured."""
 
-    def calibrate(self, measure: Measure) -> None:
+    def calibrate(self, measure: MeasureWaits) -> None:
         """Set parameters by what another policy does; called before each run, and before ``begin``."""

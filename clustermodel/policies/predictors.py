@@ -13,7 +13,7 @@ from typing import Final, Protocol, runtime_checkable
 import numpy as np
 
 from clustermodel.errors import SpecificationError
-from clustermodel.policies.interface import Batch, QueuedJob, Setup, View
+from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Batch, QueuedJob, Setup, View
 from clustermodel.validation import choice, require_number
 
 
@@ -35,6 +35,8 @@ class Predictor(Protocol):
 
 
 class _Stateless:
+    uses = NOTHING
+
     def begin(self, setup: Setup) -> None:
         """Do nothing: no state outlasts a run."""
 
@@ -124,6 +126,8 @@ class Virtual(Perfect):
     Raises:
         SpecificationError: ``max_error`` is not.
     """
+
+    uses = frozenset({RANDOM_NUMBERS})
 
     def __init__(self, max_error: float) -> None:
         self.max_error = require_number("virtual predictor", max_error, "a number in [0, 1]", lambda x: 0 <= x <= 1)

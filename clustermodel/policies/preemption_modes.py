@@ -26,6 +26,15 @@ def mode_of(policy: str, mode: str, *, parameter: str = "mode") -> Mode:
     return cast("Mode", choice(f"{policy}: {parameter}", mode, MODES))
 
 
+def uses_of_mode(mode: Mode) -> frozenset[str]:
+    """Return the parts of the machine on which preemption in this mode depends."""
+    if mode == "kill":
+        return frozenset()
+    if mode == "checkpoint":
+        return frozenset({"checkpointing"})
+    return frozenset({"checkpointing", "context_switch", "suspended_per_node", "time_slicing"})
+
+
 def require_store(policy: str, mode: Mode, machine: Machine, *, parameter: str = "mode") -> None:
     """Check that a job that is preempted in this mode can go on on other nodes.
 

@@ -31,9 +31,10 @@ from clustermodel.policies.interface import (
     Start,
     Suspend,
     View,
+    uses_of,
 )
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
-from clustermodel.policies.preemption_modes import Mode, mode_of, require_store
+from clustermodel.policies.preemption_modes import Mode, mode_of, require_store, uses_of_mode
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.running_profile import SHORTEST_EXTENSION
 from clustermodel.validation import flag
@@ -73,6 +74,11 @@ class PVEasy:
         self._vb = flag("pv-easy: vb", vb)
         self._predictor = predictor_of("pv-easy", predictor)
         self._mode = mode_of("pv-easy", mode)
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """What its schedules depend on: what the predictor uses, and the costs of preemption."""
+        return uses_of(self._predictor) | uses_of_mode(self._mode)
 
     def begin(self, setup: Setup) -> None:
         """Prepare for a run."""

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from clustermodel.errors import SpecificationError
-from clustermodel.policies.interface import QueuedJob
+from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, QueuedJob
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import choice, require_number, require_whole
 
@@ -65,6 +65,8 @@ class QueueSorter(Protocol):
 class KeySorter:
     """Sorts by a key that depends on the job and the present alone."""
 
+    uses = NOTHING
+
     def __init__(self, key: QueueOrder | None) -> None:
         self._key = key
 
@@ -95,6 +97,11 @@ class Criterion:
         levels: k, how many priorities there are.
         starvation_weight: of a delay of one second, added to the criterion against starvation (section 4).
     """
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """What the order depends on: P and R are drawn."""
+        return frozenset({RANDOM_NUMBERS}) if self._numerator in ("P", "R") else NOTHING
 
     def __init__(self, formula: str, *, levels: int, starvation_weight: float) -> None:
         self._numerator, _, self._per_length = formula.partition("/")

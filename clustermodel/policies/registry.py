@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
 from clustermodel.policies.adaptive_gang import Adaptive
@@ -20,6 +21,7 @@ from clustermodel.policies.gang import BGS, GS, MBGS, MGS
 from clustermodel.policies.interface import Policy
 from clustermodel.policies.pv_easy import PVEasy
 from clustermodel.policies.selective_suspension import SelectiveSuspension
+from clustermodel.policies.server_filling import ServerFilling
 from clustermodel.policies.slack import Slack
 
 PolicyFactory = Callable[..., Policy]
@@ -37,9 +39,16 @@ _FACTORIES: Final[dict[str, PolicyFactory]] = {
     "slack": Slack,
     "pv-easy": PVEasy,
     "ss": SelectiveSuspension,
+    "server-filling": ServerFilling,
     "backfilling": Backfilling,
     **NAMED,
 }
+
+_SHIPPED: Final = frozenset(_FACTORIES)
+
+
+_PARAMETERS: Final[WeakKeyDictionary[PolicyFactory, dict[str, inspect.Parameter]]] = WeakKeyDictionary()
+"""The parameters of factories, which take long to inspect."""
 
 
 def register_policy(name: str, factory: PolicyFactory) -> None:
@@ -60,6 +69,11 @@ def unregister_policy(name: str) -> None:
     _FACTORIES.pop(name, None)
 
 
+def registered_policies() -> dict[str, PolicyFactory]:
+    """Return the policies that :func:`register_policy` added, by name."""
+    return {name: factory for name, factory in _FACTORIES.items() if name not in _SHIPPED}
+
+
 def policy_names() -> list[str]:
     """Return the registered names."""
     return list(_FACTORIES)
@@ -71,7 +85,14 @@ def policy_parameters(name: str) -> dict[str, inspect.Parameter]:
     Raises:
         SpecificationError: no policy has this name.
     """
-    return dict(inspect.signature(_factory(name)).parameters)
+    factory = _factory(name)
+    try:
+        known = _PARAMETERS.get(factory)
+    except TypeError:  # the factory cannot be hashed, or allows no weak references
+        return dict(inspect.signature(factory).parameters)
+    if known is None:
+        known = _PARAMETERS[factory] = dict(inspect.signature(factory).parameters)
+    return dict(known)
 
 
 def policy_summary(name: str) -> str:

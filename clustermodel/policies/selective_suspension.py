@@ -40,7 +40,7 @@ from clustermodel.policies.interface import (
     View,
     WakeAt,
 )
-from clustermodel.policies.preemption_modes import Mode, mode_of
+from clustermodel.policies.preemption_modes import Mode, mode_of, uses_of_mode
 from clustermodel.schedule.node_set import from_mask, lowest
 from clustermodel.ticks import duration_to_ticks
 from clustermodel.validation import require_number, require_seconds
@@ -77,6 +77,11 @@ class SelectiveSuspension:
         self._sf = Fraction(str(sf))  # 1.1 is meant, not the binary number next to it
         self._mode = mode_of("ss", mode)
         self._interval = duration_to_ticks(require_seconds("ss: interval_s", interval_s, positive=True))
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """What its schedules depend on: the costs of preemption."""
+        return uses_of_mode(self._mode)
 
     def begin(self, setup: Setup) -> None:
         """Prepare for a run."""

@@ -17,10 +17,11 @@ from typing import Final
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.average_wait import MEASURED, AverageWait
 from clustermodel.policies.interface import (
+    NOTHING,
     Batch,
     Decision,
     Kill,
-    Measure,
+    MeasureWaits,
     QueuedJob,
     Reason,
     Reserve,
@@ -74,6 +75,7 @@ class Slack:
     """
 
     name = "slack"
+    uses = NOTHING
 
     def __init__(
         self,
@@ -113,7 +115,7 @@ class Slack:
         self._quotas = quotas or Quotas()
         self._extend_unfinished = flag("slack: extend_unfinished", extend_unfinished)
 
-    def calibrate(self, measure: Measure) -> None:
+    def calibrate(self, measure: MeasureWaits) -> None:
         """Measure the average wait time under conservative backfilling, if that is what ``awt`` asks for."""
         self._awt.calibrate(measure)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clustermodel.policies.interface import Batch, Checkpoint, Decision, Kill, QueuedJob, RunningJob, Setup, Suspend, View
-from clustermodel.policies.preemption_modes import mode_of, require_store
+from clustermodel.policies.preemption_modes import mode_of, require_store, uses_of_mode
 from clustermodel.schedule.gangs_in_the_way import InTheWay, clear
 from clustermodel.schedule.ousterhout import OusterhoutMatrix
 from clustermodel.schedule.planned_gangs import Occupant
@@ -33,6 +33,11 @@ class UrgentJobs:
     def __init__(self, name: str, mode: str) -> None:
         self._name = name
         self._mode = mode_of(name, mode, parameter="urgent")
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """What preemption depends on."""
+        return uses_of_mode(self._mode)
 
     def begin(self, setup: Setup, matrix: OusterhoutMatrix[QueuedJob]) -> None:
         """Prepare for a run.

@@ -96,8 +96,11 @@ class Coordinator:
 
     # What the other processes tell the coordinator.
 
-    def submit(self, row: JobRow) -> None:
+    def submit(self, row: JobRow) -> Process | None:
         """A job stream submits a job: its life begins.
+
+        Returns:
+            The job's process, which ends when the job completes; ``None`` if the machine rejects the job.
 
         Raises:
             SpecificationError: the job's id is taken.
@@ -109,9 +112,14 @@ class Coordinator:
         self._settled.arm()
         if not 0 < row.nodes <= self._nodes:
             self._records.rejected(index)
-            return
+            return None
         self._jobs[row.id] = job = JobInSystem(row, index)
-        job.process = Process(self._env, job_life(job, self._pool.request, self._attempt_ended))
+        job.process = process = Process(self._env, job_life(job, self._pool.request, self._attempt_ended))
+        return process
+
+    def stream_opened(self) -> None:
+        """A job will be submitted whatever happens to others, as by one more stream."""
+        self._open_streams += 1
 
     def stream_finished(self) -> None:
         """A job stream has submitted its last job."""

@@ -1,17 +1,23 @@
-"""Job-stream processes: each submits the jobs of one source at their times; several streams merge at the coordinator."""
+"""Job-stream processes: each submits the jobs of one source at their times; several streams merge at the coordinator.
+
+A job that follows another one has a process of its own: it waits for the other job's process to end, then for the think time,
+and submits the job.  So a stream without feedback costs nothing more.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import Protocol
 
-from simpy import Event, Timeout
+from simpy import Event, Process, Timeout
 
 from clustermodel.job import JobRow
 from clustermodel.sim.events import Clock
+from clustermodel.workload.feedback import Follower
 
 
 def submit_jobs(
-    env: Clock, rows: Iterator[JobRow], submit: Callable[[JobRow], None], finished: Callable[[], None]
+    env: Clock, rows: Iterator[JobRow], submit: Callable[[JobRow], object], finished: Callable[[], None]
 ) -> Generator[Event, object, None]:
     """Submit each row at its time; rows must be in order of submission.
 
@@ -28,3 +34,59 @@ def submit_jobs(
             now = row.submit
         submit(row)
     finished()
+
+
+class Submissions(Protocol):
+    """What streams tell the :class:`~clustermodel.sim.coordinator.Coordinator`."""
+
+    def submit(self, row: JobRow) -> Process | None:
+        """Submit a job; return its process, ``None`` if the machine rejects it."""
+
+    def stream_opened(self) -> None:
+        """A job will be submitted whatever happens to others."""
+
+    def stream_finished(self) -> None:
+        """That job, or the last one of a stream, has been submitted."""
+
+
+class Feedback:
+    """Submits the jobs of a stream, and after the completion of each those that follow it.
+
+    A job that was killed, aborted or rejected has completed too.  With a think time of zero, the next job is submitted at the
+    time of the completion, so the same scheduling cycle sees both.
+
+    Args:
+        env: the simulation.
+        followers: the jobs that follow another one, by its number.
+        coordinator: to which jobs are submitted.
+        progress: called with the number 1 at the submission of each job that followed another one.
+    """
+
+    def __init__(
+        self,
+        env: Clock,
+        followers: Mapping[int, Sequence[Follower]],
+        coordinator: Submissions,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self._env = env
+        self._followers = followers
+        self._coordinator = coordinator
+        self._progress = progress
+
+    def submit(self, row: JobRow) -> None:
+        """Submit a job, and let its followers wait for its completion."""
+        life = self._coordinator.submit(row)
+        for follower in self._followers.get(row.id, ()):
+            Process(self._env, self._follow(life, follower))
+
+    def _follow(self, life: Process | None, follower: Follower) -> Generator[Event, object, None]:
+        if life is not None:
+            yield life
+        self._coordinator.stream_opened()
+        if follower.think:
+            yield Timeout(self._env, follower.think)
+        self.submit(follower.row._replace(submit=self._env.now))
+        self._coordinator.stream_finished()
+        if self._progress is not None:
+            self._progress(1)

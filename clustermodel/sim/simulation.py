@@ -20,7 +20,7 @@ from clustermodel.sim.checkpoint_store import CheckpointStore
 from clustermodel.sim.coordinator import Coordinator
 from clustermodel.sim.dedicated_nodes import DedicatedNodes
 from clustermodel.sim.events import Clock
-from clustermodel.sim.job_streams import submit_jobs
+from clustermodel.sim.job_streams import Feedback, submit_jobs
 from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.time_sharing.node_by_node import NodeByNode
@@ -28,6 +28,7 @@ from clustermodel.sim.time_sharing.shared_nodes import MakeTimeSlices, TimeShari
 from clustermodel.sim.time_sharing.slices import ComputedSlices
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import LAST_TICK, to_seconds
+from clustermodel.workload.feedback import JobsWithFeedback
 
 Fidelity = Literal["fast", "node"]
 FIDELITIES: Final[dict[str, MakeTimeSlices]] = {"fast": ComputedSlices, "node": NodeByNode}
@@ -65,7 +66,8 @@ def simulate(
 
     Args:
         machine: what the jobs run on.
-        streams: each in order of submission; they merge.
+        streams: each in order of submission; they merge.  Of :class:`~clustermodel.workload.feedback.JobsWithFeedback`, jobs
+            that follow others are submitted after these have completed.
         policy: what decides.
         rng: the policy's random stream.
         explain: keep the reasons of all starts.
@@ -105,7 +107,10 @@ def simulate(
     finished = env.process(coordinator.run())
     for rows in streams:
         source = iter(rows) if progress is None else _reported(rows, progress)
-        env.process(submit_jobs(env, source, coordinator.submit, coordinator.stream_finished))
+        submit: Callable[[JobRow], object] = coordinator.submit
+        if isinstance(rows, JobsWithFeedback):
+            submit = Feedback(env, rows.followers, coordinator, progress).submit
+        env.process(submit_jobs(env, source, submit, coordinator.stream_finished))
     try:
         env.run(until=finished)
     except OverflowError as problem:

@@ -1,13 +1,11 @@
 """Closed forms of queueing theory with which a simulation must agree.
 
 One-node jobs: Erlang's delay formula for M/M/c, the Pollaczek-Khinchine formula for M/G/1 (both e.g. Kleinrock 1975, sections
-3.5 and 5.6), and M/G/1 with processor sharing.  Jobs of several nodes: the highest utilization under first come, first served,
-for exponential run times (Rumyantsev & Morozov 2017).
+3.5 and 5.6), and M/M/1 with a fixed number of users.  Jobs of several nodes are in :mod:`clustermodel.theory.rigid_jobs`, nodes
+that are shared in time in :mod:`clustermodel.theory.processor_sharing` and :mod:`clustermodel.theory.round_robin`.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -66,96 +64,27 @@ def mg1_mean_wait(arrival_rate: float, mean_service_s: float, service_variance_s
     return arrival_rate * (service_variance_s2 + mean_service_s**2) / (2 * (1 - load))
 
 
-def mg1_ps_mean_slowdown(load: float) -> float:
-    """Return the mean slowdown (response / service time) in an M/G/1 queue with processor sharing: 1 / (1 - rho).
+def closed_mm1_throughput(users: int, mean_think_s: float, mean_service_s: float) -> float:
+    """Return the throughput of a closed M/M/1 queue with a fixed number of users, jobs/s (Kleinrock 1975, section 3.8).
 
-    It is the same for every service time and every distribution of service times (Kleinrock 1976, section 4.4).
-
-    Args:
-        load: rho, arrival rate x mean service time.
-
-    Raises:
-        SpecificationError: the queue is not stable.
-    """
-    if not 0 < load < 1:
-        raise SpecificationError(f"load: {load} is not allowed; it must be > 0 and < 1")
-    return 1 / (1 - load)
-
-
-def mg1_ps_mean_response(arrival_rate: float, mean_service_s: float) -> float:
-    """Return the mean response time in an M/G/1 queue with processor sharing, seconds: E[S] / (1 - rho).
-
-    Only the mean of the service times counts, as in :func:`mg1_ps_mean_slowdown`.
+    Each user thinks for an exponential time, submits a job, and waits for its completion: the machine-repair model M/M/1//N.
+    With z the mean think time and s the mean service time, the server is idle with probability
+    1 / sum over k = 0 ... N of N! / (N - k)! (s / z)^k.  The mean response time is N / throughput - z.
 
     Args:
-        arrival_rate: customers per second.
-        mean_service_s: mean service time, seconds.
+        users: N.
+        mean_think_s: z, seconds.
+        mean_service_s: s, seconds.
 
     Raises:
-        SpecificationError: the queue is not stable.
+        SpecificationError: there is no user, or a time is not above zero.
     """
-    return mean_service_s * mg1_ps_mean_slowdown(arrival_rate * mean_service_s)
-
-
-def multiserver_job_throughput(servers: int, sizes: Mapping[int, float], mean_service_s: float) -> float:
-    """Return the throughput of rigid jobs under first come, first served when jobs always wait, per second: 1 / (E[S] E[1/n]).
-
-    It is also the stability limit: the queue is stable for lower arrival rates (Rumyantsev & Morozov 2017, who write
-    mu / C).  Sizes are independent of each other and of the service times; those are exponential, with the same mean for
-    all sizes; a job takes all its servers at once and gives them back together.
-
-    n is the number of jobs that run if the queue is a fresh sequence of sizes: the largest n with s_1 + ... + s_n <= c.  So
-    P(n >= i) = P(s_1 + ... + s_i <= c), and C = E[1/n] = sum_i (1/i) P(n = i).
-
-    Why: take the c oldest jobs in order of arrival; the first n of them run, n <= c.  As all run times are
-    exponential with one mean, the next job to complete is any of the n with equal probability, after E[S] / n on average.  Its
-    place is closed, and a job with a fresh size joins at the end.  Suppose the sizes were independent before.  The
-    departure leaves c - 1 sizes y.  Whatever the place of the departed job, of size z, the jobs that ran with it were
-    those of y that fit into c - z servers, say m.  So it can have had n = m + 1 places, each with probability 1 / n, and
-    the sum of these is one for each y and z.  The sizes after the departure are therefore independent again, with the same
-    distribution: every departure sees this.  The mean time between departures is E[S] E[1/n].
-
-    Args:
-        servers: c.
-        sizes: servers that a job takes -> probability.
-        mean_service_s: mean service time E[S], seconds.
-
-    Raises:
-        SpecificationError: a size is not a whole number from 1 to c, or the probabilities do not add up to one.
-    """
-    return 1 / (mean_service_s * _mean_inverse_running(servers, sizes))
-
-
-def multiserver_job_utilization(servers: int, sizes: Mapping[int, float]) -> float:
-    """Return the utilization of a machine on which rigid jobs always wait, under first come, first served: E[s] / (c E[1/n]).
-
-    It is the throughput of :func:`multiserver_job_throughput`, with its assumptions, times the mean work of a job,
-    E[s] E[S], per server.  No higher load can be carried: it is rho_max of Zhang et al. 2003.
-
-    Args:
-        servers: c.
-        sizes: servers that a job takes -> probability.
-
-    Raises:
-        SpecificationError: a size is not a whole number from 1 to c, or the probabilities do not add up to one.
-    """
-    inverse = _mean_inverse_running(servers, sizes)
-    return sum(size * probability for size, probability in sizes.items()) / (servers * inverse)
-
-
-def _mean_inverse_running(servers: int, sizes: Mapping[int, float]) -> float:
-    single = np.zeros(servers + 1)
-    for size, probability in sizes.items():
-        if size != int(size) or not 1 <= size <= servers:
-            raise SpecificationError(f"sizes: {size} is not allowed; it must be a whole number >= 1 and <= {servers} servers")
-        if not 0 <= probability <= 1:
-            raise SpecificationError(f"sizes: probability {probability} of {size} is not allowed; it must be >= 0 and <= 1")
-        single[int(size)] += probability
-    if abs(single.sum() - 1) > 1e-9:
-        raise SpecificationError(f"sizes: probabilities that sum to {single.sum():g} are not allowed; their sum must be 1")
-    at_least = [1.0]  # P(n >= i) from i = 1 on
-    total = single
-    while len(at_least) <= servers:
-        total = np.convolve(total, single)[: servers + 1]
-        at_least.append(float(total.sum()))
-    return float(np.dot(-np.diff(at_least), 1 / np.arange(1, servers + 1)))
+    if users < 1 or not mean_think_s > 0 or not mean_service_s > 0:
+        raise SpecificationError(
+            f"closed_mm1_throughput: {users} users, {mean_think_s:g} s and {mean_service_s:g} s are not allowed; there must be "
+            "at least one user, and both times must be > 0"
+        )
+    idle = 1.0
+    for number in range(1, users + 1):  # the sum for N users is 1 + N s / z times the sum for N - 1 users
+        idle /= idle + number * mean_service_s / mean_think_s
+    return (1 - idle) / mean_service_s

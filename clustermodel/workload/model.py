@@ -24,6 +24,7 @@ from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import LONGEST_S, require_number, require_whole
 from clustermodel.workload.estimates import PHI
 from clustermodel.workload.hyper_erlang import HyperErlang
+from clustermodel.workload.memory import remembered
 from clustermodel.workload.table import Provenance, Workload
 from clustermodel.workload.transforms import LoadScale
 
@@ -153,6 +154,7 @@ class WorkloadModel:
         rates = [1 / one.interarrival.mean_s for one in self.classes]
         return tuple(rate / sum(rates) for rate in rates)
 
+    @remembered
     def generate(
         self,
         *,

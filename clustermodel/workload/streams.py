@@ -11,6 +11,7 @@ from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
 from clustermodel.ticks import LAST_TICK
+from clustermodel.workload.extra_columns import PRECEDING, STREAM, UNSET
 from clustermodel.workload.table import JobSource, Provenance, Workload
 
 if TYPE_CHECKING:
@@ -43,34 +44,71 @@ class JobStreams:
     def __iter__(self) -> Iterator[JobSource]:
         """Yield the streams, with the job numbers of the run."""
         for source, shift in zip(self._sources, self._shifts, strict=True):
-            yield Renumbered(source, shift) if shift else source
+            if not shift:
+                yield source
+            elif isinstance(source, Workload) and source.extra is not None:
+                yield source.renumbered(shift)
+            else:
+                yield Renumbered(source, shift)
 
     def names(self) -> list[str]:
-        """Return the names of the streams, with " (2)", " (3)" after repeated names."""
+        """Return the names of the streams, with " (2)", " (3)" after repeated names.
+
+        A merged workload (:func:`~clustermodel.workload.merging.merge`) has those of the streams in it.
+        """
         names: list[str] = []
         for source in self._sources:
-            name = given = str(source.name).encode(errors="backslashreplace").decode()  # unpaired surrogates cannot be encoded
-            copies = 1
-            while name in names:
-                copies += 1
-                name = f"{given} ({copies})"
-            names.append(name)
+            for label in _labels(source):
+                name = given = str(label).encode(errors="backslashreplace").decode()  # unpaired surrogates cannot be encoded
+                copies = 1
+                while name in names:
+                    copies += 1
+                    name = f"{given} ({copies})"
+                names.append(name)
         return names
 
     def of(self, jobs: IntArray) -> pd.Categorical[str]:
         """Return the name of the stream of each of these jobs, given by number; shape ``(jobs,)``."""
         import pandas as pd
 
+        position = self._positions(jobs)
+        first = np.cumsum([0, *(len(_labels(source)) for source in self._sources)])
+        codes = first[position]
+        for at, source in enumerate(self._sources):
+            if isinstance(source, Workload) and source.streams:
+                mine = position == at
+                codes[mine] += source.values(STREAM, jobs[mine] - self._shifts[at])
+        return pd.Categorical.from_codes(codes, categories=pd.Index(self.names()))
+
+    def column(self, name: str, jobs: IntArray) -> IntArray | None:
+        """Return an extra column of these jobs, given by number; shape ``(jobs,)``, ``None`` if no stream has it."""
+        position = self._positions(jobs)
+        values: IntArray | None = None
+        for at, source in enumerate(self._sources):
+            if isinstance(source, Workload) and source.has(name):
+                values = np.full(len(jobs), UNSET, dtype=np.int64) if values is None else values
+                mine = position == at
+                found = source.values(name, jobs[mine] - self._shifts[at])
+                if name == PRECEDING:
+                    found = np.where(found == UNSET, UNSET, found + self._shifts[at])
+                values[mine] = found
+        return values
+
+    def _positions(self, jobs: IntArray) -> IntArray:
+        """Return which stream each of these jobs came from, shape ``(jobs,)``."""
         if len(self._sources) == 1:
-            codes = np.zeros(len(jobs), dtype=np.int64)
-        elif self._disjoint:
+            return np.zeros(len(jobs), dtype=np.int64)
+        if self._disjoint:
             ids = [source.column("id") for source in self._sources if isinstance(source, Workload)]
             stream = np.repeat(np.arange(len(ids)), [len(one) for one in ids])
             order = np.argsort(every := np.concatenate(ids))
-            codes = stream[order][np.searchsorted(every[order], jobs)]
-        else:
-            codes = np.searchsorted(self._largest, jobs)
-        return pd.Categorical.from_codes(codes, categories=pd.Index(self.names()))
+            positions: IntArray = stream[order][np.searchsorted(every[order], jobs)]
+            return positions
+        return np.searchsorted(self._largest, jobs)
+
+
+def _labels(source: JobSource) -> tuple[str, ...]:
+    return (source.streams if isinstance(source, Workload) else ()) or (source.name,)
 
 
 class Renumbered:

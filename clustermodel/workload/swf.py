@@ -16,18 +16,28 @@ import os
 import stat
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, TextIO
 
+import numpy as np
+
 from clustermodel.errors import SpecificationError, TraceError, quoted, visible
 from clustermodel.job import JobRow
 from clustermodel.output_files import write_file
 from clustermodel.ticks import duration_to_ticks, to_ticks
-from clustermodel.validation import LARGEST_WHOLE
-from clustermodel.workload.swf_line import DECISIVE_FIELDS, ESTIMATE, SWF_FIELDS, UNKNOWN, parse_line
+from clustermodel.validation import LARGEST_WHOLE, flag
+from clustermodel.workload.extra_columns import PRECEDING, THINK, ExtraColumns
+from clustermodel.workload.swf_line import (
+    DECISIVE_FIELDS,
+    ESTIMATE,
+    SWF_FIELDS,
+    UNKNOWN,
+    parse_line,
+    parse_line_with_feedback,
+)
 from clustermodel.workload.table import Provenance, Workload, transformed
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
@@ -94,6 +104,8 @@ class SwfStream:
             header=_read_header(self.path),
         )
         self._line = 0  # of the job that was yielded last
+        self._feedback: dict[int, tuple[int, int]] | None = None
+        """Job number -> preceding job and think time (ticks) of the jobs read, where :func:`read_swf` asks for them."""
         self.malformed: list[str] = []
         """Messages of the first ten lines that were skipped as ``lenient``."""
 
@@ -135,11 +147,12 @@ class SwfStream:
         prefer, other = (4, 7) if self._processors_from == "allocated" else (7, 4)
         substitute = f"{SWF_FIELDS[prefer]} missing, {SWF_FIELDS[other]} used"
         needed = (*DECISIVE_FIELDS, prefer, *([ESTIMATE] if self._use_estimates else []))
+        parse = parse_line if self._feedback is None else partial(parse_line_with_feedback, self._feedback)
         for number, text in _lines(self.path):
             if text[0] == ";":
                 continue
             try:
-                values, repairs = parse_line(text, needed)
+                values, repairs = parse(text, needed)
             except ValueError as problem:
                 message = f"{self.path}:{number}: {problem}"
                 if not self._lenient:
@@ -191,8 +204,13 @@ def read_swf(
     keep: JobFilter | None = None,
     scale: LoadScale | None = None,
     lenient: bool = False,
+    feedback: bool = False,
 ) -> Workload:
-    """Read a trace into memory; the arguments are those of :class:`SwfStream`.
+    """Read a trace into memory; the arguments are those of :class:`SwfStream`, and ``feedback``.
+
+    With ``feedback=True`` a job with a preceding job (field 17) is submitted a think time (field 18, 0 if unknown) after that
+    job has completed in the simulation; its recorded submission is used where the preceding job is not in the workload or was
+    not submitted earlier.  By default all recorded submissions are used.
 
     Raises:
         TraceError: the file cannot be read, is damaged, has a malformed line, two jobs with the same number, or no usable job.
@@ -208,6 +226,7 @@ def read_swf(
     )
     # Scaling is applied after sorting: the fixed point is the first submission, not the first line.
     stream._scale = None
+    stream._feedback = {} if flag("feedback", feedback) else None
     rows = list(stream._transformed_rows())
     provenance = stream.provenance
     if not rows:
@@ -225,12 +244,36 @@ def read_swf(
             f"{path}:{second}: field job_number: {number} is used by {times} jobs, first on line {first}; "
             "job numbers must be unique"
         )
+    extra = None if stream._feedback is None else _feedback_columns(rows, stream._feedback, provenance.repaired)
+    if extra is not None and scale is not None:
+        extra = extra.think_times_scaled(scale.interarrival)
     return Workload(
         transformed(rows, None, scale, provenance.dropped),
         name=stream.name,
         provenance=provenance,
         machine_nodes=stream.machine_nodes,
+        extra=extra,
     )
+
+
+def _feedback_columns(
+    rows: Sequence[JobRow], feedback: Mapping[int, tuple[int, int]], repaired: Counter[str]
+) -> ExtraColumns | None:
+    """Return preceding jobs and think times of jobs in order of submission; ``None`` if no job has them."""
+    submitted: set[int] = set()
+    columns: dict[str, list[int]] = {PRECEDING: [], THINK: []}
+    for row in rows:
+        preceding, think = feedback.get(row.id, (UNKNOWN, UNKNOWN))
+        if preceding != UNKNOWN and preceding not in submitted:
+            repaired["preceding_job not submitted earlier, recorded submission used"] += 1
+            preceding = think = UNKNOWN
+        columns[PRECEDING].append(preceding)
+        columns[THINK].append(think)
+        submitted.add(row.id)
+    if max(columns[PRECEDING]) == UNKNOWN:
+        return None
+    arrays = {name: np.array(values, dtype=np.int64) for name, values in columns.items()}
+    return ExtraColumns(ids=np.array([row.id for row in rows], dtype=np.int64), columns=arrays)
 
 
 def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *, header: Iterable[tuple[str, object]]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from clustermodel.errors import quoted, shown
+from clustermodel.ticks import to_ticks
 from clustermodel.validation import LONGEST_S
 
 SWF_FIELDS: Final = (
@@ -38,6 +39,8 @@ _TIME_FIELDS: Final = (1, 3, 8)
 DECISIVE_FIELDS: Final = (0, 1, 3)  # number, submission and run time decide whether a line is a job
 _LABEL_FIELDS: Final = (10, 11, 12)  # kept with the job; no schedule depends on them
 ESTIMATE: Final = 8
+PRECEDING_JOB: Final = 16
+THINK_TIME: Final = 17
 
 
 def parse_line(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[str]]:
@@ -65,6 +68,25 @@ def parse_line(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[
     ):
         return _corrected(words, needed)
     return values, ()
+
+
+def parse_line_with_feedback(
+    feedback: dict[int, tuple[int, int]], text: str, needed: Sequence[int]
+) -> tuple[list[float], Sequence[str]]:
+    """Return what :func:`parse_line` does, and note in ``feedback`` the preceding job and the think time (ticks) of the job.
+
+    Raises:
+        ValueError: as of :func:`parse_line`, also for these two fields.
+    """
+    values, repairs = parse_line(text, (*needed, PRECEDING_JOB, THINK_TIME))
+    preceding, think = values[PRECEDING_JOB], values[THINK_TIME]
+    if preceding % 1:
+        raise ValueError(f"field {SWF_FIELDS[PRECEDING_JOB]}: {preceding:g} is not a whole number")
+    if think > LONGEST_S:
+        raise ValueError(f"field {SWF_FIELDS[THINK_TIME]}: {think:g} is not allowed; it must be <= {LONGEST_S:g}")
+    if preceding != UNKNOWN:
+        feedback[int(values[0])] = int(preceding), to_ticks(max(0.0, think))
+    return values, repairs
 
 
 def _corrected(words: Sequence[str], needed: Sequence[int]) -> tuple[list[float], Sequence[str]]:

@@ -14,6 +14,7 @@ from clustermodel.job import JobRow
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LONGEST_S, require_number, require_whole
 from clustermodel.workload.estimates import PHI, phi_factors
+from clustermodel.workload.memory import remembered
 from clustermodel.workload.table import Provenance, Workload
 
 DAY_S = 86_400.0
@@ -24,6 +25,7 @@ ESTIMATES_PER_RUN = 50.0
 """Longest estimate as a multiple of the run time."""
 
 
+@remembered
 def synthetic_workload(*, jobs: int = 30_000, nodes: int = 128, load: float = 0.65, seed: int = 1) -> Workload:
     """Return a synthetic workload.
 

@@ -16,6 +16,8 @@ from clustermodel.job import Job, JobRow
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import LONGEST_S, require_whole
 from clustermodel.workload.estimates import PHI, phi_factors
+from clustermodel.workload.extra_columns import EXTRA_COLUMNS, PRECEDING, STREAM, UNSET, ExtraColumns
+from clustermodel.workload.frames import frame_of, jobs_of_frame
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
 if TYPE_CHECKING:
@@ -78,9 +80,11 @@ class Workload:
         name: a label for tables and figures.
         provenance: where the jobs come from.
         machine_nodes: size of the machine they were recorded on, used as the default machine.
+        extra: columns beside the rows: streams, memory, preceding jobs and think times.
 
     Raises:
-        SpecificationError: there is no job, two jobs have the same id, or a value does not fit 64 bits.
+        SpecificationError: there is no job, two jobs have the same id, a value does not fit 64 bits, or jobs wait for each
+            other.
     """
 
     def __init__(
@@ -90,6 +94,7 @@ class Workload:
         name: str = "workload",
         provenance: Provenance | None = None,
         machine_nodes: int | None = None,
+        extra: ExtraColumns | None = None,
     ) -> None:
         given = list(rows)
         try:
@@ -118,6 +123,28 @@ class Workload:
         self.name = name
         self.provenance = provenance or Provenance(source=name)
         self.machine_nodes = machine_nodes
+        self.extra = extra
+        """Columns beside the rows, ``None`` if there are none; they may cover more jobs than these."""
+        self._columns: dict[str, IntArray] = {} if extra is None else extra.of(table[:, _ID])
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame, *, name: str = "workload", machine_nodes: int | None = None) -> Workload:
+        """Return a workload of the rows of a table, which may be in any order.
+
+        Args:
+            frame: with the columns of :attr:`frame`.  ``submit_s``, ``nodes`` and ``run_s`` are needed; ``job``,
+                ``estimate_s``, ``user``, ``group``, ``priority``, ``status``, ``stream`` (a label), ``memory_gib`` (per node),
+                ``preceding`` (number of a job) and ``think_time_s`` may be missing, or ``nan`` where a job has no value.
+                Without ``job``, jobs are numbered from 1 in order of submission.
+            name: a label for tables and figures.
+            machine_nodes: size of the machine they were recorded on, used as the default machine.
+
+        Raises:
+            SpecificationError: a column is missing or unknown, or a value is not allowed; the message names the row's
+                position, from 0.
+        """
+        rows, extra = jobs_of_frame(frame)
+        return cls(rows, name=name, machine_nodes=machine_nodes, extra=extra)
 
     @classmethod
     def from_jobs(cls, jobs: Iterable[Job], *, name: str = "workload", machine_nodes: int | None = None) -> Workload:
@@ -148,9 +175,26 @@ class Workload:
         return map(Job.from_row, self.rows())
 
     def column(self, name: str) -> IntArray:
-        """Return one column (shape ``(jobs,)``, read-only), named as in :class:`~clustermodel.job.JobRow`; times in ticks."""
+        """Return one column (shape ``(jobs,)``, read-only), times in ticks.
+
+        Names are those of :class:`~clustermodel.job.JobRow` and of :class:`~clustermodel.workload.extra_columns.ExtraColumns`;
+        an extra column that the workload does not have is -1 throughout.
+        """
+        if name in EXTRA_COLUMNS:
+            return self._columns.get(name, np.full(len(self), UNSET, dtype=np.int64))
         column: IntArray = self._table[:, JobRow._fields.index(name)]
         return column
+
+    def has(self, name: str) -> bool:
+        """Return whether the workload has this extra column."""
+        return name in self._columns
+
+    def values(self, name: str, jobs: IntArray) -> IntArray:
+        """Return a column of the jobs with these numbers, shape ``(jobs,)``."""
+        ids = self.column("id")
+        order = np.argsort(ids)
+        values: IntArray = self.column(name)[order[np.searchsorted(ids, jobs, sorter=order)]]
+        return values
 
     def seconds(self, name: str) -> FloatArray:
         """Return a time column in seconds, shape ``(jobs,)``."""
@@ -159,22 +203,22 @@ class Workload:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The table as pandas: ``job, submit_s, nodes, run_s, estimate_s, user, group, priority, status``."""
-        import pandas as pd
+        """The table as pandas: ``job, submit_s, nodes, run_s, estimate_s, user, group, priority, status``.
 
-        return pd.DataFrame(
-            {
-                "job": self.column("id"),
-                "submit_s": self.seconds("submit"),
-                "nodes": self.column("nodes"),
-                "run_s": self.seconds("run"),
-                "estimate_s": self.seconds("estimate"),
-                "user": self.column("user"),
-                "group": self.column("group"),
-                "priority": self.column("priority"),
-                "status": self.column("status"),
-            }
-        )
+        Where the workload has them, followed by ``stream``, ``memory_gib``, ``preceding`` and ``think_time_s``.
+        """
+        columns = {name: self.column(name) for name in (*JobRow._fields, *self._columns)}
+        return frame_of(columns, self.streams)
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The labels of the streams that were merged into this workload; empty if it is one stream."""
+        return self.extra.labels if self.extra is not None else ()
+
+    @property
+    def has_feedback(self) -> bool:
+        """Whether the submission of a job depends on the completion of another one."""
+        return PRECEDING in self._columns and bool((self._columns[PRECEDING] != UNSET).any())
 
     @property
     def span_s(self) -> float:
@@ -201,15 +245,17 @@ class Workload:
             name=self.name,
             provenance=provenance,
             machine_nodes=self.machine_nodes,
+            extra=self.extra,
         )
 
     def scaled(self, scale: LoadScale) -> Workload:
-        """Return the same jobs with interarrival times, run times or sizes multiplied."""
+        """Return the same jobs with interarrival times (and with them think times), run times or sizes multiplied."""
         return Workload(
             _scaled(self.rows(), scale),
             name=self.name,
             provenance=self._derived_provenance({"scale": scale}),
             machine_nodes=self.machine_nodes,
+            extra=None if self.extra is None else self.extra.think_times_scaled(scale.interarrival),
         )
 
     def with_perfect_estimates(self) -> Workload:
@@ -219,6 +265,7 @@ class Workload:
             name=self.name,
             provenance=self._derived_provenance({"estimates": "run time"}),
             machine_nodes=self.machine_nodes,
+            extra=self.extra,
         )
 
     def with_phi_estimates(self, *, phi: float = PHI, seed: int = 1) -> Workload:
@@ -246,27 +293,41 @@ class Workload:
             name=self.name,
             provenance=self._derived_provenance({"estimates": f"phi model, phi={float(phi):g}, seed={seed}"}),
             machine_nodes=self.machine_nodes,
+            extra=self.extra,
+        )
+
+    def renumbered(self, shift: int) -> Workload:
+        """Return the same jobs with ``shift`` added to their numbers."""
+        return Workload(
+            (row._replace(id=row.id + shift) for row in self.rows()),
+            name=self.name,
+            provenance=self.provenance,
+            machine_nodes=self.machine_nodes,
+            extra=None if self.extra is None else self.extra.renumbered(shift),
         )
 
     def split(self, by: str = "user") -> list[Workload]:
         """Return one workload per value of the column ``by``, to be run as separate job streams.
 
+        The streams of a merged workload (``by="stream"``) get their labels as names.  Where a job follows a job of another
+        part, its submission no longer depends on it.
+
         Raises:
             SpecificationError: ``by`` is not a column.
         """
-        if not isinstance(by, str) or by not in JobRow._fields:
-            raise SpecificationError(
-                f"Workload.split by: {quoted(by)} is not allowed; it must be one of {', '.join(JobRow._fields)}"
-            )
+        if not isinstance(by, str) or by not in (*JobRow._fields, *self._columns):
+            allowed = ", ".join((*JobRow._fields, *self._columns))
+            raise SpecificationError(f"Workload.split by: {quoted(by)} is not allowed; it must be one of {allowed}")
         column = self.column(by)
         return [
             Workload(
                 map(JobRow._make, self._table[column == value].tolist()),
-                name=f"{self.name} {by} {value}",
+                name=self.streams[value] if by == STREAM else f"{self.name} {by} {value}",
                 provenance=self.provenance,
                 machine_nodes=self.machine_nodes,
+                extra=None if self.extra is None else self.extra.without_streams(),
             )
-            for value in np.unique(column)
+            for value in np.unique(column).tolist()
         ]
 
     def _derived_provenance(self, options: Mapping[str, object]) -> Provenance:

@@ -6,7 +6,7 @@ Starting two processes takes a second, which shorter runs do not make up for.
 from clustermodel import Machine, synthetic_workload
 from clustermodel.experiment.study import Study
 
-study = Study(
+study = Study.grid(
     name="forty",
     machines={str(nodes): Machine(nodes=nodes) for nodes in (128, 160)},
     workloads={"made": lambda seed: synthetic_workload(jobs=60_000, seed=seed)},

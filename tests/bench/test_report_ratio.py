@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clustermodel import Machine, synthetic_workload
-from clustermodel.experiment.executor import sweep
+from clustermodel.experiment.script import sweep
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
 from clustermodel.report.html import write_report
@@ -29,7 +29,7 @@ LARGEST_BYTES = 20_000_000
 def study_of(jobs: int) -> Study:
     """Return a study of two runs."""
     machines = {str(nodes): Machine(nodes=nodes) for nodes in (430, 440)}
-    return Study(
+    return Study.grid(
         name=f"{jobs} jobs",
         machines=machines,
         workloads={"w": synthetic_workload(jobs=jobs, nodes=430, load=0.95)},
@@ -41,7 +41,7 @@ def study_of(jobs: int) -> Study:
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the directory of the study with many jobs."""
     directory = tmp_path_factory.mktemp("large")
-    assert sweep(study_of(JOBS), directory)["done"] == 2
+    assert len(sweep(study_of(JOBS), directory)) == 2
     return directory
 
 
@@ -66,7 +66,7 @@ def test_a_report_of_a_hundred_thousand_jobs_is_small_and_opens_about_as_fast_as
         f"\nreport of {JOBS:,} jobs: {large_page.stat().st_size / 1e6:.1f} MB, opens in {best[large_page]:.2f} s, a report of "
         f"100 jobs in {best[small_page]:.2f} s; ratio {ratio:.2f}"
     )
-    assert ratio <= 2.0  # 1.2 is what was measured
+    assert ratio <= 2.0  # 1.64 was measured on two busy cores
 
 
 def test_runs_for_which_there_is_no_room_are_left_out_and_can_be_asked_for(opener: Open, large: Path, tmp_path: Path) -> None:
@@ -74,15 +74,14 @@ def test_runs_for_which_there_is_no_room_are_left_out_and_can_be_asked_for(opene
         keys = store.results()["run"].tolist()
         pieces = [len(store.placements(key)) for key in keys]
     assert min(pieces) > 3 * JOBS
-    options = "return of('viewer').children[0].options.map((text) => text.slice(-8))"
     for wanted, viewed, left in (((), keys[0], 1), ((keys[1][:8],), keys[1], 0), (keys, keys[0], 1)):
         path = tmp_path / "page.html"
         write_report(large, path, runs=wanted)
         assert path.stat().st_size < LARGEST_BYTES
         opened = opener(path)
-        assert opened.do(options) == [viewed[:8]]
+        assert [text[-8:] for text in opened.page.locator("#run-1 option").all_inner_texts()] == [viewed[:8]]
         said = opened.page.locator("section:has(#viewer)").inner_text()
         assert ("1 run left out, to keep this page small" in said) == bool(left)
-        opened.do("const whole = of('overview').x_range; of('gantt').x_range.setv({start: whole.start, end: whole.end})")
-        assert len(opened.drawn("gantt")) == 15_000
+        opened.do("const whole = of('overview 1').x_range; of('gantt 1').x_range.setv({start: whole.start, end: whole.end})")
+        assert len(opened.drawn("gantt 1")) == 15_000
         opened.assert_quiet()

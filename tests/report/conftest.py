@@ -12,9 +12,11 @@ import pandas as pd
 import pytest
 
 from clustermodel import Machine, TimeSlicing, synthetic_workload
-from clustermodel.experiment.executor import sweep
+from clustermodel.experiment.exhibits import exhibits_of, write_exhibits
+from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
+from clustermodel.experiment.study_table import StudyTable
 from clustermodel.report.html import write_report
 
 OPTIONS = (
@@ -39,7 +41,7 @@ class Opened:
         page.on("pageerror", lambda error: self.said.append(f"page error: {error}"))
         page.on("dialog", lambda dialog: (self.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.on("request", lambda request: self.asked.append(request.url))
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(6_000)
         began = time.perf_counter()
         page.goto(path.as_uri(), timeout=PATIENCE_MS)
         page.wait_for_function(READY, timeout=PATIENCE_MS)
@@ -142,9 +144,9 @@ def small_study() -> Study:
         f"load {load}": (lambda seed, load=load: synthetic_workload(jobs=90, nodes=NODES, load=load, seed=seed))
         for load in (0.6, 0.95)
     }
-    return Study(
+    return Study.grid(
         name="a small study", machines={"ours": machine, "wider": Machine(nodes=80, time_slicing=TimeSlicing(quantum_s=300))},
-        workloads=made, policies=["easy", SHARED, "pv-easy"], replications=2, history=True,
+        workloads=made, policies=["easy", SHARED, "pv-easy"], replications=2, history=True, job_tables="all",
     )  # fmt: skip
 
 
@@ -152,7 +154,7 @@ def small_study() -> Study:
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the directory of the small study, with its report."""
     directory = tmp_path_factory.mktemp("report") / "results"
-    assert sweep(small_study(), directory) == {"pending": 0, "done": 24, "failed": 0}
+    assert len(small_study().run(directory, workers=1)) == 24
     write_report(directory, directory / "report.html")
     return directory
 
@@ -162,3 +164,51 @@ def results(directory: Path) -> pd.DataFrame:
     """Return its tidy table."""
     with Store.read(directory) as store:
         return store.results()
+
+
+def numeric_study() -> Study:
+    """Return a study with two numeric factors, a measure, a text, a table and a figure of its own, and a clear winner."""
+
+    def scenario(load: float, quantum_s: int, policy: str, seed: int) -> Scenario:
+        machine = Machine(nodes=32, time_slicing=TimeSlicing(quantum_s=quantum_s))
+        return Scenario(
+            machine=machine, workload=synthetic_workload(jobs=40, nodes=32, load=load / 10, seed=seed), policy=policy
+        )
+
+    return Study(
+        name="numbers",
+        factors={"load": [9.0, 5.0, 10.0], "quantum_s": [60, 600], "policy": ["fcfs", "easy", "bgs"]},
+        scenario=scenario,
+        measures={
+            "thousand": lambda result: 1000.0 * result.ledger.utilization,
+            "shared": lambda result: float(result.slices is not None),
+        },
+        replications=3,
+        shown=("mean_wait_s", "mean_response_s", "thousand", "shared"),
+        text=TEXT,
+        tables={"lowest": lambda table: table.lowest("mean_response_s")},
+        figures={"=waits <b>": lambda table: table.plot.heat_map("mean_response_s", x="load", y="quantum_s")},
+    )
+
+
+TEXT = """# Question
+
+Is *sharing* worth it?
+
+| load | answer |
+|---|---|
+| 0.5 | no |
+
+<script>window.hacked=1</script> ![far](http://example.org/a.png) [bad](javascript:window.hacked=1)
+"""
+
+
+@pytest.fixture(scope="session")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, StudyTable]:
+    """Return the directory of the study with numeric factors, with its report, and its table."""
+    directory = tmp_path_factory.mktemp("numbers") / "results"
+    study = numeric_study()
+    table = study.run(directory, workers=1)
+    write_exhibits(exhibits_of(study, table), directory)
+    write_report(directory, directory / "report.html")
+    return directory, table

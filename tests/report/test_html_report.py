@@ -15,12 +15,11 @@ import pytest
 from scipy import stats
 
 from clustermodel import Job, Machine, Scenario, TimeSlicing, Workload, synthetic_workload
-from clustermodel.experiment.executor import sweep
+from clustermodel.experiment.run_files import STATES_OVER_TIME, RunFiles
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
-from clustermodel.figures.labels import QUANTITIES
-from clustermodel.report.curves import METRICS
 from clustermodel.report.html import write_report
+from clustermodel.report.labels import measure_title
 from tests.report.conftest import NODES, SHARED, Open, Opened, small_study
 
 DAY_S = 86_400.0
@@ -40,14 +39,14 @@ def section(report: Opened, name: str):
 
 def choose(report: Opened, name: str, title: str, value: str) -> None:
     """Choose in a list, as a reader does."""
-    shown = QUANTITIES[value].label() if title == "metric" else value
+    shown = measure_title(value) if title == "measure" else value
     section(report, name).get_by_label(title, exact=True).select_option(shown)
     report.settle()
 
 
-def made(tmp_path: Path, opener: Open, study: Study, **states: int) -> Opened:
+def made(tmp_path: Path, opener: Open, study: Study) -> Opened:
     """Run a study, write its report and open it."""
-    assert sweep(study, tmp_path) == {"pending": 0, "done": len(study), "failed": 0, **states}
+    assert len(study.run(tmp_path, workers=1)) == len(study)
     write_report(tmp_path, tmp_path / "report.html")
     return opener(tmp_path / "report.html")
 
@@ -59,7 +58,8 @@ def test_it_opens_without_a_network_and_says_nothing_on_the_console(report: Open
     assert report.page.title() == "a small study"
     assert "24 of 24 runs are done." in report.page.locator("body").inner_text()
     assert report.page.locator("section h2").all_inner_texts() == [
-        "Summary", "Curves", "Utilization and queue over time", "Run by run", "Runs",
+        "Summary", "Paired differences", "Capacity by account", "Curves", "Heat maps", "Utilization and queue over time",
+        "Run by run", "Runs",
     ]  # fmt: skip
     report.assert_quiet()
 
@@ -83,13 +83,17 @@ def test_nothing_is_wider_than_the_window(opener: Open, directory: Path, width: 
 
 
 def column_of(report: Opened, name: str, heading: str) -> list[str]:
-    """Return the cells of a column, from top to bottom, as far as they are in sight."""
-    table = section(report, name)
-    place = table.locator(".slick-header-column").all_inner_texts().index(heading)
-    cells = table.locator(f".slick-cell.l{place}").evaluate_all(
-        "all => all.map((e) => [e.getBoundingClientRect().y, e.innerText])"
-    )
-    return [text for _, text in sorted(cells)]
+    """Return the cells of a column of the first table of a section, from top to bottom."""
+    table = section(report, name).locator("table.data").first
+    place = table.locator("thead th").all_inner_texts().index(heading)
+    return table.locator(f"tbody tr td:nth-child({place + 1})").all_inner_texts()
+
+
+def download(report: Opened, name: str) -> pd.DataFrame:
+    """Download the table of a section, as a reader does, and return what the CSV file holds."""
+    with report.page.expect_download() as expected:
+        section(report, name).locator("button.csv").first.click()
+    return pd.read_csv(expected.value.path(), keep_default_na=True)
 
 
 def number(text: str) -> float:
@@ -99,7 +103,7 @@ def number(text: str) -> float:
 def test_headings_sort_the_summary(report: Opened, results: pd.DataFrame) -> None:
     means = results.groupby(["machine", "workload", "policy"], sort=False)["mean_wait_s"].mean()
     assert [number(text) for text in column_of(report, "summary", "mean wait (s)")] == pytest.approx(list(means), abs=0.0501)
-    heading = section(report, "summary").get_by_text("mean wait (s)", exact=True)
+    heading = section(report, "summary").get_by_role("button", name="mean wait (s)", exact=True)
     for ascending in (True, False):
         heading.click()
         report.settle()
@@ -111,14 +115,14 @@ def test_headings_sort_the_summary(report: Opened, results: pd.DataFrame) -> Non
 
 
 def test_headings_sort_the_table_of_runs(report: Opened, results: pd.DataFrame) -> None:
-    heading = section(report, "runs").get_by_text("seed", exact=True)
+    heading = section(report, "runs").get_by_role("button", name="seed", exact=True)
     heading.click()
     heading.click()
     report.settle()
     shown = [int(text) for text in column_of(report, "runs", "seed")]
     assert shown == sorted(results["seed"], reverse=True)[: len(shown)]
     assert len(shown) >= 14
-    heading = section(report, "runs").get_by_text("policy", exact=True)
+    heading = section(report, "runs").get_by_role("button", name="policy", exact=True)
     heading.click()
     report.settle()
     shown_names = column_of(report, "runs", "policy")
@@ -131,26 +135,26 @@ def test_headings_sort_the_table_of_runs(report: Opened, results: pd.DataFrame) 
 @pytest.mark.parametrize("metric", ["mean_wait_s", "utilization", "kappa", "wasted_load"])
 @pytest.mark.parametrize("machine", ["ours", "wider"])
 def test_curves_are_the_means_and_their_intervals(report: Opened, results: pd.DataFrame, metric: str, machine: str) -> None:
-    choose(report, "metrics", "metric", metric)
+    choose(report, "metrics", "measure", metric)
     choose(report, "metrics", "machine", machine)
     for place, policy in enumerate(POLICIES):
         expected = []
-        for load in (0.6, 0.95):
+        for at, load in enumerate((0.6, 0.95)):
             runs = results[(results.machine == machine) & (results.workload == f"load {load}") & (results.policy == policy)]
             values = pd.to_numeric(runs[metric]).dropna()
             if len(values) == 0:
                 continue
             half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
-            expected.append((load, values.mean(), values.mean() - half, values.mean() + half))
+            expected.append((at, values.mean(), values.mean() - half, values.mean() + half))
         drawn = report.drawn("curves linear", 3 * place + 1)
         assert len(drawn) == len(expected)
         if expected:
             np.testing.assert_allclose(drawn[["x", "y", "low", "high"]].to_numpy(dtype=float), expected, rtol=1e-9, atol=1e-12)
-            assert set(drawn["policy"]) == {policy}
+            assert all(f"policy: {policy}" in point for point in drawn["point"])
 
 
 def test_curves_against_other_things(report: Opened, results: pd.DataFrame) -> None:
-    choose(report, "metrics", "metric", "mean_response_s")
+    choose(report, "metrics", "measure", "mean_response_s")
     choose(report, "metrics", "machine", "wider")
     choose(report, "metrics", "against", "utilization")
     means = results.groupby(["machine", "workload", "policy"])[["utilization", "mean_response_s"]].mean()
@@ -169,7 +173,7 @@ def test_curves_against_other_things(report: Opened, results: pd.DataFrame) -> N
 
 
 def test_a_logarithmic_scale_shows_the_same_means(report: Opened) -> None:
-    choose(report, "metrics", "metric", "mean_response_s")
+    choose(report, "metrics", "measure", "mean_response_s")
     linear = report.drawn("curves linear", 1)
     choose(report, "metrics", "scale", "logarithmic")
     assert report.do("return ['linear', 'logarithmic'].map((scale) => of(`curves ${scale}`).visible)") == [False, True]
@@ -206,7 +210,7 @@ def tooltip(report: Opened, plot: str, x: float, y: float) -> str:
 
 def test_a_point_tells_what_it_is(report: Opened, results: pd.DataFrame) -> None:
     choose(report, "metrics", "machine", "ours")
-    choose(report, "metrics", "metric", "mean_response_s")
+    choose(report, "metrics", "measure", "mean_response_s")
     point = report.drawn("curves linear", 3 * POLICIES.index(SHARED) + 1).iloc[1]
     said = tooltip(report, "curves linear", point.x, point.y)
     assert f"policy: {SHARED}" in said
@@ -248,12 +252,28 @@ def test_utilization_and_queue_over_time_average_the_states(report: Opened, dire
 # The viewer.
 
 
+def slide(report: Opened, event: int) -> None:
+    """Move the slider to an event."""
+    report.page.locator("#event").fill(str(event))
+    report.settle()
+
+
+def slid(report: Opened) -> int:
+    """Return the event at which the slider is."""
+    return int(report.page.locator("#event").input_value())
+
+
+def instant(report: Opened, panel: int = 1) -> str:
+    """Return what stands above the matrix."""
+    return report.page.locator(f"#instant-{panel}").inner_text()
+
+
 def look_into(report: Opened, results: pd.DataFrame, policy: str, machine: str = "ours", workload: str = "load 0.95") -> str:
     """Choose a run and return its key."""
     key: str = results[
         (results.machine == machine) & (results.workload == workload) & (results.policy == policy) & (results.replication == 1)
     ]["run"].item()
-    choose(report, "viewer", "run", f"{policy} · {workload} · {machine} · {key[:8]}")
+    choose(report, "viewer", "run", f"{policy} · {machine} · {workload} · {key[:8]}")
     return key
 
 
@@ -281,18 +301,18 @@ def assert_matrix(report: Opened, directory: Path, key: str, event: int) -> None
     state = states.iloc[event - 1]
     there = placements[(placements.begin_s <= state.time_s) & (state.time_s < placements.end_s)]
     expected = set(there[PLACE].itertuples(index=False, name=None))
-    boxes = report.drawn("matrix")
+    boxes = report.drawn("matrix 1")
     assert len(boxes) == len(expected)
     assert (places(boxes) if len(boxes) else set()) == expected
     row = int(state.running_row)
-    frame = report.drawn("matrix", -1)
+    frame = report.drawn("matrix 1", -1)
     assert (((frame["bottom"] + frame["top"]) / 2).tolist() if len(frame) else []) == ([row] if row >= 0 else [])
-    title = report.do("return of('matrix').title.text")
+    title = instant(report)
     assert f"(event {event} of {len(states):,})" in title
     jobs, waiting = there["job"].nunique(), int(state.waiting_jobs)
     assert f": {jobs} job{'s' * (jobs != 1)} on the nodes, {waiting} job{'s' * (waiting != 1)} waiting" in title
     assert (f"; row {row} runs first" in title) == (row >= 0)
-    assert report.do("return of('gantt').center.find((one) => one.type === 'Span').location") == pytest.approx(
+    assert report.do("return of('gantt 1').center.find((one) => one.type === 'Span').location") == pytest.approx(
         state.time_s / DAY_S
     )
 
@@ -304,37 +324,37 @@ def test_the_slider_moves_the_matrix(report: Opened, directory: Path, results: p
     _, states = tables(directory, key)
     seen = set()
     for event in np.linspace(1, len(states), 9).astype(int).tolist():
-        report.do("of('event').value = given", event)
+        slide(report, event)
         assert_matrix(report, directory, key, event)
-        seen.add(report.do("return of('matrix').title.text"))
+        seen.add(instant(report))
     assert len(seen) == 9
-    assert len(report.drawn("matrix")) == 0  # after the last end
+    assert len(report.drawn("matrix 1")) == 0  # after the last end
 
 
 def test_arrow_keys_move_the_slider_by_one_event(report: Opened, directory: Path, results: pd.DataFrame) -> None:
     key = look_into(report, results, SHARED)
-    report.do("of('event').value = 60")
-    handle = section(report, "viewer").locator(".noUi-handle")
+    slide(report, 60)
+    handle = report.page.locator("#event")
     handle.focus()
     for pressed, event in (("ArrowRight", 61), ("ArrowRight", 62), ("ArrowLeft", 61)):
         handle.press(pressed)
         report.settle()
-        assert report.do("return of('event').value") == event
+        assert slid(report) == event
         assert_matrix(report, directory, key, event)
 
 
 def test_the_handle_can_be_dragged(report: Opened, directory: Path, results: pd.DataFrame) -> None:
     key = look_into(report, results, SHARED)
-    report.do("of('event').value = 1")
-    handle = section(report, "viewer").locator(".noUi-handle")
+    slide(report, 1)
+    handle = report.page.locator("#event")
     handle.scroll_into_view_if_needed()
     box = handle.bounding_box()
-    report.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    report.page.mouse.move(box["x"] + 8, box["y"] + box["height"] / 2)
     report.page.mouse.down()
     report.page.mouse.move(box["x"] + 400, box["y"] + box["height"] / 2, steps=8)
     report.page.mouse.up()
     report.settle()
-    event = report.do("return of('event').value")
+    event = slid(report)
     assert event > 20
     assert_matrix(report, directory, key, event)
 
@@ -342,41 +362,41 @@ def test_the_handle_can_be_dragged(report: Opened, directory: Path, results: pd.
 def test_a_click_into_the_chart_goes_to_the_event_there(report: Opened, directory: Path, results: pd.DataFrame) -> None:
     key = look_into(report, results, SHARED)
     _, states = tables(directory, key)
-    start, end = report.range_of("gantt")
+    start, end = report.range_of("gantt 1")
     for share in (0.25, 0.8):
         x = start + share * (end - start)
-        report.page.mouse.click(*report.at("gantt", x, report.range_of("gantt", "y")[0] * 0.5))
+        report.page.mouse.click(*report.at("gantt 1", x, report.range_of("gantt 1", "y")[0] * 0.5))
         report.settle()
-        event = report.do("return of('event').value")
-        pixel = (end - start) / report.box("gantt")["width"] * DAY_S
+        event = slid(report)
+        pixel = (end - start) / report.box("gantt 1")["width"] * DAY_S
         assert (states.time_s <= x * DAY_S - pixel).sum() <= event <= (states.time_s <= x * DAY_S + pixel).sum()
         assert_matrix(report, directory, key, event)
-        assert report.range_of("gantt") == (start, end)
+        assert report.range_of("gantt 1") == (start, end)
 
 
 def test_panning_does_not_snap_back_and_the_slider_brings_the_window_along(
     report: Opened, directory: Path, results: pd.DataFrame
 ) -> None:
     look_into(report, results, "easy")
-    start, end = report.range_of("gantt")
-    report.do("const {x_range} = of('gantt'); x_range.setv({start: given[0], end: given[1]})", [start, (start + end) / 2])
-    event = report.do("return of('event').value")
-    start, end = report.range_of("gantt")
-    box = report.box("gantt")
+    start, end = report.range_of("gantt 1")
+    report.do("const {x_range} = of('gantt 1'); x_range.setv({start: given[0], end: given[1]})", [start, (start + end) / 2])
+    event = slid(report)
+    start, end = report.range_of("gantt 1")
+    box = report.box("gantt 1")
     mouse = report.page.mouse
     mouse.move(box["left"] + 0.2 * box["width"], box["top"] + 20)
     mouse.down()
     mouse.move(box["left"] + 0.9 * box["width"], box["top"] + 20, steps=6)
     mouse.up()
     report.settle()
-    moved = report.range_of("gantt")
+    moved = report.range_of("gantt 1")
     assert moved == pytest.approx((start - 0.7 * (end - start), end - 0.7 * (end - start)), abs=0.02 * (end - start))
-    assert report.do("return of('event').value") == event
-    assert report.range_of("gantt") == moved
-    report.do("of('event').value = of('event').end")
-    now = report.do("return of('gantt').center.find((one) => one.type === 'Span').location")
+    assert slid(report) == event
+    assert report.range_of("gantt 1") == moved
+    slide(report, int(report.page.locator("#event").get_attribute("max")))
+    now = report.do("return of('gantt 1').center.find((one) => one.type === 'Span').location")
     assert now > moved[1]
-    start, end = report.range_of("gantt")
+    start, end = report.range_of("gantt 1")
     assert (start + end) / 2 == pytest.approx(now)
     assert end - start == pytest.approx(moved[1] - moved[0])
 
@@ -389,9 +409,9 @@ def test_the_chart_draws_exactly_the_pieces_in_its_window(
     placements, states = tables(directory, key)
     whole = states.time_s.iloc[-1]
     for first, last in ((0.0, whole), (0.2 * whole, 0.3 * whole), (-2 * whole, -whole)):
-        report.do("of('gantt').x_range.setv({start: given[0], end: given[1]})", [first / DAY_S, last / DAY_S])
+        report.do("of('gantt 1').x_range.setv({start: given[0], end: given[1]})", [first / DAY_S, last / DAY_S])
         shown = placements[(placements.begin_s < last) & (placements.end_s > first)]
-        drawn = report.drawn("gantt")
+        drawn = report.drawn("gantt 1")
         assert len(drawn) == len(shown)
         if len(shown):
             assert drawn["job"].tolist() == shown["job"].tolist()
@@ -413,11 +433,11 @@ def test_a_rectangle_tells_whose_it_is(report: Opened, directory: Path, results:
     key = look_into(report, results, "easy")
     with Store.read(directory) as store:
         records = store.records(key)
-    drawn = report.drawn("gantt")
+    drawn = report.drawn("gantt 1")
     widest = drawn.iloc[((drawn["right"] - drawn["left"]) * (drawn["top"] - drawn["bottom"])).argmax()]
-    start, end = report.range_of("gantt")
+    start, end = report.range_of("gantt 1")
     middle = (max(widest.left, start) + min(widest.right, end)) / 2
-    said = tooltip(report, "gantt", middle, (widest.bottom + widest.top) / 2)
+    said = tooltip(report, "gantt 1", middle, (widest.bottom + widest.top) / 2)
     job = records[records["job"] == widest.job].iloc[0]
     assert f"job: {job.job} user: {job.user} nodes: {job.nodes} " in said
     assert "run" in said
@@ -430,17 +450,15 @@ def test_the_whole_study_was_looked_at_in_silence(report: Opened) -> None:
 @pytest.mark.long
 def test_of_many_rectangles_the_largest_are_drawn_and_a_note_says_so(opener: Open, tmp_path: Path) -> None:
     jobs = synthetic_workload(jobs=5_000, nodes=430, load=0.95)
-    report = made(tmp_path, opener, Study(name="many", workloads={"w": jobs}, policies=["easy"]))
+    report = made(tmp_path, opener, Study.grid(name="many", workloads={"w": jobs}, policies=["easy"]))
     with Store.read(tmp_path) as store:
         placements = store.placements(store.results()["run"].item())
     assert len(placements) > 15_000
-    note = (
-        "return doc.roots().flatMap((root) => root.references ? [...root.references()] : []).find((m) => m.type === 'Div').text"
-    )
-    assert report.do(note) == ""
-    report.do("const whole = of('overview').x_range; of('gantt').x_range.setv({start: whole.start, end: whole.end})")
-    assert report.do(note) == f"The 15,000 largest of {len(placements):,} rectangles are drawn; choose a shorter time."
-    drawn = report.drawn("gantt")
+    note = report.page.locator("#note-1")
+    assert note.inner_text() == ""
+    report.do("const whole = of('overview 1').x_range; of('gantt 1').x_range.setv({start: whole.start, end: whole.end})")
+    assert note.inner_text() == f"The 15,000 largest of {len(placements):,} rectangles are drawn; choose a shorter time."
+    drawn = report.drawn("gantt 1")
     size = ((placements["end_s"] - placements["begin_s"]) * placements["nodes"]).sort_values(ascending=False)
     drawn_size = ((drawn["right"] - drawn["left"]) * (drawn["top"] - drawn["bottom"])).sort_values(ascending=False) * DAY_S
     np.testing.assert_allclose(drawn_size, size.iloc[:15_000], rtol=1e-6)
@@ -452,18 +470,18 @@ def test_of_many_rectangles_the_largest_are_drawn_and_a_note_says_so(opener: Ope
 
 def test_provenance_has_every_run_with_all_that_its_numbers_depend_on(report: Opened, directory: Path) -> None:
     with Store.read(directory) as store:
-        provenance = store.provenance()
-    assert len(provenance) == 24
+        runs = [store.run(entry.key) for entry in store.entries()]
+    assert len(runs) == 24
     text = report.page.locator("#provenance ~ details").evaluate_all("all => all.map((e) => [e.id, e.textContent])")
     shown = dict(text)
-    assert list(shown) == [f"run-{key}" for key in provenance["run"]]
-    for run in provenance.itertuples():
-        block = shown[f"run-{run.run}"]
-        assert f"policy {json.loads(run.factors)['policy']}" in block
-        assert json.dumps(json.loads(run.specification), indent=1, ensure_ascii=False) in block
-        for source in json.loads(run.sources):
+    assert list(shown) == [f"run-{run.key}" for run in runs]
+    for run in runs:
+        block = shown[f"run-{run.key}"]
+        assert f"policy {run.factors['policy']}" in block
+        assert json.dumps(run.specification, indent=1, ensure_ascii=False) in block
+        for source in run.sources:
             assert source in block
-        for package, number_of in json.loads(run.versions).items():
+        for package, number_of in run.versions.items():
             assert f"{package} {number_of}" in block
     facts = dict(
         report.page.locator("#provenance ~ table tr").evaluate_all(
@@ -485,14 +503,13 @@ def test_failed_and_missing_runs_and_the_warm_up_are_said(opener: Open, tmp_path
         def decide(self, batch, view):
             raise RuntimeError("on the first line\nI cannot")
 
-    study = Study(
+    study = Study.grid(
         name="s", workloads={"w": synthetic_workload(jobs=80)}, policies=["easy", "fcfs", Failing()], warm_up_s=1_000.0
     )
-    sweep(study, tmp_path)
+    with pytest.warns(UserWarning, match="1 run failed"):
+        key = study.run(tmp_path, workers=1).frame["run"].iloc[1]
+    RunFiles(tmp_path).path(STATES_OVER_TIME, key).unlink()
     with Store.read(tmp_path) as store:
-        key = store.results()["run"].iloc[1]
-        store.path("states", key).unlink()
-    with Store.create(tmp_path, study, study.runs()) as store:
         assert store.states() == {"pending": 1, "done": 1, "failed": 1}
     write_report(tmp_path, tmp_path / "report.html")
     report = opener(tmp_path / "report.html")
@@ -502,7 +519,7 @@ def test_failed_and_missing_runs_and_the_warm_up_are_said(opener: Open, tmp_path
     ) or ("1 of 3 runs are done. 1 run failed. 1 run missing: the study has not been run to its end." in text)
     assert "leave out jobs submitted in the first 1,000 s." in text
     failed = report.page.locator("#failed + dl")
-    assert failed.locator("dt").all_inner_texts() == ["machine 128 nodes, workload w, policy failing, replication 1"]
+    assert failed.locator("dt").all_inner_texts() == ["workload w, policy failing, replication 1"]
     (error,) = failed.locator("dd").all_inner_texts()
     line = Failing.decide.__code__.co_firstlineno + 1
     assert error.endswith(f"test_html_report.py:{line}: RuntimeError: on the first line I cannot")
@@ -520,20 +537,20 @@ def test_a_study_of_scenarios(opener: Open, tmp_path: Path) -> None:
         Scenario(workload=jobs, machine=Machine(nodes=nodes), policy=policy, name=f"{policy} on {nodes}")
         for nodes in (32, 40) for policy in ("easy", "fcfs")
     ]  # fmt: skip
-    report = made(tmp_path, opener, Study(name="s", scenarios=scenarios))
-    assert column_of(report, "summary", "policy") == ["easy on 32", "fcfs on 32", "easy on 40", "fcfs on 40"]
-    assert report.do("return of('viewer').children[0].options.length") == 4
+    report = made(tmp_path, opener, Study.of_scenarios("s", scenarios))
+    assert column_of(report, "summary", "scenario") == ["easy on 32", "fcfs on 32", "easy on 40", "fcfs on 40"]
+    assert report.page.locator("#run-1 option").count() == 4
     report.assert_quiet()
 
 
 @pytest.mark.long
 def test_a_study_with_one_run(opener: Open, tmp_path: Path) -> None:
-    report = made(tmp_path, opener, Study(name="one", workloads={"w": synthetic_workload(jobs=60)}, policies=["easy"]))
+    report = made(tmp_path, opener, Study.grid(name="one", workloads={"w": synthetic_workload(jobs=60)}, policies=["easy"]))
     assert "1 of 1 run is done." in report.page.locator("body").inner_text()
     drawn = report.drawn("curves linear", 1)
     with Store.read(tmp_path) as store:
-        assert drawn["y"].tolist() == store.results()["mean_wait_s"].tolist()
-    assert "±" not in section(report, "summary").locator(".slick-header-column").all_inner_texts()
+        assert drawn["y"].tolist() == store.results()["mean_response_s"].tolist()
+    assert "±" not in section(report, "summary").locator("thead th").all_inner_texts()
     report.assert_quiet()
 
 
@@ -544,17 +561,16 @@ def test_a_run_of_one_job(opener: Open, tmp_path: Path) -> None:
     report = made(
         tmp_path,
         opener,
-        Study(name="s", machines={"m": machine}, workloads={"w": jobs}, policies=["easy", "bgs"], history=True),
+        Study.grid(name="s", machines={"m": machine}, workloads={"w": jobs}, policies=["easy", "bgs"], history=True),
     )
     for place, running in ((0, ""), (1, "; row 0 runs first")):
-        report.do("const select = of('viewer').children[0]; select.value = select.options[given]", place)
-        report.do("of('event').value = 1")
-        assert report.do("return of('matrix').title.text") == (
-            f"at 0 seconds (event 1 of 2): 1 job on the nodes, 0 jobs waiting{running}"
-        )
-        boxes = report.drawn("matrix")
+        report.page.locator("#run-1").select_option(str(place))
+        report.settle()
+        slide(report, 1)
+        assert instant(report) == (f"at 0 seconds (event 1 of 2): 1 job on the nodes, 0 jobs waiting{running}")
+        boxes = report.drawn("matrix 1")
         assert boxes[["job", "left", "right"]].to_numpy().tolist() == [[7, -0.5, 2.5]]
-        assert report.drawn("gantt")[["left", "right"]].to_numpy().tolist() == [[0, 10]]
+        assert report.drawn("gantt 1")[["left", "right"]].to_numpy().tolist() == [[0, 10]]
     report.assert_quiet()
 
 
@@ -562,17 +578,18 @@ def test_a_run_of_one_job(opener: Open, tmp_path: Path) -> None:
 def test_runs_in_which_all_jobs_were_rejected(opener: Open, tmp_path: Path) -> None:
     wide = Workload.from_jobs([Job(id=i, nodes=20, submit_s=5 * i, run_s=10) for i in range(3)], name="wide")
     machine = Machine(nodes=4, time_slicing=TimeSlicing())
-    alone = Study(name="s", machines={"m": machine}, workloads={"w": wide}, policies=["easy", "bgs"], history=True)
+    alone = Study.grid(name="s", machines={"m": machine}, workloads={"w": wide}, policies=["easy", "bgs"], history=True)
     report = made(tmp_path / "alone", opener, alone)
     assert "2 runs left out, in which no job ran." in section(report, "viewer").inner_text()
-    assert column_of(report, "summary", "completed jobs") == ["0", "0"]
+    assert column_of(report, "runs", "completed jobs") == ["0", "0"]
     report.assert_quiet()
     both = {"w": wide, "v": Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=10)], name="v")}
-    mixed = made(tmp_path / "mixed", opener, Study(name="s", machines={"m": machine}, workloads=both, policies=["easy"]))
+    mixed = made(tmp_path / "mixed", opener, Study.grid(name="s", machines={"m": machine}, workloads=both, policies=["easy"]))
     assert "1 run left out, in which no job ran." in section(mixed, "viewer").inner_text()
-    assert mixed.do("return of('viewer').children[0].options.length") == 1
-    for metric in METRICS:
-        choose(mixed, "metrics", "metric", metric)
+    assert mixed.page.locator("#run-1 option").count() == 1
+    for measure in mixed.page.locator("#curves-measure option").evaluate_all("all => all.map((one) => one.value)"):
+        mixed.page.locator("#curves-measure").select_option(measure)
+        mixed.settle()
     mixed.assert_quiet()
 
 
@@ -580,10 +597,10 @@ def test_runs_in_which_all_jobs_were_rejected(opener: Open, tmp_path: Path) -> N
 def test_a_run_that_shared_nodes_in_time_without_history_is_said(opener: Open, tmp_path: Path) -> None:
     machine = Machine(nodes=32, time_slicing=TimeSlicing())
     jobs = {"w": synthetic_workload(jobs=60, nodes=32)}
-    report = made(tmp_path, opener, Study(name="s", machines={"m": machine}, workloads=jobs, policies=["easy", "bgs"]))
+    report = made(tmp_path, opener, Study.grid(name="s", machines={"m": machine}, workloads=jobs, policies=["easy", "bgs"]))
     said = section(report, "viewer").inner_text()
-    assert "1 run with time sharing kept no history: give the study history=True." in said
-    assert [text.split()[0] for text in report.do("return of('viewer').children[0].options")] == ["easy"]
+    assert "1 run kept no placements: give a study with time sharing history=True" in said
+    assert [text.split()[0] for text in report.page.locator("#run-1 option").all_inner_texts()] == ["easy"]
     report.assert_quiet()
 
 
@@ -595,7 +612,7 @@ def test_the_runs_that_are_asked_for_are_looked_into(
     path = tmp_path / "chosen.html"
     write_report(directory, path, runs=[keys[0], keys[1][:10]])
     report = opener(path)
-    assert {text[-8:] for text in report.do("return of('viewer').children[0].options")} == {key[:8] for key in keys}
+    assert {text[-8:] for text in report.page.locator("#run-1 option").all_inner_texts()} == {key[:8] for key in keys}
     report.assert_quiet()
 
 
@@ -603,9 +620,9 @@ def test_the_runs_that_are_asked_for_are_looked_into(
 def test_ids_of_jobs_may_be_large(opener: Open, tmp_path: Path) -> None:
     ids = [2**40 + i for i in range(4)]
     jobs = Workload.from_jobs([Job(id=i, nodes=4, submit_s=0, run_s=10, user=2**33) for i in ids], name="w")
-    study = Study(name="s", machines={"m": Machine(nodes=4)}, workloads={"w": jobs}, policies=["fcfs"])
+    study = Study.grid(name="s", machines={"m": Machine(nodes=4)}, workloads={"w": jobs}, policies=["fcfs"])
     report = made(tmp_path, opener, study)
-    assert report.drawn("gantt")["job"].tolist() == ids
+    assert report.drawn("gantt 1")["job"].tolist() == ids
     report.assert_quiet()
 
 
@@ -627,7 +644,7 @@ def test_the_command_writes_into_the_directory_or_where_it_is_told(
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("{tmp}",), 2, "{tmp}: there is no study here (no study.sqlite)"),
+        (("{tmp}",), 2, "{tmp}: there is no study here (no study.json)"),
         (("{pending}",), 2, "{pending}: no run of this study is done; there is nothing to report"),
         (
             ("{done}", "--run", "zzz"),
@@ -642,9 +659,9 @@ def test_the_command_writes_into_the_directory_or_where_it_is_told(
         (("{done}", "--out", "{tmp}"), 1, "{tmp}: cannot be written: Is a directory"),
         (("{done}", "--out", "/"), 1, "/: cannot be written: "),
         (
-            ("{done}", "--out", "{done}/study.sqlite/r.html"),
+            ("{done}", "--out", "{done}/study.json/r.html"),
             1,
-            "{done}/study.sqlite/r.html: cannot be written: Not a directory",
+            "{done}/study.json/r.html: cannot be written: Not a directory",
         ),
     ],
 )
@@ -652,8 +669,8 @@ def test_errors_are_one_line(
     arguments: tuple[str, ...], code: int, said: str, command_line: Callable[..., object], directory: Path, tmp_path: Path
 ) -> None:
     pending = tmp_path / "pending"
-    study = Study(name="s", workloads={"w": synthetic_workload(jobs=20)}, policies=["easy"])
-    with Store.create(pending, study, study.runs()):
+    study = Study.grid(name="s", workloads={"w": synthetic_workload(jobs=20)}, policies=["easy"])
+    with Store.create(pending, study):
         pass
     words = {"tmp": tmp_path, "pending": pending, "done": directory}
     finished = command_line("report", *(argument.format(**words) for argument in arguments))

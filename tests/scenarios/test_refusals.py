@@ -1,33 +1,30 @@
-"""What a study refuses, it refuses in one line."""
+"""Scripts of studies refuse a trace that is not there in one line, and can be loaded without it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import ModuleType
+import ast
+from pathlib import Path
 
 import pytest
 
-STUDIES_OF_TRACES = [
-    "slack_kth", "slack_factor", "queue_order", "speculation", "adaptation", "flurry", "randomization",
-    "pv_easy", "prediction_error", "preemption_mode", "easy_readings", "selective_suspension", "urgent_jobs",
-]  # fmt: skip
+from clustermodel import ClusterModelError
+from clustermodel.experiment.script import load_experiment, read_script
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 
-@pytest.mark.parametrize("name", STUDIES_OF_TRACES)
-def test_a_trace_that_is_not_there_is_named_in_one_line(load: Callable[[str], ModuleType], name: str) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        load(name).main(["--trace", "nowhere.swf", "--workers", "1"])
-    assert stopped.value.code == "error: nowhere.swf: cannot be read: No such file or directory"
+def scripts_of_traces() -> list[Path]:
+    """Return the scripts whose function `study` has a parameter `trace`."""
+    return [
+        path
+        for path in sorted(SCENARIOS.rglob("*.py"))
+        for node in ast.parse(read_script(path)).body
+        if isinstance(node, ast.FunctionDef) and node.name == "study" and "trace" in {one.arg for one in node.args.args}
+    ]
 
 
-@pytest.mark.parametrize("option", ["--workers", "--jobs"])
-@pytest.mark.parametrize("value", ["0", "-1", "x", "1.5", ""])
-@pytest.mark.parametrize("name", ["speculation", "slack_kth", "table1_migration"])
-def test_numbers_below_one_are_refused_by_the_name_of_the_option(
-    load: Callable[[str], ModuleType], name: str, option: str, value: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        load(name).main([f"{option}={value}"])
-    assert stopped.value.code == 2
-    *_, last = capsys.readouterr().err.strip().splitlines()
-    assert last.endswith(f"error: argument {option}: {value!r} is not allowed; it must be a whole number >= 1")
+@pytest.mark.parametrize("path", scripts_of_traces(), ids=lambda path: str(path.relative_to(SCENARIOS)))
+def test_a_missing_trace_is_named_in_one_line(path: Path) -> None:
+    study = load_experiment(path, read_script(path), {"trace": "nowhere.swf"})
+    with pytest.raises(ClusterModelError, match=r"^nowhere\.swf: cannot be read: No such file or directory$"):
+        study.run(workers=1)

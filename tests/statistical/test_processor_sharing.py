@@ -14,15 +14,16 @@ E[N] = rho / (1 - rho).  It is asserted to be less than half of the interval tha
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from clustermodel import Machine, Scenario, TimeSlicing, Workload
+from clustermodel import ContextSwitch, Machine, Scenario, TimeSlicing, Workload
 from clustermodel.job import JobRow
-from clustermodel.theory.queueing import mg1_ps_mean_slowdown
+from clustermodel.theory.processor_sharing import mg1_ps_mean_slowdown
 from clustermodel.ticks import TICKS_PER_SECOND
 
 pytestmark = pytest.mark.statistical
@@ -46,7 +47,14 @@ def hyperexponential(rng: np.random.Generator) -> Floats:
     return rng.exponential(np.where(rng.random(JOBS) < 0.8, 40.0, 340.0))
 
 
-def run(load: float, run_s: Floats, rng: np.random.Generator, *, quantum_s: float = QUANTUM_S) -> tuple[Floats, Floats]:
+def run(
+    load: float,
+    run_s: Floats,
+    rng: np.random.Generator,
+    *,
+    quantum_s: float = QUANTUM_S,
+    switch: ContextSwitch = ContextSwitch(),  # noqa: B008, it is frozen
+) -> tuple[Floats, Floats]:
     """Return run and response times, seconds, of the jobs between warm-up and cool-down."""
     submit = np.round(np.cumsum(rng.exponential(MEAN_S / load, len(run_s))) * TICKS_PER_SECOND).astype(np.int64)
     ticks = np.maximum(1, np.round(run_s * TICKS_PER_SECOND)).astype(np.int64)
@@ -54,7 +62,8 @@ def run(load: float, run_s: Floats, rng: np.random.Generator, *, quantum_s: floa
         JobRow(s, number, 1, r, r, -1, -1, 0, -1)
         for number, (s, r) in enumerate(zip(submit.tolist(), ticks.tolist(), strict=True))
     ]
-    machine = Machine(nodes=1, time_slicing=TimeSlicing(quantum_s=quantum_s, mpl=ROWS))
+    slicing = TimeSlicing(quantum_s=quantum_s, mpl=ROWS)
+    machine = Machine(nodes=1, time_slicing=slicing, context_switch=switch)
     jobs = Scenario(machine=machine, workload=Workload(rows), policy="gs").run().jobs
     assert (jobs["wait_s"] == 0).all(), "as many rows as there ever are jobs"
     counted = jobs.iloc[WARM_UP:-COOL_DOWN]
@@ -90,6 +99,22 @@ def test_short_slices_slow_every_job_down_as_processor_sharing_does(
     for least, most in ((SHORTEST_S, median), (median, np.inf)):
         low, high = interval_99([slowdown(*times, least=least, most=most) for times in runs])
         assert low - 2 * bias <= expected <= high + 2 * bias
+
+
+@pytest.mark.parametrize("draw", [exponential, hyperexponential])
+@pytest.mark.parametrize("charge", ["on-change", "every-slice"])
+def test_switches_slow_short_slices_down_as_a_node_whose_speed_depends_on_the_number_of_jobs(
+    charge: Literal["on-change", "every-slice"], draw: Callable[[np.random.Generator], Floats]
+) -> None:
+    load, share = 0.7, 0.05
+    streams = np.random.SeedSequence(20261126).spawn(REPLICATIONS)
+    switch = ContextSwitch(fraction=share, charge=charge)
+    runs = [run(load, draw(rng), rng, switch=switch) for rng in map(np.random.default_rng, streams)]
+    expected = mg1_ps_mean_slowdown(load, switch=share, charge=charge)
+    low, high = interval_99([slowdown(*times) for times in runs])
+    assert low <= expected <= high
+    assert high - low < 0.15 * expected
+    assert mg1_ps_mean_slowdown(load) < low  # switches do matter
 
 
 def test_the_bias_of_a_finite_quantum_is_of_the_size_that_is_claimed() -> None:

@@ -30,7 +30,7 @@ class Greedy:
         return starts
 
 
-study = Study(
+study = Study.grid(
     name="example",
     machines={"small": Machine(nodes=128), "large": Machine(nodes=192)},
     workloads={
@@ -40,4 +40,5 @@ study = Study(
     policies=["easy", "R/L-NG", Greedy(250)],
     replications=2,
     seed=5,
+    job_tables="all",
 )

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import random
 import shutil
-import sqlite3
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from clustermodel import synthetic_workload
-from clustermodel.experiment.executor import sweep
 from clustermodel.experiment.run_files import TABLES
-from clustermodel.experiment.run_table import LEDGER
-from clustermodel.experiment.store import Store
+from clustermodel.experiment.store import Finished, Store
+from clustermodel.experiment.stored_files import RUNS as RUN_FILES
+from clustermodel.experiment.stored_files import STUDY_FILE, RunFile
 from clustermodel.experiment.study import Study
 from clustermodel.report.html import write_report
-from tests.studies.test_sweep import all_tables, command, held
+from tests.studies.test_sweep import all_tables, command, content, held, runs_of, serial, swept
 
 __all__ = ["command"]
 
@@ -29,8 +32,8 @@ Command = Callable[..., tuple[int, str, str]]
 SCRIPT = (
     "from clustermodel import synthetic_workload\n"
     "from clustermodel.experiment.study import Study\n"
-    "study = Study(name='small', workloads={'jobs': lambda seed: synthetic_workload(jobs=30, seed=seed)},\n"
-    "              policies=['easy', 'fcfs'], replications=2)\n"
+    "study = Study.grid(name='small', workloads={'jobs': lambda seed: synthetic_workload(jobs=30, seed=seed)},\n"
+    "                   policies=['easy', 'fcfs'], replications=2, job_tables='all')\n"
 )
 
 
@@ -39,7 +42,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory that nothing has happened to, with the script beside it."""
     folder = tmp_path_factory.mktemp("sound")
     (folder / "study.py").write_text(SCRIPT)
-    sweep(folder / "study.py", folder / "results")
+    serial(folder / "study.py", folder / "results")
     return folder
 
 
@@ -50,7 +53,7 @@ def copy(sound: Path, tmp_path: Path) -> Path:
 
 
 def run_again(directory: Path) -> dict[str, int]:
-    return sweep(directory.parent / "study.py", directory)
+    return swept(directory.parent / "study.py", directory)
 
 
 def test_a_sound_directory_is_verified(command: Command, copy: Path) -> None:
@@ -94,10 +97,6 @@ def test_damaged_files_are_named_left_out_and_made_again(
     assert sorted(pd.read_csv(export)["run"]) == sorted(
         path.stem for path in (sound / "results" / table).iterdir() if path.stem != victim.stem
     )
-    code, _, err = command("report", copy)
-    assert code == 1
-    assert f"left out: run {victim.stem}: {table}" in err.replace("\n", " ")
-    assert (copy / "report.html").is_file()
     code, _, err = command("results", "--verify", copy)
     assert (code, "3 runs and 9 files are as they were written; 1 problem" in err.replace("\n", " ")) == (1, True)
     before = {path: path.stat().st_mtime_ns for path in copy.rglob("*.parquet")}
@@ -124,79 +123,168 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(command: Command, copy:
     assert (code, f"records/{victim.name}: it is no file" in err.replace("\n", " ")) == (1, True)
 
 
-@pytest.mark.parametrize("column", ["factors", "specification", "summary", "state", "position", "jobs", "files", "seconds"])
-def test_an_edited_row_is_found(command: Command, sound: Path, copy: Path, column: str) -> None:
-    connection = sqlite3.connect(copy / LEDGER)
-    with connection:
-        key = connection.execute("SELECT key FROM runs WHERE position = 2").fetchone()[0]
-        values = {"state": "'failed'", "position": "-1", "jobs": "31", "seconds": "0.5"}
-        value = values.get(column, f"replace(replace({column}, '3', '4'), 'jobs', 'jabs')")
-        connection.execute(f"UPDATE runs SET {column} = {value} WHERE key = ?", (key,))
-    connection.close()
-    for arguments in (["results", copy], ["results", "--verify", copy], ["report", copy]):
-        code, _, err = command(*arguments)
-        assert code == 1
-        assert f"{key}: its row in the ledger is not as it was written" in err.replace("\n", " ")
+def test_a_pipe_in_the_place_of_any_file_is_replaced_by_the_same_sweep(command: Command, sound: Path, copy: Path) -> None:
+    victims = [sorted((copy / name).iterdir())[place] for place, name in enumerate(("records", "runs"))]
+    for victim in victims:
+        victim.unlink()
+        os.mkfifo(victim)
+    code, _, err = command("results", copy)
+    assert (code, err.replace("\n", " ").count("it is no file")) == (1, 2)
+    assert run_again(copy)["done"] == 4
+    assert held(copy) == held(sound / "results")
+    (copy / STUDY_FILE).unlink()
+    os.mkfifo(copy / STUDY_FILE)
+    code, _, err = command("results", copy)
+    assert (code, "there is no study here" in err) == (2, True)
     assert run_again(copy)["done"] == 4
     assert held(copy) == held(sound / "results")
 
 
-def test_a_lost_row_is_found(command: Command, sound: Path, copy: Path) -> None:
-    connection = sqlite3.connect(copy / LEDGER)
-    with connection:
-        connection.execute("DELETE FROM runs WHERE position = 1")
-    connection.close()
+def edited(value: Any) -> Any:
+    """Return another value of the same type."""
+    if isinstance(value, str):
+        return value + "x"
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    if isinstance(value, list):
+        return [*value, 1]
+    return {**value, "more": 1} if isinstance(value, dict) else 1
+
+
+FIELDS = ["key", "state", "factors", "specification", "jobs", "sources", "measured", "error", "seconds", "versions", "files"]
+
+
+def test_every_field_of_a_run_is_edited_below() -> None:
+    assert {one.name for one in fields(RunFile)} == set(FIELDS)
+
+
+@pytest.mark.parametrize("field", [*FIELDS, "digest", "a new one"])
+def test_an_edited_file_of_a_run_is_found(command: Command, sound: Path, copy: Path, field: str) -> None:
+    path = sorted((copy / RUN_FILES).iterdir())[2]
+    plain = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**plain, field: edited(plain.get(field))}))
+    for arguments in (["results", copy], ["results", "--verify", copy]):
+        code, _, err = command(*arguments)
+        assert code == 1
+        assert f"{path.stem}: runs/{path.name}: not as it was written" in err.replace("\n", " ")
+    assert run_again(copy)["done"] == 4
+    assert held(copy) == held(sound / "results")
+
+
+def test_the_file_of_another_run_is_found(command: Command, sound: Path, copy: Path) -> None:
+    one, other = sorted((copy / RUN_FILES).iterdir())[:2]
+    shutil.copy(one, other)
     code, _, err = command("results", copy)
-    assert (code, "damaged, and left out: 1 row of the ledger" in err.replace("\n", " ")) == (1, True)
+    assert (code, f"{other.stem}: runs/{other.name}: it is not the file of this run" in err.replace("\n", " ")) == (1, True)
+    assert run_again(copy)["done"] == 4
+    assert held(copy) == held(sound / "results")
+
+
+def test_a_lost_file_of_a_run_is_found(command: Command, sound: Path, copy: Path) -> None:
+    victim = sorted((copy / RUN_FILES).iterdir())[1]
+    victim.unlink()
+    code, _, err = command("results", copy)
+    assert (code, err.strip()) == (0, "1 pending, 3 done, 0 failed")
     code, _, err = command("results", "--verify", copy)
-    assert "belongs to no run of this study" in err.replace("\n", " ")
+    assert (code, f"records/{victim.stem}.parquet: belongs to no run of this study" in err.replace("\n", " ")) == (1, True)
     run_again(copy)
     assert held(copy) == held(sound / "results")
 
 
+@pytest.mark.parametrize("field", ["study", "seed", "factors", "trials", "format", "digest"])
+def test_an_edited_file_of_the_study_is_one_line_and_mended_by_deleting_it(
+    command: Command, sound: Path, copy: Path, field: str
+) -> None:
+    path = copy / STUDY_FILE
+    plain = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**plain, field: edited(plain[field])}))
+    for arguments in (["results", copy], ["results", "--verify", copy]):
+        code, _, err = command(*arguments)
+        assert (code, err) == (2, f"clustermodel: error: {path}: damaged: not as it was written\n")
+    code, _, err = command("sweep", copy.parent / "study.py", "--out", copy, "--workers", "1")
+    assert (code, err) == (
+        2,
+        f"clustermodel: error: {path}: damaged: not as it was written; delete it, and the same command goes on with the runs "
+        "that are complete\n",
+    )
+    path.unlink()
+    before = {path: path.stat().st_mtime_ns for path in copy.rglob("*.parquet")}
+    assert run_again(copy)["done"] == 4
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert held(copy) == held(sound / "results")
+
+
 @pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.long] if case % 8 else []) for case in range(40)])
-def test_a_ledger_that_is_truncated_or_flipped_is_never_a_traceback_nor_a_wrong_result(
+def test_a_json_file_that_is_truncated_or_flipped_is_never_a_traceback_nor_a_wrong_result(
     command: Command, sound: Path, copy: Path, case: int
 ) -> None:
     rng = random.Random(case)
-    content = bytearray((copy / LEDGER).read_bytes())
+    victim = copy / STUDY_FILE if case % 2 else rng.choice(sorted((copy / RUN_FILES).iterdir()))
+    damaged = bytearray(victim.read_bytes())
     if case < 12:
-        content = content[: rng.randrange(len(content))]
+        damaged = damaged[: rng.randrange(len(damaged))]
     else:
         for _ in range(rng.choice([1, 1, 4, 64])):
-            content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
-    (copy / LEDGER).write_bytes(content)
-    expected = held(sound / "results")
-    for arguments in (["results", copy, "--csv", copy.parent / "runs.csv"], ["report", copy], ["results", "--verify", copy]):
+            damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+    victim.write_bytes(damaged)
+    export = copy.parent / "runs.csv"
+    for arguments in (["results", copy, "--csv", export], ["results", "--verify", copy]):
         code, _, err = command(*arguments)
         assert code in (0, 1, 2), err
         assert "Traceback" not in err
         assert err.strip()
-    export = copy.parent / "runs.csv"
     if export.exists() and export.stat().st_size > 1:  # what is shown is right
         with Store.read(sound / "results") as store:
-            whole = store.results()
-        whole.to_csv(copy.parent / "whole.csv", index=False)
+            store.results().to_csv(copy.parent / "whole.csv", index=False)
         shown, right = (set(path.read_text().splitlines()) for path in (export, copy.parent / "whole.csv"))
         assert shown <= right
     code, _, err = command("sweep", copy.parent / "study.py", "--out", copy, "--workers", "1")
     assert len(err.strip().splitlines()) == 1
     if code != 0:
-        assert "move it away, and the same sweep runs everything again" in err
-        (copy / LEDGER).unlink()
+        assert "delete it, and the same command goes on with the runs that are complete" in err
+        victim.unlink()
         run_again(copy)
-    assert held(copy) == expected
+    assert held(copy) == held(sound / "results")
     pd.testing.assert_frame_equal(all_tables(copy), all_tables(sound / "results"))
 
 
+@pytest.mark.parametrize("table", TABLES)
+def test_a_report_leaves_damaged_runs_out_and_names_them(command: Command, copy: Path, table: str) -> None:
+    victim = sorted((copy / table).iterdir())[1]
+    victim.write_bytes(victim.read_bytes()[:100])
+    code, _, err = command("report", copy)
+    assert code == 1
+    assert f"left out: run {victim.stem}: {table}" in err.replace("\n", " ")
+    assert (copy / "report.html").is_file()
+    path = copy / RUN_FILES / f"{victim.stem}.json"
+    path.write_bytes(path.read_bytes()[:100])
+    code, _, err = command("report", copy)
+    assert (code, f"{path.stem}: runs/{path.name}: not as it was written" in err.replace("\n", " ")) == (1, True)
+    (copy / STUDY_FILE).write_bytes((copy / STUDY_FILE).read_bytes()[:100])
+    code, _, err = command("report", copy)
+    assert (code, err) == (2, f"clustermodel: error: {copy / STUDY_FILE}: damaged: not as it was written\n")
+
+
 def test_keys_are_computed_anew(command: Command, tmp_path: Path) -> None:
-    """A row that was written whole, but with a key that is not its specification's."""
-    study = Study(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
-    (run,) = study.runs()
-    with Store.create(tmp_path, study, [run._replace(key="0" * 32)]):
-        pass
+    """A file that was written whole, but with a key that is not its specification's."""
+    study = Study.grid(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
+    (run,) = runs_of(study)
+    with Store.create(tmp_path, study) as store:
+        wrong = run._replace(key="0" * 32)
+        store.enter(study, [wrong])
+        store.keep(wrong, {}, Finished({}, {}, 1.0, {}))
     code, _, err = command("results", "--verify", tmp_path)
     assert (code, f"{'0' * 32}: its key is not that of its specification" in err.replace("\n", " ")) == (1, True)
+
+
+def test_every_json_file_has_its_digest(copy: Path) -> None:
+    for path in (copy / STUDY_FILE, *(copy / RUN_FILES).iterdir()):
+        plain = json.loads(path.read_bytes())
+        digest = plain.pop("digest")
+        assert hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest() == digest
+        assert content(path).keys() == plain.keys() - {"seconds"}
 
 
 def test_a_report_can_be_written_from_text_paths(copy: Path) -> None:

@@ -19,11 +19,12 @@ import clustermodel
 from clustermodel import SpecificationError
 from clustermodel.errors import ExecutionError
 from clustermodel.experiment.dask_cluster import require_same_software
-from clustermodel.experiment.executor import Progress, sweep
+from clustermodel.experiment.executor import Progress
 from clustermodel.experiment.run_key import software
+from clustermodel.experiment.script import sweep
 from clustermodel.experiment.store import Store
 from tests.studies.test_interruptions import ENDLESS
-from tests.studies.test_sweep import SCRIPT, assert_same, whole
+from tests.studies.test_sweep import SCRIPT, assert_same, swept, whole
 
 __all__ = ["whole"]
 OURS = version("clustermodel")
@@ -174,7 +175,7 @@ def test_a_scheduler_that_dies_is_one_line_and_its_runs_are_pending(tmp_path: Pa
         assert all("too many jobs for me" in error for _, error in store.failures())
     assert states["done"] >= 5
     assert states["pending"] > 0
-    sweep(SCRIPT, tmp_path / "out")
+    sweep(SCRIPT, tmp_path / "out", workers=1)
     assert_same(tmp_path / "out", whole)
 
 
@@ -191,12 +192,12 @@ def test_a_worker_with_another_environment_fails_the_run_and_says_what_differs(t
         "from clustermodel.experiment.study import Study\n"
         "jobs = int(os.environ.get('CLUSTERMODEL_TEST_JOBS', '50'))\n"
         "workloads = {'made': lambda seed: synthetic_workload(jobs=jobs, seed=seed)}\n"
-        "study = Study(name='environment', workloads=workloads, policies=['easy', 'fcfs'])\n"
+        "study = Study.grid(name='environment', workloads=workloads, policies=['easy', 'fcfs'])\n"
     )
     one_worker = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", processes=True)
     with one_worker as cluster, pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLUSTERMODEL_TEST_JOBS", "200")  # here, after the worker has been started
-        states = sweep(script, tmp_path / "out", dask=cluster.scheduler_address)
+        states = swept(script, tmp_path / "out", workers=None, dask=cluster.scheduler_address)
     assert states == {"pending": 0, "done": 0, "failed": 2}
     with Store.read(tmp_path / "out") as store:
         for _, error in store.failures():
@@ -209,5 +210,5 @@ def test_a_run_that_never_ends_is_stopped_on_a_cluster_too(tmp_path: Path) -> No
     script = tmp_path / "endless.py"
     script.write_text(ENDLESS)
     with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", processes=True) as cluster:
-        states = sweep(script, tmp_path / "out", dask=cluster.scheduler_address, run_timeout_s=2)
+        states = swept(script, tmp_path / "out", workers=None, dask=cluster.scheduler_address, run_timeout_s=2)
     assert states == {"pending": 0, "done": 1, "failed": 2}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -13,10 +14,11 @@ import pytest
 
 from clustermodel import Scenario, SpecificationError, read_swf, synthetic_workload
 from clustermodel.errors import OutputError
-from clustermodel.experiment.executor import sweep
+from clustermodel.experiment.exhibits import Exhibits, write_exhibits
 from clustermodel.experiment.store import Store
+from clustermodel.experiment.stored_files import STUDY_FILE
 from clustermodel.experiment.study import Study
-from tests.studies.test_sweep import SCRIPT, assert_same, command, held, whole
+from tests.studies.test_sweep import SCRIPT, assert_same, command, runs_of, serial, swept, whole
 
 __all__ = ["command", "whole"]
 
@@ -40,7 +42,7 @@ class Alarms(Fcfs):
     def decide(self, batch, view):
         return [WakeAt(time=view.now + 1)]
 
-study = Study(name="endless", workloads={"jobs": synthetic_workload(jobs=20)}, policies=[Loop(), "easy", Alarms()])
+study = Study.grid(name="endless", workloads={"jobs": synthetic_workload(jobs=20)}, policies=[Loop(), "easy", Alarms()])
 """
 
 RAISING = """
@@ -53,7 +55,7 @@ class Raising(Fcfs):
     def decide(self, batch, view):
         raise {problem}
 
-study = Study(name="raising", workloads={{"jobs": synthetic_workload(jobs=20)}}, policies=["easy", Raising(), "fcfs"])
+study = Study.grid(name="raising", workloads={{"jobs": synthetic_workload(jobs=20)}}, policies=["easy", Raising(), "fcfs"])
 """
 
 
@@ -62,7 +64,7 @@ study = Study(name="raising", workloads={{"jobs": synthetic_workload(jobs=20)}},
 def test_whatever_a_policy_raises_fails_its_run_only(problem: str, workers: int, tmp_path: Path) -> None:
     script = tmp_path / "raising.py"
     script.write_text(RAISING.format(problem=problem))
-    assert sweep(script, tmp_path / "out", workers=workers) == {"pending": 0, "done": 2, "failed": 1}
+    assert swept(script, tmp_path / "out", workers=workers) == {"pending": 0, "done": 2, "failed": 1}
     with Store.read(tmp_path / "out") as store:
         ((factors, error),) = store.failures()
     assert "policy raising" in factors
@@ -105,10 +107,10 @@ def test_a_workload_that_cannot_be_made_for_one_seed_fails_its_runs_only(tmp_pat
         "def jobs(seed):\n"
         f"    if seed == 2: raise {raised}\n"
         "    return synthetic_workload(jobs=20, seed=seed)\n"
-        "study = Study(name='some', workloads={'jobs': jobs}, policies=['easy', 'fcfs'], replications=3)\n"
+        "study = Study.grid(name='some', workloads={'jobs': jobs}, policies=['easy', 'fcfs'], replications=3)\n"
     )
     script.write_text(text)
-    assert sweep(script, tmp_path / "out", workers=workers) == {"pending": 0, "done": 4, "failed": 2}
+    assert swept(script, tmp_path / "out", workers=workers) == {"pending": 0, "done": 4, "failed": 2}
     with Store.read(tmp_path / "out") as store:
         failures = store.failures()
         done = store.results()["run"].tolist()
@@ -116,9 +118,9 @@ def test_a_workload_that_cannot_be_made_for_one_seed_fails_its_runs_only(tmp_pat
         (f"{script}:4", raised.replace("('", ": ").replace("')", ""))
     ] * 2
     script.write_text(text.replace("seed == 2", "seed == 0"))  # mended: nothing else runs again, and no failure is left
-    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out" / "records").iterdir()}
-    assert sweep(script, tmp_path / "out") == {"pending": 0, "done": 6, "failed": 0}
-    assert {name: (tmp_path / "out" / "records" / name).stat().st_mtime_ns for name in before} == before
+    before = {f"{key}.json": (tmp_path / "out" / "runs" / f"{key}.json").stat().st_mtime_ns for key in done}
+    assert swept(script, tmp_path / "out") == {"pending": 0, "done": 6, "failed": 0}
+    assert {name: (tmp_path / "out" / "runs" / name).stat().st_mtime_ns for name in before} == before
     assert len(before) == len(done) == 4
 
 
@@ -131,10 +133,10 @@ def test_where_no_jobs_can_be_made_at_all_the_command_ends_with_that_error(
         "from clustermodel.experiment.study import Study\n"
         "def jobs(seed):\n"
         f"    raise {raised}\n"
-        "study = Study(name='none', workloads={'jobs': jobs}, policies=['easy', 'fcfs'], replications=3)\n"
+        "study = Study.grid(name='none', workloads={'jobs': jobs}, policies=['easy', 'fcfs'], replications=3)\n"
     )
     code, _, err = command("sweep", script, "--out", tmp_path / "out", "--workers", "1")
-    assert (code, err) == (2, f"clustermodel: error: study none: no jobs can be made: {script}:3: {said}\n")
+    assert (code, err) == (2, f"clustermodel: error: study none: no scenario can be made: {script}:3: {said}\n")
 
 
 def test_a_policy_that_cannot_be_copied_fails_its_runs_only(tmp_path: Path) -> None:
@@ -148,9 +150,9 @@ def test_a_policy_that_cannot_be_copied_fails_its_runs_only(tmp_path: Path) -> N
         "    def __deepcopy__(self, memo):\n"
         "        raise TypeError('there is only one of me')\n"
         "workloads = {'jobs': lambda seed: synthetic_workload(jobs=9, seed=seed)}\n"
-        "study = Study(name='single', workloads=workloads, policies=['easy', Single(), 'fcfs'], replications=2)\n"
+        "study = Study.grid(name='single', workloads=workloads, policies=['easy', Single(), 'fcfs'], replications=2)\n"
     )
-    assert sweep(script, tmp_path / "out") == {"pending": 0, "done": 4, "failed": 2}
+    assert swept(script, tmp_path / "out") == {"pending": 0, "done": 4, "failed": 2}
 
 
 def test_a_workload_that_does_not_seed_is_found_on_one_process_and_on_two(tmp_path: Path) -> None:
@@ -161,15 +163,15 @@ def test_a_workload_that_does_not_seed_is_found_on_one_process_and_on_two(tmp_pa
         "from clustermodel.experiment.study import Study\n"
         "workloads = {'luck': lambda seed: synthetic_workload(jobs=20, seed=random.randrange(10**9)),\n"
         "             'seeded': lambda seed: synthetic_workload(jobs=20, seed=seed)}\n"
-        "study = Study(name='unseeded', workloads=workloads, policies=['easy', 'fcfs'])\n"
+        "study = Study.grid(name='unseeded', workloads=workloads, policies=['easy', 'fcfs'])\n"
     )
-    for workers, said in ((1, "made twice from the seed 1, its jobs differ"), (2, "it was run on other jobs: 20 there and 20")):
+    for workers in (1, 2):
         directory = tmp_path / str(workers)
-        assert sweep(script, directory, workers=workers) == {"pending": 0, "done": 2, "failed": 2}
+        assert swept(script, directory, workers=workers) == {"pending": 0, "done": 2, "failed": 2}
         with Store.read(directory) as store:
             for factors, error in store.failures():
                 assert "workload luck" in factors
-                assert said in error
+                assert error.startswith("it was run on other jobs: 20 there and 20 here, or of other values; ")
                 assert "seed its random generators" in error
 
 
@@ -177,11 +179,11 @@ def test_a_workload_that_does_not_seed_is_found_on_one_process_and_on_two(tmp_pa
 def test_a_run_that_never_ends_is_stopped_and_the_others_go_on(tmp_path: Path, workers: int) -> None:
     script = tmp_path / "endless.py"
     script.write_text(ENDLESS)
-    assert sweep(script, tmp_path / "out", workers=workers, run_timeout_s=1) == {"pending": 0, "done": 1, "failed": 2}
+    assert swept(script, tmp_path / "out", workers=workers, run_timeout_s=1) == {"pending": 0, "done": 1, "failed": 2}
     with Store.read(tmp_path / "out") as store:
         assert [error for _, error in store.failures()] == ["it ran longer than 1 s (--run-timeout), and was stopped"] * 2
     with pytest.raises(SpecificationError, match="run_timeout_s: 0 is not allowed"):
-        sweep(script, tmp_path / "out", run_timeout_s=0)
+        serial(script, tmp_path / "out", run_timeout_s=0)
 
 
 CATCHING = """
@@ -200,7 +202,7 @@ class Catching(Fcfs):
                 pass
         return super().decide(batch, view)
 
-study = Study(name="catching", workloads={{"jobs": synthetic_workload(jobs=2)}}, policies=["easy", Catching(), "fcfs"])
+study = Study.grid(name="catching", workloads={{"jobs": synthetic_workload(jobs=2)}}, policies=["easy", Catching(), "fcfs"])
 """
 
 
@@ -209,7 +211,7 @@ study = Study(name="catching", workloads={{"jobs": synthetic_workload(jobs=2)}},
 def test_a_run_that_catches_its_timeout_does_not_pass(tmp_path: Path, times: int) -> None:
     script = tmp_path / "catching.py"
     script.write_text(CATCHING.format(times=times))
-    assert sweep(script, tmp_path / "out", run_timeout_s=1) == {"pending": 0, "done": 2, "failed": 1}
+    assert swept(script, tmp_path / "out", run_timeout_s=1) == {"pending": 0, "done": 2, "failed": 1}
     with Store.read(tmp_path / "out") as store:
         ((factors, _),) = store.failures()
     assert "policy catching" in factors
@@ -227,7 +229,7 @@ def test_a_run_that_catches_its_timeout_does_not_pass(tmp_path: Path, times: int
 def test_errors_that_cannot_be_shown_as_they_are(tmp_path: Path, text: str, last: str, workers: int) -> None:
     script = tmp_path / "raising.py"
     script.write_text(text + "\n" + RAISING.format(problem="problem"))
-    assert sweep(script, tmp_path / "out", workers=workers) == {"pending": 0, "done": 2, "failed": 1}
+    assert swept(script, tmp_path / "out", workers=workers) == {"pending": 0, "done": 2, "failed": 1}
     with Store.read(tmp_path / "out") as store:
         ((_, error),) = store.failures()
     assert last in error.splitlines()[-1]
@@ -254,9 +256,16 @@ def test_names_of_files_that_are_no_text_can_be_read_again(
 ) -> None:
     trace = tmp_path / "a\udcff.swf"
     trace.write_text("; MaxProcs: 8\n1 0 -1 5 2 -1 -1 2 9 -1 1 1 1 1 1 1 -1 -1\n")
-    sweep(Study(name="s", scenarios=[Scenario(workload=read_swf(trace))]), tmp_path / "out")
+    serial(Study.of_scenarios("s", [Scenario(workload=read_swf(trace))]), tmp_path / "out")
     for more in ([], ["--csv", tmp_path / "t.csv"], ["--parquet", tmp_path / "t.parquet"]):
         assert command("results", tmp_path / "out", *more)[0] == 0
+    assert command("results", tmp_path / "out", "--verify")[0] == 0
+
+
+def test_a_report_shows_names_of_files_that_are_no_text(tmp_path: Path, command: Callable[..., tuple[int, str, str]]) -> None:
+    trace = tmp_path / "a\udcff.swf"
+    trace.write_text("; MaxProcs: 8\n1 0 -1 5 2 -1 -1 2 9 -1 1 1 1 1 1 1 -1 -1\n")
+    serial(Study.of_scenarios("s", [Scenario(workload=read_swf(trace))]), tmp_path / "out")
     assert command("report", tmp_path / "out")[0] == 0
 
 
@@ -290,7 +299,7 @@ def _alive(pid: int) -> bool:
 LONG = """
 from clustermodel import synthetic_workload
 from clustermodel.experiment.study import Study
-study = Study(name="long", workloads={"jobs": lambda seed: synthetic_workload(jobs=3000, seed=seed)},
+study = Study.grid(name="long", workloads={"jobs": lambda seed: synthetic_workload(jobs=3000, seed=seed)},
               policies=["conservative"], replications=200)
 """
 
@@ -302,7 +311,7 @@ def test_workers_end_with_the_process_that_started_them(number: signal.Signals, 
     script.write_text(LONG)
     arguments = [sys.executable, "-m", "clustermodel", "sweep", str(script), "--out", str(out), "--workers", "2"]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        while len(list((out / "records").glob("*.parquet"))) < 2 and process.poll() is None:
+        while len(list((out / "runs").glob("*.json"))) < 2 and process.poll() is None:
             time.sleep(0.02)
         workers = _children(process.pid)
         assert len(workers) >= 2
@@ -324,10 +333,13 @@ def test_workers_end_with_the_process_that_started_them(number: signal.Signals, 
 # What cannot be written.
 
 
-def test_a_full_disk_stops_the_study_and_marks_nothing_as_failed(tmp_path: Path, whole: Path) -> None:
+@pytest.mark.parametrize("limit", [5_000, 10_000])
+def test_a_full_disk_stops_the_study_and_marks_nothing_as_failed(tmp_path: Path, whole: Path, limit: int) -> None:
+    """Bytes of a file: less than the file of the study needs, or than the largest table."""
     out = tmp_path / "out"
-    limit = 100_000  # bytes of a file: what the ledger reaches half-way
-    assert (whole / "study.sqlite").stat().st_size > limit
+    sizes = {path.name: path.stat().st_size for path in whole.rglob("*.*")}
+    assert (sizes[STUDY_FILE] > limit) == (limit == 5_000)
+    assert max(sizes.values()) > limit
     program = (
         "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
@@ -341,59 +353,86 @@ def test_a_full_disk_stops_the_study_and_marks_nothing_as_failed(tmp_path: Path,
         assert "cannot be written: " in done.stderr
     with Store.read(out) as store:
         states, failures = store.states(), store.failures()
-    assert states["pending"] > 0
+    assert (states["pending"] > 0) == (limit == 10_000)
     assert all("too many jobs for me" in error for _, error in failures)
     assert not list(out.rglob("*.part"))
-    sweep(SCRIPT, out)
+    serial(SCRIPT, out)
     assert_same(out, whole)
 
 
 def test_the_first_failed_write_stops_the_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    study = Study(
-        name="s", workloads={"jobs": lambda seed: synthetic_workload(jobs=5, seed=seed)}, policies=["easy"], replications=9
+    study = Study.grid(
+        name="s",
+        workloads={"jobs": lambda seed: synthetic_workload(jobs=5, seed=seed)},
+        policies=["easy"],
+        replications=9,
+        job_tables="all",
     )
     calls = []
 
     def full(*_: object, **__: object) -> None:
         calls.append(1)
-        if len(calls) > 6:  # three files a run
+        if len(calls) > 6:  # three tables a run
             raise OutputError("records/x: cannot be written: No space left on device")
 
     monkeypatch.setattr("clustermodel.experiment.run_files.write_file", full)
     with pytest.raises(OutputError, match="No space left on device"):
-        sweep(study, tmp_path)
+        serial(study, tmp_path)
     assert len(calls) == 7
-    assert sorted(state for state, *_ in held(tmp_path).values()) == ["done"] * 2 + ["pending"] * 7
+    states = [json.loads(path.read_bytes())["state"] for path in (tmp_path / "runs").iterdir()]
+    assert states == ["done"] * 2
 
 
 # Links.
 
 
-@pytest.mark.parametrize("name", ["records", "states", "study.sqlite", "study.lock", "study.sqlite-journal"])
+@pytest.mark.parametrize("name", ["records", "states", "placements", "runs", "study.json", "study.lock"])
 def test_a_linked_part_of_the_directory_is_refused_and_its_target_untouched(name: str, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "thesis.part").write_text("precious")
-    target = precious if name in ("records", "states") else precious / "thesis.part"
+    target = precious / "thesis.part" if name.startswith("study") else precious
     out = tmp_path / "out"
     out.mkdir()
     (out / name).symlink_to(target)
-    study = Study(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
+    study = Study.grid(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
     with pytest.raises(OutputError, match=f"{name}: is a symbolic link; a study's directory must have its own {name}"):
-        sweep(study, out)
+        serial(study, out)
     assert (precious / "thesis.part").read_text() == "precious"
     assert len(list(precious.iterdir())) == 1
 
 
+def test_a_linked_folder_of_a_shard_or_of_exhibits_is_refused(tmp_path: Path) -> None:
+    precious, out = tmp_path / "precious", tmp_path / "out"
+    precious.mkdir()
+    out.mkdir()
+    study = Study.grid(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
+    (out / "shard-1-of-1").symlink_to(precious)
+    with pytest.raises(OutputError, match="shard-1-of-1: is a symbolic link; a shard must have a folder of its own"):
+        serial(study, out, shard=(1, 1))
+    (out / "exhibits").symlink_to(precious)
+    with pytest.raises(OutputError, match="exhibits: is a symbolic link; a study's directory must have its own exhibits"):
+        write_exhibits(Exhibits({}, {}, []), out)
+    assert not list(precious.iterdir())
+
+
 def test_links_among_the_files_are_replaced_and_not_followed(tmp_path: Path) -> None:
-    study = Study(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
+    study = Study.grid(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
     out, precious = tmp_path / "out", tmp_path / "precious"
     precious.write_text("precious")
-    (out / "records").mkdir(parents=True)
-    (out / "records" / f"{study.runs()[0].key}.parquet").symlink_to(precious)
-    (out / "records" / "left.part").symlink_to(precious)
+    key = runs_of(study)[0].key
+    for folder, name in (
+        ("records", f"{key}.parquet"),
+        ("records", "left.part"),
+        ("runs", f"{key}.json"),
+        ("runs", "left.part"),
+    ):
+        (out / folder).mkdir(parents=True, exist_ok=True)
+        (out / folder / name).symlink_to(precious)
     (out / "report.html.part").symlink_to(precious)
-    sweep(study, out)
+    (out / f".{'0' * 16}.part").symlink_to(precious)
+    serial(study, out)
     assert precious.read_text() == "precious"
     with Store.read(out) as store:
-        assert len(store.records(study.runs()[0].key)) == 5
+        assert len(store.records(key)) == 5
+        assert not store.damaged()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,13 +12,16 @@ import pytest
 
 from clustermodel import Machine, Scenario, SpecificationError, SwfStream, Workload, synthetic_workload
 from clustermodel.experiment import run_key
-from clustermodel.experiment.executor import Progress, sweep
+from clustermodel.experiment.executor import Progress
+from clustermodel.experiment.identified_run import Run
 from clustermodel.experiment.run_key import Digested, canonical, digest_of_jobs, key_of, software
+from clustermodel.experiment.script import origin_of_script, sweep
 from clustermodel.experiment.store import Store
-from clustermodel.experiment.study import Run, Study
-from clustermodel.experiment.worker import Failed, Origin, execute, opened
+from clustermodel.experiment.stored_files import STUDY_FILE
+from clustermodel.experiment.study import Study
+from clustermodel.experiment.worker import Failed, Task, execute, opened
 from clustermodel.policies.easy import Easy
-from tests.studies.test_sweep import command
+from tests.studies.test_sweep import command, runs_of, serial, swept
 
 __all__ = ["command"]
 
@@ -77,7 +81,7 @@ class WithFile(Fcfs):
 def jobs(seed):
     return read_swf(FOLDER / "jobs.swf")
 
-study = Study(
+study = Study.grid(
     name="keys",
     workloads={"made": lambda seed: synthetic_workload(jobs=30, seed=seed), "trace": jobs},
     policies=["easy", "registered:depth=2", WithLambda(), WithPart(), WithFile()],
@@ -111,8 +115,8 @@ def folder(tmp_path: Path) -> Path:
 
 def keys(folder: Path) -> dict[tuple[str, str], str]:
     """Return the keys of all runs by workload and policy."""
-    runs = Origin.of(folder / "study.py").open().runs()
-    return {(str(run.factors["workload"]), str(run.factors["policy"]).partition(":")[0]): run.key for run in runs}
+    runs = runs_of(origin_of_script(folder / "study.py").open())  # type: ignore[arg-type]
+    return {(str(workload), str(policy).partition(":")[0]): run.key for run in runs for workload, policy in [run.trial.point]}
 
 
 @pytest.mark.parametrize(("file", "old", "new", "policies", "workload"), EDITS.values(), ids=EDITS)
@@ -141,7 +145,7 @@ def test_an_edited_policy_gives_new_numbers(tmp_path: Path) -> None:
         "def mine() -> Easy:\n"
         "    return Easy(reserve_depth=depth)\n"
         "register_policy('mine', mine)\n"
-        "study = Study(name='s', workloads={'a': synthetic_workload(jobs=400, load=1.0)}, policies=['mine', 'easy'])\n"
+        "study = Study.grid(name='s', workloads={'a': synthetic_workload(jobs=400, load=1.0)}, policies=['mine', 'easy'])\n"
     )
     waits = []
     for depth in (1, 30):
@@ -173,13 +177,13 @@ def test_in_one_process_too(tmp_path: Path) -> None:
         "import beside\n"
         f"workloads = {{'trace': lambda seed: read_swf({str(tmp_path / 'jobs.swf')!r}),\n"
         "             'made': lambda seed: synthetic_workload(jobs=beside.jobs, seed=seed)}\n"
-        "study = Study(name='again', workloads=workloads, policies=['easy'])\n"
+        "study = Study.grid(name='again', workloads=workloads, policies=['easy'])\n"
     )
     jobs = []
     for run, number in ((5, 20), (7, 30)):
         (tmp_path / "jobs.swf").write_text(f"; MaxProcs: 8\n1 0 -1 {run} 2 -1 -1 2 9 -1 1 1 1 1 1 1 -1 -1\n")
         (tmp_path / "beside.py").write_text(f"jobs = {number}\n")
-        sweep(script, str(tmp_path / "out"))
+        serial(script, str(tmp_path / "out"))
         with Store.read(str(tmp_path / "out")) as store:
             table = store.results().set_index("workload")
             jobs.append((table["jobs"]["made"], store.records(table["run"]["trace"])["run_s"].item()))
@@ -193,24 +197,24 @@ def test_a_policy_without_source_is_refused_in_one_line(command: Callable[..., t
         "from clustermodel.policies.fcfs import Fcfs\n"
         "from clustermodel.experiment.study import Study\n"
         "exec('class Made(Fcfs):\\n    name = \"made\"\\n    def decide(self, batch, view):\\n        return []\\n')\n"
-        "study = Study(name='s', workloads={'a': synthetic_workload(jobs=5)}, policies=[Made()])\n"
+        "study = Study.grid(name='s', workloads={'a': synthetic_workload(jobs=5)}, policies=[Made()])\n"
     )
     code, _, err = command("sweep", script, "--out", tmp_path / "out")
     assert code == 2
     assert err.startswith("clustermodel: error: policy made: reaches decide, a function, whose source is not known")
     assert len(err.strip().splitlines()) == 1
-    assert not (tmp_path / "out" / "study.sqlite").exists()
+    assert not (tmp_path / "out" / STUDY_FILE).exists()
 
 
 def test_the_software_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = Study(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
-    first = study.runs()[0]
+    study = Study.grid(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
+    first = runs_of(study)[0]
     assert {"clustermodel", "clustermodel_sha256", "python", "numpy", "simpy"} == first.specification["software"].keys()
     for name in first.specification["software"]:
         monkeypatch.setattr("clustermodel.experiment.run_key.software", lambda name=name: {**software(), name: "other"})
-        assert study.runs()[0].key != first.key
+        assert runs_of(study)[0].key != first.key
     monkeypatch.undo()
-    assert study.runs()[0].key == first.key == key_of(first.specification)
+    assert runs_of(study)[0].key == first.key == key_of(first.specification)
 
 
 def test_sources_of_commands_and_reports_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,13 +259,13 @@ def test_a_stream_that_changes_while_the_study_runs_fails_the_run(tmp_path: Path
     path = tmp_path / "jobs.swf"
     line = "{} 0 -1 5 2 -1 -1 2 9 -1 1 1 1 1 1 1 -1 -1\n"
     path.write_text("; MaxProcs: 8\n" + line.format(1))
-    study = Study(name="s", workloads={"stream": SwfStream(path)}, policies=["easy", "fcfs"])
+    study = Study.grid(name="s", workloads={"stream": SwfStream(path)}, policies=["easy", "fcfs"])
 
     def edit(progress: Progress) -> None:
         if progress.running == 1 and progress.done == 0:
             path.write_text("; MaxProcs: 8\n" + line.format(1) + line.format(2))
 
-    assert sweep(study, tmp_path / "out", progress=edit) == {"pending": 0, "done": 1, "failed": 1}
+    assert swept(study, tmp_path / "out", progress=edit) == {"pending": 0, "done": 1, "failed": 1}
     with Store.read(tmp_path / "out") as store:
         assert store.failures()[0][1].startswith("it was run on other jobs: 2 there and 1 here")
 
@@ -280,8 +284,8 @@ def test_one_policy_object_in_two_scenarios_does_not_carry_over(tmp_path: Path) 
         "policy = Counts()\n"
         "scenarios = [Scenario(workload=synthetic_workload(jobs=9), policy=policy, seed=s, name=str(s)) for s in (1, 2, 3)]\n"
     )
-    assert sweep(script, tmp_path / "out") == {"pending": 0, "done": 3, "failed": 0}
-    assert sweep(script, tmp_path / "two", workers=2) == {"pending": 0, "done": 3, "failed": 0}
+    assert swept(script, tmp_path / "out") == {"pending": 0, "done": 3, "failed": 0}
+    assert swept(script, tmp_path / "two", workers=2) == {"pending": 0, "done": 3, "failed": 0}
 
 
 def test_no_key_is_made_from_an_address(tmp_path: Path) -> None:
@@ -291,7 +295,7 @@ def test_no_key_is_made_from_an_address(tmp_path: Path) -> None:
     def run(speed: object) -> Run:
         policy = Easy()
         policy.extra = speed  # type: ignore[attr-defined]
-        return Study(name="s", scenarios=[Scenario(machine=Machine(nodes=128), workload=JOBS, policy=policy)]).runs()[0]
+        return runs_of(Study.of_scenarios("s", [Scenario(machine=Machine(nodes=128), workload=JOBS, policy=policy)]))[0]
 
     assert " at 0x" in repr(Plain())
     assert run(Plain()).key == run(Plain()).key
@@ -306,33 +310,47 @@ JOBS = synthetic_workload(jobs=5)
     [
         (
             {"policies": [print]},
-            r"Study.policies: policy: <built-in function print> is not allowed; it must be a name or an",
+            r"^Study\.factors: policy: <built-in function print> is not allowed in a list; levels that are neither "
+            r"numbers, texts nor policies must be a dictionary of them by name$",
         ),
-        ({"policies": "easy"}, "Study.policies: 'easy' is not allowed; it must be a list of names or policies"),
-        ({"policies": [3]}, "Study.policies: policy: 3 is not allowed"),
-        ({"workloads": [JOBS]}, "Study.workloads: .* is not allowed; it must be a dictionary of job streams by name"),
-        ({"machines": [Machine(nodes=5)]}, "Study.machines: .* is not allowed; it must be a dictionary by name"),
-        ({"name": "a\0b"}, r"Study.name: 'a\\x00b' is not allowed; a name must have no NUL character"),
+        (
+            {"policies": "easy"},
+            r"^Study\.factors: policy: 'easy' is not allowed; it must be a list of levels, or a dictionary of them by name$",
+        ),
+        ({"policies": [object()]}, r"^Study\.factors: policy: <object object at .*> is not allowed in a list; "),
+        ({"workloads": [JOBS]}, r"^Study\.factors: workload: <Workload .*> is not allowed in a list; "),
+        ({"machines": [Machine(nodes=5)]}, r"^Study\.factors: machine: Machine\(.*\) is not allowed in a list; "),
+        ({"name": "a\0b"}, r"^Study\.name: 'a\\x00b' is not allowed; a name must have no NUL character$"),
     ],
 )
 def test_messages_name_the_thing(given: dict[str, object], message: str) -> None:
     fields = {"name": "s", "workloads": {"jobs": JOBS}, "policies": ["easy"], **given}
     with pytest.raises(SpecificationError, match=message):
-        Study(**fields)  # type: ignore[arg-type]
+        Study.grid(**fields)  # type: ignore[arg-type]
 
 
 def test_a_study_that_cannot_be_sent_says_so(tmp_path: Path) -> None:
-    study = Study(name="s", workloads={"jobs": lambda _: JOBS, "more": JOBS}, policies=["easy", "fcfs"])
-    with pytest.raises(
-        SpecificationError, match=r"study s: it cannot be sent to worker processes \(.*\); give the path of a script"
-    ):
-        sweep(study, tmp_path, workers=2)
+    lock = threading.Lock()
+
+    def make(seed: int) -> Workload:
+        with lock:
+            return synthetic_workload(jobs=9, seed=seed)
+
+    study = Study.grid(name="s", workloads={"jobs": make}, policies=["fcfs", "easy"])
+    for run in (lambda: sweep(study, tmp_path / "a", workers=2), lambda: study.run(workers=2)):
+        with pytest.raises(SpecificationError) as refused:
+            run()
+        assert str(refused.value) == (
+            "study s: it cannot be sent to worker processes (cannot pickle '_thread.lock' object); "
+            "run its script with clustermodel sweep, or give workers=1"
+        )
+    assert len(study.run(workers=1)) == 2
 
 
 def test_an_origin_is_opened_anew_for_each_sweep(tmp_path: Path) -> None:
     script = tmp_path / "s.py"
     script.write_text("study = 1\n")
-    assert Origin.of(script).token != Origin.of(script).token
+    assert origin_of_script(script).token != origin_of_script(script).token
 
 
 def test_a_name_that_another_script_registers_meanwhile_fails_the_run(tmp_path: Path) -> None:
@@ -343,11 +361,12 @@ def test_a_name_that_another_script_registers_meanwhile_fails_the_run(tmp_path: 
             "from clustermodel.policies.fcfs import Fcfs\n"
             "from clustermodel.experiment.study import Study\n"
             "register_policy('mine', lambda: Fcfs())\n"
-            f"study = Study(name='{name}', workloads={{'jobs': synthetic_workload(jobs=9)}}, policies=['mine'])\n"
+            f"study = Study.grid(name='{name}', workloads={{'jobs': synthetic_workload(jobs=9)}}, policies=['mine'])\n"
         )
-    one = Origin.of(tmp_path / "one.py")
-    key = opened(one).study.runs()[0].key
-    Origin.of(tmp_path / "two.py").open()
-    outcome = execute(one, 0, key)
+    one = origin_of_script(tmp_path / "one.py")
+    mine = opened(one)
+    (run,) = mine.design.runs(mine.design.trials(mine.design.first_table()), mine)
+    origin_of_script(tmp_path / "two.py").open()
+    outcome = execute(one, Task(run.trial, run.key, {}, ()))
     assert isinstance(outcome, Failed)
     assert outcome.error == "policy mine: another script has registered this name meanwhile"

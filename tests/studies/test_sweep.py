@@ -6,12 +6,13 @@ import json
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -19,11 +20,18 @@ import pytest
 from clustermodel import Job, Machine, Scenario, SpecificationError, TimeSlicing, Workload, synthetic_workload
 from clustermodel.cli import main
 from clustermodel.errors import OutputError
-from clustermodel.experiment.executor import Progress, longest_first, sweep
-from clustermodel.experiment.run_key import canonical
-from clustermodel.experiment.run_table import LEDGER
+from clustermodel.experiment.design import Opened
+from clustermodel.experiment.executor import Progress, longest_first
+from clustermodel.experiment.identified_run import Run
+from clustermodel.experiment.run_key import key_of
+from clustermodel.experiment.script import sweep
 from clustermodel.experiment.store import Finished, Store
-from clustermodel.experiment.study import Study
+from clustermodel.experiment.stored_files import RUNS as RUN_FILES
+from clustermodel.experiment.stored_files import STUDY_FILE, read_study, write_content
+from clustermodel.experiment.study import Experiment, Study
+from clustermodel.experiment.study_table import StudyTable
+from clustermodel.measure.accounts import account_columns
+from clustermodel.policies.fcfs import Fcfs
 
 SCRIPT = Path(__file__).with_name("example.py")
 RUNS = 24
@@ -32,29 +40,47 @@ FAILING = 4
 MOMENTS = [0, 1, *(pytest.param(moment, marks=pytest.mark.long) for moment in range(2, 20))]
 
 
-def held(directory: Path) -> dict[str, tuple[str, str | None, str | None, str | None]]:
-    """Return all that is in the ledger but how long runs took: state, factors, summary, error; and the records' digest."""
-    connection = sqlite3.connect(directory / LEDGER)
-    rows = connection.execute("SELECT key, state, factors, summary, error FROM runs ORDER BY position").fetchall()
-    connection.close()
-    assert len({key for key, *_ in rows}) == len(rows)
-    return {key: (state, factors, summary, error) for key, state, factors, summary, error in rows}
+def content(path: Path) -> dict[str, Any]:
+    """Return what a file of a store has, without how long its run took."""
+    plain: dict[str, Any] = json.loads(path.read_bytes())
+    return {name: value for name, value in plain.items() if name not in ("digest", "seconds")}
+
+
+def held(directory: Path) -> dict[str, dict[str, Any]]:
+    """Return all that a store's JSON files have but how long runs took: facts, trials, numbers, errors, digests of tables."""
+    files = [directory / STUDY_FILE, *sorted((directory / RUN_FILES).iterdir())]
+    return {path.name: content(path) for path in files}
+
+
+def runs_of(study: Experiment[Any]) -> list[Run]:
+    """Return the runs of an experiment as they are before any is finished."""
+    return study.runs(study.trials(study.first_table()), Opened(study))
+
+
+def serial(source: Experiment[Any] | str | Path, directory: str | Path, **options: Any) -> StudyTable:
+    """Run an experiment in this process."""
+    return sweep(source, directory, **{"workers": 1, **options})
+
+
+def swept(source: Experiment[Any] | str | Path, directory: str | Path, **options: Any) -> dict[str, int]:
+    """Run an experiment and return its trials by state."""
+    serial(source, directory, **options)
+    with Store.read(directory) as store:
+        return store.states()
 
 
 def all_tables(directory: Path) -> pd.DataFrame:
     with Store.read(directory) as store:
-        keys = [key for key, (state, *_) in held(directory).items() if state == "done"]
-        tables = [
-            read(key).assign(run=key) for read in (store.records, store.states_over_time, store.placements) for key in keys
-        ]
-        return pd.concat(tables)
+        keys = list(dict.fromkeys(store.results()["run"]))
+        kinds = {"records": store.records, "states": store.states_over_time, "placements": store.placements}
+        return pd.concat([read(key).assign(run=key) for name, read in kinds.items() for key in keys if store.has(name, key)])
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results of the study, run one after the other."""
     directory = tmp_path_factory.mktemp("whole") / "results"
-    assert sweep(SCRIPT, directory) == {"pending": 0, "done": RUNS - FAILING, "failed": FAILING}
+    assert swept(SCRIPT, directory) == {"pending": 0, "done": RUNS - FAILING, "failed": FAILING}
     return directory
 
 
@@ -76,13 +102,16 @@ def test_the_tidy_table_has_factors_and_summaries_and_is_what_scenarios_give(who
     with Store.read(whole) as store:
         table = store.results()
     assert len(table) == RUNS - FAILING
-    assert table.columns[:5].tolist() == ["run", "machine", "workload", "policy", "replication"]
+    assert table.columns[:7].tolist() == ["run", "machine", "workload", "policy", "replication", "nodes", "seed"]
     row = table[(table.machine == "large") & (table.workload == "made") & (table.policy == "R/L-NG") & (table.replication == 2)]
     jobs = synthetic_workload(jobs=300, seed=6)
     alone = Scenario(machine=Machine(nodes=192), workload=jobs, policy="R/L-NG", seed=6).run()
     assert row["mean_wait_s"].item() == alone.summary().mean_wait_s
     with Store.read(whole) as store:
         pd.testing.assert_frame_equal(store.records(row["run"].item()), alone.jobs)
+        pd.testing.assert_frame_equal(store.table().frame, table)
+    for name, share in account_columns(alone.ledger).items():
+        assert row[name].item() == share
 
 
 def test_common_random_numbers(whole: Path) -> None:
@@ -102,19 +131,57 @@ def test_two_processes_give_the_same_results(whole: Path, tmp_path: Path) -> Non
 
 
 def test_a_study_that_is_sent_instead_of_its_script_gives_the_same_results(tmp_path: Path) -> None:
-    study = Study(name="sent", workloads={"fixed": synthetic_workload(jobs=60)}, policies=["fcfs", "easy"])
+    study = Study.grid(name="sent", workloads={"fixed": synthetic_workload(jobs=60)}, policies=["fcfs", "easy"])
     for name, workers in (("one", 1), ("two", 2)):
         sweep(study, tmp_path / name, workers=workers)
     assert_same(tmp_path / "two", tmp_path / "one")
 
 
+def test_equal_trials_share_one_run(tmp_path: Path) -> None:
+    """The same jobs under two names, and a policy that declares that it draws no random numbers."""
+
+    class Declared(Fcfs):
+        name, uses = "declared", frozenset[str]()
+
+    jobs = synthetic_workload(jobs=30)
+    study = Study.grid(name="s", workloads={"a": jobs, "b": jobs}, policies=[Declared()], replications=3)
+    seen: list[Progress] = []
+    table = serial(study, tmp_path, progress=seen.append)
+    assert [progress.done for progress in seen] == [0, 6]  # one run is the result of all six trials
+    (path,) = (tmp_path / RUN_FILES).iterdir()
+    assert set(table.frame["run"]) == {path.stem}
+    assert table.frame[["workload", "replication", "seed"]].to_numpy().tolist() == [
+        [name, replication, replication] for name in "ab" for replication in (1, 2, 3)
+    ]
+    assert table.interval("mean_wait_s", workload="a").count == 1
+    everything = replace(study, factors={**study.factors, "policy": ["fcfs", Declared()]})
+    assert len({run.key for run in runs_of(everything) if run.trial.point[1] == "declared"}) == 1
+
+
+def test_job_tables_are_kept_of_the_first_replication_or_of_all(tmp_path: Path) -> None:
+    study = Study.grid(
+        name="t", workloads={"w": lambda seed: synthetic_workload(jobs=20, seed=seed)}, policies=["easy"], replications=3
+    )
+    sweep(study, tmp_path, workers=1)
+    for wanted, done, kept in (("first", 3, [True, False, False]), ("all", 1, [True] * 3), ("first", 3, [True] * 3)):
+        seen: list[Progress] = []
+        sweep(replace(study, job_tables=wanted), tmp_path, workers=1, progress=seen.append)
+        assert (seen[0].done, seen[-1].done) == (done, 3)  # runs that lack a table are run again
+        with Store.read(tmp_path) as store:
+            keys = store.results()["run"].tolist()
+            assert [store.has("records", key) for key in keys] == [store.has("states", key) for key in keys] == kept
+            if not all(kept):
+                with pytest.raises(SpecificationError, match=rf"^run: '{keys[1]}' has no records in "):
+                    store.records(keys[1])
+
+
 def test_again_runs_only_what_is_missing_or_has_failed(whole: Path, tmp_path: Path) -> None:
-    sweep(SCRIPT, tmp_path)
+    sweep(SCRIPT, tmp_path, workers=1)
     before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "records").iterdir()}
     gone = sorted(before)[3]
     (tmp_path / "records" / gone).unlink()
     seen: list[Progress] = []
-    sweep(SCRIPT, tmp_path, progress=seen.append)
+    serial(SCRIPT, tmp_path, progress=seen.append)
     assert_same(tmp_path, whole)
     assert seen[0].done == RUNS - FAILING - 1
     after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "records").iterdir()}
@@ -123,9 +190,9 @@ def test_again_runs_only_what_is_missing_or_has_failed(whole: Path, tmp_path: Pa
 
 def test_a_study_that_grows_keeps_what_it_has(tmp_path: Path) -> None:
     jobs = synthetic_workload(jobs=50)
-    sweep(Study(name="grows", workloads={"jobs": jobs}, policies=["fcfs"]), tmp_path)
+    serial(Study.grid(name="grows", workloads={"jobs": jobs}, policies=["fcfs"]), tmp_path)
     seen: list[Progress] = []
-    sweep(Study(name="grows", workloads={"jobs": jobs}, policies=["easy", "fcfs"]), tmp_path, progress=seen.append)
+    serial(Study.grid(name="grows", workloads={"jobs": jobs}, policies=["easy", "fcfs"]), tmp_path, progress=seen.append)
     assert (seen[0].done, seen[-1].done) == (1, 2)
     with Store.read(tmp_path) as store:
         assert store.results()["policy"].tolist() == ["easy", "fcfs"]
@@ -136,7 +203,7 @@ def test_only_its_own_half_written_files_are_taken_away(tmp_path: Path) -> None:
     for left in (foreign, ours):
         left.parent.mkdir()
         left.write_text("half")
-    sweep(Study(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"]), tmp_path)
+    serial(Study.grid(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"]), tmp_path)
     assert foreign.exists()
     assert not ours.exists()
 
@@ -146,14 +213,18 @@ def test_runs_that_left_the_study_are_kept_and_left_out(tmp_path: Path) -> None:
     jobs = synthetic_workload(jobs=50)
     for nodes in (128, 140):
         machines = {"ours": Machine(nodes=nodes)}
-        sweep(Study(name="changed", machines=machines, workloads={"jobs": jobs}, policies=["fcfs"]), tmp_path)
+        serial(Study.grid(name="changed", machines=machines, workloads={"jobs": jobs}, policies=["fcfs"]), tmp_path)
     with Store.read(tmp_path) as store:
         assert store.results()["nodes"].tolist() == [140]
         assert store.states()["done"] == store.earlier() == 1
         assert sorted(store.results(earlier=True)["nodes"]) == [128, 140]
     machines = {"ours": Machine(nodes=128)}
     seen: list[Progress] = []
-    sweep(Study(name="changed", machines=machines, workloads={"jobs": jobs}, policies=["fcfs"]), tmp_path, progress=seen.append)
+    serial(
+        Study.grid(name="changed", machines=machines, workloads={"jobs": jobs}, policies=["fcfs"]),
+        tmp_path,
+        progress=seen.append,
+    )
     assert seen[0].done == 1  # what is back in the study is not repeated
     with Store.read(tmp_path) as store:
         assert store.results()["nodes"].tolist() == [128]
@@ -162,14 +233,14 @@ def test_runs_that_left_the_study_are_kept_and_left_out(tmp_path: Path) -> None:
 def test_the_warm_up_is_stored_and_told_apart(tmp_path: Path) -> None:
     jobs = synthetic_workload(jobs=200)
     for warm_up_s in (0.0, 86_400.0):
-        study = Study(name="warm", workloads={"jobs": jobs}, policies=["easy"], warm_up_s=warm_up_s)
-        sweep(study, tmp_path)
+        study = Study.grid(name="warm", workloads={"jobs": jobs}, policies=["easy"], warm_up_s=warm_up_s)
+        serial(study, tmp_path)
         with Store.read(tmp_path) as store:
             row = store.results()
-            facts = store.facts()
+            stored = store.study.warm_up_s
         alone = Scenario(workload=jobs, policy="easy").run().summary(warm_up_s=warm_up_s)
         assert row[["jobs", "mean_wait_s", "warm_up_s"]].to_numpy().tolist() == [[alone.jobs, alone.mean_wait_s, warm_up_s]]
-        assert float(facts["warm_up_s"]) == warm_up_s
+        assert stored == warm_up_s
     assert alone.jobs < 200
 
 
@@ -178,15 +249,17 @@ def test_the_tables_of_a_run_are_those_of_its_result(tmp_path: Path) -> None:
     jobs, machine = synthetic_workload(jobs=60, nodes=32), {"m": Machine(nodes=32, time_slicing=TimeSlicing(quantum_s=600))}
     for history, done in ((False, 0), (True, 1), (False, 2)):
         seen: list[Progress] = []
-        study = Study(name="h", machines=machine, workloads={"jobs": jobs}, policies=["easy", "bgs"], history=history)
-        sweep(study, tmp_path, progress=seen.append)
+        study = Study.grid(name="h", machines=machine, workloads={"jobs": jobs}, policies=["easy", "bgs"], history=history)
+        serial(study, tmp_path, progress=seen.append)
         assert seen[0].done == done
         with Store.read(tmp_path) as store:
             keys = store.results()["run"].tolist()
-            assert [store.has_placements(key) for key in keys] == [True, bool(done)]
+            assert [store.has("placements", key) for key in keys] == [True, bool(done)]
             if history:
-                for position, key in enumerate(keys):
-                    alone = study.scenario(position).run()
+                for trial, key in zip(study.trials(study.first_table()), keys, strict=True):
+                    scenario = study.scenario_of(trial)
+                    assert scenario is not None
+                    alone = scenario.run()
                     pd.testing.assert_frame_equal(store.placements(key), alone.placements)
                     pd.testing.assert_frame_equal(store.states_over_time(key), alone.states)
                 assert "replica" in set(store.placements(keys[1])["kind"])
@@ -206,18 +279,18 @@ def test_kill_9_at_a_random_moment_loses_nothing_and_repeats_nothing(moment: int
             time.sleep(0.005)
         time.sleep(random.Random(moment).uniform(0, 1.5))
         process.send_signal(signal.SIGKILL)
-    if (out / LEDGER).exists():
-        connection = sqlite3.connect(out / LEDGER)
-        tables = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'runs'").fetchone()[0]
-        done = connection.execute("SELECT key, summary FROM runs WHERE state = 'done'").fetchall() if tables else []
-        connection.close()
-        expected = held(whole)
-        for key, summary in done:  # what is said to be done is whole
-            assert summary == expected[key][2]
-            pd.read_parquet(out / "records" / f"{key}.parquet")
-    sweep(SCRIPT, out)
+    expected = held(whole)
+    finished = list((out / RUN_FILES).glob("*.json"))
+    for path in finished:  # what is done is complete
+        found = content(path)
+        if found["state"] == "done":
+            assert found == expected[path.name]
+            assert all((out / table / f"{path.stem}.parquet").is_file() for table in found["files"])
+    before = {path.name: path.stat().st_mtime_ns for path in finished if content(path)["state"] == "done"}
+    serial(SCRIPT, out)
     assert_same(out, whole)
-    assert not list((out / "records").glob("*.part"))
+    assert {name: (out / RUN_FILES / name).stat().st_mtime_ns for name in before} == before
+    assert not list(out.rglob("*.part"))
 
 
 def test_a_worker_process_that_dies_fails_its_run_and_no_other(tmp_path: Path) -> None:
@@ -232,9 +305,9 @@ def test_a_worker_process_that_dies_fails_its_run_and_no_other(tmp_path: Path) -
         "    def decide(self, batch, view):\n"
         "        os._exit(9)\n"
         "jobs = {str(n): synthetic_workload(jobs=40, seed=n) for n in range(4)}\n"
-        "study = Study(name='deadly', workloads=jobs, policies=['easy', Deadly(), 'fcfs'])\n"
+        "study = Study.grid(name='deadly', workloads=jobs, policies=['easy', Deadly(), 'fcfs'])\n"
     )
-    assert sweep(script, tmp_path / "out", workers=2) == {"pending": 0, "done": 8, "failed": 4}
+    assert swept(script, tmp_path / "out", workers=2) == {"pending": 0, "done": 8, "failed": 4}
     with Store.read(tmp_path / "out") as store:
         assert all("its worker process died" in error for _, error in store.failures())
 
@@ -244,10 +317,10 @@ def test_a_worker_process_that_dies_fails_its_run_and_no_other(tmp_path: Path) -
 
 def test_the_longest_runs_come_first() -> None:
     jobs = {"few": synthetic_workload(jobs=20), "many": synthetic_workload(jobs=60, seed=2)}
-    runs = Study(name="order", workloads=jobs, policies=["easy", "mbgs"]).runs()
-    order = [(run.factors["workload"], run.factors["policy"]) for run in longest_first(runs, {})]
+    runs = runs_of(Study.grid(name="order", workloads=jobs, policies=["easy", "mbgs"]))
+    order = [run.trial.point for run in longest_first(runs, {})]
     assert order == [("many", "mbgs"), ("few", "mbgs"), ("many", "easy"), ("few", "easy")]
-    learned = [(run.factors["workload"], run.factors["policy"]) for run in longest_first(runs, {"easy": 1.0, "mbgs": 0.5})]
+    learned = [run.trial.point for run in longest_first(runs, {"easy": 1.0, "mbgs": 0.5})]
     assert learned == [("many", "easy"), ("many", "mbgs"), ("few", "easy"), ("few", "mbgs")]
 
 
@@ -256,16 +329,18 @@ def test_a_key_depends_on_everything_that_changes_numbers_and_on_nothing_else() 
 
     def key(**changes: object) -> str:
         given = {"machine": Machine(nodes=128), "workload": jobs, "policy": "easy", "seed": 1, **changes}
-        return Study(name="any", scenarios=[Scenario(**given)]).runs()[0].key  # type: ignore[arg-type]
+        return runs_of(Study.of_scenarios("any", [Scenario(**given)]))[0].key  # type: ignore[arg-type]
 
     renamed = Workload.from_jobs(jobs.jobs(), name="another name")
     assert key() == key() == key(name="label") == key(workload=renamed) == key(workload=[jobs])
+    assert key(seed=2) == key()  # EASY draws no random numbers
     longer = [*jobs.jobs(), Job(id=99, nodes=1, submit_s=1e7, run_s=5)]
     others = [
         key(machine=Machine(nodes=129)),
         key(machine=Machine(nodes=128, kill_at_estimate=False)),
         key(policy="easy:reserve_depth=2"),
-        key(seed=2),
+        key(policy="R"),
+        key(policy="R", seed=2),
         key(workload=Workload.from_jobs(longer)),
         key(workload=jobs.with_perfect_estimates()),
         key(fidelity="node"),
@@ -279,95 +354,101 @@ def test_a_key_depends_on_everything_that_changes_numbers_and_on_nothing_else() 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"name": ""}, "Study.name: '' is not allowed"),
-        ({"workloads": {}}, "Study.workloads: none is given"),
-        ({"policies": []}, "Study.policies: none is given"),
-        ({"policies": ["easy", "easy"]}, "Study.policies: 'easy' is given twice"),
-        ({"policies": ["esay"]}, r"policy: 'esay' is unknown \(did you mean 'easy'\?\)"),
-        ({"replications": 0}, "Study.replications: 0 is not allowed"),
+        ({"name": ""}, "Study.name: '' is not allowed; a name must be a text that is not empty"),
+        ({"workloads": {}}, "Study.factors: workload: no level is given; at least one is needed"),
+        ({"policies": []}, "Study.factors: policy: no level is given; at least one is needed"),
+        ({"policies": ["easy", "easy"]}, "Study.factors: policy: 'easy' is given twice; levels must be distinct"),
+        ({"replications": 0}, "Study.replications: 0 is not allowed; it must be an integer >= 1"),
         ({"warm_up_s": -1.0}, "Study.warm_up_s: -1.0 is not allowed"),
         ({"name": "half \ud800"}, r"Study.name: 'half \\ud800' is not allowed; a name must be made of whole characters"),
-        ({"workloads": {"\udfff": synthetic_workload(jobs=5)}}, r"Study.workloads: '\\udfff' is not allowed"),
-        ({"machines": {64: Machine(nodes=64)}}, "Study.machines: 64 is not allowed; a name must be a text that is not empty"),
+        ({"workloads": {"\udfff": synthetic_workload(jobs=5)}}, r"Study.factors: workload: '\\udfff' is not allowed"),
         ({"seed": -1}, "Study.seed: -1 is not allowed"),
-        ({"workloads": {"a": 5}}, "Study.workloads: a: 5 is not allowed"),
-        ({"machines": {"m": 5}}, "Study.machines: m: 5 is not allowed"),
-        ({"scenarios": [Scenario(workload=synthetic_workload(jobs=5))]}, "Study.scenarios: scenarios bring their own"),
+        ({"workloads": {"a": 5}}, "Study.workloads: a: 5 is not allowed; it must be a Workload, an SwfStream, or a function"),
+        ({"machines": {"m": 5}}, "Study.machines: m: 5 is not allowed; it must be a Machine"),
     ],
 )
 def test_a_study_names_the_field_and_what_is_allowed(given: dict[str, object], message: str) -> None:
     fields = {"name": "s", "workloads": {"jobs": synthetic_workload(jobs=5)}, "policies": ["easy"], **given}
     with pytest.raises(SpecificationError, match=message):
-        Study(**fields)  # type: ignore[arg-type]
+        Study.grid(**fields)  # type: ignore[arg-type]
 
 
-def test_two_equal_runs_are_refused() -> None:
+def test_a_policy_that_is_unknown_or_a_workload_that_is_none_ends_the_sweep(tmp_path: Path) -> None:
     jobs = synthetic_workload(jobs=5)
-    with pytest.raises(
-        SpecificationError, match=r"two runs are the same: machine 128 nodes, workload a, .* and machine 128 nodes"
-    ):
-        Study(name="s", workloads={"a": jobs, "b": jobs}, policies=["easy"]).runs()
-    with pytest.raises(SpecificationError, match="the function returned 1; it must return a Workload or an SwfStream"):
-        Study(name="s", workloads={"a": int}, policies=["easy"]).runs()  # type: ignore[arg-type,return-value]
+    with pytest.raises(SpecificationError, match=r"^policy: 'esay' is unknown \(did you mean 'easy'\?\)"):
+        serial(Study.grid(name="s", workloads={"a": jobs}, policies=["esay"]), tmp_path)
+    with pytest.raises(SpecificationError, match="workload: 1 is not allowed; it must be"):
+        serial(Study.grid(name="s", workloads={"a": int}, policies=["easy"]), tmp_path)  # type: ignore[dict-item]
+    assert not list(tmp_path.iterdir())
+
+
+def test_single_scenarios_bring_their_own_seeds_and_names(tmp_path: Path) -> None:
+    jobs = synthetic_workload(jobs=20)
+    scenarios = [
+        Scenario(machine=Machine(nodes=128), workload=jobs, policy="R/L-NG", seed=seed, name=str(seed)) for seed in (3, 8)
+    ]
+    serial(Study.of_scenarios("s", scenarios), tmp_path)
+    with Store.read(tmp_path) as store:
+        table = store.results()
+    assert table[["scenario", "seed", "policy"]].to_numpy().tolist() == [["3", 3, "3"], ["8", 8, "8"]]
+    with pytest.raises(SpecificationError, match=r"Study\.scenarios: '3' is there twice; give each a name=\.\.\. of its own"):
+        Study.of_scenarios("s", [scenarios[0], scenarios[0]])
+    with pytest.raises(SpecificationError, match=r"Study\.scenarios: 5 is not allowed; it must be a Scenario"):
+        Study.of_scenarios("s", [5])  # type: ignore[list-item]
 
 
 def test_another_studys_directory_is_refused(whole: Path) -> None:
     jobs = {"jobs": synthetic_workload(jobs=5)}
     with pytest.raises(SpecificationError, match="it holds the study 'example', not 'other'; give another --out"):
-        sweep(Study(name="other", workloads=jobs, policies=["easy"]), whole)
-    with pytest.raises(SpecificationError, match="it holds the seed '5', not '6'"):
-        sweep(Study(name="example", workloads=jobs, policies=["easy"], seed=6), whole)
+        serial(Study.grid(name="other", workloads=jobs, policies=["easy"]), whole)
+    with pytest.raises(SpecificationError, match="it holds the seed '5', not '6'; give another --out"):
+        serial(Study.grid(name="example", workloads=jobs, policies=["easy"], seed=6), whole)
 
 
 def test_a_directory_that_is_no_study_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecificationError, match="there is no study here"), Store.read(tmp_path):
         pass
-    (tmp_path / LEDGER).touch()
-    with pytest.raises(SpecificationError, match="no ledger of a study: no such table"), Store.read(tmp_path):
+    (tmp_path / STUDY_FILE).touch()
+    with pytest.raises(SpecificationError, match=r"study\.json: damaged: not as it was written$"), Store.read(tmp_path):
         pass
-    (tmp_path / LEDGER).write_text("this is no database, and long enough to be seen as none" * 50)
-    with (
-        pytest.raises(
-            SpecificationError, match=r"study\.sqlite: damaged, or no ledger of a study: file is not a database; move it away"
-        ),
-        Store.read(tmp_path),
-    ):
-        pass
+    for text in ("this is no JSON" * 50, "[]", "{}", '{"format": "4"}'):
+        (tmp_path / STUDY_FILE).write_text(text)
+        with pytest.raises(SpecificationError, match=r"study\.json: damaged: not as it was written$"), Store.read(tmp_path):
+            pass
     file = tmp_path / "file"
     file.touch()
-    study = Study(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
+    study = Study.grid(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
     with pytest.raises(OutputError, match="cannot be written"):
-        sweep(study, file / "below")
+        serial(study, file / "below")
 
 
 def test_one_sweep_at_a_time(tmp_path: Path) -> None:
-    study = Study(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
+    study = Study.grid(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
     with (
-        Store.create(tmp_path, study, study.runs()),
-        pytest.raises(OutputError, match="another sweep is writing there"),
-        Store.create(tmp_path, study, study.runs()),
+        Store.create(tmp_path, study),
+        pytest.raises(OutputError, match="another sweep is writing there; wait for it, or stop it"),
+        Store.create(tmp_path, study),
     ):
         pass
 
 
-def test_a_ledger_of_another_format_is_refused(tmp_path: Path) -> None:
-    study = Study(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
-    sweep(study, tmp_path)
-    connection = sqlite3.connect(tmp_path / LEDGER)
-    with connection:
-        connection.execute("UPDATE study SET value = '9' WHERE name = 'format'")
-    connection.close()
-    with pytest.raises(SpecificationError, match="its format is '9'; this version of clustermodel reads '3'"):
-        sweep(study, tmp_path)
+def test_a_store_of_another_format_is_refused(tmp_path: Path) -> None:
+    study = Study.grid(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
+    serial(study, tmp_path)
+    write_content(tmp_path / STUDY_FILE, replace(read_study(tmp_path / STUDY_FILE), format="9"))
+    for use in (lambda: serial(study, tmp_path), lambda: Store.read(tmp_path).__enter__()):
+        with pytest.raises(SpecificationError, match=r"its format is '9'; this version of clustermodel reads '4'$"):
+            use()
 
 
 def test_records_that_cannot_be_written_are_an_output_error_and_leave_nothing(tmp_path: Path) -> None:
-    study = Study(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
-    runs = study.runs()
-    with Store.create(tmp_path, study, runs) as store:
+    study = Study.grid(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
+    runs = runs_of(study)
+    with Store.create(tmp_path, study) as store:
+        store.enter(study, runs)
         (tmp_path / "records").rmdir()
         with pytest.raises(OutputError, match="cannot be written"):
-            store.keep(runs[0].key, Finished("{}", {"records": b""}, 1.0, {}))
+            store.keep(runs[0], {}, Finished({}, {"records": b""}, 1.0, {}))
         assert store.missing() == {runs[0].key}
 
 
@@ -403,7 +484,9 @@ def test_the_commands(command: Callable[..., tuple[int, str, str]], whole: Path,
     assert pd.read_csv(exports[0])["run"].tolist() == table["run"].tolist()
     shorter = tmp_path / "example.py"
     shorter.write_text(
-        SCRIPT.read_text() + "\nfrom dataclasses import replace\nstudy = replace(study, policies=['easy', 'R/L-NG'])\n"
+        SCRIPT.read_text()
+        + "\nfrom dataclasses import replace\n"
+        + "study = replace(study, factors={**study.factors, 'policy': ['easy', 'R/L-NG']})\n"
     )
     command("sweep", shorter, "--out", tmp_path / "out", "--workers", "1")
     _, _, err = command("results", tmp_path / "out", "--csv", exports[0])
@@ -432,8 +515,8 @@ def test_scenarios_of_a_script_are_a_study_too(command: Callable[..., tuple[int,
     [
         ("x = 1 / 0\n", "study.py:1: ZeroDivisionError: division by zero"),
         ("x = (\n", "study.py:1: '(' was never closed"),
-        ("x = 1\n", "defines neither `study` (a Study) nor `scenarios`"),
-        ("study = 3\n", "defines neither `study` (a Study) nor `scenarios`"),
+        ("x = 1\n", "defines neither `study` (a Study, or a function that returns one) nor `scenarios`"),
+        ("study = 3\n", "defines neither `study` (a Study, or a function that returns one) nor `scenarios`"),
     ],
 )
 def test_a_script_that_fails_is_one_line(
@@ -484,7 +567,7 @@ def test_ctrl_c_keeps_what_is_done(
     with Store.read(tmp_path / "out") as store:
         states = store.states()
     assert states["done"] + states["failed"] == 3  # all that had come to an end
-    sweep(SCRIPT, tmp_path / "out")
+    serial(SCRIPT, tmp_path / "out")
     assert_same(tmp_path / "out", whole)
 
 
@@ -502,20 +585,12 @@ def test_a_real_ctrl_c_ends_the_workers_too_and_leaves_no_traceback(whole: Path,
     assert "Traceback" not in err
     assert process.returncode == 130
     assert "interrupted; " in err
-    sweep(SCRIPT, out)
+    serial(SCRIPT, out)
     assert_same(out, whole)
 
 
 def test_nothing_is_pickled_on_disk(whole: Path) -> None:
     suffixes = {path.suffix for path in whole.rglob("*") if path.is_file()}
-    assert suffixes <= {".sqlite", ".parquet", ".lock"}
-    with Store.read(whole) as store:
-        specification = json.loads(store.provenance()["specification"][0])
-    assert canonical(specification) == store_text(whole)
-
-
-def store_text(directory: Path) -> str:
-    connection = sqlite3.connect(directory / LEDGER)
-    text: str = connection.execute("SELECT specification FROM runs ORDER BY position").fetchone()[0]
-    connection.close()
-    return text
+    assert suffixes <= {".json", ".parquet", ".lock"}
+    for path in (whole / RUN_FILES).iterdir():
+        assert key_of(content(path)["specification"]) == path.stem

@@ -15,7 +15,7 @@ ROOT = Path(clustermodel.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
 FOUNDATION = {"errors", "ticks", "arrays", "output_files", "validation"}
-SPECIFICATION = FOUNDATION | {"machine", "job", "speedup", "statistics", "workload"}
+SPECIFICATION = FOUNDATION | {"machine", "job", "speedup", "statistics", "equivalence", "workload"}
 DECISION = SPECIFICATION | {"schedule", "policies"}
 RECORDING = DECISION | {"recording"}
 MECHANISM = RECORDING | {"sim"}
@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "job": FOUNDATION,
     "speedup": FOUNDATION,
     "statistics": FOUNDATION,
+    "equivalence": FOUNDATION | {"statistics"},
     "workload": SPECIFICATION,
     "schedule": FOUNDATION | {"schedule", "theory"},
     "policies": FOUNDATION | {"machine", "speedup", "schedule", "policies"},

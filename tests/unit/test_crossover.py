@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf, isnan, nan
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,22 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import ContextSwitch, Machine, Scenario, SpecificationError, TimeSlicing, synthetic_workload
-from clustermodel.experiment.crossover import Crossover, crossing, crossover, tradeoff_map
+from clustermodel.experiment.crossing import Crossover, crossing
+from clustermodel.experiment.crossover import CrossoverStudy, crossover
+from clustermodel.experiment.factors import Label
+from clustermodel.experiment.tradeoff_map import tradeoff_map
 from clustermodel.statistics import Interval, paired_difference
-
-
-class Made:
-    """Stands for a scenario: its run is a number."""
-
-    def __init__(self, number: float) -> None:
-        self.number = number
-
-    def run(self) -> Any:
-        return SimpleNamespace(number=self.number)
-
-
-def number(result: Any) -> float:
-    return float(result.number)
+from tests.studies.driven import driven
 
 
 def line(half: float, zero: float, slope: float = 1.0) -> Callable[[float], Interval]:
@@ -146,48 +136,74 @@ def test_a_step_that_does_not_fit_ends_at_the_high_end() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"low": nan}, r"^low: nan is not allowed; it must be a finite number$"),
-        ({"high": inf}, r"^high: inf is not allowed"),
-        ({"high": 0.0}, r"^high: 0.0 is not allowed; it must be greater than low, 0.0$"),
+        ({"low": nan}, r"^Study\.factors: value: nan is not allowed; a number must be finite \(None is allowed\)$"),
+        ({"high": inf}, r"^Study\.factors: value: inf is not allowed"),
+        ({"high": 0.0}, r"^Study\.factors: value: 0\.0 is given twice"),
+        ({"high": -1.0}, r"^high: -1.0 is not allowed; it must be greater than low, 0.0$"),
+        ({"low": "a"}, r"^low: 'a' is not allowed; it must be a finite number$"),
         ({"step": 0}, r"^step: 0 is not allowed; it must be > 0, at most high - low, 1$"),
         ({"step": 1.5}, r"^step: 1.5 is not allowed"),
         ({"step": 1e-9}, r"^step: 1e-09 is not allowed; at most 1,000,000 steps"),
         ({"first_look": 1}, r"^first_look: 1 is not allowed; it must be an integer >= 2$"),
         ({"replications": 1}, r"^replications: 1 is not allowed; it must be an integer >= 2$"),
         ({"level": 95}, r"^level: 95 is not allowed"),
-        ({"metric": "wait"}, r"^metric: 'wait' is not allowed"),
+        (
+            {"measure": "wait"},
+            r"^measure: 'wait' is not allowed.*; it must be a column of the table$",
+        ),
+        ({"policies": "ab"}, r"^policies: 'ab' is not allowed; a crossover is of two policies$"),
+        ({"policies": ["a"]}, r"^policies: \['a'\] is not allowed; a crossover is of two policies$"),
+        ({"policies": ["a", "a"]}, r"^Study\.factors: policy: 'a' is given twice; levels must be distinct$"),
+        ({"along": "seed"}, r"^Study\.factors: 'seed' is not allowed; a factor's name must be a name of Python other than "),
     ],
 )
 def test_what_cannot_be_searched_is_refused_in_one_line(change: dict[str, Any], says: str) -> None:
-    options = {"low": 0.0, "high": 1.0, "step": 0.1, "metric": number, **change}
+    options = {"along": "value", "low": 0.0, "high": 1.0, "step": 0.1, "policies": ["a", "b"], **change}
     with pytest.raises(SpecificationError, match=says):
-        crossover(lambda value, _, seed: Made(value + seed), policy_a="a", policy_b="b", **options)
+        crossover(unused, **options)
+
+
+def test_a_crossover_needs_its_factor_and_two_policies() -> None:
+    fields: dict[str, Any] = {"name": "c", "scenario": unused, "low": 0, "high": 9, "step": 1, "measure": "kappa"}
+    for factors in ({"value": [0, 9]}, {"value": [0, 9], "policy": ["a"]}, {"x": [0, 9], "policy": ["a", "b"]}):
+        with pytest.raises(
+            SpecificationError, match=r"^crossover: the factors .* are not allowed; there must be value and two"
+        ):
+            CrossoverStudy(factors=factors, along="value", **fields)
+
+
+def unused(**_: object) -> Scenario:
+    raise AssertionError("no scenario is needed")
 
 
 # With replications
 
 
-def noisy(zero: float, experiment: int) -> Callable[[float, str, int], Made]:
+def noisy(zero: float, experiment: int) -> Callable[[dict[str, Label], int], float]:
     """Return two policies whose expected difference is zero at ``zero``, under jobs that make each replication another line.
 
     What both share is large; a replication shifts and tilts its difference, and each value adds noise of its own.
     """
 
-    def make(value: float, policy: str, seed: int) -> Made:
+    def measured(levels: dict[str, Label], seed: int) -> float:
+        value = float(levels["value"] or 0)
         jobs = np.random.default_rng([experiment, seed])
         shared, shift, tilt = jobs.normal(100, 30), jobs.normal(0, 1), jobs.normal(2, 0.5)
         own = np.random.default_rng([experiment, seed, round(value * 1e6)]).normal(0, 0.3)
-        return Made(shared + (tilt * (value - zero) + shift + own if policy == "a" else 0.0))
+        return float(shared + (tilt * (value - zero) + shift + own if levels["policy"] == "a" else 0.0))
 
-    return make
+    return measured
 
 
+def searched(low: float, high: float, **options: Any) -> CrossoverStudy:
+    return crossover(unused, "value", low, high, ["a", "b"], "kappa", **options)
+
+
+@pytest.mark.long
 def test_intervals_of_crossings_cover_as_often_as_they_say() -> None:
     zeros = np.random.default_rng(4).uniform(3, 7, 200)
-    found = [
-        crossover(noisy(zero, experiment), 0.0, 10.0, "a", "b", number, step=0.05, replications=8)
-        for experiment, zero in enumerate(zeros)
-    ]
+    study = searched(0.0, 10.0, step=0.05, replications=8)
+    found = [study.conclude(driven(study, "kappa", noisy(zero, experiment))) for experiment, zero in enumerate(zeros)]
     hits = sum(one.low <= zero <= one.high for one, zero in zip(found, zeros, strict=True))
     assert 0.91 <= hits / 200 <= 0.99
     assert all((one.lower_before, one.lower_after, one.certain) == ("a", "b", True) for one in found)
@@ -196,22 +212,41 @@ def test_intervals_of_crossings_cover_as_often_as_they_say() -> None:
 
 
 def test_both_policies_get_the_same_seeds_at_every_value() -> None:
-    asked: list[tuple[float, str, int]] = []
+    asked: list[tuple[Label, Label, int]] = []
 
-    def make(value: float, policy: str, seed: int) -> Made:
-        asked.append((value, policy, seed))
-        return Made(value if policy == "a" else 0.55 + 0.01 * (seed % 3))
+    def measured(levels: dict[str, Label], seed: int) -> float:
+        asked.append((levels["value"], levels["policy"], seed))
+        return float(levels["value"] or 0) if levels["policy"] == "a" else 0.55 + 0.01 * (seed % 3)
 
-    found = crossover(make, 0.0, 1.0, "a", "b", number, step=0.1, replications=4, seed=7)
-    assert sorted(asked) == sorted(
+    study = searched(0.0, 1.0, step=0.1, replications=4, seed=7)
+    found = study.conclude(driven(study, "kappa", measured))
+    assert len(asked) == len(set(asked))
+    assert set(asked) == {
         (value, policy, seed) for value in found.differences for policy in ("a", "b") for seed in range(7, 11)
-    )
+    }
     values = {seed: 0.55 + 0.01 * (seed % 3) for seed in range(7, 11)}
     for value, difference in found.differences.items():
         assert difference == paired_difference([value] * 4, [values[seed] for seed in range(7, 11)])
     frame = found.frame
     assert (frame.index.name, list(frame)) == ("value", ["difference", "half", "low", "high", "replications"])
     assert frame["replications"].eq(4).all()
+
+
+def test_a_value_without_a_finished_run_is_named() -> None:
+    study = searched(0, 10, step=1, replications=2)
+    table = driven(study, "kappa", lambda levels, seed: None if levels["value"] == 5 else float(seed))
+    with pytest.raises(
+        SpecificationError, match=r"^crossover: value 5: table of crossover: kappa is missing in value 5, policy a$"
+    ):
+        study.conclude(table)
+
+
+def test_a_crossover_cannot_be_divided(tmp_path: Path) -> None:
+    study = searched(0, 10, step=1)
+    with pytest.raises(SpecificationError) as refused:
+        study.run(tmp_path, shard=(1, 2))
+    assert str(refused.value) == "shard: a crossover cannot be divided, because each value follows from the ones before it"
+    assert not list(tmp_path.iterdir())
 
 
 # With runs
@@ -227,7 +262,7 @@ def sliced(fraction: float, policy: str, seed: int, mpl: int = 5) -> Scenario:
 
 
 def test_gang_scheduling_loses_against_backfilling_as_context_switches_grow() -> None:
-    found = crossover(sliced, 0.0, 0.8, "gs", "bf", step=0.05, replications=4)
+    found = crossover(sliced, "fraction", 0.0, 0.8, ["gs", "bf"], step=0.05, replications=4).run(workers=1)
     assert (found.lower_before, found.lower_after) == ("gs", "bf")
     for fraction, lower in ((0.0, -1), (0.8, 1)):
         runs = [[sliced(fraction, policy, seed).run().summary() for seed in range(1, 5)] for policy in ("gs", "bf")]
@@ -240,40 +275,59 @@ def test_an_integer_parameter_reaches_the_machine_as_one() -> None:
     def make(mpl: int, policy: str, seed: int) -> Scenario:
         return sliced(0.02, policy, seed, mpl)  # a float would be refused
 
-    assert isinstance(crossover(make, 1, 4, "gs", "bf", "mean_response_s", step=1, replications=2), Crossover)
+    found = crossover(make, "mpl", 1, 4, ["gs", "bf"], "mean_response_s", step=1, replications=2).run(workers=1)
+    assert isinstance(found, Crossover)
+    assert all(isinstance(value, int) for value in found.differences)
 
 
 # Over two parameters
 
 
-def test_a_map_has_a_row_for_each_point_with_the_paired_interval() -> None:
-    def make(x: int, y: float, policy: str, seed: int) -> Made:
-        return Made(x - y + 0.1 * (seed % 2) if policy == "a" else 0.0)
+def test_a_map_has_the_lowest_policy_at_each_point_and_those_that_tie() -> None:
+    study = tradeoff_map(unused, {"x": [1, 2], "y": [0.0, 2.0, 4.0]}, ["a", "b"], "kappa", replications=4)
 
-    found = tradeoff_map(make, [1, 2], [0.0, 2.0, 4.0], "a", "b", number, replications=4)
-    assert list(found) == ["x", "y", "lower", "difference", "half", "low", "high", "replications"]
+    def measured(levels: dict[str, Label], seed: int) -> float:
+        return levels["x"] - levels["y"] + 0.1 * (seed % 2) if levels["policy"] == "a" else 0.0  # type: ignore[operator]
+
+    table = driven(study, "kappa", measured)
+    assert len(table) == len(study) == 48
+    found = study.tables["lowest kappa"](table)
+    assert list(found) == ["x", "y", "lowest", "kappa", "tied"]
     assert found[["x", "y"]].to_numpy().tolist() == [[1, 0], [1, 2], [1, 4], [2, 0], [2, 2], [2, 4]]
     # differences x - y + 0.05, half 0.092 (deviation 0.0577, t 3.18, root of 4)
-    assert found["difference"].tolist() == pytest.approx([1.05, -0.95, -2.95, 2.05, 0.05, -1.95])
-    assert found["half"].tolist() == pytest.approx([0.0919] * 6, rel=1e-3)
-    assert found["lower"].tolist() == ["b", "a", "a", "b", "", "a"]
+    assert found["lowest"].tolist() == ["b", "a", "a", "b", "b", "a"]
+    assert found["tied"].tolist() == ["", "", "", "", "a", ""]
+    differences = table.differences("kappa", "policy", "b")
+    assert differences["difference"].tolist() == pytest.approx([1.05, -0.95, -2.95, 2.05, 0.05, -1.95])
+    assert differences["half"].tolist() == pytest.approx([0.0919] * 6, rel=1e-3)
+    assert differences["significant"].tolist() == [True, True, True, True, False, True]
 
 
 def test_a_map_of_runs_is_that_of_single_differences() -> None:
-    found = tradeoff_map(
+    study = tradeoff_map(
         lambda fraction, mpl, policy, seed: sliced(fraction, policy, seed, mpl),
-        [0.0, 0.5],
-        [2],
-        "gs",
-        "bf",
+        {"fraction": [0.0, 0.5], "mpl": [2]},
+        ["gs", "bf"],
         "kappa",
         replications=3,
     )
+    found = study.run(workers=1).differences("kappa", "policy", "bf")
     runs = [[sliced(0.5, policy, seed, 2).run().summary().kappa for seed in (1, 2, 3)] for policy in ("gs", "bf")]
     assert found["difference"][1] == paired_difference(*runs).mean
 
 
-@pytest.mark.parametrize("values", [([], [1]), ([1], [])])
-def test_a_map_needs_points(values: tuple[list[int], list[int]]) -> None:
-    with pytest.raises(SpecificationError, match=r"^values_x, values_y: "):
-        tradeoff_map(lambda *_: Made(0.0), *values, "a", "b", number)
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"factors": {"x": [], "y": [1]}}, r"^Study\.factors: x: no level is given; at least one is needed$"),
+        ({"factors": {"x": [1]}}, r"^factors: \{'x': \[1\]\} is not allowed; a map has two factors with their levels$"),
+        ({"factors": 3}, r"^factors: 3 is not allowed; a map has two factors with their levels$"),
+        ({"policies": "ab"}, r"^policies: 'ab' is not allowed; a map compares two policies or more$"),
+        ({"policies": ["a"]}, r"^policies: \['a'\] is not allowed; a map compares two policies or more$"),
+        ({"replications": 1}, r"^replications: 1 is not allowed; it must be an integer >= 2$"),
+        ({"measure": "kapa"}, r"^measure: 'kapa' is not allowed \(did you mean 'kappa'\?\); it must be a column of the table$"),
+    ],
+)
+def test_what_cannot_be_mapped_is_refused_in_one_line(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(SpecificationError, match=says):
+        tradeoff_map(unused, **{"factors": {"x": [1], "y": [2]}, "policies": ["a", "b"], **change})

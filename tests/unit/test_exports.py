@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from clustermodel import Machine, synthetic_workload
-from clustermodel.experiment.executor import sweep
+from clustermodel.experiment.script import sweep
 from clustermodel.experiment.study import Study
 from tests.conftest import Finished
 
@@ -20,8 +20,9 @@ Command = Callable[..., Finished]
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    study = Study(name="s", machines={"m": Machine(nodes=128)}, workloads={"w": synthetic_workload(jobs=20)}, policies=["fcfs"])
-    sweep(study, tmp_path / "study")
+    jobs = {"w": synthetic_workload(jobs=20)}
+    study = Study.grid(name="s", machines={"m": Machine(nodes=128)}, workloads=jobs, policies=["fcfs"])
+    sweep(study, tmp_path / "study", workers=1)
     return tmp_path / "study"
 
 

@@ -113,7 +113,7 @@ def test_a_script_of_a_study_is_for_sweep(command_line: Command, tmp_path: Path)
     path.write_text(
         "from clustermodel.experiment.study import Study\n"
         "from clustermodel import Machine, synthetic_workload\n"
-        "study = Study(name='s', machines={'m': Machine(nodes=9)}, policies=['fcfs'],\n"
+        "study = Study.grid(name='s', machines={'m': Machine(nodes=9)}, policies=['fcfs'],\n"
         "    workloads={'w': synthetic_workload(jobs=9)})\n"
     )
     finished = command_line("run", path)

@@ -15,8 +15,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from scipy.stats import t as student
 
-from clustermodel import Job, Machine, Scenario, SpecificationError, Workload, load_model, synthetic_workload
-from clustermodel.experiment.executor import sweep
+from clustermodel import Job, Machine, Scenario, SpecificationError, Workload, load_model, sweep, synthetic_workload
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
 from clustermodel.figures.compare import comparison
@@ -312,7 +311,7 @@ def test_the_table_of_a_study_is_drawn(tmp_path: Path) -> None:
     def jobs(load: float) -> Callable[[int], Workload]:
         return lambda seed: synthetic_workload(jobs=60, nodes=16, load=load, seed=seed)
 
-    study = Study(
+    study = Study.grid(
         name="small",
         machines={"m": Machine(nodes=16)},
         workloads={"0.5": jobs(0.5), "0.9": jobs(0.9)},
@@ -541,6 +540,7 @@ COMPARED = (
     ("fcfs", "easy", "conservative", "slack", "pv-easy"),
     ("bf", "gs", "bgs", "mgs", "mbgs", "adaptive", "fcfs"),
     ("D", "P", "R", "1/L", "P/L", "R/L"),
+    ("fcfs", "easy", "server-filling"),
     ("pv-easy", "easy", "easy:predictor=last", "easy:backfill_order=shortest"),
 )
 """Policies that are compared in one figure of a paper, or by many users."""

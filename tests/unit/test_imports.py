@@ -94,7 +94,7 @@ def test_a_name_that_does_not_exist_is_an_error_as_in_any_module() -> None:
 
 @pytest.mark.parametrize(
     ("name", "package", "extra"),
-    [("Store", "filelock", "study"), ("sweep", "filelock", "study"), ("write_report", "bokeh", "report")],
+    [("Store", "filelock", "study"), ("write_report", "bokeh", "report")],
 )
 def test_a_missing_package_of_an_extra_is_named_with_what_installs_it(name: str, package: str, extra: str) -> None:
     program = f"import sys; sys.modules[{package!r}] = None\nfrom clustermodel import {name}"
@@ -102,6 +102,20 @@ def test_a_missing_package_of_an_extra_is_named_with_what_installs_it(name: str,
     assert done.stderr.splitlines()[-1] == (
         f"ImportError: clustermodel.{name} needs the package {package}, which is missing; "
         f"pip install 'clustermodel[{extra}]', or '.[{extra}]' in a checkout"
+    )
+
+
+@pytest.mark.parametrize("call", ["study.run()", "sweep(study, 'out')"])
+def test_experiments_without_their_packages_are_made_and_say_what_they_lack_when_they_run(call: str) -> None:
+    program = (
+        "import sys; sys.modules['filelock'] = None\n"
+        "from clustermodel import Study, crossover, sweep\n"
+        "study = Study(name='s', factors={'x': [1]}, scenario=lambda x, seed: None)\n"
+        f"{call}"
+    )
+    assert python(program).stderr.splitlines()[-1] == (
+        "ImportError: experiments need the package filelock, which is missing; "
+        "pip install 'clustermodel[study]', or '.[study]' in a checkout"
     )
 
 

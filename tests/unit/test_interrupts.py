@@ -70,7 +70,7 @@ def test_three_interrupts_during_a_sweep_on_two_processes(tmp_path: Path, after:
     study.write_text(
         "from clustermodel import Machine, synthetic_workload\n"
         "from clustermodel.experiment.study import Study\n"
-        "study = Study(name='s', machines={'m': Machine(nodes=128)}, policies=['easy', 'conservative'], replications=9,\n"
+        "study = Study.grid(name='s', machines={'m': Machine(nodes=128)}, policies=['easy', 'conservative'], replications=9,\n"
         "    workloads={'w': lambda seed: synthetic_workload(seed=seed)})\n"
     )
     arguments = ["sweep", str(study), "--out", str(tmp_path / "out"), "--workers", "2"]

@@ -265,6 +265,7 @@ def test_a_policy_is_told_the_machine_and_given_the_scenarios_own_random_stream(
         "ss",
         "ss:mode=checkpoint,sf=1.5",
         "ss:mode=kill",
+        "server-filling",
         pytest.param("ss:sf=1.01,interval_s=1", marks=pytest.mark.long),
         pytest.param("ss:sf=1.01,interval_s=1,mode=kill", marks=pytest.mark.long),
     ],

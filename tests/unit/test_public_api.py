@@ -16,10 +16,18 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 
 MODULES_A_PAGE_NAMES = {
-    "design.md": {"policies.conservative", "schedule.node_set", "schedule.plan", "schedule.running_profile", "sim.events"},
+    "design.md": {
+        "experiment.design",
+        "policies.conservative",
+        "schedule.node_set",
+        "schedule.plan",
+        "schedule.running_profile",
+        "sim.events",
+    },
     "model.md": {"schedule.node_set"},
     "outputs.md": {"theory.capacity"},
     "tutorial.md": {"cli"},
+    "workloads.md": {"theory.queueing"},
 }
 """Modules that a page imports from on purpose: it is about what is inside, about formulas, or about the command line."""
 
@@ -49,7 +57,7 @@ PARTS = {
     "Mechanism": {"sim"},
     "Measurement": {"measure"},
     "Theory": {"theory"},
-    "Statistics": {"statistics"},
+    "Statistics": {"statistics", "equivalence"},
     "Figures": {"figures"},
     "Studies": {"experiment"},
     "Reports": {"report"},

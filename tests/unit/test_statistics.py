@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from math import isnan, nan
+from math import ceil, inf, nan
 
 import numpy as np
 import pytest
@@ -14,9 +13,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from clustermodel import Machine, Scenario, SpecificationError, synthetic_workload
-from clustermodel.experiment.replicate import measured, replicate, replicate_until, suggest_warm_up
 from clustermodel.experiment.result import Result
+from clustermodel.experiment.study import Precision, Study, replicate_until
+from clustermodel.experiment.study_table import StudyTable
+from clustermodel.experiment.warm_up import suggest_warm_up
+from clustermodel.policies.fcfs import Fcfs
 from clustermodel.statistics import Interval, batch_means, interval, mser5, paired_difference, paired_ratio
+from tests.studies.driven import driven
 from tests.timeline.timeline import play
 
 numbers = st.floats(-1e6, 1e6).map(lambda number: round(number, 3))
@@ -120,14 +123,34 @@ def test_a_ratio_is_the_mean_of_ratios_and_one_where_both_are_zero() -> None:
             r"^values: 39 values, .* cannot be enough; at least 40 are needed, two for each of 20 batches$",
         ),
         (lambda: batch_means(range(39), batches=1), r"^batches: 1 is not allowed; it must be an integer >= 2$"),
-        (lambda: replicate_until(float), r"^half_width, relative: None, None is not allowed; give one of the two$"),
-        (lambda: replicate_until(float, half_width=1, relative=1), r"^half_width, relative: 1, 1 is not allowed"),
-        (lambda: replicate_until(float, half_width=0), r"^half_width: 0 is not allowed; it must be a finite number > 0$"),
-        (lambda: replicate_until(float, half_width=1, level=95), r"^level: 95 is not allowed"),
-        (lambda: replicate_until(float, relative=nan), r"^relative: nan is not allowed"),
-        (lambda: replicate_until(float, relative=0.1, at_least=1), r"^at_least: 1 is not allowed"),
-        (lambda: replicate_until(float, relative=0.1, at_most=9), r"^at_most: 9 is not allowed; it must be an integer >= 10$"),
-        (lambda: replicate_until(lambda _: nan, half_width=1), r"^values: nan at 0 is not allowed"),
+        (
+            lambda: Precision(measure="kappa"),
+            r"^Precision: relative None, half_width None is not allowed; give one of the two$",
+        ),
+        (lambda: Precision(measure="kappa", half_width=1, relative=1), r"^Precision: relative 1, half_width 1 is not allowed"),
+        (
+            lambda: Precision(measure="kappa", half_width=0),
+            r"^Precision\.half_width: 0 is not allowed; it must be a finite number > 0$",
+        ),
+        (lambda: Precision(measure="kappa", half_width=1, level=95), r"^level: 95 is not allowed"),
+        (lambda: Precision(measure="kappa", relative=nan), r"^Precision\.relative: nan is not allowed"),
+        (lambda: Precision(measure="kappa", relative=0.1, at_least=1), r"^Precision\.at_least: 1 is not allowed"),
+        (
+            lambda: Precision(measure="kappa", relative=0.1, at_most=9),
+            r"^Precision\.at_most: 9 is not allowed; it must be an integer >= 10$",
+        ),
+        (
+            lambda: replicate_until(make, "kapa", relative=0.1),
+            r"^Precision\.measure: 'kapa' is not allowed \(did you mean 'kappa'\?\); it must be a column of the table$",
+        ),
+        (
+            lambda: Study(name="s", factors={}, scenario=make, until=Precision(measure="kappa", relative=1), replications=2),
+            r"^Study\.replications, until: both are given; Precision has at_least and at_most$",
+        ),
+        (
+            lambda: Study(name="s", factors={}, scenario=make, until=0.1),  # type: ignore[arg-type]
+            r"^Study\.until: 0\.1 is not allowed; it must be a Precision$",
+        ),
     ],
 )
 def test_what_has_no_interval_is_refused_in_one_line(refused: Callable[[], object], says: str) -> None:
@@ -138,45 +161,54 @@ def test_what_has_no_interval_is_refused_in_one_line(refused: Callable[[], objec
 # Replications
 
 
-def make(policy: str, seed: int) -> Scenario:
+def make(seed: int, policy: str = "easy") -> Scenario:
     return Scenario(
-        machine=Machine(nodes=32), workload=synthetic_workload(jobs=60, nodes=32, load=0.9, seed=seed), policy=policy
+        machine=Machine(nodes=32),
+        workload=synthetic_workload(jobs=60, nodes=32, load=0.9, seed=seed),
+        policy=policy,
+        seed=seed,
     )
 
 
 def test_replications_have_the_same_jobs_under_all_policies_and_other_jobs_than_the_others() -> None:
-    found = replicate(make, ["fcfs", "easy"], "mean_wait_s", replications=3, seed=5)
-    expected = [[make(policy, seed).run().summary().mean_wait_s for policy in ("fcfs", "easy")] for seed in (5, 6, 7)]
-    assert found.to_numpy().tolist() == expected
-    assert (list(found), found.index.name, list(found.index)) == (["fcfs", "easy"], "seed", [5, 6, 7])
-    assert len(set(found["fcfs"])) == 3
+    study = Study(name="s", factors={"policy": ["fcfs", "easy"]}, scenario=make, replications=3, seed=5)
+    table = study.run(workers=1)
+    for policy in ("fcfs", "easy"):
+        expected = [make(seed, policy).run().summary().mean_wait_s for seed in (5, 6, 7)]
+        assert table.values("mean_wait_s", policy=policy).tolist() == expected
+    assert table.at(policy="easy").frame["seed"].tolist() == [5, 6, 7]
+    assert len(set(table.values("mean_wait_s", policy="fcfs"))) == 3
 
 
-def test_another_map_gives_the_same_numbers() -> None:
-    with ThreadPoolExecutor(2) as pool:
-        found = replicate(make, ["fcfs", "easy"], "utilization", replications=2, mapper=pool.map)
-    assert found.equals(replicate(make, ["fcfs", "easy"], "utilization", replications=2))
-
-
-def test_a_metric_is_a_number_of_the_summary_or_a_function() -> None:
-    result = make("easy", 1).run()
-    assert measured(result, "jobs") == 60
-    assert measured(result, lambda result: result.summary(warm_up_s=3600).jobs) < 60
-    shared = Scenario(machine=Machine(nodes=32), workload=result.scenario.workload, policy="gs").run()
-    assert isnan(measured(shared, "delayed"))  # None in the summary
-    for metric in ("mean_wait", "policy", "as_dict"):
-        with pytest.raises(SpecificationError, match=rf"^metric: '{metric}' is not allowed"):
-            measured(result, metric)
-    with pytest.raises(SpecificationError, match="did you mean 'mean_wait_s'"):
-        replicate(make, ["easy"], "mean_wait")
-    with pytest.raises(SpecificationError, match=r"^metric: 'delayed' is nan in the run of \('gs', 1\); it must be finite$"):
-        replicate(make, ["easy", "gs"], "delayed")
+def test_a_measure_is_a_column_of_the_table_or_a_function_of_the_result() -> None:
+    measures = {
+        "late": lambda result: result.summary(warm_up_s=3600).jobs,
+        "none": lambda _: None,
+        "endless": lambda _: inf,
+        "numpy": lambda _: np.float32(0.5),
+        "flag": lambda _: np.True_,
+    }
+    study = Study(name="s", factors={"policy": ["easy", "gs"]}, scenario=make, measures=measures)
+    table = study.run(workers=1)
+    assert table.values("jobs", policy="easy").tolist() == [60]
+    assert table.values("late", policy="easy") < 60
+    assert table.values("numpy", policy="easy").tolist() == [0.5]
+    assert table.values("flag", policy="gs").tolist() == [1.0]
+    for name in ("none", "endless"):
+        with pytest.raises(SpecificationError, match=rf"^table of s: {name} is missing in policy easy$"):
+            table.values(name, policy="easy")
+    with pytest.raises(SpecificationError, match=r"^table of s: delayed is missing in policy gs$"):
+        table.values("delayed", policy="gs")  # None in the summary
+    with pytest.raises(SpecificationError, match=r"there is no column 'mean_wait' \(did you mean 'mean_wait_s'\?\)$"):
+        table.values("mean_wait", policy="easy")
+    with pytest.raises(SpecificationError, match=r"^table of s: run is '[0-9a-f]{32}'; it must be a column of numbers$"):
+        table.values("run", policy="easy")
 
 
 @pytest.mark.parametrize(("field", "options"), [("replications", {"replications": 0}), ("seed", {"seed": -1})])
 def test_replications_are_counted_and_seeded_with_whole_numbers(field: str, options: dict[str, int]) -> None:
-    with pytest.raises(SpecificationError, match=f"^{field}: "):
-        replicate(make, ["easy"], "kappa", **options)
+    with pytest.raises(SpecificationError, match=f"^Study.{field}: "):
+        Study(name="s", factors={}, scenario=make, **options)
 
 
 # Sequential stopping
@@ -186,36 +218,66 @@ def draws(seed: int) -> float:
     return float(np.random.default_rng(seed).normal(10.0, 2.0))
 
 
+def until(value: Callable[[int], float | None], seed: int = 1, **wanted: float) -> StudyTable:
+    """Return the replications of one point until the interval of a measure is as narrow as wanted."""
+    study = replicate_until(make, "kappa", seed=seed, **wanted)  # type: ignore[arg-type]
+    return driven(study, "kappa", lambda _, seed: value(seed))
+
+
 @pytest.mark.parametrize("wanted", [{"half_width": 1.0}, {"relative": 0.1}])
-def test_it_stops_at_the_first_replication_whose_interval_is_narrow_enough(wanted: dict[str, float]) -> None:
-    found = replicate_until(draws, **wanted, seed=3)
+def test_it_stops_at_the_first_look_at_which_the_interval_is_narrow_enough(wanted: dict[str, float]) -> None:
+    found = until(draws, **wanted, seed=3)
     values = [draws(seed) for seed in range(3, 203)]
-    halves = {count: interval(values[:count]) for count in range(10, 201)}
-    narrow = [
-        count for count, one in halves.items() if one.half <= wanted.get("half_width", 0) + wanted.get("relative", 0) * one.mean
-    ]
-    assert found.reached
-    assert found.values.tolist() == values[: narrow[0]]
-    assert found.interval == halves[narrow[0]]
-    assert narrow[0] > 10  # it did not just stop at the least
+    assert found.values("kappa").tolist() == values[: len(found)]
+    looks = [10]
+    while (now := interval(values[: looks[-1]])).half > (
+        width := wanted.get("half_width", 0) + wanted.get("relative", 0) * now.mean
+    ):
+        looks.append(max(looks[-1] + 1, ceil(looks[-1] * min((now.half / width) ** 2, 2))))
+    assert looks[-1] == len(found) > 10  # it did not just stop at the least
+    assert found.interval("kappa") == now
 
 
 def test_the_relative_width_is_a_share_of_the_means_size() -> None:
-    assert (
-        replicate_until(lambda seed: -draws(seed), relative=0.1).interval.count
-        == replicate_until(draws, relative=0.1).interval.count
-    )
+    assert len(until(lambda seed: -draws(seed), relative=0.1)) == len(until(draws, relative=0.1)) > 10
+    assert len(until(lambda seed: draws(seed) - 10.0, relative=1e-9, at_most=40)) == 40
 
 
 def test_it_makes_at_least_and_at_most_so_many_replications() -> None:
-    assert replicate_until(lambda _: 1.0, half_width=1e-9, at_least=4).interval.count == 4
-    found = replicate_until(draws, half_width=1e-9, at_most=25)
-    assert (found.reached, found.interval.count, len(found.values)) == (False, 25, 25)
+    assert len(until(lambda _: 1.0, half_width=1e-9, at_least=4)) == 4
+    assert len(until(draws, half_width=1e-9, at_most=25)) == 25
+    assert len(until(lambda seed: None if seed == 5 else draws(seed), half_width=1e-9)) == 10  # more would not help
+    assert len(until(lambda seed: None if seed == 15 else draws(seed), half_width=1e-9)) == 20
+
+
+def test_what_is_wanted_follows_from_the_first_replications_alone() -> None:
+    """So an experiment that was interrupted goes on as it would have done, whatever else is finished."""
+    full = until(draws, half_width=1e-9, at_most=100)
+    wanted = Precision(measure="kappa", half_width=1.0)
+    for count in range(10, 101):
+        first = StudyTable(full.frame[:count], (), "s")
+        assert wanted.wanted(first, {}) == min(wanted.wanted(full, {}), wanted.wanted(first, {}))
+    without = StudyTable(full.frame[full.frame["replication"] != 7], (), "s")
+    assert wanted.wanted(without, {}) == 10
+
+
+def test_runs_that_cannot_differ_are_not_repeated() -> None:
+    jobs = synthetic_workload(jobs=60, nodes=32)
+
+    class Declared(Fcfs):
+        name, uses = "declared", frozenset[str]()
+
+    def always(seed: int) -> Scenario:
+        return Scenario(workload=jobs, policy=Declared(), seed=seed)
+
+    study = replicate_until(always, "mean_wait_s", relative=0.1)
+    table = study.run(workers=1)
+    assert (len(table), table.interval("mean_wait_s").count) == (10, 1)
 
 
 def test_sequential_intervals_cover_nearly_as_often_as_they_say() -> None:
     root = np.random.default_rng(7)
-    hits = sum(10.0 in replicate_until(lambda _: root.normal(10.0, 2.0), half_width=1.0).interval for _ in range(400))
+    hits = sum(10.0 in until(lambda _: root.normal(10.0, 2.0), half_width=1.0).interval("kappa") for _ in range(400))
     assert 0.90 <= hits / 400 <= 0.97
 
 

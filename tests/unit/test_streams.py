@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import Job, Machine, Result, Scenario, SpecificationError, SwfStream, TraceError, Workload, synthetic_workload
+from clustermodel.experiment.design import Opened
 from clustermodel.experiment.study import Study
 from clustermodel.job import JobRow
 from clustermodel.workload.streams import JobStreams
@@ -136,7 +137,9 @@ def test_a_study_tells_streams_apart_by_the_jobs_that_are_run() -> None:
         Scenario(machine=MACHINE, workload=jobs, name=str(at))
         for at, jobs in enumerate(([one, other], [other, one], [one, one], [one], one.split("user")))
     ]
-    assert len({run.key for run in Study(name="streams", scenarios=scenarios).runs()}) == len(scenarios)
+    study = Study.of_scenarios("streams", scenarios)
+    runs = study.runs(study.trials(study.first_table()), Opened(study))
+    assert len({run.key for run in runs}) == len(scenarios)
     scenario = pickle.loads(pickle.dumps(scenarios[0]))  # as it is sent to a worker
     assert scenario.run().jobs.equals(scenarios[0].run().jobs)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from clustermodel.policies.backfilling.scheduling_cycle import SchedulingCycle
-from clustermodel.policies.interface import QueuedJob, Setup
+from clustermodel.policies.interface import NOTHING, QueuedJob, Setup
 from clustermodel.schedule.reservations import Reservation, earliest_completion
 from clustermodel.validation import require_number
 
@@ -40,6 +40,8 @@ class EveryJob:
     each waiting job in turn is taken out of the plan and put back, never later (*compression*).
     """
 
+    uses = NOTHING
+
     def begin(self, setup: Setup) -> None:
         """Do nothing: the reservations are in the plan."""
 
@@ -58,6 +60,8 @@ class NoJob:
 
     The cycle ends as soon as no job can start or be widened: its further reservations would have no effect.
     """
+
+    uses = NOTHING
 
     def begin(self, setup: Setup) -> None:
         """Do nothing: no reservation is kept."""
@@ -93,6 +97,8 @@ class Selective:
         SpecificationError: ``threshold`` is below 1.
     """
 
+    uses = NOTHING
+
     def __init__(self, threshold: float = 2.0) -> None:
         self._threshold = require_number("backfilling: threshold", threshold, "a number >= 1", lambda value: value >= 1)
 
@@ -127,6 +133,8 @@ class Relaxed:
     Raises:
         SpecificationError: ``relaxation`` is negative.
     """
+
+    uses = NOTHING
 
     def __init__(self, relaxation: float = 0.5) -> None:
         allowed = "a finite number >= 0"

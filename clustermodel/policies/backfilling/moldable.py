@@ -13,7 +13,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.backfilling.scheduling_cycle import SchedulingCycle
-from clustermodel.policies.interface import QueuedJob, Setup
+from clustermodel.policies.interface import NOTHING, QueuedJob, Setup
 from clustermodel.schedule.reservations import Shape, Shapes
 from clustermodel.speedup import Speedup
 from clustermodel.validation import choice, require_number, require_whole
@@ -40,6 +40,8 @@ class Fraction:
         SpecificationError: ``fraction`` is zero, negative or not finite.
     """
 
+    uses = NOTHING
+
     def __init__(self, fraction: float) -> None:
         self._fraction = require_factor("backfilling: width", fraction)
 
@@ -50,6 +52,8 @@ class Fraction:
 
 class QuarterSize:
     """Jobs of more than four nodes get a quarter of their nodes, others half (Perkovic & Keleher 2000, section 7.1)."""
+
+    uses = NOTHING
 
     def sizes(self, nodes: int, most: int) -> Sequence[int]:
         """Return the one size."""
@@ -65,6 +69,8 @@ class Greedy:
     Raises:
         SpecificationError: there is none, or one is zero, negative or not finite.
     """
+
+    uses = NOTHING
 
     def __init__(self, factors: Sequence[float] = (1.0, 0.5, 2.0)) -> None:
         if not isinstance(factors, tuple | list) or not factors:

@@ -23,7 +23,7 @@ from clustermodel.policies.backfilling.guarantees import EveryJob, Guarantees, N
 from clustermodel.policies.backfilling.moldable import Sizes, StartTimeWidening, shapes_of, sizes_of
 from clustermodel.policies.backfilling.scheduling_cycle import Scheduler, SchedulingCycle
 from clustermodel.policies.backfilling.speculation import Speculation, TestRuns
-from clustermodel.policies.interface import Batch, Decision, Setup, View, WakeAt
+from clustermodel.policies.interface import NOTHING, Batch, Decision, Setup, View, WakeAt, uses_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.policies.queue_order import CRITERIA, QueueOrder, make_sorter
 from clustermodel.schedule.plan import Plan
@@ -86,6 +86,12 @@ class Backfilling:
         self._predictor = predictor_of("backfilling", predictor)
         self._sizes = sizes_of(width)
         self._widening = None if widening is False else StartTimeWidening(1.0 if widening is True else widening)
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """What its schedules depend on: what its parts use."""
+        parts = (self._sorter, self._guarantees, self._predictor, self._sizes)
+        return frozenset().union(*(NOTHING if part is None else uses_of(part) for part in parts))
 
     def begin(self, setup: Setup) -> None:
         """Prepare for a run."""

@@ -1,11 +1,19 @@
-// Shows the curves over time of the runs of one machine, workload and replication: a line for each policy.
+// Shows the curves over time of one group of runs.
 
-export default ({group, lines, curves, range}) => {
-  const shown = curves[group.value]
-  for (const {policy, busy, waiting} of lines) {
-    const of = shown.policies[policy]
-    busy.data = of ? {x: shown.time, y: of.busy} : {x: [], y: []}
-    waiting.data = of ? {x: shown.time, y: of.waiting} : {x: [], y: []}
+let listening = false
+
+export default ({lines, groups, range}) => {
+  const select = document.getElementById("over-time-runs")
+  const show = () => {
+    const {time, curves} = groups[Number(select.value)]
+    for (const {label, busy, waiting} of lines) {
+      const curve = curves[label]
+      busy.data = curve ? {x: time, y: curve.busy} : {x: [], y: []}
+      waiting.data = curve ? {x: time, y: curve.waiting} : {x: [], y: []}
+    }
+    range.setv({start: 0, end: time.at(-1)})
   }
-  range.setv({start: 0, end: shown.time.at(-1)})
+  if (!listening) select.addEventListener("change", show)
+  listening = true
+  show()
 }

@@ -1,0 +1,162 @@
+"""Factors of an experiment: their levels, the labels of levels in tables, and the points that levels form.
+
+A level that is a number, a text, a truth value or ``None`` is its own label, so that numeric factors are numeric columns.  A
+policy has its name as label.  Other objects, such as machines and workloads, are given in a dictionary by their labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from math import isfinite
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from clustermodel.errors import SpecificationError, quoted
+from clustermodel.policies.interface import Policy
+from clustermodel.policies.registry import policy_label
+
+Label = bool | int | float | str | None
+"""A level of a factor as tables show it."""
+RESERVED: Final = ("run", "replication", "seed", "measure", "level", "self")
+"""Names of columns and arguments that no factor may have."""
+
+
+class Trial(NamedTuple):
+    """One replication of one point of an experiment."""
+
+    point: tuple[Label, ...]
+    """The label of each factor's level, in the order of the factors."""
+    replication: int
+    """From 1 on."""
+
+
+class Factors:
+    """The factors of an experiment by name, each with its levels by label.
+
+    Args:
+        given: for each factor its levels: a sequence of values, or a dictionary of values by label.
+
+    Raises:
+        SpecificationError: a name is not allowed, a factor has no level, or two levels have the same label.
+    """
+
+    def __init__(self, given: Mapping[str, Sequence[Any] | Mapping[str, Any]]) -> None:
+        if not isinstance(given, Mapping):
+            raise SpecificationError(
+                f"Study.factors: {quoted(given)} is not allowed; it must be a dictionary of levels by name"
+            )
+        self._levels = {_checked_name(name): _levels_of(name, levels) for name, levels in given.items()}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the factors."""
+        return tuple(self._levels)
+
+    def labels(self, name: str) -> list[Label]:
+        """Return the labels of a factor's levels."""
+        return [label for label, _ in self._levels[name]]
+
+    def points(self) -> list[tuple[Label, ...]]:
+        """Return all combinations of levels; the last factor varies fastest."""
+        return list(product(*(self.labels(name) for name in self._levels)))
+
+    def place(self, name: str, wanted: Label) -> float:
+        """Return the place of a label among the levels of a factor; a number that is no level stands for itself."""
+        for at, (label, _) in enumerate(self._levels[name]):
+            if same_label(label, wanted):
+                return at
+        return float(wanted) if isinstance(wanted, int | float) else len(self._levels[name])
+
+    def values(self, point: Sequence[Label]) -> dict[str, Any]:
+        """Return the values of a point by factor; a label that is no known level stands for itself."""
+        found: dict[str, Any] = {}
+        for (name, levels), wanted in zip(self._levels.items(), point, strict=True):
+            found[name] = next((value for label, value in levels if same_label(label, wanted)), wanted)
+        return found
+
+
+def label_key(label: Label) -> tuple[bool, Label]:
+    """Return what distinguishes a label from others: 1 and 1.0 are the same level, 1 and ``True`` are not."""
+    return isinstance(label, bool), label
+
+
+def same_label(one: Label, other: Label) -> bool:
+    """Return whether two labels are the same level."""
+    return label_key(one) == label_key(other)
+
+
+def plain(value: object) -> object:
+    """Return a value of numpy as the same value of Python."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _levels_of(name: str, given: object) -> list[tuple[Label, Any]]:
+    if isinstance(given, np.ndarray):
+        given = given.tolist()
+    if isinstance(given, Mapping):
+        levels = [(_checked_label(name, plain(label)), value) for label, value in given.items()]
+    elif isinstance(given, Iterable) and not isinstance(given, str | bytes):
+        values = [plain(value) for value in given]
+        levels = [(_label_of(name, value), value) for value in values]
+    else:
+        allowed = "a list of levels, or a dictionary of them by name"
+        raise SpecificationError(f"Study.factors: {name}: {quoted(given)} is not allowed; it must be {allowed}")
+    if not levels:
+        raise SpecificationError(f"Study.factors: {name}: no level is given; at least one is needed")
+    for at, (label, _) in enumerate(levels):
+        if label in [before for before, _ in levels[:at]]:  # 1, 1.0 and True are equal
+            raise SpecificationError(f"Study.factors: {name}: {quoted(label)} is given twice; levels must be distinct")
+    return levels
+
+
+def _label_of(name: str, value: object) -> Label:
+    if value is None or isinstance(value, bool | int | float | str):
+        return _checked_label(name, value)
+    if isinstance(value, Policy):
+        return _checked_label(name, policy_label(value))
+    raise SpecificationError(
+        f"Study.factors: {name}: {quoted(value)} is not allowed in a list; levels that are neither numbers, texts nor policies "
+        "must be a dictionary of them by name"
+    )
+
+
+def _checked_label(name: str, label: object) -> Label:
+    if isinstance(label, str):
+        require_text(f"Study.factors: {name}", label)
+    elif isinstance(label, float) and not isfinite(label):
+        raise SpecificationError(f"Study.factors: {name}: {label} is not allowed; a number must be finite (None is allowed)")
+    elif label is not None and not isinstance(label, bool | int | float):
+        raise SpecificationError(f"Study.factors: {name}: {quoted(label)} is not allowed; a label must be a text or a number")
+    return label
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str) or not name.isidentifier() or name in RESERVED:
+        raise SpecificationError(
+            f"Study.factors: {quoted(name)} is not allowed; a factor's name must be a name of Python other than "
+            f"{', '.join(RESERVED)}, because it is an argument of the scenario function"
+        )
+    return name
+
+
+def require_text(field: str, text: object) -> None:
+    """Refuse a value that cannot be a name in tables and files.
+
+    Raises:
+        SpecificationError: it is no text, empty, or has characters that no file can hold.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise SpecificationError(f"{field}: {text!r} is not allowed; a name must be a text that is not empty")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise SpecificationError(f"{field}: {text!a} is not allowed; a name must be made of whole characters") from None
+    if "\0" in text:
+        raise SpecificationError(f"{field}: {text!a} is not allowed; a name must have no NUL character")
+
+
+def describe(factors: Mapping[str, object]) -> str:
+    """Return the factors of a run as text."""
+    return ", ".join(f"{name} {value}" for name, value in factors.items())

@@ -1,0 +1,164 @@
+"""The JSON files of a store: one for the experiment with its trials, one for each run.  Each has a digest of its own content.
+
+Every file is written to a temporary name that is then changed, so that a reader sees the old file or the new one.  No file is
+locked: a network file system will do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from clustermodel.errors import SpecificationError
+from clustermodel.experiment.factors import Label, Trial
+from clustermodel.experiment.run_files import remove_pipe
+from clustermodel.experiment.run_key import canonical
+from clustermodel.output_files import write_file
+
+FORMAT: Final = "4"
+"""Version of the layout of a store."""
+STUDY_FILE: Final = "study.json"
+RUNS: Final = "runs"
+"""Folder of the files of runs."""
+
+State = Literal["pending", "done", "failed"]
+STATES: Final[tuple[State, ...]] = ("pending", "done", "failed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A trial in the file of an experiment."""
+
+    point: list[Label]
+    replication: int
+    order: list[float]
+    """Sorts the trials of all shards in the order of the experiment."""
+    key: str
+    """Of the trial's run."""
+    about: dict[str, Label]
+    """Policy, workload, nodes and seed of the scenario."""
+    tables: list[str]
+    """The tables of the run that the experiment wants."""
+
+    @property
+    def trial(self) -> Trial:
+        """The point and the replication."""
+        return Trial(tuple(self.point), self.replication)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyFile:
+    """What the file of an experiment has: facts, and the trials so far."""
+
+    format: str = FORMAT
+    study: str
+    """The name of the experiment."""
+    kind: str
+    """The class of the experiment."""
+    seed: int
+    warm_up_s: float
+    factors: list[str]
+    """The names of the factors."""
+    shown: list[str]
+    """The columns that tables and reports show first."""
+    text: str = ""
+    """The question and its answer, in Markdown."""
+    trials: list[Entry] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFile:
+    """What the file of a run has."""
+
+    key: str
+    state: State
+    factors: dict[str, Label]
+    """Levels of the first trial that asked for the run, for readers."""
+    specification: dict[str, Any]
+    """Everything that the run's numbers depend on."""
+    jobs: int
+    sources: list[str]
+    """The origins of the job streams."""
+    measured: dict[str, float | None] = field(default_factory=dict)
+    """The numbers of a run that is done."""
+    error: str = ""
+    """Why a run failed."""
+    seconds: float = 0.0
+    """Wall time of the run."""
+    versions: dict[str, str] = field(default_factory=dict)
+    """Versions of Python and of the packages that made the numbers."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Digests of the run's tables, by their names."""
+
+
+def write_content(path: Path, content: StudyFile | RunFile) -> None:
+    """Write a file with its digest.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    plain = asdict(content)
+    remove_pipe(path)
+    write_file(path, json.dumps({**plain, "digest": _digest_of(plain)}), durable=True)
+
+
+def read_study(path: Path) -> StudyFile:
+    """Return the content of the file of an experiment.
+
+    Raises:
+        SpecificationError: another version of clustermodel wrote the file, or it is damaged.
+    """
+    plain = _read(path)
+    if plain.get("format") != FORMAT:
+        raise SpecificationError(
+            f"{path.parent}: its format is {plain.get('format')!r}; this version of clustermodel reads {FORMAT!r}"
+        )
+    return _study(path, plain)
+
+
+def _study(path: Path, plain: dict[str, Any]) -> StudyFile:
+    try:
+        return StudyFile(**{**plain, "trials": [Entry(**entry) for entry in plain["trials"]]})
+    except (TypeError, KeyError) as problem:
+        raise damaged_file(path, str(problem)) from None
+
+
+def read_run(path: Path) -> RunFile:
+    """Return the content of the file of a run.
+
+    Raises:
+        SpecificationError: the file is damaged.
+    """
+    plain = _read(path)
+    if set(plain) != {one.name for one in fields(RunFile)} or plain["key"] != path.stem:
+        raise damaged_file(path, "it is not the file of this run")
+    return RunFile(**plain)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the content of a file whose digest is right, without the digest."""
+    try:
+        is_file = path.is_file()  # reading a pipe would block
+        plain = json.loads(path.read_bytes()) if is_file else None
+        sound = isinstance(plain, dict) and plain.pop("digest", None) == _digest_of(plain)
+    except (OSError, ValueError, RecursionError) as problem:
+        raise damaged_file(path, getattr(problem, "strerror", None) or "not as it was written") from None
+    if not is_file:
+        raise damaged_file(path, "it is no file")
+    if not sound:
+        raise damaged_file(path, "not as it was written")
+    assert isinstance(plain, dict)
+    return plain
+
+
+def damaged_file(path: Path, what: str) -> SpecificationError:
+    """Return the error of a damaged file."""
+    return SpecificationError(f"{path}: damaged: {what}")
+
+
+def _digest_of(plain: Mapping[str, Any]) -> str:
+    return hashlib.sha256(canonical(plain).encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,399 @@
+"""The table of an experiment: a row for each finished trial, and means, intervals and paired differences over replications."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isnan
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clustermodel.arrays import FloatArray
+from clustermodel.errors import SpecificationError, did_you_mean, quoted
+from clustermodel.experiment.factors import Label, Trial, describe, same_label
+from clustermodel.experiment.table_index import MissingValueError, Observation, TableIndex
+from clustermodel.output_files import write_file
+from clustermodel.statistics import LEVEL, Interval, checked_level, interval, paired_difference, paired_ratio
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from clustermodel.figures.study_plots import StudyPlots
+
+
+class StudyTable:
+    """The finished trials of an experiment, in its order: a row each.
+
+    Columns: ``run`` (the key of the run), the factors, ``replication``, ``seed``, and unless they are factors ``policy``,
+    ``workload`` and ``nodes``; then the fields of the summary, the accounts of the ledger and the own measures (docs/outputs).
+
+    Trials with the same ``run`` cannot differ, for example the replications of a policy without random numbers on a trace.
+    They are one observation: intervals count them once.
+
+    Args:
+        frame: a row for each trial.
+        factors: names of its columns that are factors.
+        name: of the experiment.
+        failures: factors and error of each failed trial.
+        shown: the columns that matter most, which ``print(table)`` shows.
+    """
+
+    def __init__(
+        self,
+        frame: pd.DataFrame,
+        factors: Sequence[str],
+        name: str,
+        failures: Sequence[tuple[str, str]] = (),
+        shown: Sequence[str] = (),
+    ) -> None:
+        self.frame = frame
+        """The table as pandas; do not change it, but a copy."""
+        self.factors = tuple(factors)
+        """The names of the factors."""
+        self.name = name
+        """The name of the experiment."""
+        self.failures = tuple(failures)
+        """The factors and the error of each failed trial."""
+        self.shown = tuple(shown)
+        """The columns that matter most."""
+        self._index = TableIndex(frame, factors, name)
+
+    @classmethod
+    def of_rows(
+        cls,
+        rows: Sequence[Mapping[str, Any]],
+        factors: Sequence[str],
+        name: str,
+        failures: Sequence[tuple[str, str]] = (),
+        shown: Sequence[str] = (),
+    ) -> StudyTable:
+        """Return the table with these rows."""
+        import pandas as pd
+
+        leading = ["run", *factors, "replication", "seed"]
+        return cls(pd.DataFrame(rows) if rows else pd.DataFrame(columns=leading), factors, name, failures, shown)
+
+    def __len__(self) -> int:
+        """Return the number of finished trials."""
+        return len(self.frame)
+
+    def __repr__(self) -> str:
+        return f"<StudyTable {self.name}: {len(self):,} trials, factors {', '.join(self.factors) or 'none'}>"
+
+    def __str__(self) -> str:
+        """Return the means of the columns that matter most, with their intervals: a line for each point."""
+        means = self.means(*self.shown)
+        for name in self.shown:
+            halves = means.pop(f"{name}_half")
+            pairs = zip(means[name], halves, strict=True)
+            means[name] = ["-" if isnan(mean) else str(Interval(mean, half, LEVEL, 1)) for mean, half in pairs]
+        return f"{self.name}: means ± half of the 95 % intervals\n{means.to_string(index=False)}"
+
+    def trials(self) -> list[Trial]:
+        """Return the finished trials."""
+        columns = [*map(self._index.labels, self.factors), self._index.column("replication")]
+        return [Trial(row[:-1], int(row[-1])) for row in zip(*columns, strict=True)]
+
+    def levels(self, factor: str) -> list[Label]:
+        """Return the levels of a factor that finished trials have, in order of appearance.
+
+        Raises:
+            SpecificationError: there is no such factor.
+        """
+        self._index.require_factors([factor])
+        return list(dict.fromkeys(self._index.labels(factor)))
+
+    def at(self, **levels: Label) -> StudyTable:
+        """Return the trials that have these levels of factors.
+
+        Raises:
+            SpecificationError: there is no such factor, or no trial has these levels.
+        """
+        return StudyTable(self.frame.iloc[self._index.rows_at(levels)], self.factors, self.name, self.failures, self.shown)
+
+    def values(self, measure: str, **levels: Label) -> FloatArray:
+        """Return a measure of the replications of one point, shape ``(replications,)``, in their order.
+
+        Trials of the same run count once.
+
+        Args:
+            measure: a column of numbers.
+            levels: of factors that choose the point.
+
+        Raises:
+            SpecificationError: there is no such column, a value is missing, or the trials are of several points.
+        """
+        return _distinct(self._index.cells(measure, levels))
+
+    def interval(self, measure: str, *, level: float = LEVEL, **levels: Label) -> Interval:
+        """Return the mean of a measure at one point, with its Student t interval.
+
+        Args:
+            measure: a column of numbers.
+            level: the confidence level.
+            levels: of factors that choose the point.
+
+        Returns:
+            The interval; its half-width is ``nan`` for a single replication.
+
+        Raises:
+            SpecificationError: as for :meth:`values`.
+        """
+        return _interval(self.values(measure, **levels), level)
+
+    def difference(
+        self, measure: str, of: Mapping[str, Label], baseline: Mapping[str, Label], *, ratio: bool = False, level: float = LEVEL
+    ) -> Interval:
+        """Return the paired difference of a measure between two points, replication by replication.
+
+        Args:
+            measure: a column of numbers.
+            of: levels that choose the first point.
+            baseline: levels that choose the second.
+            ratio: return the mean ratio instead of the mean difference.
+            level: the confidence level.
+
+        Raises:
+            SpecificationError: as for :meth:`values`, the points have no replication in common, or a ratio divides by zero.
+        """
+        first, second = self._index.cells(measure, of), self._index.cells(measure, baseline)
+        pairs = {(first[one].run, second[one].run): (first[one].value, second[one].value) for one in first if one in second}
+        if not pairs:
+            raise SpecificationError(
+                f"table of {self.name}: {describe(of)} and {describe(baseline)} have no finished replication in common"
+            )
+        a, b = np.array(list(pairs.values())).T
+        if len(pairs) > 1:
+            return (paired_ratio if ratio else paired_difference)(a, b, level)
+        return _interval(a / b if ratio else a - b, level)
+
+    def means(self, *measures: str, by: Sequence[str] | None = None, level: float = LEVEL) -> pd.DataFrame:
+        """Return the means of measures with their intervals: a row for each point, in the order of the experiment.
+
+        Args:
+            measures: columns of numbers.
+            by: the factors whose levels distinguish the rows; by default all that have several levels.  Every row must be
+                one point.
+            level: the confidence level.
+
+        Returns:
+            The factors, then for each measure ``measure`` (its mean), ``measure_half`` (half the interval's width, ``nan`` for
+            a single replication); and ``replications``, the number of different runs.  A mean is ``nan`` where the measure
+            is missing.
+
+        Raises:
+            SpecificationError: there is no such column.
+        """
+        import pandas as pd
+
+        rows = []
+        for levels in self.points(by):
+            row: dict[str, Any] = dict(levels)
+            count = 0
+            for measure in measures:
+                try:
+                    found = self.interval(measure, level=level, **levels)
+                except MissingValueError:
+                    found = Interval(float("nan"), float("nan"), level, 0)
+                row |= {measure: found.mean, f"{measure}_half": found.half}
+                count = max(count, found.count)
+            rows.append({**row, "replications": count})
+        return pd.DataFrame(rows)
+
+    def differences(self, measure: str, of: str, baseline: Label, *, ratio: bool = False, level: float = LEVEL) -> pd.DataFrame:
+        """Return the paired differences of a measure between the levels of a factor and its baseline, point by point.
+
+        Args:
+            measure: a column of numbers.
+            of: the factor, for example ``"policy"``.
+            baseline: the level with which the others are compared.
+            ratio: compare by ratios instead of differences.
+            level: the confidence level.
+
+        Returns:
+            The factors; ``difference`` (or ``ratio``), ``half``, ``low``, ``high``; ``replications``; and ``significant``:
+            whether the interval excludes 0 (or 1).
+
+        Raises:
+            SpecificationError: as for :meth:`difference`.
+        """
+        import pandas as pd
+
+        self._require_level(of, baseline)
+        column, none = ("ratio", 1.0) if ratio else ("difference", 0.0)
+        rows = []
+        for levels in self.points():
+            if same_label(levels.get(of), baseline):
+                continue
+            found = self.difference(measure, levels, {**levels, of: baseline}, ratio=ratio, level=level)
+            numbers = {column: found.mean, "half": found.half, "low": found.low, "high": found.high}
+            significant = bool(np.isfinite(found.half)) and none not in found
+            rows.append({**levels, **numbers, "replications": found.count, "significant": significant})
+        return pd.DataFrame(rows)
+
+    def lowest(self, measure: str, of: str = "policy", *, level: float = LEVEL) -> pd.DataFrame:
+        """Return which levels of a factor have the lowest mean of a measure at each point of the other factors.
+
+        Args:
+            measure: a column of numbers.
+            of: the factor whose levels compete.
+            level: the confidence level of the paired differences.
+
+        Returns:
+            The other factors; ``lowest``, the level with the lowest mean; its mean under the name of the measure; and ``tied``:
+            the other levels, separated by commas, whose paired difference from it is not significant.
+
+        Raises:
+            SpecificationError: as for :meth:`difference`.
+        """
+        import pandas as pd
+
+        self._index.require_factors([of])
+        rows = []
+        competing = self.levels(of)
+        for levels in self.points([name for name in self._index.varying() if name != of]):
+            points = [{**levels, of: one} for one in competing]
+            here = [point for point in points if self._index.has(point)]
+            means = [float(np.mean(self.values(measure, **point))) for point in here]
+            best = min(range(len(here)), key=lambda at: means[at])
+            tied = []
+            for point in here:
+                if point is not here[best]:
+                    found = self.difference(measure, point, here[best], level=level)
+                    if not found.half >= 0 or 0 in found:
+                        tied.append(str(point[of]))
+            rows.append({**levels, "lowest": here[best][of], measure: means[best], "tied": ", ".join(tied)})
+        return pd.DataFrame(rows)
+
+    def pivot(
+        self, measure: str, *, columns: str, relative_to: Mapping[str, Label] = {}, level: float = LEVEL, **levels: Label
+    ) -> pd.DataFrame:
+        """Return a table of intervals for people: a row for each point of the other factors, a column for each level of one.
+
+        Args:
+            measure: a column of numbers.
+            columns: the factor along the top.
+            relative_to: show paired ratios to the same point with these levels instead, for example ``{"policy": "easy"}``.
+            level: the confidence level.
+            levels: of factors that choose the trials.
+
+        Returns:
+            The other factors as index; cells are :class:`~clustermodel.statistics.Interval`, which print as ``mean ± half``;
+            empty where the experiment has no such point.
+
+        Raises:
+            SpecificationError: as for :meth:`values`.
+        """
+        import pandas as pd
+
+        here = self.at(**levels) if levels else self
+        here._index.require_factors([columns])
+        others = [name for name in here._index.varying() if name != columns]
+        rows: dict[tuple[Label, ...], dict[Label, Interval | str]] = {}
+        for point in here.points([*others, columns]):
+            row = rows.setdefault(tuple(point[name] for name in others), dict.fromkeys(here.levels(columns), ""))
+            of = {**levels, **point}
+            if relative_to:
+                row[point[columns]] = self.difference(measure, of, {**of, **relative_to}, ratio=True, level=level)
+            else:
+                row[point[columns]] = self.interval(measure, level=level, **of)
+        index = pd.MultiIndex.from_tuples(list(rows), names=others) if others else pd.Index([measure], name="measure")
+        labels = pd.Index(here.levels(columns), name=columns, dtype=object)  # None stays None among numbers
+        frame = pd.DataFrame([[row[label] for label in labels] for row in rows.values()], index=index, columns=labels)
+        return frame if len(others) != 1 else frame.set_axis(pd.Index([key[0] for key in rows], name=others[0]))
+
+    def to_csv(self, path: str | PathLike[str], *, columns: Sequence[str] | None = None) -> None:
+        """Write the table as CSV, which :meth:`read_csv` reads.
+
+        Args:
+            path: the file.
+            columns: the measures to write; by default all.
+
+        Raises:
+            OutputError: the file cannot be written.
+            SpecificationError: there is no such column.
+        """
+        leading = ["run", *self.factors, "replication"]
+        measures = [str(name) for name in self.frame if name not in leading] if columns is None else list(columns)
+        for name in measures:
+            if name not in self.frame:
+                near = did_you_mean(name, map(str, self.frame.columns))
+                raise SpecificationError(f"table of {self.name}: there is no column {quoted(name)}{near}")
+        write_file(path, self.frame[[*leading, *measures]].to_csv(index=False, lineterminator="\n"))
+
+    @classmethod
+    def read_csv(cls, path: str | PathLike[str]) -> StudyTable:
+        """Return the table that :meth:`to_csv` wrote.  The columns between ``run`` and ``replication`` are its factors.
+
+        Raises:
+            SpecificationError: the file cannot be read, or is no such table.
+        """
+        import pandas as pd
+
+        try:
+            frame = pd.read_csv(path, engine="python", dtype={"run": str})  # reads floats exactly
+        except (OSError, ValueError) as problem:
+            raise SpecificationError(f"{path}: cannot be read: {problem}") from None
+        names = [str(name) for name in frame.columns]
+        if names[:1] != ["run"] or "replication" not in names:
+            raise SpecificationError(
+                f"{path}: no table of an experiment; its columns must be run, factors, replication, measures"
+            )
+        return cls(frame, names[1 : names.index("replication")], Path(path).stem)
+
+    @property
+    def plot(self) -> StudyPlots:
+        """Figures of this table."""
+        from clustermodel.figures.study_plots import StudyPlots  # noqa: PLC0415  matplotlib takes a second to import
+
+        return StudyPlots(self)
+
+    def points(self, by: Sequence[str] | None = None) -> list[dict[str, Label]]:
+        """Return the points of the finished trials, as levels by factor, in order of appearance.
+
+        Args:
+            by: the factors to name; by default those that have several levels.
+
+        Raises:
+            SpecificationError: there is no such factor.
+        """
+        names = self._index.varying() if by is None else list(by)
+        self._index.require_factors(names)
+        columns = [self._index.labels(name) for name in names]
+        rows = zip(*columns, strict=True) if names else [()] * min(len(self), 1)
+        return [dict(zip(names, row, strict=True)) for row in dict.fromkeys(rows)]
+
+    def interval_of_first(
+        self, measure: str, replications: int, levels: Mapping[str, Label], *, level: float = LEVEL
+    ) -> Interval:
+        """Return the interval of a measure at one point from its first replications, whatever others are finished.
+
+        Args:
+            measure: a column of numbers.
+            replications: the last replication to use.
+            levels: of factors that choose the point.
+            level: the confidence level.
+
+        Raises:
+            SpecificationError: as for :meth:`values`.
+        """
+        return _interval(_distinct(self._index.cells(measure, levels, replications)), level)
+
+    def _require_level(self, factor: str, wanted: Label) -> None:
+        levels = self.levels(factor)
+        if not any(same_label(level, wanted) for level in levels):
+            there = ", ".join(map(str, levels))
+            raise SpecificationError(f"table of {self.name}: {factor} {quoted(wanted)} is not there; there are {there}")
+
+
+def _distinct(cells: Mapping[int, Observation]) -> FloatArray:
+    """Return the values of different runs."""
+    return np.array([cell.value for cell in {cell.run: cell for cell in cells.values()}.values()])
+
+
+def _interval(values: FloatArray, level: float) -> Interval:
+    if len(values) == 1:
+        return Interval(float(values[0]), float("nan"), checked_level(level), 1)
+    return interval(values, level)

@@ -1,0 +1,337 @@
+"""Validation: does a formula agree with the simulation, over its factors?
+
+A formula is a plain function of the factors.  At each point the scenario is simulated in several replications, and an
+equivalence test says whether the mean of a measure agrees with the formula to within a margin, differs by more, or whether
+more replications are needed (:mod:`clustermodel.equivalence`).  Replications are added, twice as many each time, until
+there is a verdict.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import isfinite
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from clustermodel.arrays import FloatArray
+from clustermodel.equivalence import MARGIN, Equivalence, equivalence_test, looks_at, require_margin
+from clustermodel.errors import SpecificationError, did_you_mean, quoted
+from clustermodel.experiment.design import MEASURED, Measure
+from clustermodel.experiment.factors import Label, Trial, describe, plain
+from clustermodel.experiment.scenario import Scenario
+from clustermodel.experiment.script import load_experiment
+from clustermodel.experiment.study import Draw, Experiment, Tabulate
+from clustermodel.experiment.study_table import StudyTable
+from clustermodel.experiment.user_code import failure_line
+from clustermodel.experiment.verdicts import PointVerdict, Verdicts
+from clustermodel.statistics import LEVEL, checked_level
+from clustermodel.validation import flag, require_number, require_whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+Formula = Callable[..., float | None]
+"""A function of factors, by name, or of ``result`` alone."""
+Control = tuple[Measure, float | Formula]
+"""A control variate: a function of the result, and its expected value, a number or a function of factors."""
+SIMULATED: Final = "simulated"
+"""Column of a measure that is a function."""
+BY_FORMULA: Final = "by_formula"
+"""Column of a formula that is computed from each run."""
+_RESULT: Final = "result"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validation(Experiment[Verdicts]):
+    """The comparison of a formula with the simulation, at each point of a grid; use :func:`validate`.
+
+    Raises:
+        SpecificationError: a field has a value that is not allowed.
+    """
+
+    formula: Formula
+    """Called with those factors that are its parameters, by name.  It returns the expected mean of the measure, or ``None``
+    where it says nothing; there nothing is run.  If ``result`` is its only parameter, it is computed from each run and
+    paired with its measure."""
+    measure: str | Measure
+    """A column of the table, or a function of a :class:`~clustermodel.experiment.result.Result`."""
+    margin: float = MARGIN
+    """The largest difference that does not matter."""
+    relative: bool = True
+    """The margin is a share of the formula's value; otherwise it has the unit of the measure."""
+    controls: Mapping[str, Control] = field(default_factory=dict)
+    """Control variates by name: numbers of the same runs whose expected values are known."""
+    replications: int = 10
+    """Before the first look; each look has twice as many as the one before."""
+    at_most: int = 320
+    """Most replications of a point."""
+    level: float = LEVEL
+    """1 - the probability of a wrong verdict at a point, over all looks."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.measures, Mapping) and isinstance(self.controls, Mapping):
+            object.__setattr__(self, "measures", {**self.measures, **self._own_measures()})
+        super().__post_init__()
+        self._check_controls()
+        require_margin(self.margin)
+        flag("relative", self.relative)
+        checked_level(self.level)
+        at_least = 2 + len(self.controls)
+        object.__setattr__(self, "replications", require_whole("replications", self.replications, at_least=at_least))
+        object.__setattr__(self, "at_most", require_whole("at_most", self.at_most, at_least=self.replications))
+        if not self.of_each_run:
+            _check_formula("formula", self.formula, self.levels.names)
+        if self.measure in self.levels.names:
+            raise SpecificationError(f"measure: {quoted(self.measure)} is not allowed; it is a factor, whose column hides it")
+        if not callable(self.measure) and self.measure not in (*MEASURED, *self.measures):
+            near = did_you_mean(str(self.measure), [*MEASURED, *self.measures])
+            allowed = "a column of the table, or a function of a Result"
+            raise SpecificationError(f"measure: {quoted(self.measure)} is not allowed{near}; it must be {allowed}")
+
+    def _own_measures(self) -> dict[str, Measure]:
+        own = {name: given[0] for name, given in self.controls.items() if isinstance(given, Sequence) and given}
+        if callable(self.measure):
+            own[SIMULATED] = self.measure
+        if self.of_each_run:
+            own[BY_FORMULA] = self.formula
+        return own
+
+    def _check_controls(self) -> None:
+        form = "a function of a Result and its expected value"
+        if not isinstance(self.controls, Mapping):
+            raise SpecificationError(f"controls: {quoted(self.controls)} is not allowed; it must be, by name, {form}")
+        for name, given in self.controls.items():
+            if not (isinstance(given, Sequence) and len(given) == 2 and callable(given[0])):
+                raise SpecificationError(f"controls: {name}: {quoted(given)} is not allowed; it must be {form}")
+            if callable(given[1]):
+                _check_formula(f"controls: {name}", given[1], self.levels.names)
+            else:
+                require_number(f"controls: {name}", given[1], "a finite number", isfinite)
+
+    @property
+    def of_each_run(self) -> bool:
+        """Whether the formula is computed from each run, and paired with its measure."""
+        return callable(self.formula) and _names(self.formula) == [_RESULT]
+
+    @property
+    def quantity(self) -> str:
+        """The column of the table that is compared with the formula."""
+        return SIMULATED if callable(self.measure) else self.measure
+
+    @cached_property
+    def looks(self) -> tuple[int, ...]:
+        """The numbers of replications after which the test is made."""
+        return looks_at(self.replications, self.at_most)
+
+    @cached_property
+    def _expected(self) -> dict[tuple[Label, ...], float | None]:
+        """The formula's value at each point."""
+        return {point: self._value("formula", self.formula, point) for point in self.levels.points()}
+
+    def _value(self, where: str, formula: Formula | float, point: tuple[Label, ...]) -> float | None:
+        if not callable(formula):
+            return float(formula)
+        levels = self.levels.values(point)
+        at = f"{self.name}: {where} at {describe(dict(zip(self.levels.names, point, strict=True)))}"
+        try:
+            value = plain(formula(**{name: levels[name] for name in _names(formula) if name in levels}))
+        except Exception as problem:  # of the user's function
+            raise SpecificationError(f"{at}: {failure_line(problem)}") from problem
+        return None if value is None else require_number(at, value, "a finite number, or None", isfinite)
+
+    def trials(self, table: StudyTable) -> list[Trial]:
+        """Return the trials that each point needs for a verdict, as far as the finished ones tell.
+
+        Raises:
+            SpecificationError: the formula returned something that is no number.
+        """
+        found = []
+        for point in self.levels.points():
+            if self.of_each_run or self._expected[point] is not None:
+                found += [Trial(point, replication) for replication in range(1, self._judged(table, point)[0] + 1)]
+        return found
+
+    def shard_of(self, trial: Trial, shards: int) -> int:
+        """Return the shard of a job array that runs a trial: all trials of a point have the same."""
+        return super().shard_of(Trial(trial.point, 1), shards)
+
+    def conclude(self, table: StudyTable) -> Verdicts:
+        """Return the verdict at each point.
+
+        Raises:
+            SpecificationError: a measure is missing in a run.
+        """
+        points = []
+        for point in self.levels.points():
+            _, found = self._judged(table, point)
+            if found is not None:
+                points.append(PointVerdict(dict(zip(self.levels.names, point, strict=True)), found))
+        measured = getattr(self.measure, "__name__", SIMULATED) if callable(self.measure) else self.measure
+        return Verdicts(self.name, str(measured), points, table, self.relative)
+
+    def exhibits(self) -> tuple[dict[str, Tabulate], dict[str, Draw]]:
+        """Return the table and the figure of verdicts, and those of the experiment."""
+        tables, figures = super().exhibits()
+        title = f"{self.name}: formula and simulation"
+        return {title: self._table, **tables}, {title: self._figure, **figures}
+
+    def _table(self, table: StudyTable) -> pd.DataFrame:
+        return self.conclude(table).shown
+
+    def _figure(self, table: StudyTable) -> Figure:
+        return self.conclude(table).plot
+
+    def _judged(self, table: StudyTable, point: tuple[Label, ...]) -> tuple[int, Equivalence | None]:
+        """Return the replications that a point needs, and the test after them, as far as they are finished."""
+        levels = dict(zip(self.levels.names, point, strict=True))
+        columns = self._columns(table, levels)
+        if columns is None:
+            return self.replications, None
+        replications, numbers = columns
+        look, found = self.looks[0], None
+        for look in self.looks:
+            so_far = numbers[replications <= look]
+            if not len(so_far):
+                break
+            found = self._test(so_far, point)
+            if found.verdict != "undecided" or len(so_far) < look:
+                break  # fewer: not all are finished, some failed, or runs cannot differ
+        return look, found
+
+    def _columns(self, table: StudyTable, levels: Mapping[str, Label]) -> tuple[FloatArray, FloatArray] | None:
+        """Return the replications of a point, shape (replications,), and formula, measure and controls of each, in columns."""
+        if not len(table):
+            return None
+        try:
+            frame = table.at(**levels).frame if levels else table.frame
+        except SpecificationError:  # nothing is finished there
+            return None
+        frame = frame.sort_values("replication")
+        if len(set(frame["run"])) > 1:  # otherwise no run can differ, and there is no spread
+            frame = frame.drop_duplicates("run")
+        names = [*([BY_FORMULA] if self.of_each_run else []), self.quantity, *self.controls]
+        numbers = frame[names].to_numpy(dtype=float)
+        if (missing := np.argwhere(~np.isfinite(numbers))).size:
+            at = frame["replication"].iloc[missing[0][0]]
+            where = describe({**levels, "replication": at})
+            raise SpecificationError(f"{self.name}: {names[missing[0][1]]} is missing in {where}")
+        return frame["replication"].to_numpy(dtype=float), numbers
+
+    def _test(self, numbers: FloatArray, point: tuple[Label, ...]) -> Equivalence:
+        expected: float | FloatArray | None = self._expected[point] if not self.of_each_run else None
+        if self.of_each_run:
+            expected, numbers = numbers[:, 0], numbers[:, 1:]
+        means = [self._value(f"controls: {name}", given[1], point) for name, given in self.controls.items()]
+        return equivalence_test(
+            numbers[:, 0],
+            np.nan if expected is None else expected,
+            self.margin,
+            relative=self.relative,
+            controls=numbers[:, 1:],
+            control_means=np.array(means, dtype=float),
+            level=self.level,
+            looks=len(self.looks),
+        )
+
+
+def _names(formula: Formula) -> list[str]:
+    """Return the names of a function's parameters; none if they are not known."""
+    try:
+        parameters = inspect.signature(formula).parameters.values()
+    except (TypeError, ValueError):  # a function without a known signature
+        return []
+    return [one.name for one in parameters]
+
+
+def _check_formula(where: str, formula: Formula, factors: Sequence[str]) -> None:
+    """Refuse a formula with a parameter that is no factor and has no default."""
+    if not callable(formula):
+        raise SpecificationError(f"{where}: {quoted(formula)} is not allowed; it must be a function of factors")
+    names = _names(formula)
+    given = {name: None for name in names if name in factors}
+    try:
+        inspect.signature(formula).bind(**given)
+    except ValueError:  # a function without a known signature
+        return
+    except TypeError as problem:
+        there = ", ".join(factors) or "none"
+        raise SpecificationError(f"{where}: {problem}; its parameters must be factors, which are {there}") from None
+
+
+def validate(
+    formula: Formula,
+    *,
+    scenario: Callable[..., Scenario | None],
+    factors: Mapping[str, Sequence[Any] | Mapping[str, Any]] | None = None,
+    measure: str | Measure,
+    margin: float = MARGIN,
+    replications: int = 10,
+    at_most: int = 320,
+    name: str | None = None,
+    **fields: Any,
+) -> Validation:
+    """Return the comparison of a formula with the simulation, at each point of a grid.
+
+    >>> from clustermodel import Machine, Scenario, synthetic_workload
+    >>> study = validate(
+    ...     lambda load: load,
+    ...     measure="offered_load",
+    ...     factors={"load": [0.5, 0.7]},
+    ...     scenario=lambda load, seed: Scenario(
+    ...         machine=Machine(nodes=64), workload=synthetic_workload(jobs=50, nodes=64, load=load, seed=seed), policy="fcfs"),
+    ...     name="offered load")
+    >>> len(study)
+    20
+
+    Args:
+        formula: a function of those factors that it needs, by name; it returns ``None`` where it says nothing.  A function
+            of ``result`` alone is computed from each run and compared with the measure of the same run.
+        scenario: returns the scenario of a trial: a function of the factors and ``seed``.  Simulate what the formula assumes.
+        factors: for each factor its levels; none for a single point.
+        measure: a column of the table, or a function of the :class:`~clustermodel.experiment.result.Result`.
+        margin: the largest difference that does not matter, as a share of the formula's value; with ``relative=False`` in
+            its unit.
+        replications: before the first look, at least two; each look has twice as many as the one before.
+        at_most: most replications of a point.
+        name: of the experiment; by default that of the formula.
+        fields: other fields of :class:`Validation`, for example ``controls`` and ``warm_up_s``.
+
+    Raises:
+        SpecificationError: an argument is not allowed.
+    """
+    fields.setdefault("shown", (SIMULATED if callable(measure) else measure,))
+    return Validation(
+        name=str(name or getattr(formula, "__name__", "validation")),
+        factors=factors or {},
+        scenario=scenario,
+        formula=formula,
+        measure=measure,
+        margin=margin,
+        replications=replications,
+        at_most=at_most,
+        **fields,
+    )
+
+
+def load_validation(path: Path, text: str, settings: Mapping[str, str] = MappingProxyType({})) -> Validation:
+    """Run a script and return the validation that it defines: ``study``, or a function with defaults that returns it.
+
+    Args:
+        path: of the script, which need not exist any more.
+        text: of the script.
+        settings: values of parameters of ``study``, as texts.
+
+    Raises:
+        SpecificationError: the script fails, or defines no validation.
+    """
+    found = load_experiment(path, text, settings)
+    if not isinstance(found, Validation):
+        raise SpecificationError(f"{path}: `study` is no validation; define study = validate(...), or use clustermodel sweep")
+    return found

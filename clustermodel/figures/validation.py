@@ -1,0 +1,136 @@
+"""Figures of a validation: a formula and simulated means over the factors, and where the two agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+from clustermodel.figures.labels import axis_label
+from clustermodel.figures.style import BLUE, GREEN, PALETTE, VERMILLION, legend_below, plain
+
+VERDICTS: Final = {"agrees": (GREEN, "o"), "differs": (VERMILLION, "X"), "undecided": (BLUE, "s")}
+"""Colour and marker of each verdict."""
+_SERIES: Final = "series"
+
+
+def formula_and_simulation(frame: pd.DataFrame, factors: Sequence[str], *, quantity: str, relative: bool) -> Figure:
+    """Return the figure of a validation.
+
+    The upper panel has the formula's values, joined by lines along the numeric factor with most levels, and simulated means
+    with their intervals.  The lower panel has the differences with their intervals, which decide, and the margin in grey:
+    an interval within it agrees, one outside differs.  Where there are two numeric factors, a third panel maps the verdicts
+    over them.
+
+    Args:
+        frame: of :class:`~clustermodel.experiment.verdicts.Verdicts`.
+        factors: its columns that are factors.
+        quantity: what is compared.
+        relative: differences are shares of the formula's value.
+    """
+    levels = {name: len(set(frame[name].astype(str))) for name in factors}
+    varying = [name for name in factors if levels[name] > 1]
+    numeric = sorted((name for name in varying if _is_numeric(frame[name])), key=lambda name: -levels[name])
+    mapped = len(numeric) > 1 and len(varying) == 2
+    figure = Figure(figsize=(12.0 if mapped else 8.0, 7.0), layout="constrained")
+    grid = figure.add_gridspec(2, 2 if mapped else 1, height_ratios=[3, 2], width_ratios=[3, 2] if mapped else None)
+    upper = figure.add_subplot(grid[0, 0])
+    lower = figure.add_subplot(grid[1, 0], sharex=upper)
+    upper.tick_params(labelbottom=False)
+    x = numeric[0] if numeric else None
+    others = [name for name in varying if name != x]
+    alone = x is None and len(others) == 1
+    frame = frame.assign(**{_SERIES: frame[others[0]].astype(str) if alone else _labels(frame, others)})
+    frame["place"] = frame[x].astype(float) if x else np.arange(len(frame), dtype=float)
+    handles = _draw_values(upper, frame, joined=x is not None)
+    upper.set_ylabel(axis_label(quantity))
+    if (frame["formula"] > 0).all() and frame["formula"].max() > 20 * frame["formula"].min():
+        upper.set_yscale("log")
+    _draw_differences(lower, frame, percent=relative)
+    lower.set_ylabel("simulated - formula" + (" (%)" if relative else ""))
+    if x is None:
+        lower.set_xticks(
+            frame["place"], [plain(text, 42) for text in frame[_SERIES]], rotation=30, ha="right", fontsize="small"
+        )
+    else:
+        lower.set_xlabel(plain(x.replace("_", " ")))
+    for axes in (upper, lower):
+        axes.grid(alpha=0.25, linewidth=0.5)
+    if mapped:
+        _draw_map(figure.add_subplot(grid[:, 1]), frame, numeric[0], numeric[1], percent=relative)
+    legend_below(figure, handles)
+    return figure
+
+
+def _is_numeric(column: pd.Series[Any]) -> bool:
+    return is_numeric_dtype(column) and not is_bool_dtype(column) and not column.isna().any()
+
+
+def _labels(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    rows = zip(*(frame[name] for name in names), strict=True) if names else [()] * len(frame)
+    return [", ".join(f"{name.replace('_', ' ')} {value}" for name, value in zip(names, row, strict=True)) for row in rows]
+
+
+def _draw_values(axes: Axes, frame: pd.DataFrame, *, joined: bool) -> dict[str, Any]:
+    """Draw formula and simulated means of each series; return what the legend shows."""
+    handles: dict[str, Any] = {}
+    series = list(frame.groupby(_SERIES, sort=False)) if joined else [("", frame)]
+    for number, (label, rows) in enumerate((str(label), rows) for label, rows in series):
+        here = rows.sort_values("place")
+        colour = PALETTE[number % len(PALETTE)]
+        style = "-" if joined and len(here) > 1 else "none"
+        (line,) = axes.plot(here["place"], here["formula"], color=colour, linestyle=style, marker="_", markersize=12)
+        half = here["half"].where(np.isfinite(here["half"]), 0.0)
+        points = axes.errorbar(here["place"], here["simulated"], yerr=half, fmt="o", markersize=4, capsize=3, color=colour)
+        handles[f"{label}: formula, simulated" if label else "formula, simulated"] = (line, points)
+    return handles
+
+
+def _draw_differences(axes: Axes, frame: pd.DataFrame, *, percent: bool) -> None:
+    """Draw the differences by verdict, those at the same place beside each other, and the margin."""
+    scale = 100.0 if percent else 1.0
+    margin = scale * float(frame["margin"].iloc[0])
+    axes.axhspan(-margin, margin, color="0.9", zorder=0, label="margin")
+    axes.axhline(0, color="0.4", linewidth=0.8)
+    places = np.sort(frame["place"].unique())
+    step = float(np.diff(places).min()) if len(places) > 1 else 1.0
+    rank = frame.groupby("place").cumcount()
+    at = frame["place"] + (rank - (frame.groupby("place")["place"].transform("size") - 1) / 2) * step / (rank.max() + 7)
+    for verdict, (colour, marker) in VERDICTS.items():
+        rows = frame[frame["verdict"] == verdict]
+        if len(rows):
+            half = scale * (rows["high"] - rows["difference"])
+            half = half.where(np.isfinite(half), 0.0)
+            look: dict[str, Any] = {"color": colour, "fmt": marker, "markersize": 5, "capsize": 2, "label": verdict}
+            axes.errorbar(at[rows.index], scale * rows["difference"], yerr=half, **look)
+    axes.legend(loc="upper left", ncols=4, fontsize="small")
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + 0.25 * (high - low))
+
+
+def _draw_map(axes: Axes, frame: pd.DataFrame, x: str, y: str, *, percent: bool) -> None:
+    """Draw the verdicts over two factors, with the differences."""
+    columns, rows = (sorted(frame[name].unique()) for name in (x, y))
+    for verdict, (colour, _) in VERDICTS.items():
+        for _, point in frame[frame["verdict"] == verdict].iterrows():
+            place = columns.index(point[x]), rows.index(point[y])
+            axes.add_patch(_tile(place, colour))
+            text = f"{100 * point['difference']:+.1f} %" if percent else f"{point['difference']:+.2g}"
+            axes.text(*place, text, ha="center", va="center")
+    axes.set_xlim(-0.5, len(columns) - 0.5)
+    axes.set_ylim(-0.5, len(rows) - 0.5)
+    axes.set_xticks(range(len(columns)), [f"{value:g}" for value in columns])
+    axes.set_yticks(range(len(rows)), [f"{value:g}" for value in rows])
+    axes.set_xlabel(plain(x.replace("_", " ")))
+    axes.set_ylabel(plain(y.replace("_", " ")))
+    axes.set_title("green: agrees, red: differs, blue: undecided", fontsize="medium")
+
+
+def _tile(place: tuple[int, int], colour: str) -> Rectangle:
+    return Rectangle((place[0] - 0.48, place[1] - 0.48), 0.96, 0.96, color=colour, alpha=0.35)

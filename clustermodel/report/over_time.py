@@ -1,0 +1,136 @@
+"""Utilization and queue length over time: a curve for each level of one factor, with Bokeh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, TypedDict
+
+import numpy as np
+import pandas as pd
+from bokeh.models import ColumnDataSource, CustomJS, HoverTool, Legend, LegendItem, Range1d
+
+from clustermodel.arrays import FloatArray
+from clustermodel.figures.steps import mean_of_steps
+from clustermodel.report.bokeh_parts import LEGEND_ITEM, dash, new_plot, page_styles, script
+from clustermodel.report.labels import literal
+
+BINS: Final = 400
+"""Time bins of a curve."""
+_HEIGHTS: Final = {"busy": "busy nodes / nodes", "waiting": "waiting jobs"}
+_TOOLS: Final = "xpan,xwheel_zoom,box_zoom,reset,save"
+
+
+class Curve(TypedDict):
+    """One run: means between two times."""
+
+    busy: list[float]
+    """Shares of the machine."""
+    waiting: list[float]
+    """Jobs."""
+
+
+class Group(TypedDict):
+    """The runs that are shown together."""
+
+    time: list[float]
+    """In the unit of the axis."""
+    curves: dict[str, Curve]
+    """By the label of the curve."""
+
+
+class Line(TypedDict):
+    """The models of one curve."""
+
+    label: str
+    busy: ColumnDataSource
+    waiting: ColumnDataSource
+
+
+class OverTimeArguments(TypedDict):
+    """The arguments of ``over_time.mjs``."""
+
+    lines: list[Line]
+    groups: list[Group]
+    range: Range1d
+
+
+class StatesOfRun(NamedTuple):
+    """The states of one run."""
+
+    label: str
+    """Of its curve."""
+    nodes: int
+    """The size of its machine."""
+    states: pd.DataFrame
+    """:attr:`Result.states <clustermodel.Result.states>`."""
+
+
+def span(states: pd.DataFrame) -> float:
+    """Return the duration of a run, seconds; one second for a run without events."""
+    return float(np.ptp(states["time_s"])) if len(states) else 1.0
+
+
+def curve_of(run: StatesOfRun, edges: FloatArray) -> Curve:
+    """Return the means of a run between two times each; a last zero ends the steps.
+
+    Args:
+        run: its states.
+        edges: seconds since the first event.
+    """
+    if run.states.empty:
+        return {"busy": [0.0] * len(edges), "waiting": [0.0] * len(edges)}
+    times = run.states["time_s"].to_numpy(dtype=float) - float(run.states["time_s"].iloc[0])
+    busy, waiting = (run.states[name].to_numpy(dtype=float) for name in ("busy_nodes", "waiting_jobs"))
+    means = mean_of_steps(times, busy, edges) / run.nodes, mean_of_steps(times, waiting, edges)
+    shown = [[*np.round(values, 5).tolist(), 0.0] for values in means]
+    return {"busy": shown[0], "waiting": shown[1]}
+
+
+def group_of(runs: Sequence[StatesOfRun], unit_s: float) -> Group:
+    """Return the curves of the runs that are shown together.
+
+    Args:
+        runs: with distinct labels.
+        unit_s: of the axis, seconds.
+    """
+    edges = np.linspace(0.0, max(span(run.states) for run in runs), BINS + 1)
+    return {"time": (edges / unit_s).tolist(), "curves": {run.label: curve_of(run, edges) for run in runs}}
+
+
+def curves_over_time(groups: list[Group], labels: list[str], unit: str) -> tuple[list[Any], CustomJS]:
+    """Return the plots of utilization and queue length over time, and the callback that draws them.
+
+    Args:
+        groups: the runs that are shown together.
+        labels: of all curves, in the order of the legend.
+        unit: of the times.
+    """
+    time = Range1d(0, 1)
+    plots = {
+        name: new_plot(f"over time {name}", 230, x_range=time, tools=_TOOLS, active_drag="xpan", y_axis_label=label)
+        for name, label in _HEIGHTS.items()
+    }
+    plots["busy"].y_range = Range1d(0, 1.02)
+    plots["waiting"].xaxis.axis_label = f"time since the first submission ({unit})"
+    lines: list[Line] = []
+    items = []
+    for label, style in page_styles(labels).items():
+        sources = {name: ColumnDataSource({"x": [0.0, 1.0], "y": [0.0, 0.0]}) for name in plots}
+        look = {"line_width": 1.5, "color": style.colour, "line_dash": dash(style), "mode": "after"}
+        drawn = [plot.step("x", "y", source=sources[name], name=literal(label), **look) for name, plot in plots.items()]
+        items.append(LegendItem(label={"value": literal(label)}, renderers=drawn))
+        lines.append({"label": label, "busy": sources["busy"], "waiting": sources["waiting"]})
+    for plot in plots.values():
+        plot.add_tools(HoverTool(tooltips=[("", "$name"), ("time", "@x{0,0.00}"), ("mean", "@y{0,0.000}")]))
+    _add_legend(plots["busy"], items, max(map(len, labels)))
+    arguments: OverTimeArguments = {"lines": lines, "groups": groups, "range": time}
+    return list(plots.values()), script("over_time.mjs", arguments)
+
+
+def _add_legend(plot: Any, items: list[LegendItem], longest: int) -> None:
+    """Add a legend above a plot, in as many columns as fit, and make the plot higher by it."""
+    columns = min(max(660 // (50 + 7 * longest), 1), 6)
+    plot.add_layout(
+        Legend(items=items, click_policy="hide", label_text_font_size="12px", orientation="horizontal", ncols=columns), "above"
+    )
+    plot.height += LEGEND_ITEM * (-(-len(items) // columns) - 1)

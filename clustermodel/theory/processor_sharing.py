@@ -1,0 +1,119 @@
+"""Processor sharing: the limit of short time slices, also where context switches take a share of each slice.
+
+In processor sharing n jobs run at the same time, each at an n-th of the node's speed.  Here the total speed phi(n) may depend
+on
+n: Cohen's generalized processor sharing.  With Poisson arrivals (rate lambda) of jobs with independent run times S of any
+distribution, the number of jobs has the product form (Cohen 1979; Kelly 1979, section 3.3, symmetric queues)
+
+    P(n) proportional to prod_{k=1..n} rho / phi(k),    rho = lambda E[S],
+
+so only the mean of S counts, and a job with run time x spends x E[N] / rho in the system on average, whatever x.  The mean
+slowdown, response / run time, is therefore E[N] / rho over all jobs and over any selection of jobs by their run times.
+
+Context switches.  A switch takes the share CS of a slice, so a node whose slices all begin with a switch has speed 1 - CS.
+
+* ``charge="every-slice"``: phi(n) = 1 - CS.  The mean slowdown is 1 / (1 - CS - rho).
+* ``charge="on-change"``: a job alone on its node continues without switches, phi(1) = 1 and phi(n) = 1 - CS for n >= 2.  With
+  r = rho / (1 - CS) the mean slowdown is 1 / ((1 - r) (1 - r + rho)).
+
+:mod:`clustermodel.theory.round_robin` has slices of finite length.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from clustermodel.errors import SpecificationError
+from clustermodel.validation import choice, require_number, require_whole
+
+CHARGES = ("on-change", "every-slice")
+"""When a context switch is charged, the names of :class:`~clustermodel.machine.ContextSwitch`."""
+
+
+def generalized_ps_mean_slowdown(load: float, rates: npt.ArrayLike) -> float:
+    """Return the mean slowdown (response / run time) in M/G generalized processor sharing: E[N] / rho.
+
+    n jobs share the total speed phi(n) equally.  The result holds for every distribution of run times (Cohen 1979).
+
+    Args:
+        load: rho, arrival rate x mean run time at speed 1.
+        rates: phi(1), phi(2), ..., total speeds, shape ``(n,)``; the last one is that of any larger number of jobs.
+
+    Raises:
+        SpecificationError: a rate is not positive, or the queue is not stable: the load is not below the last rate.
+    """
+    speeds = np.asarray(rates, dtype=float)
+    if speeds.ndim != 1 or not len(speeds) or not (np.isfinite(speeds) & (speeds > 0)).all():
+        raise SpecificationError(f"rates: {speeds.tolist()} is not allowed; it must be a sequence of finite numbers > 0")
+    load = require_number("load", load, f"> 0 and < {speeds[-1]:g}", lambda rho: 0 < rho < speeds[-1])
+    logs = np.concatenate([[0.0], np.cumsum(np.log(load / speeds))])  # of P(n) / P(0), n = 0 ... m
+    weights = np.exp(logs - logs.max())
+    last, ratio = len(speeds), load / speeds[-1]  # beyond m the weights fall geometrically
+    tail = weights[last] / (1 - ratio)
+    total = weights[:last].sum() + tail
+    jobs = np.dot(np.arange(last), weights[:last]) + tail * (last + ratio / (1 - ratio))
+    return float(jobs / total / load)
+
+
+def mg1_ps_mean_slowdown(load: float, *, switch: float = 0.0, charge: str = "on-change") -> float:
+    """Return the mean slowdown (response / run time) on one node that its jobs share in short slices.
+
+    It is 1 / (1 - rho) if context switches take no time (Kleinrock 1976, section 4.4), and the same for every run time and
+    every distribution of run times in all cases; the module has the formulas with switches.
+
+    Args:
+        load: rho, arrival rate x mean run time.
+        switch: CS, the share of a slice that a context switch takes, in [0, 1).
+        charge: ``"on-change"`` or ``"every-slice"``.
+
+    Raises:
+        SpecificationError: the switch or the charge is not allowed, or the queue is not stable: the load is not below 1 - CS.
+    """
+    return mgc_ps_mean_slowdown(1, load, switch=switch, charge=charge)
+
+
+def mgc_ps_mean_slowdown(servers: int, load: float, *, switch: float = 0.0, charge: str = "on-change") -> float:
+    """Return the mean slowdown (response / run time) of one-node jobs that share c nodes equally.
+
+    While there are at most c jobs, each has a node; n > c jobs have all nodes, each job an equal share of them.  A job changes
+    nodes at no cost.  So phi(n) = min(n, c) until n > c, where every slice begins with a switch.  With ``switch=0`` the number
+    of jobs is that of M/M/c.
+
+    Gang scheduling is this queue for one node only.  On several nodes its rows are filled with replicas, in starting order, so
+    gangs have unequal shares, and one that runs on its columns in every row does not switch.
+
+    Args:
+        servers: c.
+        load: arrival rate x mean run time, below c (1 - CS).
+        switch: CS, the share of a slice that a context switch takes, in [0, 1).
+        charge: ``"on-change"`` or ``"every-slice"``.
+
+    Raises:
+        SpecificationError: an argument is not allowed, or the queue is not stable.
+    """
+    servers = require_whole("servers", servers, at_least=1)
+    switch = require_number("switch", switch, "a number >= 0 and < 1, a share of the time slice", lambda share: 0 <= share < 1)
+    choice("charge", charge, CHARGES)
+    rates = np.minimum(np.arange(1, servers + 2), servers) * 1.0
+    rates[0 if charge == "every-slice" else servers :] *= 1 - switch
+    return generalized_ps_mean_slowdown(load, rates)
+
+
+def mg1_ps_mean_response(
+    arrival_rate: float, mean_service_s: float, *, switch: float = 0.0, charge: str = "on-change"
+) -> float:
+    """Return the mean response time on one node that its jobs share in short slices, seconds.
+
+    Only the mean of the run times counts, as in :func:`mg1_ps_mean_slowdown`.
+
+    Args:
+        arrival_rate: jobs per second.
+        mean_service_s: mean run time, seconds.
+        switch: CS, the share of a slice that a context switch takes, in [0, 1).
+        charge: ``"on-change"`` or ``"every-slice"``.
+
+    Raises:
+        SpecificationError: the switch or the charge is not allowed, or the queue is not stable.
+    """
+    return mean_service_s * mg1_ps_mean_slowdown(arrival_rate * mean_service_s, switch=switch, charge=charge)

@@ -1,0 +1,108 @@
+"""Columns that few workloads have: the stream of a job, its memory, and the job that its submission depends on.
+
+They stand beside the table of :class:`~clustermodel.job.JobRow`, so that workloads without them cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from clustermodel.arrays import IntArray
+from clustermodel.errors import SpecificationError
+
+UNSET: Final = -1
+"""Stands for a value that a job does not have."""
+STREAM: Final = "stream"
+MEMORY: Final = "memory"
+PRECEDING: Final = "preceding"
+THINK: Final = "think"
+EXTRA_COLUMNS: Final = (STREAM, MEMORY, PRECEDING, THINK)
+KIB_PER_GIB: Final = 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtraColumns:
+    """Extra columns by job number; they may cover more jobs than the workload that has them.
+
+    ``stream``: position of the job's label in :attr:`labels`; ``memory``: KiB per node; ``preceding``: number of the job on
+    whose completion the submission depends; ``think``: ticks from that completion to the submission.  :data:`UNSET` where a
+    job has no value.
+    """
+
+    ids: IntArray
+    """Job numbers, shape ``(jobs,)``, in any order, each once."""
+    columns: Mapping[str, IntArray]
+    """Some of :data:`EXTRA_COLUMNS`, each of shape ``(jobs,)``."""
+    labels: tuple[str, ...] = ()
+    """Names of the streams."""
+
+    def of(self, ids: IntArray) -> dict[str, IntArray]:
+        """Return the columns of the jobs ``ids``, shape ``(jobs,)``, in that order; a predecessor must be among them.
+
+        Raises:
+            SpecificationError: jobs wait for each other.
+        """
+        order = np.argsort(self.ids)
+        place = order[np.searchsorted(self.ids, ids, sorter=order)]
+        columns = {name: column[place] for name, column in self.columns.items()}
+        if PRECEDING in columns:
+            columns[PRECEDING] = np.where(np.isin(columns[PRECEDING], ids), columns[PRECEDING], UNSET)
+            _require_an_order(ids, columns[PRECEDING])
+            columns.setdefault(THINK, np.zeros(len(ids), dtype=np.int64))
+        for column in columns.values():
+            column.setflags(write=False)
+        return columns
+
+    def with_column(self, name: str, values: IntArray, labels: tuple[str, ...] | None = None) -> ExtraColumns:
+        """Return the same with one column more, or another one of that name."""
+        return ExtraColumns(
+            ids=self.ids, columns={**self.columns, name: values}, labels=self.labels if labels is None else labels
+        )
+
+    def without_streams(self) -> ExtraColumns:
+        """Return the same without the column of streams."""
+        return ExtraColumns(ids=self.ids, columns={name: one for name, one in self.columns.items() if name != STREAM})
+
+    def think_times_scaled(self, factor: float) -> ExtraColumns:
+        """Return the same with think times multiplied by ``factor``."""
+        if factor == 1 or THINK not in self.columns:
+            return self
+        think = self.columns[THINK]
+        return self.with_column(THINK, np.where(think > 0, np.rint(think * factor), think).astype(np.int64))
+
+    def renumbered(self, shift: int) -> ExtraColumns:
+        """Return the same with ``shift`` added to all job numbers."""
+        columns = dict(self.columns)
+        if PRECEDING in columns:
+            columns[PRECEDING] = np.where(columns[PRECEDING] == UNSET, UNSET, columns[PRECEDING] + shift)
+        return ExtraColumns(ids=self.ids + shift, columns=columns, labels=self.labels)
+
+
+def joined(parts: Sequence[ExtraColumns]) -> ExtraColumns:
+    """Return the columns of several workloads without a job number in common; labels of streams are the caller's business."""
+    names = [name for name in EXTRA_COLUMNS if any(name in part.columns for part in parts)]
+    columns = {
+        name: np.concatenate([part.columns.get(name, np.full(len(part.ids), UNSET, dtype=np.int64)) for part in parts])
+        for name in names
+    }
+    return ExtraColumns(ids=np.concatenate([part.ids for part in parts]), columns=columns)
+
+
+def _require_an_order(ids: IntArray, preceding: IntArray) -> None:
+    """Refuse jobs of which each waits for another one, so that none would ever be submitted."""
+    order = np.argsort(ids)
+    none = len(ids)
+    before = np.where(preceding == UNSET, none, order[np.searchsorted(ids, preceding, sorter=order).clip(max=none - 1)])
+    ancestor = np.append(before, none)
+    for _ in range(len(ids).bit_length()):  # each step doubles how far an ancestor is away
+        ancestor = ancestor[ancestor]
+    circular = np.flatnonzero(ancestor[:-1] != none)
+    if len(circular):
+        raise SpecificationError(
+            f"preceding: job {ids[circular[0]]} would wait for itself, through the jobs before it; "
+            "each chain of preceding jobs must begin with a job that has none"
+        )

@@ -1,0 +1,79 @@
+"""Memory of the workloads made last, so that the trials of an experiment do not generate the same jobs for every policy.
+
+A workload is immutable and follows from the arguments of the function that makes it.  The memory is of this process, and
+bounded by the number of jobs.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Final, ParamSpec
+
+from clustermodel.workload.table import Workload
+
+MOST_JOBS: Final = 1_000_000
+"""Number of jobs of all remembered workloads together; a job takes 72 bytes."""
+
+_Arguments = ParamSpec("_Arguments")
+_remembered: OrderedDict[Hashable, Workload] = OrderedDict()
+"""Workloads by function and arguments; the one used last comes last."""
+_lock: Final = threading.Lock()
+
+
+def remembered(make: Callable[_Arguments, Workload]) -> Callable[_Arguments, Workload]:
+    """Return the function with a memory: the same arguments give a workload of the same jobs, which are not made again.
+
+    Arguments that cannot be hashed are passed on.
+
+    Args:
+        make: a function, or a method of an immutable object, whose result follows from its arguments.
+    """
+
+    @functools.wraps(make)
+    def made(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Workload:
+        key = _key(make, args, kwargs)
+        if key is None:
+            return make(*args, **kwargs)
+        with _lock:
+            found = _remembered.get(key)
+            if found is not None:
+                _remembered.move_to_end(key)
+        if found is None:
+            found = make(*args, **kwargs)
+            _remember(key, found)
+        return copy.copy(found)  # with a name and provenance of its own; the table is shared
+
+    return made
+
+
+def forget_workloads() -> None:
+    """Drop all remembered workloads."""
+    with _lock:
+        _remembered.clear()
+
+
+def _key(make: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Hashable | None:
+    """Return what identifies a call; 1, 1.0 and ``True`` are different arguments.  ``None`` if an argument has no hash."""
+    values = (*args, *(kwargs[name] for name in sorted(kwargs)))
+    key = (make, len(args), tuple(sorted(kwargs)), values, tuple(map(type, values)))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _remember(key: Hashable, workload: Workload) -> None:
+    if len(workload) > MOST_JOBS:
+        return
+    with _lock:
+        _remembered[key] = workload
+        _remembered.move_to_end(key)
+        jobs = sum(map(len, _remembered.values()))
+        while jobs > MOST_JOBS:
+            _, oldest = _remembered.popitem(last=False)
+            jobs -= len(oldest)

@@ -1,0 +1,180 @@
+"""Make the studies behind the documentation: their stored tables, their figures, and the tables in the pages.
+
+    python docs/make_studies.py                     run all studies of docs/studies.toml; hours, the first time
+    python docs/make_studies.py job_sizes           run one
+    python docs/make_studies.py --stored            run nothing: show the stored tables again
+
+Results are kept in a directory outside the documentation, so that the same command again runs only what has changed.  Studies
+of traces are skipped where the trace is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import runpy
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from math import isnan
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from clustermodel import StudyTable, sweep
+from clustermodel.experiment.exhibits import Exhibits, exhibits_of
+from clustermodel.experiment.script import load_experiment
+from clustermodel.experiment.study import Experiment
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+
+
+class DocumentedStudy(NamedTuple):
+    """A study of the documentation: an entry of docs/studies.toml."""
+
+    name: str
+    """Of its files, and of its place in a page."""
+    script: Path
+    settings: Mapping[str, str]
+    """Values of the parameters of the script's function."""
+    page: Path | None
+    """The page with its tables, between ``<!-- name -->`` and ``<!-- end -->``."""
+
+    @property
+    def stored(self) -> Path:
+        """The stored table."""
+        return DOCS / "data" / f"{self.name}.csv"
+
+    def missing(self) -> str | None:
+        """Return the first file among the settings that is missing."""
+        paths = [value for value in self.settings.values() if value.startswith("../")]
+        return next((path for path in paths if not (ROOT / path).exists()), None)
+
+    def experiment(self) -> Experiment[Any]:
+        """Return the experiment."""
+        return load_experiment(self.script, self.script.read_text(), self.settings)
+
+
+def documented_studies() -> Iterator[DocumentedStudy]:
+    """Yield the studies of docs/studies.toml."""
+    for name, entry in tomllib.loads((DOCS / "studies.toml").read_text()).items():
+        page = DOCS / entry["page"] if "page" in entry else None
+        settings = {key: str(value) for key, value in entry.get("settings", {}).items()}
+        yield DocumentedStudy(name, ROOT / entry["script"], settings, page)
+
+
+def make(study: DocumentedStudy, results: Path, workers: int) -> None:
+    """Run a study and store its table."""
+    table = sweep(study.script, results / study.name, settings=study.settings, workers=workers)
+    if table.failures:
+        factors, error = table.failures[0]
+        raise SystemExit(f"{study.name}: {len(table.failures)} runs failed: {factors}: {error.rstrip().splitlines()[-1]}")
+    experiment = study.experiment()
+    study.stored.parent.mkdir(exist_ok=True)
+    table.to_csv(study.stored, columns=list(dict.fromkeys([*experiment.shown, *experiment.measures])))
+
+
+def shown(study: DocumentedStudy) -> Exhibits:
+    """Return the tables and figures of a stored study."""
+    return exhibits_of(study.experiment(), StudyTable.read_csv(study.stored))
+
+
+def show(study: DocumentedStudy) -> None:
+    """Draw the figures of a stored study, and write its tables into its page; a study without a page only has a table."""
+    if study.page is None:
+        return
+    exhibits = shown(study)
+    if exhibits.problems:
+        raise SystemExit(f"{study.name}: {exhibits.problems[0]}")
+    for number, figure in enumerate(exhibits.figures.values()):
+        suffix = f"_{number + 1}" if number else ""
+        figure.savefig(DOCS / "figures" / f"{study.name}{suffix}.png", dpi=110)
+    study.page.write_text(with_tables(study.page.read_text(), study.name, markdown(exhibits.tables)))
+
+
+def with_tables(page: str, name: str, tables: str) -> str:
+    """Return a page with other tables between ``<!-- name -->`` and ``<!-- end -->``."""
+    before, mark, rest = page.partition(f"<!-- {name} -->\n")
+    _, end, after = rest.partition("<!-- end -->")
+    if not end:
+        raise SystemExit(f"there is no place for {name} in its page")
+    return f"{before}{mark}\n{tables}\n{end}{after}"
+
+
+class StoredTables(Mapping[str, StudyTable]):
+    """The stored tables of docs/data by name, each read when it is asked for."""
+
+    def __getitem__(self, name: str) -> StudyTable:
+        """Return a stored table."""
+        return StudyTable.read_csv(DOCS / "data" / f"{name}.csv")
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(sorted(path.stem for path in (DOCS / "data").glob("*.csv")))
+
+    def __len__(self) -> int:
+        """Return the number of tables."""
+        return len(list(iter(self)))
+
+
+def publications() -> list[str]:
+    """Return the papers with a comparison, by author and year: the scripts of docs/published."""
+    return sorted(path.stem for path in (DOCS / "published").glob("*.py"))
+
+
+def published(author_year: str, page: str) -> str:
+    """Return the page of the papers with the comparison of one paper: what it says, and what is reproduced of it."""
+    entries = runpy.run_path(str(DOCS / "published" / f"{author_year}.py"))["entries"](StoredTables())
+    return with_tables(page, f"papers {author_year}", markdown_table(entries))
+
+
+def markdown(tables: Mapping[str, pd.DataFrame]) -> str:
+    """Return tables as Markdown, each with its title."""
+    return "\n".join(f"**{title}**\n\n{markdown_table(frame, '---:')}" for title, frame in tables.items())
+
+
+def markdown_table(frame: pd.DataFrame, alignment: str = "---") -> str:
+    """Return a table as Markdown; all columns but the first are aligned as ``alignment`` says."""
+    if any(name is not None for name in frame.index.names):
+        frame = frame.reset_index()
+    rows = [list(map(str, frame.columns)), ["---"] + [alignment] * (len(frame.columns) - 1)]
+    rows += [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return "" if isnan(value) else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Make the studies named on the command line, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="studies of docs/studies.toml (default: all)")
+    parser.add_argument("--stored", action="store_true", help="show the stored tables again instead of running")
+    parser.add_argument("--results", type=Path, default=ROOT / "results", help="directory of the results (default: results)")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes (default: one for each processor)")
+    options = parser.parse_args(argv)
+    studies = {study.name: study for study in documented_studies()}
+    if unknown := set(options.names) - studies.keys():
+        parser.error(f"{sorted(unknown)[0]}: no such study; there are {', '.join(studies)}")
+    for name in options.names or studies:
+        study = studies[name]
+        if (path := study.missing()) is not None and not options.stored:
+            print(f"{name}: skipped, because {path} is missing")
+            continue
+        if not options.stored:
+            make(study, options.results, options.workers)
+        show(study)
+        print(f"{name}: {study.stored.relative_to(ROOT)}")
+    page = DOCS / "papers.md"
+    for author_year in publications():
+        page.write_text(published(author_year, page.read_text()))
+
+
+if __name__ == "__main__":
+    main()

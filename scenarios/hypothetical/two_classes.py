@@ -1,0 +1,91 @@
+"""Interactive users and batch users share 512 nodes: which policy serves whom?
+
+By day, interactive users submit short jobs on few nodes; around the clock, batch users submit long jobs of up to 256 nodes.
+Users estimate three times their run times.  EASY, BGS and MBGS with MPL 5 and slices of a minute, which cost 1 % of a slice for
+a context switch, and selective suspension, at four loads of the machine.
+
+    clustermodel sweep scenarios/hypothetical/two_classes.py --out results
+"""
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from clustermodel import (
+    ContextSwitch,
+    Cycle,
+    FactorEstimates,
+    JobStream,
+    Lognormal,
+    Machine,
+    Poisson,
+    Result,
+    Scenario,
+    Study,
+    StudyTable,
+    TimeSlicing,
+    merge,
+)
+
+POLICIES = {"EASY": "easy", "BGS": "bgs", "MBGS": "mbgs", "SS": "ss"}
+INTERACTIVE = JobStream(
+    arrivals=Cycle(Poisson(per_hour=60)),
+    nodes={1: 0.4, 2: 0.2, 4: 0.2, 8: 0.2},
+    run_s=Lognormal(mean=300, cv=2),
+    estimates=FactorEstimates(3),
+)
+BATCH = JobStream(
+    arrivals=Poisson(per_hour=6),
+    nodes={16: 0.3, 64: 0.4, 128: 0.2, 256: 0.1},
+    run_s=Lognormal(mean=7_200, cv=1.5),
+    estimates=FactorEstimates(3),
+)
+
+
+WHO = ("interactive", "batch")
+
+
+def study(days: int = 28, replications: int = 10, loads: tuple[float, ...] = (0.6, 0.7, 0.8, 0.9)) -> Study:
+    """Return the study."""
+
+    def scenario(load: float, policy: str, seed: int) -> Scenario:
+        jobs = merge(interactive=INTERACTIVE, batch=BATCH).generate(days=days, seed=seed, load=load, machine_nodes=512)
+        switch, slices = ContextSwitch(fraction=0.01), TimeSlicing(quantum_s=60, mpl=5)
+        machine = Machine(nodes=512, time_slicing=slices, context_switch=switch)
+        return Scenario(machine=machine, workload=jobs, policy=POLICIES[policy], seed=seed)
+
+    return Study(
+        name="two user classes on 512 nodes",
+        text=__doc__ or "",
+        factors={"load": loads, "policy": list(POLICIES)},
+        scenario=scenario,
+        measures={
+            "interactive_response_s": lambda result: of_class(result, "interactive", "mean_response_s"),
+            "batch_response_s": lambda result: of_class(result, "batch", "mean_response_s"),
+            "interactive_slowdown": lambda result: of_class(result, "interactive", "mean_bounded_slowdown"),
+            "batch_slowdown": lambda result: of_class(result, "batch", "mean_bounded_slowdown"),
+        },
+        replications=replications,
+        shown=("interactive_slowdown", "batch_slowdown", "interactive_response_s", "batch_response_s", "utilization"),
+        tables={
+            "Mean response of interactive jobs, s": lambda table: table.pivot("interactive_response_s", columns="policy"),
+            "Mean response of batch jobs, s": lambda table: table.pivot("batch_response_s", columns="policy"),
+            "Ratio of mean response to that of EASY, paired": against_easy,
+        },
+        figures={"Mean bounded slowdown by class": picture},
+    )
+
+
+def of_class(result: Result, stream: str, column: str) -> float:
+    """Return a metric of the jobs of one class."""
+    return float(result.by_stream().loc[stream, column])
+
+
+def against_easy(table: StudyTable) -> pd.DataFrame:
+    parts = [
+        table.differences(f"{who}_response_s", "policy", "EASY", ratio=True).assign(jobs=who).set_index("jobs") for who in WHO
+    ]
+    return pd.concat(parts)
+
+
+def picture(table: StudyTable) -> Figure:
+    return table.plot.curves(x="load", y=[f"{who}_slowdown" for who in WHO], log=True, share_y=False)

@@ -1,0 +1,114 @@
+"""What does it bring to give jobs fewer nodes, or more, than they asked for?
+
+Perkovic & Keleher 2000, figures 7, 8 and 9 (section 7): bounded slowdown, delay (wait) and response time relative to
+conservative backfilling, D, when all jobs get half or a quarter of their nodes, when the size is chosen that completes first
+(greedy), and when jobs of half size are widened at their start, without and with speculation.
+
+Efficiency is constant, as in the paper: on half as many nodes a job takes twice as long.  Bounded slowdown compares with the
+run time on the nodes that the job asked for.  The paper's text does not say how far start-time widening may go: here up to the
+nodes asked for, or "to double", up to twice as many.
+
+    clustermodel sweep scenarios/papers/perkovic_2000/adaptation.py --out results
+"""
+
+from functools import partial
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from clustermodel import Backfilling, Machine, Scenario, Study, StudyTable, bars
+from clustermodel.policies.backfilling.moldable import Greedy
+from clustermodel.workload.study_jobs import study_jobs
+
+CONSERVATIVE, AS_ASKED = "D", "as asked"
+SPECULATION = {"speculation": 0.9, "test_runs": True}
+"""With test runs, large percentages are slightly better (section 6.2)."""
+TECHNIQUES: dict[str, dict[str, Any]] = {
+    AS_ASKED: {},
+    "half": {"width": "half"},
+    "quarter": {"width": "quarter"},
+    "greedy to double": {"width": Greedy((1.0, 0.5, 2.0))},
+    "greedy to quarter": {"width": Greedy((1.0, 0.5, 0.25))},
+    "half + widening": {"width": "half", "widening": True},
+    "half + widening to double": {"width": "half", "widening": 2.0},
+    "half + speculation": {"width": "half", **SPECULATION},
+    "half + speculation + widening": {"width": "half", "widening": True, **SPECULATION},
+    "quarter + speculation + widening": {"width": "quarter", "widening": True, **SPECULATION},
+}
+"""Arguments of ``Backfilling``, besides order and guarantees.  Greedy chooses the size asked for, half, or one more."""
+FIGURES = {
+    "Figure 7": ("half", "quarter"),
+    "Figure 8": ("greedy to double", "greedy to quarter"),
+    "Figure 9": ("half", "half + widening", "half + widening to double", "half + speculation", "half + speculation + widening"),
+    "All together": (AS_ASKED, "quarter + speculation + widening"),
+}
+"""Techniques by the figure that shows them."""
+PAPER_DELAY = {("half + speculation", "R/L-NG"): "0.21"}
+"""Perkovic & Keleher 2000, section 7: delay of D's."""
+MEASURES = {
+    "mean_bounded_slowdown_perkovic": "bounded slowdown, of D's",
+    "mean_wait_s": "delay, of D's",
+    "mean_response_s": "response, of D's",
+}
+
+
+def study(
+    trace: str | None = None,
+    nodes: int = 128,
+    jobs: int = 0,
+    replications: int = 3,
+    policies: tuple[str, ...] = ("D", "1/L", "1/L-NG", "R/L-NG"),
+    techniques: tuple[str, ...] = tuple(TECHNIQUES),
+) -> Study:
+    """Return the study.
+
+    Args:
+        trace: an SWF file; by default the jobs are synthetic.
+        nodes: size of the machine.
+        jobs: their number; 0 for all of the trace, or 20,000 synthetic ones.
+        replications: seeds.
+        policies: the algorithms, D among them.
+        techniques: "as asked" among them.
+    """
+
+    def scenario(policy: str, technique: str, seed: int) -> Scenario:
+        order, guarantees = policy.removesuffix("-NG"), "none" if policy.endswith("-NG") else "all"
+        return Scenario(
+            machine=Machine(nodes=nodes),
+            workload=study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed),
+            policy=Backfilling(order=order, guarantees=guarantees, **TECHNIQUES[technique]),
+            seed=seed,
+        )
+
+    return Study(
+        name="adaptation",
+        text=__doc__ or "",
+        factors={"technique": techniques, "policy": policies},
+        scenario=scenario,
+        replications=replications,
+        shown=(*MEASURES, "wasted_load", "retried"),
+        tables={
+            f"{name}, relative to conservative backfilling ± 95 % interval": partial(relative, name=name) for name in FIGURES
+        },
+        figures={name: partial(picture, name=name) for name in FIGURES if name.startswith("Figure")},
+    )
+
+
+def relative(table: StudyTable, name: str) -> pd.DataFrame:
+    base = {"technique": AS_ASKED, "policy": CONSERVATIVE}
+    rows = []
+    for point in table.points(["technique", "policy"]):
+        if point["technique"] in FIGURES[name]:
+            here = table.at(**point)
+            row: dict[str, object] = {**point, "bounded slowdown": here.interval("mean_bounded_slowdown_perkovic")}
+            row |= {title: table.difference(measure, point, base, ratio=True) for measure, title in MEASURES.items()}
+            if name == "Figure 9":
+                row["paper, delay"] = PAPER_DELAY.get((str(point["technique"]), str(point["policy"])), "")
+            rows.append({**row, "wasted load": here.interval("wasted_load")})
+    return pd.DataFrame(rows)
+
+
+def picture(table: StudyTable, name: str) -> Figure:
+    shown = [*dict.fromkeys([AS_ASKED, *FIGURES[name]])]
+    return bars(table.frame[table.frame["technique"].isin(shown)], y=list(MEASURES), x="technique")

@@ -1,0 +1,123 @@
+"""What do 2,080 short serial jobs that were estimated to be long do to the means of a year?
+
+The CTC trace in the Parallel Workloads Archive is *cleaned*: its header says that 2,080 jobs of user 135 were removed, a flurry
+within five days.  Perkovic & Keleher 2000 (table 1) used the trace with them.  Their tables and the cleaned trace tell what the
+jobs were like.  Table 2 has 2,058 more jobs among the long-narrow ones and 39 more among the short-narrow ones.  For the means
+over 79,302 jobs to be those of table 1, the missing ones must have run for about 100 s on average, with estimates of about
+21,800 s, 857 times their run times on average.
+
+The study puts jobs like these back: as many per job of the trace, submitted evenly among the jobs around the gap in the job
+numbers, on one node, with estimates of 6 h and run times from a lognormal distribution that has the mean and the mean
+reciprocal above.  Each replication draws other run times.  No parameter was chosen by what the simulation shows.
+
+    clustermodel sweep scenarios/papers/perkovic_2000/flurry.py --out results
+"""
+
+from functools import cache, partial
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from clustermodel import TICKS_PER_SECOND, JobRow, Machine, Result, Scenario, Study, StudyTable, Workload
+from clustermodel.measure.metrics import bounded_slowdown_perkovic
+from clustermodel.workload.study_jobs import study_jobs
+
+SLOWDOWN, WAIT = "mean_bounded_slowdown_perkovic", "mean_wait_s"
+CLEANED, RESTORED = "cleaned", "with the flurry"
+PAPER_RATIOS = {
+    ("P/L-NG", "D"): {SLOWDOWN: 0.43, WAIT: 0.62},
+    ("R/L-NG", "D"): {SLOWDOWN: 0.23, WAIT: 0.35},
+    ("P/L-NG", "1/L"): {SLOWDOWN: 0.65, WAIT: 0.72},
+    ("R/L-NG", "1/L"): {SLOWDOWN: 0.35, WAIT: 0.41},
+}
+"""Perkovic & Keleher 2000, section 5: 1 - the reductions by the first algorithm compared with the second."""
+PER_JOB = 2080 / 77205
+"""Jobs of the flurry per job that the cleaned trace has kept (and that the machine can hold)."""
+FIRST, LAST = 0.6141, 0.6245
+"""Shares of those submitted before the first and before the last job of the flurry, by the gaps in the job numbers."""
+ESTIMATE_S, MEAN_RUN_S, MEAN_OVERESTIMATION = 21_600.0, 100.0, 857.0
+SIGMA = float(np.sqrt(np.log(MEAN_RUN_S * MEAN_OVERESTIMATION / ESTIMATE_S)))
+"""Of the lognormal distribution: mean x mean reciprocal = exp(sigma^2)."""
+
+
+def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replications: int = 3) -> Study:
+    """Return the study.
+
+    Args:
+        trace: an SWF file; by default the jobs are synthetic.
+        nodes: size of the machine.
+        jobs: their number without the flurry; 0 for all of the trace, or 20,000 synthetic ones.
+        replications: seeds.
+    """
+    cleaned = partial(study_jobs, trace, jobs=jobs or None, nodes=nodes)
+
+    def scenario(workload: str, policy: str, seed: int) -> Scenario:
+        jobs_of_trace = cleaned(seed=seed)
+        chosen = jobs_of_trace if workload == CLEANED else with_flurry(jobs_of_trace, seed)
+        return Scenario(machine=Machine(nodes=nodes), workload=chosen, policy=policy, seed=seed)
+
+    def of_others(result: Result, name: str) -> float:
+        """Return the mean bounded slowdown or wait of the jobs that are not of the flurry."""
+        others = result.jobs[result.jobs["job"] <= cleaned(seed=result.scenario.seed).column("id").max()]
+        wait, response, run = (others[column].to_numpy() for column in ("wait_s", "response_s", "run_s"))
+        return float((wait if name == "wait_s" else bounded_slowdown_perkovic(response, run)).mean())
+
+    return Study(
+        name="flurry",
+        text=__doc__ or "",
+        factors={"workload": [CLEANED, RESTORED], "policy": ["D", "1/L", "P/L-NG", "R/L-NG"]},
+        scenario=scenario,
+        measures={f"{name}_others": partial(of_others, name=name) for name in ("slowdown", "wait_s")},
+        replications=replications,
+        shown=(SLOWDOWN, WAIT, "mean_response_s", "wasted_load", "retried"),
+        tables={"Means ± 95 % interval": means, "Ratios of section 5": partial(ratios, paper="CTC" in str(trace))},
+        figures={"Without and with the flurry": picture},
+    )
+
+
+@cache
+def with_flurry(workload: Workload, seed: int) -> Workload:
+    """Return the jobs with a flurry among them."""
+    rows = list(workload.rows())
+    count, rng = round(PER_JOB * len(rows)), np.random.default_rng(seed)
+    places = np.linspace(FIRST, LAST, count) * (len(rows) - 1)
+    submit = np.interp(places, np.arange(len(rows)), workload.column("submit")).astype(int).tolist()
+    run = np.clip(rng.lognormal(np.log(MEAN_RUN_S) - SIGMA**2 / 2, SIGMA, count), 1.0, ESTIMATE_S)
+    ticks = np.round(run * TICKS_PER_SECOND).astype(int).tolist()
+    estimate, last = round(ESTIMATE_S * TICKS_PER_SECOND), max(row.id for row in rows)
+    added = [
+        JobRow(when, last + number, 1, how_long, estimate, -1, -1, 0, -1)
+        for number, (when, how_long) in enumerate(zip(submit, ticks, strict=True), 1)
+    ]
+    return Workload([*rows, *added], name=workload.name, machine_nodes=workload.machine_nodes)
+
+
+def means(table: StudyTable) -> pd.DataFrame:
+    columns = {
+        "bounded slowdown": SLOWDOWN,
+        "delay (s)": WAIT,
+        "bounded slowdown, all but the flurry": "slowdown_others",
+        "delay (s), all but the flurry": "wait_s_others",
+    }
+    points = table.points(["workload", "policy"])
+    return pd.DataFrame(
+        [{**point, **{title: table.at(**point).interval(name) for title, name in columns.items()}} for point in points]
+    )
+
+
+def ratios(table: StudyTable, paper: bool) -> pd.DataFrame:
+    rows = []
+    for (policy, base), published in PAPER_RATIOS.items():
+        for measure, value in published.items():
+            title = "bounded slowdown" if measure == SLOWDOWN else "delay"
+            row = {"policy": policy, "compared with": base, "of": title, **({"paper": value} if paper else {})}
+            for workload in (CLEANED, RESTORED):
+                here = table.at(workload=workload)
+                row[workload] = here.difference(measure, {"policy": policy}, {"policy": base}, ratio=True)
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def picture(table: StudyTable) -> Figure:
+    return table.plot.bars(y=[SLOWDOWN, WAIT], x="policy", by="workload")

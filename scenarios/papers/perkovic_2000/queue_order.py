@@ -1,0 +1,144 @@
+"""In which order should a backfilling scheduler go through its queue, and should it guarantee starts?
+
+Perkovic & Keleher 2000, table 3 and figures 3 and 4 (sections 4 and 5): the ratio of guaranteed to actual delays under
+conservative backfilling, D; mean bounded slowdown and delay (wait) of the twelve algorithms of table 4, for all jobs and by the
+shapes of job_shapes.py.  Names that end in -NG guarantee no starts.
+
+A trace has the same jobs in every replication; a seed gives other random priorities (P) and orders (R).  Without a trace the
+jobs are synthetic, other ones in each replication.
+
+    clustermodel sweep scenarios/papers/perkovic_2000/queue_order.py --out results
+"""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from clustermodel import Machine, Result, Scenario, Study, StudyTable, bars
+from clustermodel.measure.metrics import bounded_slowdown_perkovic
+from clustermodel.policies.queue_order import CRITERIA
+from clustermodel.workload.shapes import SHAPES, jobs_by_shape
+from clustermodel.workload.study_jobs import study_jobs
+
+POLICIES = (*CRITERIA, *(f"{criterion}-NG" for criterion in CRITERIA))
+CONSERVATIVE = "D"
+SLOWDOWN, WAIT = "mean_bounded_slowdown_perkovic", "mean_wait_s"
+PAPER_GUARANTEES = {
+    "guaranteed_over_actual_mean": "16.33", "guaranteed_over_actual_p50": "3.89", "guaranteed_over_actual_p15": "1.67",
+    "guaranteed_over_actual_p85": "14.83", "started_at_once": "0.61",
+}  # fmt: skip
+"""Perkovic & Keleher 2000, table 3 and section 4."""
+PAPER_RATIOS = {
+    ("P/L-NG", "D"): {SLOWDOWN: 0.43, WAIT: 0.62},
+    ("R/L-NG", "D"): {SLOWDOWN: 0.23, WAIT: 0.35},
+    ("P/L-NG", "1/L"): {SLOWDOWN: 0.65, WAIT: 0.72},
+    ("R/L-NG", "1/L"): {SLOWDOWN: 0.35, WAIT: 0.41},
+}
+"""Perkovic & Keleher 2000, section 5: 1 - the reductions by the first algorithm compared with the second."""
+
+
+def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int = 0, replications: int = 5) -> Study:
+    """Return the study.
+
+    Args:
+        trace: an SWF file; by default the jobs are synthetic.
+        nodes: size of the machine.
+        jobs: their number; 0 for all of the trace, or 20,000 synthetic ones.
+        narrow: largest number of nodes of a narrow job; 0 for the median.
+        replications: seeds.
+    """
+
+    def scenario(policy: str, seed: int) -> Scenario:
+        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
+        return Scenario(machine=Machine(nodes=nodes), workload=workload, policy=policy, seed=seed)
+
+    return Study(
+        name="queue order and guarantees",
+        text=__doc__ or "",
+        factors={"policy": POLICIES},
+        scenario=scenario,
+        measures={
+            **{f"slowdown_{shape}": partial(of_shape, shape=shape, narrow=narrow) for shape in SHAPES},
+            **{f"wait_s_{shape}": partial(of_shape, shape=shape, narrow=narrow, name="wait_s") for shape in SHAPES},
+            **{name: partial(guarantees, name=name) for name in PAPER_GUARANTEES},
+        },
+        replications=replications,
+        shown=(SLOWDOWN, WAIT, "mean_response_s", "wasted_load", "retried"),
+        tables={
+            "Table 3, guaranteed over actual delay of jobs that do not start at once, D": partial(
+                actual_delays, paper="CTC" in str(trace)
+            ),
+            "Figures 3 and 4, means ± 95 % interval": means,
+            "Ratios of section 5": partial(ratios, paper="CTC" in str(trace)),
+        },
+        figures={"Figure 3, all jobs": all_jobs, "Figure 4, by shape": by_shape},
+    )
+
+
+def of_shape(result: Result, shape: str, narrow: int, name: str = "slowdown") -> float:
+    """Return the mean bounded slowdown or wait of the jobs of a shape."""
+    ran = result.jobs[result.jobs["start_s"].notna()]
+    jobs = ran[jobs_by_shape(ran["nodes"], ran["estimate_s"], narrow=narrow or None)[shape]]
+    values = (
+        bounded_slowdown_perkovic(jobs["response_s"].to_numpy(), jobs["run_s"].to_numpy()) if name == "slowdown" else jobs[name]
+    )
+    return float(values.mean())
+
+
+def guarantees(result: Result, name: str) -> float | None:
+    """Return the share of jobs that start at once, or a statistic of guaranteed over actual delays of the others."""
+    waited = result.jobs[result.jobs["wait_s"] > 0]
+    if name == "started_at_once":
+        return 1 - len(waited) / len(result.jobs)
+    if result.scenario.policy != CONSERVATIVE or waited.empty:
+        return None
+    ratio = (waited["reserved_s"] - waited["submit_s"]) / waited["wait_s"]
+    statistic = name.rpartition("_")[2]
+    return float(ratio.mean() if statistic == "mean" else np.percentile(ratio, int(statistic.removeprefix("p"))))
+
+
+def actual_delays(table: StudyTable, paper: bool) -> pd.DataFrame:
+    found = [str(table.interval(name, policy=CONSERVATIVE)) for name in PAPER_GUARANTEES]
+    names = [name.removeprefix("guaranteed_over_actual_").replace("_", " ") for name in PAPER_GUARANTEES]
+    frame = pd.DataFrame({"": names, "paper": list(PAPER_GUARANTEES.values()), "ours": found})
+    return frame if paper else frame.drop(columns="paper")
+
+
+def means(table: StudyTable) -> pd.DataFrame:
+    """Return means, and ratios to conservative backfilling, of each algorithm."""
+    base = {"policy": CONSERVATIVE}
+    parts = {
+        "bounded slowdown": table.pivot(SLOWDOWN, columns="policy"),
+        "of D's": table.pivot(SLOWDOWN, columns="policy", relative_to=base),
+        "delay (s)": table.pivot(WAIT, columns="policy"),
+        "delay, of D's": table.pivot(WAIT, columns="policy", relative_to=base),
+        **{f"slowdown, {shape}": table.pivot(f"slowdown_{shape}", columns="policy") for shape in SHAPES},
+    }
+    return pd.concat(list(parts.values())).set_axis(list(parts)).T
+
+
+def ratios(table: StudyTable, paper: bool) -> pd.DataFrame:
+    rows = []
+    for (policy, base), published in PAPER_RATIOS.items():
+        row: dict[str, object] = {"policy": policy, "compared with": base}
+        for measure, value in published.items():
+            title = "bounded slowdown" if measure == SLOWDOWN else "delay"
+            row |= {f"paper, {title}": value} if paper else {}
+            row[title] = table.difference(measure, {"policy": policy}, {"policy": base}, ratio=True)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def all_jobs(table: StudyTable) -> Figure:
+    return table.plot.bars(y=[SLOWDOWN, WAIT])
+
+
+def by_shape(table: StudyTable) -> Figure:
+    frame = table.frame
+    parts = [
+        frame[["run", "policy", "replication"]].assign(shape=shape, bounded_slowdown=frame[f"slowdown_{shape}"])
+        for shape in SHAPES
+    ]
+    return bars(pd.concat(parts), y="bounded_slowdown", panels="shape")

@@ -1,0 +1,86 @@
+"""Does it pay to run jobs for less time than their users asked for, and to stop those that need more?
+
+Perkovic & Keleher 2000, figures 5 and 6 (section 6): bounded slowdown under speculative backfilling for several ratios of
+speculated time to estimate, without and with speculative test runs; and what speculation wastes.  Jobs that are stopped start
+again from the beginning; ``wasted_load`` is the work of stopped runs per capacity.
+
+The paper's text does not say which percentages its figures show; here they are 10 to 90 %.
+
+    clustermodel sweep scenarios/papers/perkovic_2000/speculation.py --out results
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from clustermodel import Machine, Scenario, Study, StudyTable, curves
+from clustermodel.experiment.factors import Label
+from clustermodel.workload.study_jobs import study_jobs
+
+CONSERVATIVE = "D"
+SLOWDOWN = "mean_bounded_slowdown_perkovic"
+OFF: dict[str, Label] = {"speculation": None, "test_runs": False}
+
+
+def study(
+    trace: str | None = None,
+    nodes: int = 128,
+    jobs: int = 0,
+    replications: int = 3,
+    policies: tuple[str, ...] = ("D", "1/L", "1/L-NG", "R/L-NG"),
+    ratios: tuple[float, ...] = (0.1, 0.2, 0.35, 0.5, 0.7, 0.9),
+) -> Study:
+    """Return the study.
+
+    Args:
+        trace: an SWF file; by default the jobs are synthetic.
+        nodes: size of the machine.
+        jobs: their number; 0 for all of the trace, or 20,000 synthetic ones.
+        replications: seeds.
+        policies: the algorithms, D among them.
+        ratios: of speculated time to estimate.
+    """
+
+    def scenario(policy: str, speculation: float | None, test_runs: bool, seed: int) -> Scenario | None:
+        if speculation is None and test_runs:
+            return None
+        parameters = "" if speculation is None else f":speculation={speculation},test_runs={str(test_runs).lower()}"
+        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
+        return Scenario(machine=Machine(nodes=nodes), workload=workload, policy=policy + parameters, seed=seed)
+
+    return Study(
+        name="speculation",
+        text=__doc__ or "",
+        factors={"policy": policies, "speculation": [None, *ratios], "test_runs": [False, True]},
+        scenario=scenario,
+        replications=replications,
+        shown=(SLOWDOWN, "mean_wait_s", "mean_response_s", "wasted_load", "retried"),
+        tables={
+            "Figure 5, speculation, mean bounded slowdown ± 95 % interval": lambda table: shown(table, SLOWDOWN, False),
+            "Figure 5, of that without speculation": lambda table: shown(table, SLOWDOWN, False, OFF),
+            "Figure 6, speculation and test runs, mean bounded slowdown ± 95 % interval": lambda table: shown(
+                table, SLOWDOWN, True
+            ),
+            "Figure 6, of that without test runs": lambda table: shown(table, SLOWDOWN, True, {"test_runs": False}),
+            "Speculation and test runs, bounded slowdown of D's without": lambda table: shown(
+                table, SLOWDOWN, True, {**OFF, "policy": CONSERVATIVE}
+            ),
+            "Wasted load, speculation": lambda table: shown(table, "wasted_load", False),
+            "Wasted load, speculation and test runs": lambda table: shown(table, "wasted_load", True),
+        },
+        figures={"Speculation, without and with test runs": picture},
+    )
+
+
+def shown(table: StudyTable, measure: str, test_runs: bool, relative_to: Mapping[str, Label] = {}) -> pd.DataFrame:
+    """Return a measure, or its ratio to that at other levels, by policy and speculation."""
+    found = table.pivot(measure, columns="speculation", relative_to=relative_to, test_runs=test_runs)
+    return found[[part for part in found if part is not None]] if relative_to else found.rename(columns={None: "none"})
+
+
+def picture(table: StudyTable) -> Figure:
+    frame = table.frame[table.frame["speculation"].notna()]
+    frame = frame.assign(runs=np.where(frame["test_runs"], "with test runs", "without test runs"))
+    return curves(frame, y=[SLOWDOWN, "wasted_load"], x="speculation", panels="runs")

@@ -1,0 +1,110 @@
+"""How well must run times be predicted for EASY to have lower slowdowns than PV-EASY?
+
+Yuan et al. 2010, figure 4 (section 5.2.2): MBS and MWBS of PV-EASY, FCFS-EASY and SJF-EASY with the same "virtual" predictor,
+by its maximum error.  The predictor multiplies the run time by a factor that is uniform in 1 ± the maximum error; with the same
+seed a job has the same factor under every policy.  Error None is the predictor that the policy has in practice: users'
+estimates for FCFS-EASY and SJF-EASY, the Last Model for PV-EASY (dashed lines).  Run times are as recorded.  The paper prints
+no numbers; it says that PV-EASY is better than both from a maximum error of 10 % on.
+
+    clustermodel sweep scenarios/papers/yuan_2010/prediction_error.py --out results --set jobs=2000 --set replications=3
+"""
+
+from functools import partial
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from clustermodel import Machine, Scenario, Study, StudyTable
+from clustermodel.statistics import Interval
+from clustermodel.workload.study_jobs import study_jobs
+
+POLICIES = {"PV-EASY": "pv-easy", "FCFS-EASY": "easy", "SJF-EASY": "easy:backfill_order=shortest"}
+MBS, MWBS = "mean_bounded_slowdown", "mean_weighted_bounded_slowdown"
+
+
+def study(
+    trace: str | None = None,
+    nodes: int = 128,
+    jobs: int = 0,
+    replications: int = 10,
+    errors: tuple[float, ...] = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0),
+) -> Study:
+    """Return the study.
+
+    Args:
+        trace: an SWF file; by default the jobs are synthetic.
+        nodes: size of the machine.
+        jobs: their number; 0 for all of the trace, or 20,000 synthetic ones.
+        replications: seeds.
+        errors: maximum errors, twice the paper's mean absolute errors.
+    """
+
+    def scenario(policy: str, error: float | None, seed: int) -> Scenario:
+        name = POLICIES[policy]
+        predictor = "" if error is None else f"{',' if ':' in name else ':'}predictor=virtual:{error}"
+        return Scenario(
+            machine=Machine(nodes=nodes, kill_at_estimate=False),
+            workload=study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed),
+            policy=name + predictor,
+            seed=seed,
+        )
+
+    return Study(
+        name="prediction error",
+        text=__doc__ or "",
+        factors={"policy": list(POLICIES), "error": [None, *errors]},
+        scenario=scenario,
+        replications=replications,
+        shown=(MBS, MWBS, "delayed", "reservation_violations", "wasted_load"),
+        tables={
+            "Figure 4, MBS ± 95 % interval": partial(by_error, measure=MBS),
+            "Figure 4, MWBS ± 95 % interval": partial(by_error, measure=MWBS),
+            "MBS of PV-EASY, paired ratio ± 95 % interval": partial(ratios, measure=MBS),
+            "MWBS of PV-EASY, paired ratio ± 95 % interval": partial(ratios, measure=MWBS),
+            "Jobs delayed by lower-priority jobs": partial(by_error, measure="delayed"),
+            "Reservation violations": partial(by_error, measure="reservation_violations"),
+            "Wasted load": partial(by_error, measure="wasted_load"),
+        },
+        figures={"Figure 4": picture},
+    )
+
+
+def by_error(table: StudyTable, measure: str) -> pd.DataFrame:
+    rows = {
+        str(policy): {title(error): table.interval(measure, policy=policy, error=error) for error in table.levels("error")}
+        for policy in table.levels("policy")
+    }
+    return as_frame(rows)
+
+
+def ratios(table: StudyTable, measure: str) -> pd.DataFrame:
+    rows = {
+        f"relative to {other}": {
+            title(error): table.difference(
+                measure, {"policy": "PV-EASY", "error": error}, {"policy": other, "error": error}, ratio=True
+            )
+            for error in table.levels("error")
+        }
+        for other in table.levels("policy")
+        if other != "PV-EASY"
+    }
+    return as_frame(rows)
+
+
+def as_frame(rows: dict[str, dict[str, Interval]]) -> pd.DataFrame:
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("policy")
+
+
+def title(error: object) -> str:
+    return "in practice" if error is None else f"± {error:.0%}"
+
+
+def picture(table: StudyTable) -> Figure:
+    frame = table.frame[table.frame["error"].notna()]
+    figure = StudyTable(frame, table.factors, table.name).plot.curves(x="error", y=[MBS, MWBS])
+    for measure, axes in zip((MBS, MWBS), figure.axes, strict=True):
+        for line, policy in zip(axes.get_lines(), table.levels("policy"), strict=False):
+            axes.axhline(table.interval(measure, policy=policy, error=None).mean, color=line.get_color(), linestyle="--")
+        axes.set_xlabel("maximum error of the predictions")
+        axes.set_ylim(bottom=0)
+    return figure

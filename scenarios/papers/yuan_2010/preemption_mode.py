@@ -1,0 +1,131 @@
+"""Up to which cost does it pay to save the work of jobs that PV-EASY preempts, instead of killing them?
+
+Yuan et al. 2010 (section 6) kill, and leave the other modes to a time when "operation cost will decrease".  Here PV-EASY
+preempts with mode kill, checkpoint and suspend, by the cost of saving a job and of restoring it; run times are as recorded.
+
+At a cost of c seconds a checkpoint, a restart and a context switch take c each.  A checkpoint costs c to save and c to restore;
+so does suspension if the job resumes on its own nodes, and otherwise c to suspend and 2 c to move.  Memory holds every
+suspended job.  Killing does not depend on c.  "Checkpoint, limited store" has a store that takes only so many tasks at a time.
+
+    clustermodel sweep scenarios/papers/yuan_2010/preemption_mode.py --out results --set jobs=2000 --set replications=3
+"""
+
+from functools import partial
+from itertools import pairwise
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from clustermodel import Account, Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, TimeSlicing
+from clustermodel.experiment.factors import Label
+from clustermodel.experiment.measure_table import Columns, Scaled, measure_table
+from clustermodel.workload.study_jobs import study_jobs
+
+KILL, LIMITED = "kill", "checkpoint, limited store"
+SAVING = (Account.CHECKPOINT, Account.RESTART, Account.CONTEXT_SWITCH)
+MBS, MWBS = "mean_bounded_slowdown", "mean_weighted_bounded_slowdown"
+COLUMNS: Columns = {
+    "MBS": MBS, "MWBS": MWBS, "mean wait (s)": "mean_wait_s", "mean response (s)": "mean_response_s",
+    "discarded (% of capacity)": Scaled("lost_share", 100), "saving and restoring (%)": Scaled("saving_share", 100),
+    "waiting for the store (%)": Scaled("blocked_share", 100), "preempted": "preempted", "times each": "mean_killed_times",
+    "delayed": "delayed", "delays (h)": "delays_by_later_h", "longest (s)": "longest_delay_by_later_s",
+    "violations": "reservation_violations",
+}  # fmt: skip
+CRITERIA = {"MBS": MBS, "MWBS": MWBS, "mean response": "mean_response_s", "capacity": "preemption_share"}
+
+
+def study(
+    trace: str | None = None,
+    nodes: int = 128,
+    jobs: int = 0,
+    replications: int = 1,
+    costs_s: tuple[int, ...] = (0, 10, 60, 300, 900, 1800, 3600),
+    store: int = 0,
+) -> Study:
+    """Return the study.
+
+    Args:
+        trace: an SWF file; by default the jobs are synthetic.
+        nodes: size of the machine.
+        jobs: their number; 0 for all of the trace, or 20,000 synthetic ones.
+        replications: seeds.
+        costs_s: of saving and of restoring, seconds.
+        store: most tasks that the limited store takes at a time; 0 to leave this mode out.
+    """
+
+    def scenario(mode: str, cost_s: int, seed: int) -> Scenario:
+        return Scenario(
+            machine=Machine(
+                nodes=nodes,
+                kill_at_estimate=False,
+                checkpointing=Checkpointing(
+                    checkpoint_s=cost_s, restart_s=cost_s, max_tasks_per_slice=store if mode == LIMITED else None
+                ),
+                context_switch=ContextSwitch(seconds=cost_s),
+                time_slicing=TimeSlicing(quantum_s=1e6),  # there are no slices; a context switch must be shorter than one
+            ),
+            workload=study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed),
+            policy=f"pv-easy:mode={mode.partition(',')[0]}",
+            seed=seed,
+        )
+
+    return Study(
+        name="preemption mode",
+        text=__doc__ or "",
+        factors={"mode": [KILL, "checkpoint", "suspend", *([LIMITED] if store else [])], "cost_s": costs_s},
+        scenario=scenario,
+        measures={
+            "saving_share": partial(share, accounts=SAVING),
+            "preemption_share": partial(share, accounts=(*SAVING, Account.BLOCKED, Account.LOST)),
+            "delays_by_later_h": total_delay,
+        },
+        replications=replications,
+        shown=(MBS, MWBS, "mean_wait_s", "mean_response_s", "lost_share", "blocked_share", "preempted", "mean_killed_times",
+               "delayed", "longest_delay_by_later_s", "reservation_violations"),
+        tables={
+            "PV-EASY by mode and cost": means,
+            "Cost (s) up to which a mode is better than killing, interpolated": break_even_costs,
+        },
+        figures={"By cost of saving and of restoring": picture},
+    )  # fmt: skip
+
+
+def share(result: Result, accounts: tuple[Account, ...]) -> float:
+    return sum(sum(result.ledger.amount(account)) for account in accounts) / result.ledger.capacity
+
+
+def total_delay(result: Result) -> float:
+    summary = result.summary()
+    return (summary.delayed or 0) * summary.mean_delay_by_later_s / 3600
+
+
+def means(table: StudyTable) -> pd.DataFrame:
+    found = measure_table(table, COLUMNS, by=["mode", "cost_s"])
+    shown: pd.DataFrame = found[(found["mode"] != KILL) | (found["cost_s"] == found["cost_s"].min())]
+    return shown
+
+
+def break_even_costs(table: StudyTable) -> pd.DataFrame:
+    modes = [mode for mode in table.levels("mode") if mode != KILL]
+    return pd.DataFrame([{"mode": mode, **{one: break_even(table, mode, CRITERIA[one]) for one in CRITERIA}} for mode in modes])
+
+
+def break_even(table: StudyTable, mode: Label, measure: str) -> str:
+    """Return the first cost at which a mode is no better than killing, linear between the costs of the study."""
+    costs = [cost for cost in table.levels("cost_s") if isinstance(cost, int)]
+    above = [table.difference(measure, {"mode": mode, "cost_s": at}, {"mode": KILL, "cost_s": at}).mean for at in costs]
+    if above[0] >= 0:
+        return "at no cost"
+    for (cost, higher), (here, there) in zip(pairwise(costs), pairwise(above), strict=True):
+        if there >= 0:
+            return f"{cost + (higher - cost) * here / (here - there):,.0f}"
+    return "not in this range"
+
+
+def picture(table: StudyTable) -> Figure:
+    figure = table.plot.curves(x="cost_s", y=[MBS, "preemption_share", "delays_by_later_h"], by="mode", log=MBS)
+    for axes in figure.axes:
+        axes.set_xscale("symlog", linthresh=10)
+        axes.set_xlim(left=0)
+        axes.set_xlabel("cost of saving, and of restoring (s)")
+    return figure

@@ -1,0 +1,148 @@
+"""What does strict fairness cost, and by how much do lower-priority jobs delay others under EASY?
+
+Yuan et al. 2010, tables 1, 2 and 4 to 6 and figures 2, 3, 5 and 6 (sections 3 and 5): PV-EASY, EASY, EASY with predictions of
+the Last Model (EASY-Last), and PV-EASY without one of its parts or with another predictor.
+
+The paper says that a job that reaches its estimate is killed (section 2.1), and that run times are "faithful to the original
+workload" (section 5.1.3), where many exceed the estimate.  Each policy therefore runs twice, with run times as recorded and cut
+at the estimate.  The tables show the first, with loads closer to the paper's, and the last table the second.  Big jobs need
+more than a quarter of the machine, short ones run for less than 10 minutes.
+
+    clustermodel sweep scenarios/papers/yuan_2010/strict_fairness.py --out results --set jobs=2000 --set replications=3
+"""
+
+from functools import lru_cache, partial
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from clustermodel import Machine, Result, Scenario, Study, StudyTable, bars, bounded_slowdown, delays_by_later_jobs
+from clustermodel.experiment.design import MEASURED, Measure
+from clustermodel.experiment.measure_table import Columns, Published, Scaled, measure_table
+from clustermodel.workload.study_jobs import study_jobs
+
+POLICIES = {
+    "EASY": "easy", "EASY-Last": "easy:predictor=last", "PV-EASY": "pv-easy", "PV-EASY without VB": "pv-easy:vb=false",
+    "PV-EASY without SLP": "pv-easy:slp=false", "PV-EASY, estimates": "pv-easy:predictor=estimate",
+    "PV-EASY, perfect predictions": "pv-easy:predictor=perfect", "EASY, perfect predictions": "easy:predictor=perfect",
+}  # fmt: skip
+COMPARED = ("PV-EASY", "EASY", "EASY-Last")
+"""The policies of figures 2, 3, 5 and 6."""
+AS_RECORDED, CUT = "as recorded", "cut at the estimate"
+MBS, MWBS = "mean_bounded_slowdown", "mean_weighted_bounded_slowdown"
+OF_BLOCKED = {"MBS": "blocked_bounded_slowdown", "MWBS": "blocked_weighted_bounded_slowdown", "blocked": "blocked"}
+LOADS = {"total load (%)": Scaled("total_load", 100), "wasted load (%)": Scaled("wasted_load", 100)}
+OVERALL = {"MBS": MBS, "MWBS": MWBS, "mean wait (s)": "mean_wait_s"}
+TABLES: dict[str, Columns] = {
+    "Table 1, jobs delayed by lower-priority jobs": {
+        "delayed": "delayed", "mean delay (min)": Scaled("mean_delay_by_later_s", 1 / 60),
+        "longest (h)": Scaled("longest_delay_by_later_s", 1 / 3600), "over 1 min": "delayed_over_60_s",
+        "over 10 min": "delayed_over_600_s", "also while no node was idle": "delayed_literally",
+    },
+    "Table 2, reservation violations": {
+        "violations": "reservation_violations", "mean nodes": "mean_violation_nodes",
+        "mean DTR (min)": Scaled("mean_violation_s", 1 / 60), "mean SI": "mean_slowdown_increment",
+        "longest DTR (h)": Scaled("longest_violation_s", 1 / 3600), "largest SI": "largest_slowdown_increment",
+        "benign violations": "benign_violations",
+    },
+    "Tables 4 to 6, backfilled and blocked jobs, cost of preemption": {
+        "backfilled": "backfilled", "blocked": "blocked", **LOADS, "preempted": "preempted",
+        "preempted (%)": Scaled("preempted_rate", 100), "MKT": "mean_killed_times", "RTW (%)": Scaled("runtime_waste", 100),
+    },
+    "Figures 2 and 3, blocked jobs": {
+        f"{title}, {name}": f"{group}_{measure}"
+        for title, measure in OF_BLOCKED.items() for group, name in (("wide", "big"), ("narrow", "small"))
+    },
+    "Figures 5 and 6, all jobs": {
+        **OVERALL, "MBS, big": f"wide_{MBS}", "MBS, small": f"narrow_{MBS}",
+        **{f"MBS, {which}": f"{which}_{MBS}" for which in ("short", "long", "preempted")},
+    },
+}  # fmt: skip
+COUNTS = {name: name for name in ("blocked", "delayed", "reservation_violations", "preempted")}
+DELAYS, VIOLATIONS, COSTS = (list(columns) for columns in list(TABLES.values())[:3])
+
+
+def printed(easy: tuple[float, ...], last: tuple[float, ...], pv_easy: tuple[float, ...]) -> Published:
+    return {
+        "EASY": dict(zip([*DELAYS[:3], *COSTS[:2]], easy, strict=True)),
+        "EASY-Last": dict(zip(VIOLATIONS, last, strict=False)),
+        "PV-EASY": dict(zip(COSTS, pv_easy, strict=True)),
+    }
+
+
+PAPER = {
+    "CTC-SP2": printed(
+        (736, 80.05, 14.81, 38_726, 3_833), (92, 147.78, 100.19, 4.78, 15.13, 137.60),
+        (29_061, 6_403, 68.6166, 2.48, 10_172, 13.17, 1.72, 38.95),
+    ),
+    "SDSC-BLUE": printed(
+        (1_770, 169.08, 90.70, 166_014, 10_409), (407, 533.48, 154.76, 36.13, 32.90, 1_320.63),
+        (148_937, 19_262, 81.7564, 5.66, 17_364, 7.77, 1.46, 48.27),
+    ),
+}  # fmt: skip
+"""Yuan et al. 2010, tables 1, 2 and 4 to 6, by trace."""
+
+
+def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replications: int = 1) -> Study:
+    """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones."""
+    paper = next((found for name, found in PAPER.items() if name in str(trace)), None)
+
+    def scenario(policy: str, run_times: str, seed: int) -> Scenario:
+        return Scenario(
+            machine=Machine(nodes=nodes, kill_at_estimate=run_times == CUT),
+            workload=study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed),
+            policy=POLICIES[policy],
+            seed=seed,
+        )
+
+    own = [one if isinstance(one, str) else one.measure for columns in TABLES.values() for one in columns.values()]
+    measures: dict[str, Measure] = {name: partial(measure, name=name) for name in own if name not in MEASURED}
+    return Study(
+        name="strict fairness",
+        text=__doc__ or "",
+        factors={"policy": list(POLICIES), "run_times": [AS_RECORDED, CUT]},
+        scenario=scenario,
+        measures=measures,
+        replications=replications,
+        shown=[*dict.fromkeys(name for name in own if name in MEASURED), "horizon_s"],
+        tables={
+            **{title: partial(means, columns=columns, paper=paper) for title, columns in TABLES.items()},
+            f"Run times {CUT}": partial(means, columns={**OVERALL, **COUNTS, **LOADS}, run_times=CUT),
+        },
+        figures={f"Blocked jobs and all jobs, run times {AS_RECORDED}": picture},
+    )
+
+
+def measure(result: Result, name: str) -> float:
+    group, _, of_group = name.partition("_")
+    if group in ("wide", "narrow"):
+        return float(fairness(result)[of_group].loc[group])
+    if group == "delayed":
+        literally, over_s = name == "delayed_literally", {"delayed_over_60_s": 60, "delayed_over_600_s": 600}.get(name, 0)
+        delays = delays_by_later_jobs(result.records, result.machine.nodes, only_with_idle_nodes=not literally)
+        return float((delays > over_s).sum())
+    if of_group == MBS:
+        jobs = result.jobs[result.jobs["end_s"].notna()]
+        members = {"short": jobs["run_s"] < 600, "long": jobs["run_s"] >= 600, "preempted": jobs["tries"] > 1}[group]
+        slowdown = bounded_slowdown(jobs["response_s"].to_numpy(), jobs["run_s"].to_numpy())
+        return float(pd.Series(slowdown, jobs.index)[members].mean())
+    return float(fairness(result)[name].loc["all"])
+
+
+@lru_cache(maxsize=1)
+def fairness(result: Result) -> pd.DataFrame:
+    return result.fairness()
+
+
+def means(table: StudyTable, columns: Columns, paper: Published | None = None, run_times: str = AS_RECORDED) -> pd.DataFrame:
+    return measure_table(table.at(run_times=run_times), columns, by=["policy"], published=paper)
+
+
+def picture(table: StudyTable) -> Figure:
+    frame = table.at(run_times=AS_RECORDED).frame
+    frame = frame[frame["policy"].isin(COMPARED)]
+    parts = [
+        frame.assign(group=name, **{mean: frame[mean.replace("mean_", prefix)] for mean in (MBS, MWBS)})
+        for name, prefix in {"big, blocked": "wide_blocked_", "small, blocked": "narrow_blocked_", "all": "mean_"}.items()
+    ]
+    return bars(pd.concat(parts), y=[MBS, MWBS], x="group")

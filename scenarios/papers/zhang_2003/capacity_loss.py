@@ -1,0 +1,91 @@
+"""Is loss of capacity the same by the formulas and by the ledger, and is it what saturation leaves?
+
+Zhang et al. 2003, section 2.3, define the loss of capacity kappa by eq. (2), and for machines shared in time by eq. (3), and
+say that at saturation kappa = 1 - rho_max.  Here kappa is computed from the log of events and slices by eqs. (2) and (3), and
+compared with the ledger, which the simulation keeps as it runs, node-microsecond by node-microsecond: for space sharing and
+gang scheduling, with context switches of 2 % charged in every slice, as in eq. (3), or on change only, and with migrations of
+10 s.  (What migrations take, eqs. (4) and (5), counts as lost; the paper's eq. (3) has no term for it.)
+
+"Blocked" nodes wait for other nodes of their gang, which switch or migrate.  "No job waits" is 1 - rho - kappa: idle nodes and
+overheads while the queue is empty.  It keeps kappa from being 1 - rho: a run of finitely many jobs fills and drains.  Factors
+beyond 1.8 overload the machine.
+
+    clustermodel sweep scenarios/papers/zhang_2003/capacity_loss.py --out results --set jobs=1000 --set factors=1.0,2.2
+"""
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from clustermodel import Account, Checkpointing, ContextSwitch, Machine, Scenario, Study, StudyTable, TimeSlicing, load_model
+
+SPACE_SHARING = ("fcfs", "bf")
+TIME_SHARING = ("gs", "bgs", "mgs", "mbgs", "adaptive")
+CHARGES = ("every-slice", "on-change")
+
+
+def study(jobs: int = 10_000, replications: int = 10, factors: tuple[float, ...] = (1.0, 1.4, 1.8, 2.2)) -> Study:
+    """Return the study; ``factors`` multiply the run times."""
+
+    def scenario(policy: str, charge: str, factor: float, seed: int) -> Scenario:
+        machine = Machine(
+            nodes=320,
+            time_slicing=TimeSlicing(quantum_s=200, mpl=5),
+            context_switch=ContextSwitch(fraction=0.02, charge="every-slice" if charge == "every-slice" else "on-change"),
+            checkpointing=Checkpointing(checkpoint_s=5, restart_s=5),
+        )
+        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2)
+        space = policy in SPACE_SHARING  # neither slices nor migrations: both charges are the same run
+        return Scenario(machine=Machine(nodes=320) if space else machine, workload=workload, policy=policy, seed=seed)
+
+    return Study(
+        name="capacity loss",
+        text=__doc__ or "",
+        factors={"policy": [*SPACE_SHARING, *TIME_SHARING], "charge": CHARGES, "factor": factors},
+        scenario=scenario,
+        replications=replications,
+        measures={
+            "kappa_by_formula": lambda result: result.kappa_by_formula,
+            "migration_share": lambda result: float(result.ledger.frame["share"][[Account.CHECKPOINT, Account.RESTART]].sum()),
+        },
+        shown=(
+            "utilization", "kappa", "mean_bounded_slowdown", "mean_wait_s", "context_switch_share", "blocked_share",
+        ),
+        tables={"Shares of capacity at the highest utilization ± 95 % interval": at_highest_utilization},
+        figures={"Switches charged in every slice, eq. (3), and on change": picture},
+    )  # fmt: skip
+
+
+def at_highest_utilization(table: StudyTable) -> pd.DataFrame:
+    rows = []
+    for point in table.points(["policy", "charge"]):
+        if point["policy"] in SPACE_SHARING and point["charge"] != "every-slice":
+            continue
+        of_all = table.at(**point)
+        reached = {factor: of_all.interval("utilization", factor=factor) for factor in of_all.levels("factor")}
+        factor = max(reached, key=lambda one: reached[one].mean)
+        here = of_all.at(factor=factor)
+        kappa = here.interval("kappa")
+        rows.append(
+            {
+                **point,
+                "factor": factor,
+                "ρ": str(reached[factor]),
+                "1 - ρ": f"{1 - reached[factor].mean:.3f}",
+                "κ, eq. (2) or (3)": str(here.interval("kappa_by_formula")),
+                "κ, ledger": str(kappa),
+                "largest difference": f"{(of_all.frame['kappa_by_formula'] - of_all.frame['kappa']).abs().max():.0e}",
+                "no job waits": f"{1 - reached[factor].mean - kappa.mean:.3f}",
+                **{name: f"{here.interval(f'{name}_share').mean:.3f}" for name in ("context_switch", "migration", "blocked")},
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def picture(table: StudyTable) -> Figure:
+    figure = table.plot.curves(x="utilization", at="factor", y="kappa", panels="charge")
+    for axes in figure.axes:
+        low, high = axes.get_xlim()
+        axes.axline((1, 0), slope=-1, color="0.4", linestyle=":", linewidth=1)  # kappa = 1 - rho
+        axes.set_xlim(low, high)
+        axes.set_ylim(bottom=0)
+    return figure

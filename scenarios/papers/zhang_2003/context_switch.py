@@ -1,0 +1,120 @@
+"""Up to which utilization is gang scheduling worth its context switches?
+
+Zhang et al. 2003, section 5.3, figures 9, 10 and 12: slowdown, wait and loss of capacity of BF, and of GS and BGS with MPL 2, 3
+and 5, against utilization, with context switches of 0, 1, 2 and 5 % of a slice of 200 s; phi 0.2.  And the utilization at which
+BF overtakes BGS, which the paper leaves to an adaptive scheduler.
+
+A context switch is charged as in the paper's eq. (3): every occupied node pays in every slice (``charge="every-slice"``), also
+where the next slice has the same gang.  The strategy "BGS-5, on change" has a machine on which a node pays only when it changes
+from one task to another (``charge="on-change"``, the package's default).
+
+    clustermodel sweep scenarios/papers/zhang_2003/context_switch.py --out results --set jobs=1000 --set replications=3
+"""
+
+from math import isinf, isnan
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from clustermodel import ContextSwitch, Machine, Scenario, Study, StudyTable, TimeSlicing, curves, load_model
+from clustermodel.experiment.load_curves import overtaking, utilization_at
+
+NODES, QUANTUM_S, ACCEPTABLE = 320, 200, 20.0  # Zhang et al. 2003, sections 2.2 and 5.3
+PAPER_ACCEPTABLE: dict[tuple[object, object], float] = {
+    ("GS-5", 0.0): 0.67,
+    ("BF", 0.0): 0.76,
+    ("BGS-2", 0.0): 0.82,
+    ("BGS-5", 0.0): 0.87,
+}
+PAPER_SATURATION: dict[tuple[object, object], str] = {
+    ("BF", 0.0): "0.95", ("GS-5", 0.0): "0.84; 0.87 (fig. 12)", ("GS-3", 0.0): "0.79", ("GS-2", 0.0): "0.82 (fig. 12)",
+    ("BGS-5", 0.02): "0.93", ("GS-3", 0.05): "0.73", ("GS-5", 0.05): "0.75", ("BGS-5", 0.0): "0.96 (table 1)",
+}  # fmt: skip
+PAPER_CRITICAL: dict[object, str] = {0.0: "none", 0.01: "none", 0.02: "0.92", 0.05: "0.83"}
+"""The utilization up to which BGS-5 is better than BF."""
+
+
+def study(
+    jobs: int = 10_000,
+    replications: int = 10,
+    factors: tuple[float, ...] = (1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8),
+    switches: tuple[float, ...] = (0.0, 0.01, 0.02, 0.05),
+    levels: tuple[int, ...] = (2, 3, 5),
+) -> Study:
+    """Return the study; ``factors`` multiply the run times, ``levels`` are multiprogramming levels."""
+    gangs = {f"{name.upper()}-{level}": f"{name}:mpl={level}" for name in ("gs", "bgs") for level in levels}
+
+    def scenario(factor: float, switch: float, strategy: str, seed: int) -> Scenario | None:
+        on_change = strategy.endswith("on change")
+        if (strategy == "BF" and switch) or (on_change and switch < 0.02):
+            return None
+        return Scenario(
+            machine=Machine(
+                nodes=NODES,
+                time_slicing=TimeSlicing(quantum_s=QUANTUM_S, mpl=5),
+                context_switch=ContextSwitch(fraction=switch, charge="on-change" if on_change else "every-slice"),
+            ),
+            workload=load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2),
+            policy="bf" if strategy == "BF" else "bgs:mpl=5" if on_change else gangs[strategy],
+            seed=seed,
+        )
+
+    return Study(
+        name="context switch",
+        text=__doc__ or "",
+        factors={"factor": factors, "switch": switches, "strategy": ["BF", *gangs, "BGS-5, on change"]},
+        scenario=scenario,
+        replications=replications,
+        shown=("utilization", "kappa", "mean_bounded_slowdown", "mean_wait_s"),
+        tables={
+            "Figure 9, mean slowdown ± 95 % interval, by factor of run times": slowdowns,
+            f"Utilization at a slowdown of {ACCEPTABLE:.0f}, and the highest": limits,
+            "Utilization at which BF overtakes, by slowdown": critical,
+        },
+        figures={"Switches charged in every slice, as in eq. (3)": picture},
+    )
+
+
+def slowdowns(table: StudyTable) -> pd.DataFrame:
+    return table.pivot("mean_bounded_slowdown", columns="factor")
+
+
+def limits(table: StudyTable) -> pd.DataFrame:
+    rows = []
+    for point in table.points(["switch", "strategy"]):
+        here = table.at(**point)
+        reached = utilization_at(here, "mean_bounded_slowdown", ACCEPTABLE, "factor")
+        highest = max((here.interval("utilization", factor=one) for one in here.levels("factor")), key=lambda one: one.mean)
+        published = point["strategy"], point["switch"]
+        rows.append(
+            {
+                **point,
+                "paper, slowdown 20": PAPER_ACCEPTABLE.get(published, ""),
+                "slowdown 20": "slower already" if isnan(reached) else "not reached" if isinf(reached) else f"{reached:.3f}",
+                "paper, saturation": PAPER_SATURATION.get(published, ""),
+                "highest": str(highest),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def critical(table: StudyTable) -> pd.DataFrame:
+    rows = []
+    for point in table.points(["switch", "strategy"]):
+        if str(point["strategy"]).startswith("BGS-5"):
+            found = overtaking(table, "mean_bounded_slowdown", "factor", {"strategy": "BF"}, point)
+            paper = PAPER_CRITICAL.get(point["switch"], "") if point["strategy"] == "BGS-5" else ""
+            rows.append({**point, "paper": paper, "BF overtakes at": "none" if isnan(found) else f"{found:.3f}"})
+    return pd.DataFrame(rows)
+
+
+def picture(table: StudyTable) -> Figure:
+    measures = ["mean_bounded_slowdown", "mean_wait_s", "kappa"]
+    gangs, bf = (table.frame[(table.frame["strategy"] == "BF") == bf] for bf in (False, True))
+    everywhere = [bf.assign(switch=switch) for switch in table.levels("switch")]  # BF never switches
+    frame = pd.concat([*everywhere, gangs])
+    frame = frame.assign(switch=[f"switches of {switch:.0%}" for switch in frame["switch"]])
+    bands = ("BF", "GS-5", "BGS-5")
+    return curves(
+        frame, x="utilization", at="factor", y=measures, by="strategy", panels="switch", log=measures[:2], bands=bands
+    )

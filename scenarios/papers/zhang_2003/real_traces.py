@@ -1,0 +1,199 @@
+"""On real logs, why does gang scheduling with backfilling raise mean response times, and why does migration lower them?
+
+Zhang et al. 2003 show BGS better than BF in everything, on jobs drawn from a model of one log.  On logs of the Parallel
+Workloads Archive BGS (MPL 5) lowers slowdowns, but raises mean response times; MBGS lowers both.  The study explains the
+difference by the accounts of the ledger, by the rows of the Ousterhout matrix in use, and by classes of jobs.
+
+The first ``jobs`` jobs of each log are split into ``parts`` disjoint parts of as many consecutive jobs.  Each part runs on an
+empty machine and is one replication, so intervals show how much the result varies from one period of the log to another.
+``parts=1`` runs the jobs in one piece.  Load 0.865: the times between submissions of each part are scaled to this offered load.
+
+    clustermodel sweep scenarios/papers/zhang_2003/real_traces.py --out results --set jobs=3000 --set parts=3
+"""
+
+from functools import cache, partial
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from clustermodel import (
+    Checkpointing,
+    ContextSwitch,
+    LoadScale,
+    Machine,
+    Result,
+    Scenario,
+    Study,
+    StudyTable,
+    TimeSlicing,
+    Workload,
+    bars,
+    improvements,
+    read_swf,
+)  # fmt: skip
+from clustermodel.arrays import FloatArray
+from clustermodel.job import JobRow
+from clustermodel.measure.metrics import bounded_slowdown
+
+LOGS = {
+    "KTH-SP2": ("KTH-SP2-1996-2.2.swf.gz", 100),
+    "CTC-SP2": ("CTC-SP2-1996-3.1-cln.swf.gz", 430),  # its batch partition
+    "SDSC-SP2": ("SDSC-SP2-1998-4.2-cln.swf.gz", 128),
+    "SDSC-BLUE": ("SDSC-BLUE-2000-4.2-cln.swf.gz", 1152),
+}
+CLASSES = ("narrow, short", "narrow, long", "wide, short", "wide, long")
+"""Wide jobs need more than a quarter of the machine, long jobs run for more than an hour."""
+OF_CLASS = ("mean response time (h)", "mean bounded slowdown")
+MEANS = ("mean_response_s", "mean_bounded_slowdown")
+SHARES = {
+    "useful": ["useful_share"],
+    "context switch": ["context_switch_share"],
+    "migration": ["checkpoint_share", "restart_share", "blocked_share"],
+    "idle, jobs wait": ["idle_waiting_share"],
+    "idle beside stopped gangs, none waits": ["idle_beside_stopped_share"],
+}
+"""Columns of each use of the capacity; the rest is idle with no job waiting and no gang stopped."""
+
+
+@cache
+def rows_of_log(path: Path, jobs: int) -> list[JobRow]:
+    """Return the first jobs of a log."""
+    return list(islice(read_swf(path).rows(), jobs))
+
+
+def part_of_log(path: Path, nodes: int, jobs: int, parts: int, part: int, load: float | None) -> Workload:
+    """Return part 1, 2, ... of the first jobs of a log."""
+    rows = rows_of_log(path, jobs)
+    ends = np.linspace(0, len(rows), parts + 1).astype(int)
+    chosen = Workload(rows[ends[part - 1] : ends[part]], name=f"{path.stem} {part} of {parts}", machine_nodes=nodes)
+    return chosen if load is None else chosen.scaled(LoadScale(interarrival=chosen.offered_load(nodes) / load))
+
+
+def study(
+    traces: Path = Path("../shared/traces"),
+    logs: tuple[str, ...] = tuple(LOGS),
+    jobs: int = 30_000,
+    parts: int = 10,
+    policies: tuple[str, ...] = ("bf", "bgs", "mbgs"),
+) -> Study:
+    """Return the study; ``traces`` is the folder of the logs."""
+
+    def scenario(log: str, load: float | None, policy: str, seed: int) -> Scenario:
+        name, nodes = LOGS[log]
+        machine = Machine(
+            nodes=nodes,
+            time_slicing=TimeSlicing(quantum_s=200, mpl=5),
+            context_switch=ContextSwitch(fraction=0.01),
+            checkpointing=Checkpointing(checkpoint_s=5, restart_s=5),
+        )
+        workload = part_of_log(traces / name, nodes, jobs, parts, seed, load)
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
+
+    return Study(
+        name="real traces",
+        text=__doc__ or "",
+        factors={"log": logs, "load": {"as recorded": None, "scaled to 0.865": 0.865}, "policy": policies},
+        scenario=scenario,
+        replications=parts,
+        measures={
+            "mean_run_s": lambda result: float(run_times(result).mean()),
+            "mean_rows": lambda result: result.row_use.mean_rows,
+            "idle_beside_stopped_share": lambda result: result.row_use.idle_beside_stopped.queue_empty / result.ledger.capacity,
+            **{f"response_h_{number}": partial(response_of_class, number=number) for number in range(len(CLASSES))},
+            **{f"slowdown_{number}": partial(slowdown_of_class, number=number) for number in range(len(CLASSES))},
+        },
+        shown=(
+            "utilization", "kappa", "mean_response_s", "mean_bounded_slowdown", "mean_wait_s",
+            "useful_share", "context_switch_share", "checkpoint_share", "restart_share", "blocked_share", "idle_waiting_share",
+        ),
+        tables={
+            "Paired ratios to BF ± 95 % interval": ratios,
+            "Where capacity goes: shares, and mean number of rows in use": capacity,
+            "Mean response time (s) by its parts": response,
+            "Log as recorded: mean response time (h) and mean bounded slowdown by class of jobs": by_class,
+        },
+        figures={
+            "Less than with BF": less_than_bf,
+            "Capacity lost": picture_of_capacity,
+            "By class of jobs": picture_of_classes,
+        },
+    )  # fmt: skip
+
+
+def run_times(result: Result) -> FloatArray:
+    """Return the run time of each job, seconds; jobs are killed at the wall-time limit."""
+    return np.asarray(np.minimum(result.jobs["run_s"], result.jobs["estimate_s"]), dtype=np.float64)
+
+
+def of_class(result: Result, values: FloatArray, number: int) -> float | None:
+    wide, long = 4 * result.jobs["nodes"].to_numpy() > result.machine.nodes, run_times(result) > 3600
+    members = values[2 * wide + long == number]
+    return float(members.mean()) if len(members) else None
+
+
+def response_of_class(result: Result, number: int) -> float | None:
+    return of_class(result, result.jobs["response_s"].to_numpy() / 3600, number)
+
+
+def slowdown_of_class(result: Result, number: int) -> float | None:
+    return of_class(result, bounded_slowdown(result.jobs["response_s"].to_numpy(), run_times(result)), number)
+
+
+def ratios(table: StudyTable) -> pd.DataFrame:
+    rows = []
+    for point in table.points(["log", "load", "policy"]):
+        if point["policy"] != "bf":
+            base = {**point, "policy": "bf"}
+            rows.append({**point, **{name: str(table.difference(name, point, base, ratio=True)) for name in MEANS}})
+    return pd.DataFrame(rows)
+
+
+def means(table: StudyTable) -> pd.DataFrame:
+    return table.frame.groupby(["log", "load", "policy"], sort=False).mean(numeric_only=True)
+
+
+def capacity(table: StudyTable) -> pd.DataFrame:
+    found = pd.DataFrame({use: means(table)[columns].sum(axis=1) for use, columns in SHARES.items()})
+    rest = 1 - found.sum(axis=1)
+    return found.assign(**{"idle, no gang stopped": rest, "rows": means(table)["mean_rows"]}).round(3).reset_index()
+
+
+def response(table: StudyTable) -> pd.DataFrame:
+    found = means(table)[["mean_response_s", "mean_wait_s", "mean_run_s"]]
+    stopped = found["mean_response_s"] - found["mean_wait_s"] - found["mean_run_s"]
+    return found.assign(stopped_or_overhead_s=stopped).round().abs().reset_index()
+
+
+def classes(table: StudyTable) -> pd.DataFrame:
+    """Return a row for each run of the logs as recorded and class of jobs."""
+    frame, parts = table.at(load="as recorded").frame, []
+    for number, name in enumerate(CLASSES):
+        own = frame[["log", "policy", "replication", f"response_h_{number}", f"slowdown_{number}"]].dropna()
+        parts.append(own.set_axis(["log", "policy", "replication", *OF_CLASS], axis=1).assign(**{"class of jobs": name}))
+    return pd.concat(parts)
+
+
+def by_class(table: StudyTable) -> pd.DataFrame:
+    found = classes(table).groupby(["log", "class of jobs", "policy"], sort=False)[list(OF_CLASS)].mean()
+    wide = pd.DataFrame(found.unstack("policy").round(2))
+    return wide.set_axis(wide.columns.map(", ".join), axis=1).reset_index()
+
+
+def less_than_bf(table: StudyTable) -> Figure:
+    return improvements(table.frame, y=MEANS, baseline="bf", x="log", panels="load")
+
+
+def picture_of_capacity(table: StudyTable) -> Figure:
+    names = {
+        "idle_waiting_share": "idle while jobs wait / capacity",
+        "idle_beside_stopped_share": "idle beside stopped gangs, no job waits / capacity",
+        "mean_rows": "mean number of rows in use",
+    }
+    return bars(table.frame.rename(columns=names), y=list(names.values()), x="log", panels="load")
+
+
+def picture_of_classes(table: StudyTable) -> Figure:
+    return bars(classes(table), y=OF_CLASS, x="class of jobs", panels="log", log=True, share_y=False)

@@ -1,0 +1,60 @@
+"""How many gangs should share a node, and what may a context switch cost before backfilling alone is better?
+
+A machine of 320 nodes with slices of 200 s, and the workload of Zhang et al. 2003 at 1.5 times its run times.  BGS with MPL 2
+to 5 against BF, which shares no nodes, for context switches of 0 to 10 % of a slice.  A node pays for a switch when it changes
+from one task to another (``charge="on-change"``).
+
+    clustermodel sweep scenarios/tradeoffs/context_switch_mpl.py --out results
+"""
+
+import pandas as pd
+
+from clustermodel import ContextSwitch, Machine, Scenario, Study, StudyTable, TimeSlicing, load_model
+
+MEASURES = (
+    "mean_response_s",
+    "mean_bounded_slowdown",
+    "mean_wait_s",
+    "utilization",
+    "context_switch_share",
+    "idle_waiting_share",
+)
+
+
+def study(jobs: int = 3_000, replications: int = 10, run_time_factor: float = 1.5) -> Study:
+    """Return the study."""
+
+    def scenario(switch: float, policy: str, seed: int) -> Scenario:
+        return Scenario(
+            machine=Machine(
+                nodes=320,
+                time_slicing=TimeSlicing(quantum_s=200, mpl=5),
+                context_switch=ContextSwitch(fraction=switch),
+            ),
+            workload=load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=run_time_factor, phi=0.2),
+            policy=policy,
+            seed=seed,
+        )
+
+    return Study(
+        name="context switch x MPL",
+        text=__doc__ or "",
+        factors={"switch": [0.0, 0.01, 0.02, 0.05, 0.1], "policy": ["bf", *(f"bgs:mpl={level}" for level in (2, 3, 4, 5))]},
+        scenario=scenario,
+        replications=replications,
+        shown=MEASURES,
+        tables={
+            "Mean bounded slowdown": lambda table: table.pivot("mean_bounded_slowdown", columns="switch"),
+            "Ratio of mean response to that of BF, paired": against_bf,
+            "Lowest slowdown at each cost": lambda table: table.lowest("mean_bounded_slowdown"),
+        },
+        figures={
+            "Slowdown and response": lambda table: table.plot.curves(
+                x="switch", y=["mean_bounded_slowdown", "mean_response_s", "context_switch_share"]
+            ),
+        },
+    )
+
+
+def against_bf(table: StudyTable) -> pd.DataFrame:
+    return table.differences("mean_response_s", "policy", "bf", ratio=True)

@@ -1,0 +1,54 @@
+"""Does the mean response of one-node jobs on one node agree with Pollaczek and Khinchine, and with processor sharing?
+
+Poisson arrivals; constant, exponential and hyperexponential run times with a mean of 100 s.  FCFS: M/G/1 (Kleinrock 1975).
+Gang scheduling with slices of 50 ms and a row for every job: M/G/1 processor sharing, of which the mean response is E[S] /
+(1 - rho) whatever the distribution (Kleinrock 1976).  A lap of the rho / (1 - rho) jobs that share the node takes 0.2 s at
+rho = 0.8: so much can the slices of 50 ms change a response of 500 s.
+
+    clustermodel validate scenarios/validation/mg1.py --out results --set jobs=1000 --set at_most=20
+"""
+
+from jobs import MEAN_S, VARIANCE_S2, mean_gap, mean_response, mean_run, poisson, run_times, workload
+
+from clustermodel import Machine, Scenario, TimeSlicing, Validation, validate
+from clustermodel.theory.processor_sharing import mg1_ps_mean_response
+from clustermodel.theory.queueing import mg1_mean_wait
+
+QUANTUM_S, ROWS = 0.05, 256
+FAMILIES = {"fcfs": "M/G/1 under FCFS: mean response (s)", "gs": "M/G/1-PS by GS: mean response (s)"}
+
+
+def formula(policy: str, shape: str, load: float) -> float:
+    """Return the mean response, seconds."""
+    if policy == "gs":
+        return mg1_ps_mean_response(load / MEAN_S, MEAN_S)
+    return MEAN_S + mg1_mean_wait(load / MEAN_S, MEAN_S, VARIANCE_S2[shape])
+
+
+def study(
+    jobs: int = 20_000,
+    at_most: int = 640,
+    policies: tuple[str, ...] = ("fcfs", "gs"),
+    shapes: tuple[str, ...] = ("hyperexponential", "constant"),
+    loads: tuple[float, ...] = (0.3, 0.5, 0.7, 0.8),
+) -> Validation:
+    """Return the validation."""
+
+    def scenario(policy: str, shape: str, load: float, seed: int) -> Scenario:
+        about = f"{FAMILIES[policy]}: {shape} run times, ρ = {load}"
+        submit, run = poisson(load / MEAN_S, jobs, seed, about), run_times(shape, jobs, seed, about)
+        machine = Machine(nodes=1, time_slicing=TimeSlicing(quantum_s=QUANTUM_S, mpl=ROWS))
+        return Scenario(machine=machine, workload=workload(submit, run), policy=policy, seed=seed)
+
+    return validate(
+        formula,
+        scenario=scenario,
+        factors={"policy": policies, "shape": shapes, "load": loads},
+        measure=mean_response,
+        margin=0.05,
+        replications=20,
+        at_most=max(at_most, 20),
+        controls={"mean run": (mean_run, MEAN_S), "mean gap": (mean_gap, lambda load: MEAN_S / load)},
+        name="M/G/1: mean response",
+        text=__doc__ or "",
+    )

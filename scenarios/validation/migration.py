@@ -1,0 +1,94 @@
+"""Do the nodes spend on migration what Zhang et al. 2003, eqs. (4) and (5), say?
+
+The equations are added up over the migrations that the policy decides, and compared with checkpoints, restarts and waiting for
+them in the ledger of the same run.  Switches are free, because on change nodes also wait for others of their gang.  On 32 nodes
+several gangs move at a time, which only option 1 has, and several wait, which only option 2 has.
+
+    clustermodel validate scenarios/validation/migration.py --out results
+"""
+
+from collections.abc import Iterable
+
+from rigid import CHECKPOINT_S, RESTART_S, rigid_jobs, shared_machine
+
+from clustermodel import (
+    Account,
+    Batch,
+    Decision,
+    Migrate,
+    Policy,
+    Result,
+    Scenario,
+    Setup,
+    Validation,
+    View,
+    make_policy,
+    to_seconds,
+    validate,
+)
+from clustermodel.theory.migration import option_1_overhead, option_2_overhead
+
+
+class Watched:
+    """A policy whose migrations are added up by eqs. (4) and (5).
+
+    Args:
+        policy: what decides.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.name = policy.name
+        self.overhead_s = 0.0
+
+    def begin(self, setup: Setup) -> None:
+        """Begin a run."""
+        self.overhead_s = 0.0
+        self._policy.begin(setup)
+
+    def decide(self, batch: Batch, view: View) -> Iterable[Decision]:
+        """Return the policy's decisions, and add up its migrations."""
+        decisions = list(self._policy.decide(batch, view))
+        for decision in decisions:
+            if isinstance(decision, Migrate):
+                moves, waits = [job.nodes for job, _ in decision.moves], [job.nodes for job in decision.blocked]
+                if len(waits) > 1:  # option 2: a gang moves, those in its way wait
+                    self.overhead_s += option_2_overhead(sum(moves), waits, CHECKPOINT_S, RESTART_S)
+                else:  # option 1: a gang waits; where one moves and one waits, both equations say the same
+                    self.overhead_s += option_1_overhead(sum(waits), moves, CHECKPOINT_S, RESTART_S)
+        return decisions
+
+
+def by_equations(result: Result) -> float:
+    """Return the overhead of the run's migrations by eqs. (4) and (5), node-seconds."""
+    policy = result.scenario.policy
+    assert isinstance(policy, Watched)
+    return policy.overhead_s
+
+
+def spent(result: Result) -> float:
+    """Return what nodes spent on checkpoints, restarts and waiting for them, node-seconds."""
+    accounts = (Account.CHECKPOINT, Account.RESTART, Account.BLOCKED)
+    return to_seconds(sum(sum(result.ledger.amount(account)) for account in accounts))
+
+
+def study(jobs: int = 400, replications: int = 20) -> Validation:
+    """Return the validation."""
+
+    def scenario(policy: str, nodes: int, seed: int) -> Scenario:
+        watched = Watched(make_policy(policy))
+        return Scenario(
+            machine=shared_machine("free", nodes), workload=rigid_jobs(jobs, seed, nodes), policy=watched, seed=seed
+        )
+
+    return validate(
+        by_equations,
+        scenario=scenario,
+        factors={"policy": ["mgs", "mbgs"], "nodes": [8, 32]},
+        measure=spent,
+        margin=1e-9,
+        replications=replications,
+        at_most=replications,
+        name="Overhead of migration by eqs. (4), (5)",
+        text=__doc__ or "",
+    )

@@ -1,0 +1,67 @@
+"""Does the mean response of rigid jobs under FCFS agree with the exact Markov chain?
+
+Poisson arrivals; jobs of one node and of all nodes with exponential run times, of one mean or of two.  The load is a share of
+the highest utilization.  Mean run time and mean time between arrivals are control variates.
+
+    clustermodel validate scenarios/validation/rigid_response.py --out results --set jobs=1000
+"""
+
+from typing import Any
+
+import numpy as np
+from jobs import mean_gap, mean_response, mean_run, poisson, workload
+
+from clustermodel import Machine, Scenario, Validation, validate
+from clustermodel.experiment.random_streams import random_stream
+from clustermodel.theory.rigid_jobs import fcfs_mean_response, multiserver_job_throughput
+
+MACHINES = {
+    "8 nodes, one mean": (8, {1: 2 / 3, 8: 1 / 3}, {1: 100.0, 8: 100.0}),
+    "4 nodes, small jobs longer": (4, {1: 0.5, 4: 0.5}, {1: 200.0, 4: 150.0}),
+    "4 nodes, small jobs much longer": (4, {1: 0.5, 4: 0.5}, {1: 600.0, 4: 50.0}),
+}
+"""Nodes, size -> probability, size -> mean run time, seconds."""
+
+
+def arrival_rate(machine: Any, share: float) -> float:
+    """Return the arrival rate at a share of the highest throughput, jobs per second."""
+    return share * multiserver_job_throughput(*machine)
+
+
+def formula(machine: Any, share: float) -> float:
+    """Return the mean response, seconds."""
+    nodes, sizes, means_s = machine
+    return fcfs_mean_response(nodes, arrival_rate(machine, share), sizes, means_s)
+
+
+def study(jobs: int = 20_000, at_most: int = 320, shares: tuple[float, ...] = (0.5, 0.8)) -> Validation:
+    """Return the validation; ``shares`` are loads relative to the highest utilization."""
+
+    def scenario(machine: Any, share: float, seed: int) -> Scenario:
+        nodes, sizes, means_s = machine
+        about = f"rigid jobs under FCFS: {nodes}, {means_s}, {share}"
+        drawn = random_stream(seed, f"sizes of {about}").choice(list(sizes), size=jobs, p=list(sizes.values()))
+        mean_s = np.array([means_s[size] for size in drawn.tolist()])
+        run = random_stream(seed, f"run times of {about}").exponential(mean_s)
+        submit = poisson(arrival_rate(machine, share), jobs, seed, about)
+        return Scenario(machine=Machine(nodes=nodes), workload=workload(submit, run, drawn), policy="fcfs", seed=seed)
+
+    def expected_run(machine: Any) -> float:
+        _, sizes, means_s = machine
+        return sum(share * means_s[size] for size, share in sizes.items())
+
+    return validate(
+        formula,
+        scenario=scenario,
+        factors={"machine": MACHINES, "share": shares},
+        measure=mean_response,
+        margin=0.05,
+        replications=20,
+        at_most=max(at_most, 20),
+        controls={
+            "mean run": (mean_run, expected_run),
+            "mean gap": (mean_gap, lambda machine, share: 1 / arrival_rate(machine, share)),
+        },
+        name="Rigid jobs, FCFS: mean response",
+        text=__doc__ or "",
+    )

@@ -1,0 +1,60 @@
+"""Is the highest utilization of rigid jobs under FCFS what Rumyantsev and Morozov (2017) say?
+
+Jobs of several sizes with exponential run times of one mean are all submitted at once to 8 nodes.  Utilization is measured from
+when a tenth of them have started until the last one starts: so long jobs always wait.
+
+    clustermodel validate scenarios/validation/saturation.py --out results --set jobs=1000
+"""
+
+import numpy as np
+from jobs import run_times, sizes_of, workload
+
+from clustermodel import Machine, Result, Scenario, Validation, validate
+from clustermodel.theory.rigid_jobs import multiserver_job_utilization
+
+NODES = 8
+SIZES = {
+    **{
+        f"{100 * share:g} % of the jobs have {nodes} nodes, the others 1": {1: 1 - share, nodes: share}
+        for nodes in (4, 5, 8)
+        for share in (0.05, 0.2, 0.5, 0.8)
+    },
+    "1 to 8 nodes alike": dict.fromkeys(range(1, NODES + 1), 1 / NODES),
+    "1, 2, 4 or 8 nodes alike": dict.fromkeys((1, 2, 4, 8), 0.25),
+}
+"""Nodes of a job -> probability."""
+
+
+def utilization_until_the_last_start(result: Result) -> float:
+    """Return the utilization from when a tenth of the jobs have started until the last one starts."""
+    start, end, nodes = (result.jobs[name].to_numpy(dtype=float) for name in ("start_s", "end_s", "nodes"))
+    begin, stop = np.sort(start)[len(start) // 10], start.max()
+    busy = float(nodes @ np.clip(np.minimum(end, stop) - np.maximum(start, begin), 0, None))
+    return busy / (NODES * (stop - begin))
+
+
+def formula(sizes: dict[int, float]) -> float:
+    """Return the highest utilization."""
+    return multiserver_job_utilization(NODES, sizes)
+
+
+def study(jobs: int = 4_000, at_most: int = 320) -> Validation:
+    """Return the validation."""
+
+    def scenario(sizes: dict[int, float], seed: int) -> Scenario:
+        label = next(label for label, given in SIZES.items() if given == sizes)
+        about = f"Rigid jobs under FCFS, {NODES} nodes: highest utilization: {label}"
+        nodes, run = sizes_of(sizes, jobs, seed, about), run_times("exponential", jobs, seed, about)
+        return Scenario(machine=Machine(nodes=NODES), workload=workload(np.zeros(jobs), run, nodes), policy="fcfs", seed=seed)
+
+    return validate(
+        formula,
+        scenario=scenario,
+        factors={"sizes": SIZES},
+        measure=utilization_until_the_last_start,
+        margin=0.01,
+        replications=20,
+        at_most=max(at_most, 20),
+        name="Rigid jobs, FCFS: highest utilization",
+        text=__doc__ or "",
+    )

@@ -1,0 +1,87 @@
+"""Slack-based backfilling (Talby & Feitelson 1999): what the pages say of the stored study, and the paper's own numbers."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from clustermodel import StudyTable
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "scenarios" / "papers" / "talby_1999" / "slack.py"))
+
+
+@pytest.fixture(scope="module")
+def table() -> StudyTable:
+    return StudyTable.read_csv(DOCS / "data" / "slack.csv")
+
+
+def test_the_page_shows_the_stored_table() -> None:
+    make = runpy.run_path(str(DOCS / "make_studies.py"))
+    study = next(one for one in make["documented_studies"]() if one.name == "slack")
+    exhibits = make["shown"](study)
+    assert not exhibits.problems
+    page = study.page.read_text()
+    assert make["with_tables"](page, "slack", make["markdown"](exhibits.tables)) == page
+    for number in range(len(exhibits.figures)):
+        picture = f"slack_{number + 1}.png" if number else "slack.png"
+        assert f"(figures/{picture})" in page
+        assert (DOCS / "figures" / picture).stat().st_size > 10_000
+
+
+def test_no_job_starts_after_its_bound(table: StudyTable) -> None:
+    assert not table.frame["reservation_violations"].any()
+    assert not table.frame["benign_violations"].any()
+
+
+def test_slack_shortens_waits_as_in_the_paper(table: StudyTable) -> None:
+    found = SCRIPT["months"](table)
+    ours, theirs = (found.loc["year", f"{paper}{SCRIPT['SHORTER']}"] for paper in ("", "paper, "))
+    assert abs(ours - theirs) < 2  # within two points
+    assert (found["slack"] <= found["conservative"]).all()
+    assert found.loc["year", "paper, slack"] == 2004.46
+
+
+def test_slack_factors(table: StudyTable) -> None:
+    found = SCRIPT["factors"](table)
+    assert found["slack"].idxmin() == found["paper, slack"].idxmin() == 9.0
+    assert found["slack"][11.0] > found["slack"][9.0]
+    assert found["slack"][0.0] > SCRIPT["months"](table).loc["year", "conservative"]
+    longest = table.at(month="1996-10", policy="ast", remove="afresh", gap=0.0).frame.set_index("slack_factor")[
+        "longest_wait_s"
+    ]
+    assert len(set(longest[longest.index > 0])) == 1
+
+
+def test_priorities(table: StudyTable) -> None:
+    found = SCRIPT["gap_sizes"](table)
+    unequal = found[found.index > 0]
+    assert (unequal["every fifth"] < unequal["the others"]).all()
+    assert found["slack"].idxmax() == found["paper, slack"].idxmax() == 2.0
+    months = SCRIPT["unequal_months"](table).drop(["year", "in one run"])
+    assert (months["every fifth"] > months["the others"]).sum() == 5
+
+
+def test_heuristics(table: StudyTable) -> None:
+    found = SCRIPT["by_heuristic"](table)
+    conservative = SCRIPT["months"](table).loc["year", "conservative"]
+    ast = found.loc[("ast", "afresh")]
+    for remove in ("afresh", "in-place"):
+        rows = pd.DataFrame({**found.xs(remove, level="remove").T.to_dict("series"), "ast": ast}).T
+        assert rows["equal"].astype(float).sort_values().index.tolist() == ["ast", "aat", "dp", "dc", "du"]
+        assert (rows["equal"] < conservative).sum() == (5 if remove == "in-place" else 1)
+        if remove == "in-place":
+            assert set(rows.index[rows["every fifth"] < rows["the others"]]) == {"ast", "aat", "dp"}
+
+
+def test_the_papers_numbers_agree_with_each_other() -> None:
+    months = SCRIPT["PAPER_MONTHS"]
+    november = months.loc["1996-11"]
+    assert (november["every fifth"] + 4 * (november["the others"] + 3000)) / 5 == pytest.approx(november["slack"], abs=1)
+    year = SCRIPT["PAPER_HEURISTICS"].loc["ast"]
+    assert months.loc["year", ["equal", "slack", "every fifth", "the others"]].to_list() == pytest.approx(list(year), abs=0.05)

@@ -1,0 +1,324 @@
+"""The studies of Yuan et al. 2010: small runs equal the checked-in tables; what the pages say holds on the stored tables."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from clustermodel import Machine, Scenario, StudyTable, Workload, check_policy, synthetic_workload
+from clustermodel.experiment.script import load_experiment
+from tests.scenarios.test_studies import Small
+from tests.scenarios.test_studies import test_small_tables_are_those_that_are_checked_in as check_small_table
+
+ROOT = Path(__file__).parents[2]
+DOCS, SCRIPTS = ROOT / "docs", ROOT / "scenarios" / "papers" / "yuan_2010"
+MBS, MWBS = "mean_bounded_slowdown", "mean_weighted_bounded_slowdown"
+RECORDED, CUT = "as recorded", "cut at the estimate"
+WITH_PREEMPTION = ("PV-EASY", "PV-EASY without VB", "PV-EASY, estimates", "PV-EASY, perfect predictions")
+ERRORS = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+TRACES = ("ctc", "blue", "kth")
+STUDIES = (
+    "yuan_2010_traces",
+    *(f"strict_fairness_{trace}" for trace in TRACES),
+    "other_readings_ctc",
+    "other_readings_blue",
+    *(f"{study}_{trace}" for study in ("prediction_error", "preemption_mode") for trace in ("ctc", "kth")),
+)
+
+
+def module_of(path: Path) -> ModuleType:
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def stored(name: str) -> StudyTable:
+    return StudyTable.read_csv(DOCS / "data" / f"{name}.csv")
+
+
+def mean(table: StudyTable, measure: str, **levels: Any) -> float:
+    return table.interval(measure, **levels).mean
+
+
+def of(trace: str) -> StudyTable:
+    return stored(f"strict_fairness_{trace}").at(run_times=RECORDED)
+
+
+# Small runs.
+
+
+def fairness_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Means of no jobs were missing and are 0 in a summary; four numbers of each class are not kept."""
+    left_out = {
+        f"{group}_{name}" for group in ("wide", "narrow") for name in ("jobs", "delayed", "reservation_violations", "preempted")
+    }
+    zero = ("mean_delay_by_later_s", "longest_delay_by_later_s", "mean_killed_times", "runtime_waste")
+    kept = {name: 0.0 if name in zero and value is None else value for name, value in row.items() if name not in left_out}
+    return {**kept, "run_times": {"run times as recorded": RECORDED}.get(row["run_times"], CUT)}
+
+
+def readings_row(row: dict[str, Any]) -> dict[str, Any]:
+    now = {
+        "EASY, extra nodes are not used up": "EASY, extra nodes not used up",
+        "the same, late jobs run for ever": "EASY, and late jobs run for ever",
+    }
+    return {**row, "policy": now.get(row["policy"], row["policy"])}
+
+
+MODE_NAMES = {
+    "lost": "lost_share", "saving and fetching": "saving_share", "waiting for the store": "blocked_share",
+    "taken": "preemption_share", "times": "mean_killed_times", "delays_h": "delays_by_later_h",
+    "longest_delay_s": "longest_delay_by_later_s", "violations": "reservation_violations",
+}  # fmt: skip
+SIZE = {"jobs": "500", "replications": "2"}
+SMALL = [
+    Small("papers/yuan_2010/strict_fairness.py", "pv_easy", SIZE, row=fairness_row),
+    Small("papers/yuan_2010/other_readings.py", "easy_readings", SIZE, row=readings_row),
+    Small(
+        "papers/yuan_2010/prediction_error.py",
+        "prediction_error",
+        {**SIZE, "errors": "0,0.1,0.4,1"},
+        {"violations": "reservation_violations", "wasted": "wasted_load"},
+    ),
+    Small(
+        "papers/yuan_2010/preemption_mode.py",
+        "preemption_mode",
+        {**SIZE, "costs_s": "0,60,900,3600"},
+        MODE_NAMES,
+        subset=True,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    "small",
+    [pytest.param(one, id=one.known, marks=[pytest.mark.long] if one.known == "pv_easy" else []) for one in SMALL],
+)
+def test_small_tables(small: Small) -> None:
+    check_small_table(small)
+
+
+def test_killing_costs_the_same_at_each_cost() -> None:
+    """The points of mode kill share one run, and a store that is too small delays jobs."""
+    path = SCRIPTS / "preemption_mode.py"
+    settings = {"jobs": "200", "costs_s": "0,60", "store": "4"}
+    table = load_experiment(path, path.read_text(), settings).run(workers=1)
+    assert table.at(mode="kill").frame["run"].nunique() == 1
+    assert set(table.levels("mode")) == {"kill", "checkpoint", "suspend", "checkpoint, limited store"}
+    assert mean(table, "blocked_share", mode="checkpoint, limited store", cost_s=60) > 0
+
+
+def test_break_even() -> None:
+    break_even = module_of(SCRIPTS / "preemption_mode.py").break_even
+
+    def at(*means: float) -> str:
+        rows = [
+            {"run": f"{mode} {cost}", "mode": mode, "cost_s": cost, "replication": 1, "x": value}
+            for mode, values in (("kill", (3.0, 3.0, 3.0)), ("suspend", means))
+            for cost, value in zip((0, 10, 100), values, strict=True)
+        ]
+        return str(break_even(StudyTable.of_rows(rows, ["mode", "cost_s"], "t"), "suspend", "x"))
+
+    assert [at(1, 2, 4), at(1, 3, 4), at(1, 2, 2.9), at(3, 2, 4)] == ["55", "10", "not in this range", "at no cost"]
+
+
+@pytest.mark.long
+def test_other_readings_keep_every_rule() -> None:
+    for policy in module_of(SCRIPTS / "other_readings.py").READINGS.values():
+        assert check_policy(policy) == []
+
+
+def test_with_one_candidate_at_a_time_extra_nodes_cannot_be_used_twice() -> None:
+    # Jobs of half the machine: one extra node is as good as none, and what is left over is never used by two.
+    script = module_of(SCRIPTS / "other_readings.py")
+    rows = (row._replace(nodes=1 + row.id % 2) for row in synthetic_workload(jobs=400).rows())
+    halves, machine = Workload(rows), Machine(nodes=2, kill_at_estimate=False)
+    ours, easy = (
+        Scenario(machine=machine, workload=halves, policy=policy).run().jobs["start_s"].tolist()
+        for policy in (script.Generous(script.SECOND), "easy")
+    )
+    assert ours == easy
+
+
+# Pages.
+
+
+@pytest.fixture(scope="module")
+def make_studies() -> Any:
+    return module_of(DOCS / "make_studies.py")
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_page_shows_the_stored_table(make_studies: Any, name: str) -> None:
+    study = next(one for one in make_studies.documented_studies() if one.name == name)
+    exhibits = make_studies.shown(study)
+    assert not exhibits.problems
+    page = study.page.read_text()
+    assert make_studies.with_tables(page, name, make_studies.markdown(exhibits.tables)) == page
+    if exhibits.figures:
+        assert f"(figures/{name}.png)" in page
+        assert (DOCS / "figures" / f"{name}.png").stat().st_size > 10_000
+
+
+def test_the_page_of_the_papers_is_up_to_date(make_studies: Any) -> None:
+    page = (DOCS / "papers.md").read_text()
+    assert make_studies.published("yuan_2010", page) == page
+
+
+# What the pages say.
+
+
+@pytest.mark.parametrize("name", [*TRACES, "blue_allocated"])
+def test_strict_fairness(name: str) -> None:
+    """With preemption no job is delayed and no reservation violated; PV-EASY backfills fewer jobs and blocks more."""
+    table = stored(f"strict_fairness_{name}")
+    for reading in (RECORDED, CUT):
+        here = table.at(run_times=reading)
+        for policy in WITH_PREEMPTION:
+            for measure in ("delayed", "delayed_literally", "reservation_violations"):
+                assert mean(here, measure, policy=policy) == 0
+        for policy in ("EASY", "EASY-Last", "PV-EASY without SLP"):
+            assert mean(here, "delayed", policy=policy) > 0
+            assert mean(here, "preempted", policy=policy) == 0
+        assert mean(here, "reservation_violations", policy="EASY-Last") > 0
+        assert mean(here, "backfilled", policy="PV-EASY") < mean(here, "backfilled", policy="EASY")
+        assert mean(here, "blocked", policy="PV-EASY") > mean(here, "blocked", policy="EASY")
+    for policy in ("EASY", "EASY, perfect predictions"):
+        assert mean(table, "reservation_violations", policy=policy, run_times=CUT) == 0  # nothing outlives its prediction
+
+
+@pytest.mark.parametrize("name", ["ctc", "blue", "blue_allocated"])
+def test_costs_of_preemption_are_the_published_ones(name: str) -> None:
+    """Tables 5 and 6, within 10 %; estimates are closer in all but the wasted load."""
+    script = module_of(SCRIPTS / "strict_fairness.py")
+    columns = script.TABLES["Tables 4 to 6, backfilled and blocked jobs, cost of preemption"]
+    paper = script.PAPER["CTC-SP2" if name == "ctc" else "SDSC-BLUE"]["PV-EASY"]
+
+    def apart(title: str, policy: str = "PV-EASY") -> float:
+        measure, scale = (columns[title], 1.0) if isinstance(columns[title], str) else columns[title]
+        return abs(scale * mean(of(name), measure, policy=policy) / paper[title] - 1)
+
+    for title in ("total load (%)", "wasted load (%)", "preempted", "preempted (%)", "MKT", "RTW (%)"):
+        assert apart(title) <= 0.10
+    for title in ("blocked", "preempted", "MKT", "wasted load (%)"):
+        assert (apart(title, "PV-EASY, estimates") < apart(title)) == (title != "wasted load (%)")
+
+
+def test_slowdowns() -> None:
+    def ratio(trace: str, policy: str, measure: str = MBS, to: str = "EASY") -> float:
+        return mean(of(trace), measure, policy=policy) / mean(of(trace), measure, policy=to)
+
+    for trace, slowdown, weighted in (("ctc", 2.12, 1.25), ("blue", 1.52, 1.37), ("kth", 1.07, 1.09)):
+        assert ratio(trace, "PV-EASY") == pytest.approx(slowdown, abs=0.005)
+        assert ratio(trace, "PV-EASY", MWBS) == pytest.approx(weighted, abs=0.005)
+        assert 0.61 < ratio(trace, "PV-EASY, perfect predictions") < 0.80
+        assert ratio(trace, "PV-EASY, perfect predictions", to="EASY, perfect predictions") < 1
+        assert ratio(trace, "PV-EASY without VB", "wasted_load", to="PV-EASY") < 1
+        for measure in (MBS, MWBS):
+            assert ratio(trace, "PV-EASY without VB", measure, to="PV-EASY") > 1
+            assert ratio(trace, "EASY-Last", measure) > 1
+        assert ratio(trace, "EASY-Last", f"wide_{MBS}") > 1.75
+        assert ratio(trace, "PV-EASY without SLP") < 1
+        assert abs(mean(of(trace), "horizon_s", policy="PV-EASY") - mean(of(trace), "horizon_s", policy="EASY")) < 3600
+    estimates = [ratio(trace, "PV-EASY, estimates") for trace in TRACES]
+    assert estimates == pytest.approx([1.32, 0.92, 0.81], abs=0.005)
+    assert ratio("ctc", "PV-EASY, estimates", MWBS) == pytest.approx(1.03, abs=0.005)
+    found = [mean(of("blue_allocated"), MBS, policy=policy) for policy in ("PV-EASY", "EASY")]
+    assert found == pytest.approx([53.4, 36.1], abs=0.05)
+    assert mean(of("blue_allocated"), "delayed", policy="EASY") == 4901
+    better = [ratio(trace, "PV-EASY", "wide_blocked_bounded_slowdown") < 1 for trace in TRACES]
+    assert better == [True, False, False]
+
+
+def test_delays_and_violations() -> None:
+    paper = module_of(SCRIPTS / "strict_fairness.py").PAPER
+    for trace, name, delay_min, times in (("ctc", "CTC-SP2", 37, 12), ("blue", "SDSC-BLUE", 51, 8)):
+        easy, last, pv_easy = (paper[name][policy] for policy in ("EASY", "EASY-Last", "PV-EASY"))
+        assert 2.7 < mean(of(trace), "delayed", policy="EASY") / easy["delayed"] < 3
+        assert round(mean(of(trace), "mean_delay_by_later_s", policy="EASY") / 60) == delay_min
+        assert round(mean(of(trace), "reservation_violations", policy="EASY-Last") / last["violations"]) == times
+        assert mean(of(trace), "mean_violation_nodes", policy="EASY-Last") < last["mean nodes"]
+        assert mean(of(trace), "blocked", policy="EASY") > easy["blocked"]
+        assert mean(of(trace), "backfilled", policy="EASY") < easy["backfilled"]
+        assert 0.099 < mean(of(trace), "blocked", policy="PV-EASY") / pv_easy["blocked"] - 1 < 0.16
+
+
+def test_other_readings() -> None:
+    paper = module_of(SCRIPTS / "other_readings.py").PAPER
+    for trace, name in (("ctc", "CTC-SP2"), ("blue", "SDSC-BLUE")):
+        table, easy = stored(f"other_readings_{trace}"), paper[name]["EASY"]
+        generous, ever = "EASY, extra nodes not used up", "EASY, and late jobs run for ever"
+        for policy in (generous, ever):
+            apart = [abs(mean(table, "blocked", policy=one) - easy["blocked"]) for one in (policy, "EASY")]
+            assert apart[0] < apart[1]
+            assert mean(table, MBS, policy=policy) < mean(table, MBS, policy="EASY")
+            assert mean(table, "delayed", policy=policy) > 2 * easy["delayed"]
+        assert abs(mean(table, "blocked", policy=ever) / easy["blocked"] - 1) < 0.03
+        for policy in table.levels("policy")[3:]:
+            assert abs(mean(table, MBS, policy=policy) / mean(table, MBS, policy="PV-EASY") - 1) < 0.09
+
+
+@pytest.mark.parametrize("trace", ["ctc", "kth"])
+def test_prediction_errors(trace: str) -> None:
+    """PV-EASY is fair with every error; at which errors intervals tell the policies apart."""
+    table = stored(f"prediction_error_{trace}")
+    assert table.levels("error") == [None, *ERRORS]
+    for error in table.levels("error"):
+        here = table.at(error=error)
+        assert {here.interval(MBS, policy=policy).count for policy in here.levels("policy")} == {10 if error else 1}
+        assert mean(here, "delayed", policy="PV-EASY") == mean(here, "reservation_violations", policy="PV-EASY") == 0
+        for policy in ("FCFS-EASY", "SJF-EASY"):
+            assert mean(here, "delayed", policy=policy) > 0
+            assert error is None or (mean(here, "reservation_violations", policy=policy) > 0) == (error > 0)
+
+    def sides(other: str, measure: str) -> list[int]:
+        found = [
+            table.difference(measure, {"policy": "PV-EASY", "error": error}, {"policy": other, "error": error}, ratio=True)
+            for error in ERRORS
+        ]
+        return [0 if 1 in one else 1 if one.mean > 1 else -1 for one in found]
+
+    expected = {
+        "kth": ([-1] * 7, [1, 1, 0, -1, -1, -1, -1], [1, 1, 1, 1, 0, 0, -1], [1, 1, 1, 0, -1, -1, -1]),
+        "ctc": ([-1, -1, -1, 0, 0, 1, 1], [1, 1, 1, -1, -1, -1, -1], [1] * 7, [1, 1, 1, 1, 1, 0, -1]),
+    }[trace]
+    assert tuple(sides(other, measure) for other in ("FCFS-EASY", "SJF-EASY") for measure in (MBS, MWBS)) == expected
+    for measure in (MBS, MWBS):
+        small, practice, large = (mean(table, measure, policy="FCFS-EASY", error=error) for error in (0.1, None, 0.4))
+        assert small < practice < large
+        assert mean(table, measure, policy="PV-EASY", error=None) > mean(table, measure, policy="PV-EASY", error=1.0)
+
+
+@pytest.mark.parametrize(("trace", "low_min", "high_min"), [("ctc", 30, 41), ("kth", 39, 54)])
+def test_saving_work(trace: str, low_min: float, high_min: float) -> None:
+    """No work is discarded where it is saved; what is free delays no job; break-even costs."""
+    script, table = module_of(SCRIPTS / "preemption_mode.py"), stored(f"preemption_mode_{trace}")
+    killed = table.at(mode="kill", cost_s=0)
+    assert mean(killed, "lost_share") > 0 == mean(killed, "delayed")
+    for mode in ("checkpoint", "suspend", "checkpoint, limited store"):
+        for cost in table.levels("cost_s"):
+            here = table.at(mode=mode, cost_s=cost)
+            assert mean(here, "lost_share") == 0
+            assert (mean(here, "preemption_share") > 0) == (mean(here, "delayed") > 0) == (cost != 0)
+            if "store" not in mode:
+                assert mean(here, "blocked_share") == 0
+                assert mean(here, "longest_delay_by_later_s") == cost
+    for measure in (MBS, MWBS, "mean_wait_s", "preempted"):  # at no cost it does not matter where the work is kept
+        assert mean(table, measure, mode="checkpoint", cost_s=0) == pytest.approx(
+            mean(table, measure, mode="suspend", cost_s=0)
+        )
+    for measure in script.CRITERIA.values():
+        checkpoint, suspend, limited = (
+            float(script.break_even(table, mode, measure).replace(",", ""))
+            for mode in ("checkpoint", "suspend", "checkpoint, limited store")
+        )
+        assert low_min - 0.5 <= checkpoint / 60 <= high_min + 0.5
+        assert limited < suspend < checkpoint
+        assert 0.24 < limited / checkpoint < 0.5

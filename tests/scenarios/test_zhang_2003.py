@@ -1,0 +1,220 @@
+"""What the pages say of the studies of Zhang et al. 2003, on the stored tables; and the study of real logs, small."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from clustermodel import StudyTable
+from clustermodel.experiment.exhibits import exhibits_of
+from clustermodel.experiment.script import load_experiment
+from tests.shared_data import SHARED
+
+ROOT = Path(__file__).parents[2]
+DOCS, SCRIPTS = ROOT / "docs", ROOT / "scenarios" / "papers" / "zhang_2003"
+POLICIES = ("gs", "bgs", "mgs", "mbgs")
+SLOWDOWN, WAIT = "mean_bounded_slowdown", "mean_wait_s"
+STUDIES = (
+    "context_switch",
+    "table1_migration",
+    "migration",
+    "job_sizes",
+    "overestimation",
+    "capacity_loss",
+    "real_traces",
+    "real_traces_whole",
+)
+
+
+def module_of(path: Path) -> ModuleType:
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def make_studies() -> Any:
+    return module_of(DOCS / "make_studies.py")
+
+
+def stored(name: str) -> StudyTable:
+    return StudyTable.read_csv(DOCS / "data" / f"{name}.csv")
+
+
+def mean(table: StudyTable, measure: str, **levels: Any) -> float:
+    return table.at(**levels).interval(measure).mean
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_page_shows_the_stored_table(make_studies: Any, name: str) -> None:
+    study = next(one for one in make_studies.documented_studies() if one.name == name)
+    exhibits = make_studies.shown(study)
+    assert not exhibits.problems
+    page = study.page.read_text()
+    assert make_studies.with_tables(page, name, make_studies.markdown(exhibits.tables)) == page
+    shown = 1 if name == "real_traces_whole" else len(exhibits.figures)
+    for number in range(shown):
+        picture = f"{name}_{number + 1}.png" if number else f"{name}.png"
+        assert f"(figures/{picture})" in page
+        assert (DOCS / "figures" / picture).stat().st_size > 10_000
+
+
+def test_the_page_of_the_papers_is_up_to_date(make_studies: Any) -> None:
+    page = (DOCS / "papers.md").read_text()
+    assert make_studies.published("zhang_2003", page) == page
+
+
+def test_improvements_of_the_paper_follow_from_its_slowdowns() -> None:
+    script = module_of(SCRIPTS / "table1_migration.py")
+    for without, policy in script.PAIRS.items():
+        pairs = zip(script.PAPER[without], script.PAPER[policy], script.PAPER_BETTER[policy], strict=True)
+        for (_, before), (_, after), percent in pairs:
+            least, most = 1 - (after + 0.05) / (before - 0.05), 1 - (after - 0.05) / (before + 0.05)  # rounded to 0.1
+            assert 100 * least - 0.05 <= percent <= 100 * most + 0.05
+
+
+def test_table_1() -> None:
+    table = stored("table1_migration")
+    for factor in table.levels("factor"):
+        gs, bgs, mgs, mbgs = (mean(table, SLOWDOWN, policy=policy, factor=factor) for policy in POLICIES)
+        assert mbgs < bgs < mgs < gs
+
+
+def test_context_switches() -> None:
+    """BGS has lower slowdowns and waits than GS; which strategies lose more capacity than BF at the highest load."""
+    table = stored("context_switch")
+    for switch in table.levels("switch"):
+        for level in (2, 3, 5):
+            for factor in table.levels("factor"):
+                for measure in (SLOWDOWN, WAIT):
+                    bgs, gs = (
+                        mean(table, measure, strategy=f"{name}-{level}", switch=switch, factor=factor) for name in ("BGS", "GS")
+                    )
+                    assert bgs < gs
+    bf = mean(table, "kappa", strategy="BF", factor=1.8)
+    loses_more = {
+        (strategy, switch)
+        for strategy in ("BGS-2", "BGS-3", "BGS-5")
+        for switch in (0.0, 0.02, 0.05)
+        if mean(table, "kappa", strategy=strategy, switch=switch, factor=1.8) > bf
+    }
+    assert loses_more == {("BGS-2", 0.02), ("BGS-3", 0.02), ("BGS-2", 0.05), ("BGS-3", 0.05), ("BGS-5", 0.05)}
+
+
+def test_figure_15() -> None:
+    table = stored("migration").at(cost_s=10.0, limit=64)
+    for factor in table.levels("factor"):
+        for measure in ("kappa", SLOWDOWN, WAIT):
+            found = {policy: mean(table, measure, policy=policy, factor=factor) for policy in POLICIES}
+            assert min(found, key=found.__getitem__) == "mbgs"
+            assert max(found, key=found.__getitem__) == "gs"
+            if measure != "kappa" or factor >= 1.2:
+                assert found["bgs"] < found["mgs"]
+
+
+def test_figure_11() -> None:
+    """BGS-5 is better for both sizes, and the difference between their waits is smaller, in every workload (section 5.3)."""
+    table = stored("job_sizes")
+    for factor in table.levels("factor"):
+        found = {}
+        for policy in ("bf", "bgs"):
+            here = table.at(policy=policy, factor=factor)
+            found[policy] = {
+                f"{name}_{size}": mean(here, f"{name}_{size}") for name in (SLOWDOWN, WAIT) for size in ("small", "large")
+            }
+        assert all(found["bgs"][name] < found["bf"][name] for name in found["bf"])
+        apart = [found[policy][f"{WAIT}_large"] - found[policy][f"{WAIT}_small"] for policy in ("bf", "bgs")]
+        assert apart[1] < apart[0]
+
+
+def test_loss_of_capacity_is_the_same_by_formula_and_ledger() -> None:
+    frame = stored("capacity_loss").frame
+    assert (frame["kappa_by_formula"] - frame["kappa"]).abs().max() < 1e-9
+    assert (frame["utilization"] + frame["kappa"] <= 1 + 1e-12).all()
+    overhead = frame[["context_switch_share", "migration_share", "blocked_share"]].sum(axis=1)
+    assert ((overhead > 0) == ~frame["policy"].isin(["fcfs", "bf"])).all()
+
+
+def test_overestimation_counts_every_job() -> None:
+    frame = stored("overestimation").frame
+    jobs = frame[[f"jobs_{number}" for number in range(10)]]
+    assert (jobs.sum(axis=1) == 10_000).all()
+    waits = sum(frame[f"wait_s_{number}"] * frame[f"jobs_{number}"] for number in range(10)) / 10_000
+    assert waits.tolist() == pytest.approx(frame[WAIT].tolist(), rel=1e-9)
+
+
+def test_real_logs() -> None:
+    """On every log BGS lowers slowdowns and raises response times, and MBGS lowers both."""
+    table = stored("real_traces")
+    for log in table.levels("log"):
+        for load in table.levels("load"):
+            here = table.at(log=log, load=load)
+            bgs, mbgs = (
+                {
+                    name: here.difference(name, {"policy": policy}, {"policy": "bf"}, ratio=True)
+                    for name in ("mean_response_s", SLOWDOWN)
+                }
+                for policy in ("bgs", "mbgs")
+            )
+            assert bgs["mean_response_s"].low > 1
+            assert mbgs["mean_response_s"].mean < 1
+            assert max(bgs[SLOWDOWN].high, mbgs[SLOWDOWN].high) < 1
+            lost = here.difference("idle_beside_stopped_share", {"policy": "mbgs"}, {"policy": "bgs"}, ratio=True)
+            assert lost.high < 0.5
+            frame = here.frame.set_index("policy")
+            stopped = (frame["mean_response_s"] - frame[WAIT] - frame["mean_run_s"]).groupby("policy").mean()
+            assert stopped["bgs"] > mean(here, WAIT, policy="bf")
+            assert stopped["mbgs"] < stopped["bgs"] / 2
+            for policy in ("bgs", "mbgs"):
+                overheads = sum(
+                    mean(here, f"{name}_share", policy=policy)
+                    for name in ("context_switch", "checkpoint", "restart", "blocked")
+                )
+                assert overheads < 0.02
+
+
+def test_real_logs_in_one_piece() -> None:
+    """At the higher load BGS has the smaller advantage in slowdown, and less idle capacity to spare than MBGS."""
+    table = stored("real_traces_whole")
+    lost = ["useful", "context_switch", "checkpoint", "restart", "blocked", "idle_waiting", "idle_beside_stopped"]
+    for log in table.levels("log"):
+        ratio = {
+            (load, measure): table.at(log=log, load=load)
+            .difference(measure, {"policy": "bgs"}, {"policy": "bf"}, ratio=True)
+            .mean
+            for load in table.levels("load")
+            for measure in (SLOWDOWN, "mean_response_s")
+        }
+        recorded, scaled = table.levels("load")
+        for measure in (SLOWDOWN, "mean_response_s"):
+            assert ratio[recorded, measure] < ratio[scaled, measure]
+        assert ratio[scaled, SLOWDOWN] < 1 < ratio[scaled, "mean_response_s"]
+        spare = {
+            policy: 1 - sum(mean(table, f"{name}_share", log=log, load=scaled, policy=policy) for name in lost)
+            for policy in ("bgs", "mbgs")
+        }
+        assert spare["bgs"] < spare["mbgs"] / 2
+
+
+def test_real_logs_small() -> None:
+    traces = SHARED / "traces"
+    if not (traces / "KTH-SP2-1996-2.2.swf.gz").exists():
+        pytest.skip("the traces are not here; they are not part of the repository")
+    path = SCRIPTS / "real_traces.py"
+    study = load_experiment(path, path.read_text(), {"traces": str(traces), "logs": "KTH-SP2", "jobs": "400", "parts": "2"})
+    table = study.run(workers=1)
+    assert not exhibits_of(study, table).problems
+    frame = table.frame
+    accounts = ["useful", "lost", "context_switch", "checkpoint", "restart", "blocked", "idle"]
+    assert frame[[f"{name}_share" for name in accounts]].sum(axis=1).tolist() == pytest.approx([1.0] * len(frame))
+    assert (frame["idle_beside_stopped_share"] <= frame["idle_share"]).all()
+    bf = frame[frame["policy"] == "bf"]
+    assert (bf["mean_rows"] == 1).all()
+    assert (bf["mean_wait_s"] + bf["mean_run_s"]).tolist() == pytest.approx(bf["mean_response_s"].tolist())

@@ -1,0 +1,403 @@
+"""Validations: right formulas agree and wrong ones differ, the same however they are run and whatever stops them."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import matplotlib.image
+import numpy as np
+import pandas as pd
+import pytest
+
+from clustermodel import (
+    Machine,
+    Result,
+    Scenario,
+    SpecificationError,
+    StudyTable,
+    Validation,
+    sweep,
+    synthetic_workload,
+    validate,
+)
+from clustermodel.experiment.exhibits import EXHIBITS
+from clustermodel.experiment.factors import Trial
+from clustermodel.experiment.script import load_experiment
+from clustermodel.experiment.store import Store
+from clustermodel.experiment.validate import load_validation
+from clustermodel.figures.validation import formula_and_simulation
+from tests.conftest import Finished
+
+SCRIPT = Path(__file__).with_name("validation_example.py")
+MOMENTS = [0, *(pytest.param(moment, marks=pytest.mark.long) for moment in range(1, 10))]
+Command = Callable[..., Finished]
+
+
+def example() -> Validation:
+    return load_validation(SCRIPT, SCRIPT.read_text())
+
+
+def results(directory: Path) -> str:
+    """Return all numbers of all runs, as a file has them."""
+    with Store.read(directory) as store:
+        return str(store.results().to_csv(index=False))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of the example, run one after the other."""
+    directory = tmp_path_factory.mktemp("whole") / "results"
+    example().run(directory, workers=1)
+    return directory
+
+
+def test_right_formulas_agree_and_wrong_ones_differ_and_the_table_says_by_how_much(whole: Path) -> None:
+    found = example().stored(whole)
+    assert [(point.levels["error"], point.found.verdict) for point in found.points] == [(0.0, "agrees"), (0.05, "differs")] * 2
+    assert not found.holds
+    assert str(found) == "mean_response: agrees at 2, differs at 2 of 4 points"
+    for row in found.frame.to_dict("records"):
+        here = found.table.interval("mean_response_s", mean_s=row["mean_s"], error=row["error"])
+        assert row["formula"] == row["mean_s"] * (1 + row["error"])
+        assert row["simulated"] == pytest.approx(here.mean)
+        assert row["replications"] == here.count
+        assert row["difference"] == pytest.approx(here.mean / row["formula"] - 1)
+        assert row["high"] - row["difference"] == pytest.approx(row["half"] / row["formula"])
+        assert (abs(row["low"]) < 0.02 and abs(row["high"]) < 0.02) == (row["verdict"] == "agrees")
+        assert row["margin"] == 0.02
+        assert pd.isna(row["more"])
+    assert found.at(mean_s=400, error=0.05).verdict == "differs"
+    with pytest.raises(KeyError, match="no point has error 1"):
+        found.at(error=1)
+
+
+def test_replications_are_added_until_there_is_a_verdict(whole: Path) -> None:
+    study = example()
+    assert study.looks == (5, 10, 20, 40, 80)
+    assert len(study) == 4 * 5
+    found = study.stored(whole)
+    counts = {tuple(point.levels.values()): point.found.count for point in found.points}
+    assert set(counts.values()) <= set(study.looks)
+    assert len(found.table) == sum(counts.values()) > 4 * 5
+    for point in found.points:
+        if (count := point.found.count) > 5:
+            earlier = StudyTable(found.table.frame[found.table.frame["replication"] <= count // 2], *study_names(found.table))
+            assert study.conclude(earlier).at(**point.levels).verdict == "undecided"
+
+
+def study_names(table: StudyTable) -> tuple[tuple[str, ...], str]:
+    return table.factors, table.name
+
+
+def test_a_point_without_a_verdict_says_how_many_replications_it_needs(whole: Path) -> None:
+    study = replace(example(), at_most=5)
+    table = example().stored(whole).table
+    first = StudyTable(table.frame[table.frame["replication"] <= 5], *study_names(table))
+    found = study.conclude(first)
+    (undecided, *_) = [point.found for point in found.points if point.found.verdict == "undecided"]
+    assert undecided.more is not None
+    assert str(undecided) == f"undecided: needs {undecided.more:,} more replications"
+    assert f"undecided (+{undecided.more:,})" in found.shown["verdict"].tolist()
+
+
+# The same results however they are run.
+
+
+@pytest.mark.parametrize("how", [{"workers": 2}, {"shards": 4}], ids=["two processes", "four shards"])
+def test_results_are_the_same(how: dict[str, int], whole: Path, tmp_path: Path) -> None:
+    study = example()
+    if "shards" in how:
+        for number in range(1, how["shards"] + 1):
+            study.run(tmp_path / "out", workers=1, shard=(number, how["shards"]))
+    else:
+        sweep(SCRIPT, tmp_path / "out", workers=2)
+    assert results(tmp_path / "out") == results(whole)
+    pd.testing.assert_frame_equal(study.stored(tmp_path / "out").frame, study.stored(whole).frame)
+
+
+@pytest.mark.long
+def test_results_are_the_same_on_a_cluster(whole: Path, tmp_path: Path) -> None:
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", processes=True) as cluster:
+        sweep(SCRIPT, tmp_path / "out", dask=cluster.scheduler_address)
+    assert results(tmp_path / "out") == results(whole)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_killed_validation_goes_on_to_the_same_bytes(moment: int, tmp_path: Path, whole: Path, command_line: Command) -> None:
+    out = tmp_path / "out"
+    arguments = [sys.executable, "-B", "-m", "clustermodel", "validate", str(SCRIPT), "--out", str(out), "--workers", "1"]
+    runs = random.Random(moment).randrange(len(pd.read_csv(_text(results(whole), tmp_path))))
+    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while len(list(out.glob("runs/*.json"))) < runs and process.poll() is None:
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+    kept = {path.name: path.read_bytes() for path in out.glob("runs/*.json")}
+    again = command_line("validate", SCRIPT, "--out", out, "--workers", "1")
+    assert again.code == 1  # two points differ
+    assert {name: (out / "runs" / name).read_bytes() for name in kept} == kept
+    assert results(out) == results(whole)
+    stored = command_line("validate", SCRIPT, "--out", whole, "--stored")
+    assert stored.out == again.out
+    for path in (whole / EXHIBITS).iterdir():
+        assert (out / EXHIBITS / path.name).read_bytes() == path.read_bytes()
+
+
+def _text(text: str, folder: Path) -> Path:
+    path = folder / "results.csv"
+    path.write_text(text)
+    return path
+
+
+# 100 repetitions.
+
+
+def repeated(study: Validation, numbers: Callable[[Trial], Mapping[str, Any]]) -> StudyTable:
+    """Run a validation as the executor does, without a store."""
+    rows: dict[Trial, dict[str, Any]] = {}
+    table = study.first_table()
+    while missing := [trial for trial in study.trials(table) if trial not in rows]:
+        for trial in missing:
+            rows[trial] = {"run": str(trial), **study.factors_of(trial), "seed": 0, **numbers(trial)}
+        table = StudyTable.of_rows(list(rows.values()), study.levels.names, study.name)
+    return table
+
+
+def verdicts_of(numbers: Callable[[Validation, Trial], Mapping[str, Any]], repetitions: int) -> Counter[tuple[Any, str]]:
+    """Count the verdicts of the example's points over repetitions with other seeds."""
+    found: Counter[tuple[Any, str]] = Counter()
+    for repetition in range(repetitions):
+        study = replace(example(), seed=1000 * repetition, factors={"mean_s": [100], "error": [0.0, 0.05]}, at_most=320)
+        table = repeated(study, lambda trial, study=study: numbers(study, trial))
+        found.update((point.levels["error"], point.found.verdict) for point in study.conclude(table).points)
+    return found
+
+
+def drawn(study: Validation, trial: Trial) -> dict[str, float]:
+    """Return a mean response as the example's runs have it, without a run."""
+    mean_s, error = trial.point
+    rng = np.random.default_rng([study.seed + trial.replication, int(1000 * float(error or 0))])
+    return {"mean_response_s": float(mean_s or 0) * rng.uniform(0.9, 1.1, 12).mean()}
+
+
+def simulated(study: Validation, trial: Trial) -> dict[str, Any]:
+    scenario = study.scenario_of(trial)
+    assert scenario is not None
+    return dict(study.numbers_of(scenario.run()))
+
+
+@pytest.mark.parametrize("numbers", [drawn, pytest.param(simulated, marks=pytest.mark.statistical)], ids=["drawn", "simulated"])
+def test_a_formula_wrong_by_5_percent_differs_and_a_right_one_agrees_in_95_of_100_repetitions(
+    numbers: Callable[[Validation, Trial], Mapping[str, Any]],
+) -> None:
+    found = verdicts_of(numbers, 100)
+    assert found[0.05, "differs"] >= 95
+    assert found[0.0, "agrees"] >= 95
+
+
+# Formulas of runs, control variates, points without a formula, runs that cannot differ.
+
+
+def load_scenario(load: float, seed: int) -> Scenario:
+    workload = synthetic_workload(jobs=60, nodes=16, load=load, seed=seed)
+    return Scenario(machine=Machine(nodes=16), workload=workload, policy="easy")
+
+
+def kappa(result: Result) -> float | None:
+    return result.kappa_by_formula
+
+
+def wrong_utilization(result: Result) -> float:
+    work = float((result.jobs["nodes"] * result.jobs["run_s"]).sum())
+    return 1.05 * work / (result.machine.nodes * float(result.jobs["end_s"].max() - result.jobs["submit_s"].min()))
+
+
+def test_a_formula_of_each_run_is_paired_with_its_measure() -> None:
+    right = validate(kappa, scenario=load_scenario, factors={"load": [0.9]}, measure="kappa", margin=1e-9, replications=4)
+    assert right.of_each_run
+    found = right.run(workers=1)
+    assert found.holds
+    assert found.frame["formula"].item() > 0
+    assert abs(float(found.shown["difference"].item())) < 1e-12
+    assert {"kappa", "by_formula"} <= set(found.table.frame.columns)
+    factors = {"load": [0.9]}
+    wrong = validate(wrong_utilization, scenario=load_scenario, factors=factors, measure="utilization", replications=4)
+    assert wrong.run(workers=1).at().verdict == "differs"
+
+
+def mean_run(result: Result) -> float:
+    return float(result.jobs["run_s"].mean())
+
+
+def mean_response(result: Result) -> float:
+    return float(result.jobs["response_s"].mean())
+
+
+def test_a_control_variate_narrows_the_interval() -> None:
+    study = replace(example(), factors={"mean_s": [100], "error": [0.0]}, at_most=5)
+    controlled = replace(study, measure=mean_response, controls={"mean_run": (mean_run, lambda mean_s: mean_s)})
+    plain, found = study.run(workers=1).at(), controlled.run(workers=1)
+    assert (found.quantity, controlled.quantity) == ("mean_response", "simulated")
+    assert found.at().half < 1e-6 < plain.half  # a response is a run time here
+    assert found.at().mean == pytest.approx(100)
+    assert found.holds
+
+
+def test_where_the_formula_says_nothing_nothing_is_run() -> None:
+    study = validate(
+        lambda load: None if load > 1 else load,
+        scenario=load_scenario,
+        factors={"load": [0.5, 2.0]},
+        measure="utilization",
+        margin=0.5,
+        name="load",
+    )
+    assert {trial.point for trial in study.trials(study.first_table())} == {(0.5,)}
+    assert len(study) == 10
+
+
+def test_runs_that_cannot_differ_have_no_spread() -> None:
+    study = validate(
+        lambda: 60,
+        scenario=lambda load, seed: load_scenario(load, min(seed, 1)),
+        factors={"load": [0.5]},
+        measure="jobs",
+        replications=2,
+        name="jobs",
+    )
+    found = study.run(workers=1)
+    assert found.at().verdict == "agrees"
+    assert found.at().half == 0
+    assert found.at().count == 2
+
+
+def test_a_validation_without_factors_and_one_that_is_half_done() -> None:
+    study = validate(lambda: 60, scenario=lambda seed: load_scenario(0.5, seed), measure="jobs", replications=3, name="jobs")
+    found = study.run(workers=1)
+    assert found.holds
+    assert str(found) == "jobs: agrees at 1 of 1 point"
+    half = study.conclude(StudyTable(found.table.frame.iloc[:1], (), "jobs"))
+    assert not half.holds
+    assert str(study.conclude(study.first_table())) == "jobs: no run is finished"
+    assert not study.conclude(study.first_table()).holds
+
+
+# Pictures, the command, messages.
+
+
+def test_the_figure_is_drawn_over_one_factor_two_factors_and_names(whole: Path, tmp_path: Path) -> None:
+    frame = example().stored(whole).frame
+    for chosen, panels in ((frame, 3), (frame[frame["error"] == 0], 2), (frame.assign(mean_s=["a", "b", "c", "d"]), 2)):
+        figure = formula_and_simulation(chosen, ("mean_s", "error"), quantity="mean_response_s", relative=True)
+        assert len(figure.axes) == panels
+        figure.savefig(tmp_path / "figure.png")
+        assert matplotlib.image.imread(tmp_path / "figure.png").std() > 0.01
+
+
+def test_the_command_shows_verdicts_in_80_columns_and_its_exit_code_is_whether_all_agree(
+    command_line: Command, whole: Path, tmp_path: Path
+) -> None:
+    shown = command_line("validate", SCRIPT, "--out", whole, "--stored")
+    assert shown.code == 1
+    assert max(map(len, shown.out.splitlines())) <= 80
+    assert shown.out.splitlines()[0] == "mean_response: agrees at 2, differs at 2 of 4 points"
+    assert shown.out.count("agrees") == shown.out.count("differs") == 3
+    right = tmp_path / "right.py"
+    right.write_text(SCRIPT.read_text().replace("[0.0, 0.05]", "[0.0]"))
+    other = tmp_path / "other.py"
+    other.write_text(right.read_text().replace("seed=3", "seed=4"))
+    assert command_line("validate", right, other, "--out", tmp_path / "both", "--workers", "1").code == 0
+    assert {path.name for path in (tmp_path / "both").iterdir()} == {"right", "other"}
+    assert command_line("validate", right, "--out", tmp_path / "part", "--shard", "1/2", "--workers", "1").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((Path(__file__).with_name("no.py"), "--out", "x"), "no such scenario script"),
+        ((SCRIPT, "--out", "x", "--stored", "--workers", "2"), "--stored: nothing is run"),
+        ((SCRIPT, "--out", "x", "--stored"), "x: there is no study here"),
+        ((SCRIPT, SCRIPT.parent / "." / SCRIPT.name, "--out", "x"), "STUDIES: two scripts of one name are not allowed"),
+        ((SCRIPT, "--out", "x", "--dask", "tcp://a:1", "--workers", "2"), "--workers: a Dask cluster has its own workers"),
+    ],
+)
+def test_what_the_command_refuses_is_one_line(
+    command_line: Command, arguments: tuple[object, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = command_line("validate", *arguments)
+    assert refused.code == 2
+    assert said in refused.err
+    assert len(refused.err.splitlines()) == 1
+
+
+def test_a_study_is_no_validation(command_line: Command, tmp_path: Path) -> None:
+    script = tmp_path / "grid.py"
+    script.write_text(
+        "from clustermodel import Study, Scenario, synthetic_workload\n"
+        "study = Study(name='s', factors={}, scenario=lambda seed: Scenario(workload=synthetic_workload(jobs=3, seed=seed)))\n"
+    )
+    assert load_experiment(script, script.read_text()).name == "s"
+    refused = command_line("validate", script, "--out", tmp_path / "out")
+    assert refused.code == 2
+    assert f"{script}: `study` is no validation; define study = validate(...), or use clustermodel sweep" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"formula": 3}, "formula: 3 is not allowed; it must be a function of factors"),
+        ({"formula": lambda lode: lode}, "formula: missing a required argument: 'lode'; its parameters must be factors"),
+        ({"measure": "mean_wait"}, "measure: 'mean_wait' is not allowed (did you mean 'mean_wait_s'?)"),
+        ({"measure": "error"}, "measure: 'error' is not allowed; it is a factor, whose column hides it"),
+        ({"margin": -1}, "margin: -1 is not allowed"),
+        ({"replications": 1}, "replications: 1 is not allowed; it must be an integer >= 2"),
+        ({"at_most": 2}, "at_most: 2 is not allowed; it must be an integer >= 5"),
+        ({"controls": {"c": mean_run}}, "controls: c: <function mean_run"),
+        ({"controls": {"c": (mean_run, "100")}}, "controls: c: '100' is not allowed; it must be a finite number"),
+        ({"controls": {"c": (mean_run, lambda x: x)}}, "controls: c: missing a required argument: 'x'"),
+        ({"controls": 3}, "controls: 3 is not allowed"),
+        ({"level": 2}, "level: 2 is not allowed"),
+    ],
+)
+def test_what_is_refused(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        replace(example(), **fields)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def divided(mean_s: float, error: float) -> float:
+    return 1 / (mean_s - 100)
+
+
+@pytest.mark.parametrize(
+    ("formula", "said"),
+    [
+        (divided, "mean_response: formula at mean_s 100, error 0.0: "),
+        (lambda mean_s: mean_s * float("nan"), "mean_response: formula at mean_s 100, error 0.0: nan is not allowed"),
+        (lambda mean_s: f"{mean_s}", "mean_response: formula at mean_s 100, error 0.0: '100' is not allowed"),
+    ],
+)
+def test_a_formula_that_fails_or_returns_no_number_is_one_line(formula: Any, said: str, tmp_path: Path) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        replace(example(), formula=formula).run(tmp_path / "out", workers=1)
+    assert str(refused.value).startswith(said)
+
+
+def test_a_missing_measure_is_named() -> None:
+    study = replace(
+        example(), measure=lambda result: None if result.jobs.size else 1.0, factors={"mean_s": [100], "error": [0.0]}
+    )
+    with pytest.raises(SpecificationError, match=r"simulated is missing in mean_s 100, error 0\.0, replication 1"):
+        study.run(workers=1)

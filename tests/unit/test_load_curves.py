@@ -1,0 +1,51 @@
+"""Points of load curves: where a curve reaches a limit, and where one curve overtakes another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, isnan
+
+import numpy as np
+import pytest
+
+from clustermodel import StudyTable
+from clustermodel.experiment.load_curves import load_curve, overtaking, utilization_at
+
+
+def table_of(**curves: tuple[Sequence[float], Sequence[float]]) -> StudyTable:
+    """Return a table with a curve for each policy: utilizations and slowdowns at factors 0, 1, ..."""
+    rows = [
+        {"run": f"{policy} {factor}", "policy": policy, "factor": factor, "replication": 1, "utilization": x, "slowdown": y}
+        for policy, points in curves.items()
+        for factor, (x, y) in enumerate(zip(*points, strict=True))
+    ]
+    return StudyTable.of_rows(rows, ["policy", "factor"], "curves")
+
+
+def crossing(x: Sequence[float], y: Sequence[float], other_x: Sequence[float], other_y: Sequence[float]) -> float:
+    table = table_of(one=(x, np.exp(y)), other=(other_x, np.exp(other_y)))  # curves are straight in the logarithm
+    return overtaking(table, "slowdown", "factor", {"policy": "one"}, {"policy": "other"})
+
+
+def test_overtaking() -> None:
+    x = [0.0, 1.0, 2.0]
+    assert crossing(x, [2.0, 2.0, 2.0], x, [1.0, 1.5, 3.5]) == pytest.approx(1.25)
+    assert isnan(crossing(x, [2.0, 2.0, 2.0], x, [1.0, 1.5, 1.9]))
+    assert isnan(crossing(x, [2.0, 2.0, 2.0], x, [3.5, 1.5, 1.0]))  # from below
+    bent = [0.0, 1.0, 0.9]  # a saturated policy: utilization falls when the load rises
+    assert crossing(x, [2.0, 2.0, 2.0], bent, [1.0, 1.5, 2.5]) == pytest.approx(0.95)
+
+
+def test_utilization_at() -> None:
+    x = [0.5, 0.7, 0.9]
+    table = table_of(a=(x, [1.0, 10.0, 1000.0]), b=(x, [1.0, 10.0, 20.0]), c=(x, [30.0, 40.0, 50.0]))
+    assert utilization_at(table, "slowdown", 100.0, "factor", policy="a") == pytest.approx(0.8)
+    assert utilization_at(table, "slowdown", 20.0, "factor", policy="b") == inf
+    assert isnan(utilization_at(table, "slowdown", 20.0, "factor", policy="c"))
+
+
+def test_load_curve() -> None:
+    table = table_of(a=([0.5, 0.7], [1.0, 10.0]))
+    utilization, slowdown = load_curve(table, "slowdown", "factor", policy="a")
+    assert utilization.tolist() == [0.5, 0.7]
+    assert slowdown.tolist() == [1.0, 10.0]

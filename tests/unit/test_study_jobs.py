@@ -1,0 +1,69 @@
+"""The jobs of a study, from a trace or synthetic, and their shapes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clustermodel import TraceError, Workload, synthetic_workload, write_swf
+from clustermodel.workload.shapes import SHAPES, jobs_by_shape
+from clustermodel.workload.study_jobs import JOBS, LOAD, study_jobs
+
+
+def columns(workload: Workload) -> list[list[int]]:
+    return [workload.column(name).tolist() for name in ("submit", "nodes", "run", "estimate")]
+
+
+def test_synthetic_jobs_depend_on_the_seed() -> None:
+    jobs = study_jobs(None, jobs=100, nodes=64, seed=3)
+    assert columns(jobs) == columns(synthetic_workload(jobs=100, nodes=64, load=LOAD, seed=3))
+    assert columns(jobs) != columns(study_jobs(None, jobs=100, nodes=64, seed=4))
+    again = study_jobs(None, jobs=100, nodes=64, seed=3)
+    assert np.shares_memory(again.column("run"), jobs.column("run")), "kept, not drawn again"
+    assert len(study_jobs(None)) == JOBS
+
+
+def test_a_trace_has_the_same_jobs_for_every_seed(tmp_path: Path) -> None:
+    path = tmp_path / "trace.swf"
+    rows = [(number, 10 * number, -1, 5 + number, 2, -1, -1, 2, 100, -1, 1, 1, 1, -1, 1, -1, -1, -1) for number in range(1, 51)]
+    write_swf(path, rows, header=[("MaxNodes", 8)])
+    whole = study_jobs(path, seed=1)
+    assert study_jobs(str(path), seed=2, nodes=7) is whole
+    assert len(whole) == 50
+    first = study_jobs(path, jobs=20)
+    assert columns(first) == [column[:20] for column in columns(whole)]
+    assert (first.name, first.machine_nodes, first.provenance) == (whole.name, whole.machine_nodes, whole.provenance)
+    assert len(study_jobs(path, jobs=500)) == 50
+
+
+def test_a_missing_trace_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"nowhere\.swf: cannot be read"):
+        study_jobs(tmp_path / "nowhere.swf")
+
+
+def test_every_job_has_one_shape() -> None:
+    nodes, estimate = [1, 1, 3, 3], [10, 60, 10, 60]
+    members = jobs_by_shape(nodes, estimate)
+    assert list(members) == list(SHAPES)
+    assert np.array(list(members.values())).astype(int).tolist() == np.eye(4, dtype=int)[[0, 2, 1, 3]].tolist()
+    narrow = jobs_by_shape(nodes, estimate, narrow=3)
+    assert [int(narrow[shape].sum()) for shape in SHAPES] == [2, 0, 2, 0]
+
+
+def test_the_median_job_is_short_and_narrow() -> None:
+    members = jobs_by_shape([1, 2, 3], [1, 2, 3])
+    assert members["short-narrow"].tolist() == [True, True, False]
+    assert members["long-wide"].tolist() == [False, False, True]
+
+
+def test_a_trace_that_is_written_again_is_read_again(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.swf"
+    for number, jobs in ((1, 3), (2, 5)):
+        lines = [f"{job} {job} -1 10 1 -1 -1 1 10 -1 1 1 1 -1 -1 -1 -1 -1" for job in range(1, jobs + 1)]
+        trace.write_text("; MaxProcs: 4\n" + "\n".join(lines) + "\n")
+        os.utime(trace, ns=(number, number))
+        assert len(study_jobs(trace)) == jobs
+        assert len(study_jobs(trace, jobs=2)) == 2

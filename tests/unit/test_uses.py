@@ -1,0 +1,126 @@
+"""What policies declare to depend on: it decides which trials of a study share a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from clustermodel import (
+    Batch,
+    Checkpointing,
+    ContextSwitch,
+    Decision,
+    Machine,
+    Scenario,
+    Setup,
+    SpecificationError,
+    Start,
+    Study,
+    View,
+    check_policy,
+    make_policy,
+    policy_names,
+    synthetic_workload,
+)
+from clustermodel.policies.easy import Easy
+from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, uses_of
+from clustermodel.policies.predictors import LastModel
+
+EVERYTHING = {*PARTS, RANDOM_NUMBERS}
+
+
+class Coin:
+    """Starts the first job that fits, from the head of the queue or from its tail."""
+
+    name = "coin"
+    uses = frozenset[str]()
+
+    def begin(self, setup: Setup) -> None:
+        self._rng = setup.rng
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        fitting = [job for job in view.waiting.values() if job.nodes <= view.idle]
+        return [Start(job=fitting[0 if self._rng.random() < 0.5 else -1])] if fitting else []
+
+
+class Quantum(Coin):
+    """Starts the shortest or the longest job, as the length of a time slice tells."""
+
+    name = "quantum"
+    uses = frozenset({RANDOM_NUMBERS})
+
+    def begin(self, setup: Setup) -> None:
+        super().begin(setup)
+        self._sign = 1 if setup.machine.time_slicing.quantum_s < 1 else -1
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        fitting = [job for job in view.waiting.values() if job.nodes <= view.idle]
+        return [Start(job=min(fitting, key=lambda job: (self._sign * job.estimate, job.id)))] if fitting else []
+
+
+@pytest.mark.parametrize("policy", policy_names())
+def test_every_shipped_policy_declares_what_it_uses(policy: str) -> None:
+    assert uses_of(make_policy(policy)) < EVERYTHING
+
+
+@pytest.mark.parametrize(
+    ("policy", "uses"),
+    [
+        ("bf", set()),
+        ("bgs", {"time_slicing", "context_switch"}),
+        ("mbgs", {"time_slicing", "context_switch", "checkpointing"}),
+        ("bgs:urgent=suspend", {*PARTS}),
+        ("pv-easy", set()),
+        ("pv-easy:mode=checkpoint", {"checkpointing"}),
+        ("ss", {*PARTS}),
+        ("R/L", {RANDOM_NUMBERS}),
+        ("easy:predictor=virtual:0.2", {RANDOM_NUMBERS}),
+    ],
+)
+def test_declarations_follow_from_parameters(policy: str, uses: set[str]) -> None:
+    assert uses_of(make_policy(policy)) == uses
+
+
+@pytest.mark.parametrize(("policy", "part"), [(Coin(), RANDOM_NUMBERS), (Quantum(), "time_slicing")])
+def test_a_policy_that_uses_more_than_it_declares_breaks_a_rule(policy: Coin, part: str) -> None:
+    rules = {broken.rule: broken.detail for broken in check_policy(policy)}
+    assert part in rules["uses only what it declares"]
+
+
+def test_a_subclass_and_parts_of_ones_own_use_everything_unless_they_say() -> None:
+    class Mine(Easy):
+        """May do anything."""
+
+    class MyPredictor(LastModel):
+        """May do anything."""
+
+    assert uses_of(Mine()) == EVERYTHING
+    assert uses_of(Easy(predictor=MyPredictor())) == EVERYTHING
+
+
+def test_an_unknown_part_is_one_line() -> None:
+    policy = Coin()
+    policy.uses = frozenset({"memory"})
+    with pytest.raises(SpecificationError, match=r"^policy Coin: uses 'memory' is not allowed; it must be among 'checkpoint"):
+        uses_of(policy)
+
+
+def test_trials_that_cannot_differ_are_run_once() -> None:
+    study = Study(
+        name="shared",
+        factors={"switch": [0.0, 0.1], "cost": [0.0, 50.0], "policy": ["easy", "bgs", "mbgs", "R"]},
+        scenario=lambda switch, cost, policy, seed: Scenario(
+            machine=Machine(
+                nodes=32, context_switch=ContextSwitch(fraction=switch), checkpointing=Checkpointing(checkpoint_s=cost)
+            ),
+            workload=synthetic_workload(jobs=40, nodes=32, seed=1),
+            policy=policy,
+            seed=seed,
+        ),
+        replications=3,
+    )
+    table = study.run(workers=1)
+    assert len(table) == 48
+    runs = table.frame.groupby("policy")["run"].nunique().to_dict()
+    assert runs == {"easy": 1, "bgs": 2, "mbgs": 4, "R": 3}
+    assert table.interval("mean_wait_s", switch=0.1, cost=50.0, policy="easy").count == 1
+    assert table.interval("mean_wait_s", switch=0.1, cost=50.0, policy="R").count == 3
