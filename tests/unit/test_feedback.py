@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -132,7 +133,6 @@ def test_streams_with_feedback_merge_with_others(policy: str) -> None:
             assert gap == pytest.approx(row.think_time_s, abs=1e-6)
 
 
-@pytest.mark.filterwarnings(f"ignore:{NOTHING_PLAYED}")
 @settings(max_examples=cases(40), deadline=None)
 @given(st.data())
 def test_both_fidelities_agree(data: st.DataObject) -> None:
@@ -147,7 +147,9 @@ def test_both_fidelities_agree(data: st.DataObject) -> None:
             Scenario(machine=Machine(nodes=4), workload=workload, policy=policy, fidelity=fidelity)
             for fidelity in ("fast", "node")
         ]
-        fast, node = (scenario.run().jobs.sort_values("job", ignore_index=True) for scenario in scenarios)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", NOTHING_PLAYED)
+            fast, node = (scenario.run().jobs.sort_values("job", ignore_index=True) for scenario in scenarios)
         pd.testing.assert_frame_equal(fast, node)
 
 
