@@ -225,8 +225,8 @@ class Result:
     def states(self) -> pd.DataFrame:
         """The state of the machine after each scheduling event.
 
-        Columns ``time_s``, ``busy_nodes`` (with time sharing: the mean until the next event), ``waiting_jobs``, and
-        ``running_row``: the row of the Ousterhout matrix that runs first, -1 if none runs or the run kept no history.
+        Columns ``time_s``, ``busy_nodes`` (with time sharing: the mean until the next event), ``down_nodes``, ``waiting_jobs``,
+        and ``running_row``: the row of the Ousterhout matrix that runs first, -1 if none runs or the run kept no history.
         """
         return states(self.events, self.machine.nodes, self._history)
 
@@ -244,7 +244,7 @@ class Result:
         """Rows of the Ousterhout matrix in use, and idle nodes beside stopped gangs; one row without time sharing."""
         if self.slices is None:
             return RowUse(1.0 if self.records.finished.any() else float("nan"), Amount(0, 0))
-        return row_use(self.slices, self.machine.time_slicing.quantum, self.machine.nodes)
+        return row_use(self.slices, self.machine.time_slicing.quantum)
 
     @property
     def history(self) -> History:

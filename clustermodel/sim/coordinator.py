@@ -14,16 +14,27 @@ from simpy import Event, Process
 from clustermodel.errors import DecisionError, SpecificationError, StrandedJobsError, counted
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
-from clustermodel.policies.interface import Batch, Policy, QueuedJob, Reason, View
+from clustermodel.policies.interface import Batch, Outage, Policy, QueuedJob, Reason, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account, Ledger
+from clustermodel.recording.run_attempts import Status
+from clustermodel.schedule.node_set import members
 from clustermodel.sim.decisions import Decisions
 from clustermodel.sim.events import AlarmClock, Clock, InstantSettled
-from clustermodel.sim.job_process import REQUEUING, Execution, JobInSystem, job_life, overhead_left, progress
+from clustermodel.sim.job_process import (
+    REQUEUING,
+    Execution,
+    JobInSystem,
+    job_life,
+    nodes_needed_by,
+    overhead_left,
+    progress,
+)
 from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.sharing import Sharing
 from clustermodel.speedup import LINEAR, Speedup
+from clustermodel.ticks import duration_to_ticks
 
 
 class Coordinator:
@@ -71,18 +82,24 @@ class Coordinator:
         self._ids: set[int] = set()  # of all jobs submitted so far
         self._jobs: dict[int, JobInSystem] = {}
         self._ended: list[Execution] = []
+        self._failing: list[int] = []  # nodes that have failed since the last cycle, and that gangs may still hold
+        self._repairing: list[int] = []  # nodes that have been repaired since then
+        self._down: dict[int, Outage] = {}  # nodes that are down
+        self._mean_repair = duration_to_ticks(machine.failures.mean_repair_s) if machine.failures is not None else 0
         self._rings = False
         self._head: QueuedJob | None = None  # the job that was last left at the head of the queue
         self._settled = InstantSettled(env)
         self._alarm = AlarmClock(env, self._ring)
-        self._decisions = Decisions(machine, speedup, self._jobs, pool, sharing, self._alarm, records, self.reasons)
+        self._decisions = Decisions(machine, speedup, self._jobs, pool, sharing, self._alarm, records, self.reasons, self._down)
         self._running = self._decisions.running
         self._view = view = View()
         view.waiting = MappingProxyType(pool.waiting)
         view.running = MappingProxyType(self._running)
         view.progress = progress
         view.overhead_left = overhead_left
+        view.down = MappingProxyType(self._down)
         view.saved = lambda job: self._jobs[job.id].saved
+        view.saved_on = lambda job: self._jobs[job.id].saved_on
         view.can_suspend = saved.can_suspend
 
     @property
@@ -93,6 +110,10 @@ class Coordinator:
     def run_time(self, job: QueuedJob) -> int:
         """Return how long a job in the system would run if nothing killed it, ticks."""
         return self._jobs[job.id].run_time
+
+    def holding(self, job: QueuedJob, ticks: int) -> int:
+        """Return how long a waiting job that starts now can be expected to hold its nodes to execute for ``ticks`` in all."""
+        return self._saved.holding(self._jobs[job.id], ticks)
 
     # What the other processes tell the coordinator.
 
@@ -132,6 +153,16 @@ class Coordinator:
         self._ended.append(job.execution)
         self._settled.arm()
 
+    def node_failed(self, node: int) -> None:
+        """A node fails; what happens to its gangs follows when everything else of the instant is known."""
+        self._failing.append(node)
+        self._settled.arm()
+
+    def node_repaired(self, node: int) -> None:
+        """A node that has failed is up again."""
+        self._repairing.append(node)
+        self._settled.arm()
+
     def _ring(self) -> None:
         self._rings = True
         self._settled.arm()
@@ -148,14 +179,47 @@ class Coordinator:
         while self._open_streams or self._jobs:
             yield self._settled
             self._settled = InstantSettled(self._env)
+            failed, repaired = (yield from self._change_nodes()) if self._failing or self._repairing else ([], [])
             submitted, requeued = self._pool.take_arrivals() if self._pool.arrived else ([], [])
-            if self._ended or submitted or self._rings:
-                self._cycle(self._env.now, self._collect(submitted, requeued))
-            if self._pool.waiting and not (self._running or self._open_streams or self._alarm.at):
+            if self._ended or submitted or self._rings or failed or repaired:
+                self._cycle(self._env.now, self._collect(submitted, requeued, failed, repaired))
+            if self._pool.waiting and not (self._running or self._open_streams or self._alarm.at or self._down):
                 self._strand()
         self._ledger.close()
 
-    def _collect(self, submitted: list[QueuedJob], requeued: list[QueuedJob]) -> Batch:
+    def _change_nodes(self) -> Generator[Event, object, tuple[list[Outage], list[Outage]]]:
+        """Take the nodes down that fail now, and put those up that have been repaired; return the outages of both.
+
+        Whatever else ends at this instant has ended: a job that completes, a checkpoint that is written.  Every gang that has a
+        task, or its image, on a failing node is stopped, and leaves its nodes before they are taken down.
+        """
+        now, sharing = self._env.now, self.sharing
+        sharing.settle(now)
+        failing, repairing = sorted(self._failing), sorted(self._repairing)
+        self._failing.clear()
+        self._repairing.clear()
+        repaired = [self._down.pop(node) for node in repairing]
+        for node in repairing:
+            sharing.put_up((node, node + 1))
+            self._ledger.hold(now, Account.DOWN, -1)
+            self._records.node_repaired(node, now)
+        hit = [gang for gang in self._running.values() if not set(failing).isdisjoint(nodes_needed_by(gang))] if failing else []
+        for gang in hit:
+            gang.stop(Status.FAILED)
+        if hit:
+            self._settled.arm()
+            yield self._settled
+            self._settled = InstantSettled(self._env)
+        for node in failing:
+            self._down[node] = Outage(node, now, now + self._mean_repair)
+            sharing.take_down((node, node + 1))
+            self._ledger.hold(now, Account.DOWN, 1)
+            self._records.node_failed(node, now)
+        return [self._down[node] for node in failing], repaired
+
+    def _collect(
+        self, submitted: list[QueuedJob], requeued: list[QueuedJob], failed: list[Outage], repaired: list[Outage]
+    ) -> Batch:
         """Return what has happened since the last cycle, and close the books of the run attempts that have ended."""
         ended, rings = self._ended, self._rings
         self._ended, self._rings = [], False
@@ -163,7 +227,20 @@ class Coordinator:
             self._close(gang)
         if len(ended) > 1:
             ended.sort(key=lambda gang: gang.job.queue_order)
-        return Batch(ended, submitted, rings, requeued)
+        if failed:
+            self._discard_images({outage.node for outage in failed})
+        return Batch(ended, submitted, rings, requeued, failed, repaired)
+
+    def _discard_images(self, failed: set[int]) -> None:
+        """Discard what is suspended in the memory of nodes that have failed; the jobs go on from the checkpoint store."""
+        for job in self._pool.waiting:
+            owner = self._jobs[job]
+            if (image := owner.image) is None or image.columns is None or failed.isdisjoint(members(image.columns)):
+                continue
+            if discarded := self._saved.lose(owner):
+                self._records.discarded(owner.index, discarded)
+                self._ledger.charge(Account.USEFUL, -image.nodes * discarded)
+                self._ledger.charge(Account.LOST, image.nodes * discarded)
 
     def _close(self, gang: Execution) -> None:
         """Record how a run attempt has ended, and charge what it has executed to useful work or to what is discarded."""
@@ -184,11 +261,13 @@ class Coordinator:
     def _cycle(self, now: int, batch: Batch) -> None:
         """One scheduling cycle: settle, ask the policy, carry out its decisions, go on."""
         waiting, decisions, view = self._pool.waiting, self._decisions, self._view
-        changes = bool(batch.ended or batch.submitted)  # an alarm alone changes nothing, and may ring when all is over
+        changes = bool(
+            batch.ended or batch.submitted or batch.failed or batch.repaired
+        )  # an alarm alone changes nothing, and may ring when all is over
         busy = changes or bool(waiting or self._running)  # nothing is cut short on an idle machine
         if busy:
             decisions.sharing.settle(now)
-        view.now, view.idle = now, self._pool.idle
+        view.now, view.idle, view.up = now, self._pool.idle, self._nodes - len(self._down)
         decided = list(self._policy.decide(batch, view))
         try:
             decisions.carry_out(decided, now, self._policy.name)

@@ -1,4 +1,4 @@
-"""The machine's nodes as a resource that jobs queue for, each for its whole gang at once.
+"""The machine's nodes as a resource that jobs queue for, each for its whole gang at once; some of them may be down.
 
 The resource never decides whose turn it is: a request waits in the queue until the coordinator grants it.  A scan of the
 queue (``simpy.Resource``) would be a scheduling policy of its own, and one request per node joined by ``all_of`` deadlocks
@@ -128,19 +128,28 @@ class NodePool:
             raise DecisionError(f"{refused} on columns {text(columns)}: not all of them are idle")
         return columns
 
-    def take_whole_machine(self) -> None:
+    def take_whole_machine(self, down: int) -> None:
         """Hand all nodes to the time-slice process, for good.
+
+        Args:
+            down: number of nodes that are down.
 
         Raises:
             DecisionError: a gang that shares nothing in time holds some of them.
         """
-        if self.idle < self._size:
+        held = self._size - down - self.idle
+        if held:
             raise DecisionError(
-                f"nodes cannot be shared in time while {self._size - self.idle} of {self._size} are held "
+                f"nodes cannot be shared in time while {held} of {self._size} are held "
                 "without a row; a policy starts either all jobs in rows or none"
             )
         self._idle.take_lowest(self.idle)
 
     def release(self, columns: NodeSet) -> None:
-        """Take a gang's nodes back."""
+        """Take a gang's nodes back, or nodes that have been repaired."""
         self._idle.give_back(columns)
+
+    def take_down(self, columns: NodeSet) -> None:
+        """Take idle nodes away that have failed."""
+        taken = self._idle.take(columns)
+        assert taken, "the gangs on a failed node have been stopped"
