@@ -44,6 +44,7 @@ INTERNAL = {
     "experiment.worker",
     "figures.terminal",
     "output_files",
+    "text_files",
     "validation",
 }
 """Modules that only other modules of the package use.  The part ``cli`` is internal too: its interface is the commands."""
