@@ -15,7 +15,7 @@ ROOT = Path(clustermodel.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
 FOUNDATION = {"errors", "ticks", "arrays", "output_files", "text_files", "validation"}
-SPECIFICATION = FOUNDATION | {"machine", "job", "speedup", "statistics", "equivalence", "workload"}
+SPECIFICATION = FOUNDATION | {"failures", "machine", "job", "speedup", "statistics", "equivalence", "workload"}
 DECISION = SPECIFICATION | {"schedule", "policies"}
 RECORDING = DECISION | {"recording"}
 MECHANISM = RECORDING | {"sim"}
@@ -30,7 +30,8 @@ MAY_IMPORT = {
     "output_files": {"errors"},
     "text_files": {"errors"},
     "validation": {"errors"},
-    "machine": FOUNDATION,
+    "failures": FOUNDATION | {"failures"},
+    "machine": FOUNDATION | {"failures"},
     "job": FOUNDATION,
     "speedup": FOUNDATION,
     "statistics": FOUNDATION,
