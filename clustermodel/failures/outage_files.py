@@ -33,6 +33,8 @@ _PLAIN: Final = ("node", "down_s", "up_s")
 _LOS_ALAMOS: Final = ("system", "nodes", "node", "started", "fixed", "down_minutes")
 _CAUSE: Final = "cause"
 _DATE: Final = "%m/%d/%Y %H:%M"
+_YEARS: Final = (1970, 2100)
+_LONGEST_MIN: Final = 5e7  # 95 years, which with the years keeps every time within the longest of any field
 _LONGEST_NUMBER: Final = 40  # characters
 
 _NO_TIME: Final = "no usable time"
@@ -80,7 +82,7 @@ def read_outages(path: str | os.PathLike[str], *, system: str | int | None = Non
     """
     file = Path(path)
     rows = _rows(file)
-    columns = next(rows, ("", {}))[1]
+    place, columns = next(rows, ("", {}))
     if set(_LOS_ALAMOS) <= set(columns):
         return _los_alamos(file, rows, None if system is None else str(system), nodes)
     if set(_PLAIN) <= set(columns):
@@ -90,7 +92,7 @@ def read_outages(path: str | os.PathLike[str], *, system: str | int | None = Non
     if not columns:
         raise TraceError(f"{file}: the file is empty; the first line must name the columns {', '.join(_PLAIN)}")
     raise TraceError(
-        f"{file}:1: columns {quoted(', '.join(columns))} are not those of outages; there must be {', '.join(_PLAIN)}, "
+        f"{place}: columns {quoted(', '.join(columns))} are not those of outages; there must be {', '.join(_PLAIN)}, "
         f"or those of Los Alamos: {', '.join(_LOS_ALAMOS)}"
     )
 
@@ -129,7 +131,7 @@ def _los_alamos(file: Path, rows: _Rows, system: str | None, nodes: int | None) 
             raise TraceError(f"{place}: field nodes: {size} is not {sizes[row['system']]}, as on the lines above of the system")
         node = _whole(place, "node", row["node"], least=0, most=size - 1)
         started, fixed = (_date(place, name, row[name]) for name in ("started", "fixed"))
-        minutes = _number(place, "down_minutes", row["down_minutes"], least=-LONGEST_S)
+        minutes = _number(place, "down_minutes", row["down_minutes"], least=-_LONGEST_MIN, most=_LONGEST_MIN)
         if row["system"] != (system or next(iter(sizes))):
             continue
         elapsed_s = (fixed - started).total_seconds() if started and fixed else None
@@ -213,7 +215,7 @@ def _whole(place: str, field: str, text: str, *, least: int, most: int) -> int:
     raise TraceError(f"{place}: field {field}: {quoted(text)} is not allowed; it must be {allowed}")
 
 
-def _number(place: str, field: str, text: str, *, least: float) -> float | None:
+def _number(place: str, field: str, text: str, *, least: float, most: float = LONGEST_S) -> float | None:
     """Return a number, ``None`` where there is none."""
     if not text:
         return None
@@ -221,10 +223,9 @@ def _number(place: str, field: str, text: str, *, least: float) -> float | None:
         value = float(text) if len(text) <= _LONGEST_NUMBER else math.nan
     except ValueError:
         value = math.nan
-    if not least <= value <= LONGEST_S:
-        raise TraceError(
-            f"{place}: field {field}: {quoted(text)} is not allowed; it must be a number >= {least:g} and <= {LONGEST_S:g}"
-        )
+    if not least <= value <= most:
+        allowed = f"a number >= {least:g} and <= {most:g}"
+        raise TraceError(f"{place}: field {field}: {quoted(text)} is not allowed; it must be {allowed}")
     return value
 
 
@@ -232,9 +233,12 @@ def _date(place: str, field: str, text: str) -> datetime | None:
     """Return a date and time, ``None`` where there is none."""
     if not text:
         return None
+    first, last = _YEARS
     try:
-        return datetime.strptime(text, _DATE)  # noqa: DTZ007  local time; see above
+        date = datetime.strptime(text, _DATE)  # noqa: DTZ007  local time; see above
     except ValueError:
-        raise TraceError(
-            f"{place}: field {field}: {quoted(text)} is not allowed; it must be month/day/year hour:minute, as 6/7/2002 16:00"
-        ) from None
+        date = None
+    if date is None or not first <= date.year <= last:
+        allowed = f"month/day/year hour:minute from {first} to {last}, as 6/7/2002 16:00"
+        raise TraceError(f"{place}: field {field}: {quoted(text)} is not allowed; it must be {allowed}")
+    return date
