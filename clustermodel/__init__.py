@@ -34,6 +34,12 @@ if TYPE_CHECKING:
     from clustermodel.experiment.validate import Validation, validate
     from clustermodel.experiment.verdicts import Verdicts
     from clustermodel.experiment.warm_up import suggest_warm_up
+    from clustermodel.failures.facts import outage_facts
+    from clustermodel.failures.failure import Failure
+    from clustermodel.failures.node_failures import NodeFailures
+    from clustermodel.failures.outage_files import read_outages
+    from clustermodel.failures.outages import Outages
+    from clustermodel.failures.weibull import fit_weibull
     from clustermodel.figures.curves_bars import bars, curves, improvements
     from clustermodel.figures.run_tables import by_size
     from clustermodel.figures.terminal_tables import comparison_table
@@ -101,6 +107,12 @@ _MODULES = {
     "SpecificationError": "errors",
     "StrandedJobsError": "errors",
     "TraceError": "errors",
+    "Failure": "failures.failure",
+    "NodeFailures": "failures.node_failures",
+    "Outages": "failures.outages",
+    "fit_weibull": "failures.weibull",
+    "outage_facts": "failures.facts",
+    "read_outages": "failures.outage_files",
     "Job": "job",
     "JobRow": "job",
     "Checkpointing": "machine",
@@ -240,6 +252,7 @@ __all__ = [
     "Explanation",
     "Exponential",
     "FactorEstimates",
+    "Failure",
     "HyperErlang",
     "Interval",
     "Job",
@@ -258,6 +271,8 @@ __all__ = [
     "Machine",
     "MarkovModulated",
     "Migrate",
+    "NodeFailures",
+    "Outages",
     "OutputError",
     "PhiEstimates",
     "Poisson",
@@ -315,14 +330,17 @@ __all__ = [
     "equivalence_test",
     "estimates_used",
     "fit_model",
+    "fit_weibull",
     "improvements",
     "interval",
     "load_model",
     "make_policy",
     "merge",
+    "outage_facts",
     "paired_difference",
     "paired_ratio",
     "policy_names",
+    "read_outages",
     "read_swf",
     "register_policy",
     "replicate_until",

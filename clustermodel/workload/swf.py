@@ -4,29 +4,28 @@ A data line has 18 numbers; ``-1`` means unknown; lines that start with ``;`` ar
 kept as metadata.  Jobs that are left out and values that are filled in are counted by reason.  A wrong value is an error
 only if a result depends on it (:mod:`clustermodel.workload.swf_line`); docs/guide_trace has the rule of each field.
 
-Lines have at most :data:`LONGEST_LINE` characters, and at most :data:`MOST_LINES_WITHOUT_JOB` lines and
-:data:`MOST_TEXT_WITHOUT_JOB` characters of comments and blank lines may follow each other, header included.  So the memory
-of a stream is bounded, whatever the file has.
+Lines have at most 65,536 characters, and at most :data:`MOST_LINES_WITHOUT_JOB` lines and :data:`MOST_TEXT_WITHOUT_JOB`
+characters of comments and blank lines may follow each other, header included.  So the memory of a stream is bounded,
+whatever the file has.
 """
 
 from __future__ import annotations
 
 import gzip
 import os
-import stat
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError, TraceError, quoted, visible
+from clustermodel.errors import SpecificationError, TraceError, visible
 from clustermodel.job import JobRow
 from clustermodel.output_files import write_file
+from clustermodel.text_files import numbered_lines
 from clustermodel.ticks import duration_to_ticks, to_ticks
 from clustermodel.validation import LARGEST_WHOLE, flag
 from clustermodel.workload.extra_columns import PRECEDING, THINK, ExtraColumns
@@ -41,8 +40,6 @@ from clustermodel.workload.swf_line import (
 from clustermodel.workload.table import Provenance, Workload, transformed
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
-LONGEST_LINE: Final = 65_536
-"""Largest number of characters in a line."""
 MOST_LINES_WITHOUT_JOB: Final = 100_000
 """Largest number of consecutive comments and blank lines."""
 MOST_TEXT_WITHOUT_JOB: Final = 2**20
@@ -50,7 +47,6 @@ MOST_TEXT_WITHOUT_JOB: Final = 2**20
 
 _MALFORMED: Final = "malformed line"
 _LONGEST_SIZE: Final = 20  # digits
-_ENCODING: Final = "utf-8-sig"  # skips the byte order mark that some editors write
 
 
 class SwfStream:
@@ -302,50 +298,27 @@ def _number(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:.6f}".rstrip("0")
 
 
-def _open(path: Path) -> TextIO:
-    try:
-        mode = path.stat().st_mode
-    except ValueError as problem:  # a NUL in the name
-        raise TraceError(f"{quoted(str(path))}: cannot be read: {problem}") from None
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise TraceError(f"{path}: cannot be read: it is not a file but a pipe or a device, and a trace is read twice")
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding=_ENCODING, errors="replace")
-    return open(path, encoding=_ENCODING, errors="replace")
-
-
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, text without margins) of the lines that are not blank.
 
     Unreadable files and exceeded limits raise :class:`TraceError`.
     """
-    number = others = length = 0  # lines; consecutive lines without a job; their characters
-    try:
-        with _open(path) as file:
-            for line in iter(partial(file.readline, LONGEST_LINE + 1), ""):
-                number += 1
-                if len(line) > LONGEST_LINE and line[-1] != "\n":
-                    raise TraceError(f"{path}:{number}: the line has more than {LONGEST_LINE:,} characters")
-                text = line.strip()
-                if text and text[0] != ";":
-                    others = length = 0
-                    yield number, text
-                    continue
-                others += 1
-                length += len(line)
-                if others > MOST_LINES_WITHOUT_JOB or length > MOST_TEXT_WITHOUT_JOB:
-                    raise TraceError(
-                        f"{path}:{number}: more than {MOST_LINES_WITHOUT_JOB:,} lines or {MOST_TEXT_WITHOUT_JOB:,} characters "
-                        "of comments and blank lines without a job in between"
-                    )
-                if text:
-                    yield number, text
-    except EOFError:
-        raise TraceError(f"{path}: the compressed data ends early, after line {number}; the file is truncated") from None
-    except (gzip.BadGzipFile, zlib.error) as problem:
-        raise TraceError(f"{path}: not readable as gzip after line {number}: {problem}") from None
-    except OSError as problem:
-        raise TraceError(f"{path}: cannot be read: {problem.strerror or problem}") from None
+    others = length = 0  # consecutive lines without a job; their characters
+    for number, line in numbered_lines(path):
+        text = line.strip()
+        if text and text[0] != ";":
+            others = length = 0
+            yield number, text
+            continue
+        others += 1
+        length += len(line)
+        if others > MOST_LINES_WITHOUT_JOB or length > MOST_TEXT_WITHOUT_JOB:
+            raise TraceError(
+                f"{path}:{number}: more than {MOST_LINES_WITHOUT_JOB:,} lines or {MOST_TEXT_WITHOUT_JOB:,} characters "
+                "of comments and blank lines without a job in between"
+            )
+        if text:
+            yield number, text
 
 
 def _read_header(path: Path) -> dict[str, str]:

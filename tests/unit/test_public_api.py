@@ -44,12 +44,13 @@ INTERNAL = {
     "experiment.worker",
     "figures.terminal",
     "output_files",
+    "text_files",
     "validation",
 }
 """Modules that only other modules of the package use.  The part ``cli`` is internal too: its interface is the commands."""
 
 PARTS = {
-    "Specifications": {"machine", "job", "speedup", "ticks"},
+    "Specifications": {"machine", "failures", "job", "speedup", "ticks"},
     "Workloads": {"workload"},
     "Schedules": {"schedule"},
     "Policies": {"policies"},
