@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
+from typing import Final, Literal
 
 from clustermodel.errors import SpecificationError
+from clustermodel.failures.failure import FailureSource
 from clustermodel.ticks import to_seconds, to_ticks
 from clustermodel.validation import choice, require_number, require_seconds, require_whole
-
-if TYPE_CHECKING:
-    import numpy as np
 
 INTERVALS: Final = ("young", "daly")
 """Intervals of periodic checkpoints by name: Young 1974; Daly 2006, eq. (37)."""
@@ -134,32 +131,6 @@ class Checkpointing:
         return to_ticks(self.restart_s)
 
 
-@runtime_checkable
-class FailureModel(Protocol):
-    """When the nodes of a machine fail: :class:`~clustermodel.failures.NodeFailures`, ``Outages``, or a class of your own."""
-
-    @property
-    def node_mtbf_s(self) -> float:
-        """Mean time between the failures of a node, seconds."""
-
-    @property
-    def mean_repair_s(self) -> float:
-        """Mean time for which a node is down, seconds: what a scheduler expects."""
-
-    def outages(self, nodes: int, rng: np.random.Generator) -> Iterable[tuple[int, int, int]]:
-        """Return the outages of a run, in order, perhaps without end: (failed at, node, up again at), ticks from time 0.
-
-        A node does not fail while it is down, and is down for at least a tick.
-
-        Args:
-            nodes: size of the machine.
-            rng: the random stream of the failures.
-
-        Raises:
-            SpecificationError: the machine has not the nodes that fail.
-        """
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Machine:
     """A parallel computer of identical nodes.
@@ -180,7 +151,7 @@ class Machine:
     """Cost of a context switch between time slices."""
     checkpointing: Checkpointing = field(default_factory=Checkpointing)
     """Cost of a checkpoint and of a restart; a migration is one of each."""
-    failures: FailureModel | None = None
+    failures: FailureSource | None = None
     """When nodes fail, and for how long they are down; ``None``: never."""
     suspended_per_node: int | None = None
     """Number of suspended tasks that fit a node's memory besides the running task; ``None`` is no limit, 0 no suspension."""
@@ -202,7 +173,7 @@ class Machine:
             value = getattr(self, name)
             if not isinstance(value, kind):
                 raise SpecificationError(f"Machine.{name}: {value!r} is not allowed; it must be a {kind.__name__}(...)")
-        if self.failures is not None and not isinstance(self.failures, FailureModel):
+        if self.failures is not None and not isinstance(self.failures, FailureSource):
             raise SpecificationError(
                 f"Machine.failures: {self.failures!r} is not allowed; it must be NodeFailures(...), Outages(...) or None"
             )

@@ -14,7 +14,7 @@ import numpy as np
 from clustermodel.errors import SpecificationError
 from clustermodel.experiment.schedule_files import evalys_layout, jobs_layout, require_layout, write_csv, write_schedule
 from clustermodel.machine import Machine
-from clustermodel.measure.event_log import EventLog, event_log, sliced_event_log
+from clustermodel.measure.event_log import EventLog, event_log, idle_before, sliced_event_log
 from clustermodel.measure.explanation import Explanation, explanation
 from clustermodel.measure.groups import by_group, size_classes
 from clustermodel.measure.job_table import job_table
@@ -235,7 +235,8 @@ class Result:
         """Loss of capacity recomputed from the event log alone (Zhang et al. 2003, eq. (2); eq. (3) with time sharing)."""
         machine = self.machine
         if self.slices is not None:
-            return gang_capacity_loss(self.slices, machine.time_slicing.quantum, machine.switch_ticks, machine.nodes)
+            intervals = [*idle_before(self.records, self.slices, machine.nodes), *self.slices]
+            return gang_capacity_loss(intervals, machine.time_slicing.quantum, machine.switch_ticks, machine.nodes)
         log = self.events
         return capacity_loss(log.time_s, log.empty + log.held_up, log.waiting, machine.nodes)
 

@@ -25,6 +25,13 @@ class FailureSource(Protocol):
     :class:`~clustermodel.failures.outages.Outages`.
     """
 
+    @property
+    def mean_repair_s(self) -> float:
+        """Mean time from a failure until the node is up again, seconds: what a scheduler expects."""
+
+    def node_mtbf_s(self, nodes: int) -> float:
+        """Return the mean time between the failures of one node of a machine of ``nodes`` nodes, seconds."""
+
     def failures(self, nodes: int, rng: np.random.Generator) -> Iterator[Failure]:
         """Return the failures of a machine of ``nodes`` nodes in order of time, those of one time in order of node.
 

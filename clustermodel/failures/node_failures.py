@@ -77,6 +77,15 @@ class NodeFailures:
         """Scale of the Weibull distribution, seconds: mtbf_s / Gamma(1 + 1 / shape)."""
         return self.mtbf_s / math.gamma(1 + 1 / self.shape)
 
+    @property
+    def mean_repair_s(self) -> float:
+        """Mean time from a failure until the node is up again, seconds."""
+        return self.repair_s
+
+    def node_mtbf_s(self, nodes: int) -> float:
+        """Return the mean time between the failures of one node of a machine of ``nodes`` nodes, seconds."""
+        return self.mtbf_s if self.per == "node" else self.mtbf_s * nodes
+
     def failures(self, nodes: int, rng: np.random.Generator) -> Iterator[Failure]:
         """Return the failures of a machine of ``nodes`` nodes in order of time, without end.
 

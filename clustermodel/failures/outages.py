@@ -131,6 +131,15 @@ class Outages:
             adjusted=self.adjusted,
         )
 
+    @property
+    def mean_repair_s(self) -> float:
+        """Mean time from a failure until the node is up again, seconds."""
+        return float(self.repair_s.mean())
+
+    def node_mtbf_s(self, nodes: int) -> float:
+        """Return the mean time between the failures of one node, seconds: that of the recorded machine, whatever ``nodes``."""
+        return self.span_s * self.nodes / len(self)
+
     def failures(self, nodes: int, rng: np.random.Generator | None = None) -> Iterator[Failure]:
         """Return the failures of the merged outages in order of time, those of one time in order of node.
 

@@ -5,6 +5,7 @@ It shares only the records' times with the capacity ledger, so that a comparison
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -97,6 +98,24 @@ def sliced_event_log(records: JobRecords, slices: SliceLog, nodes: int, quantum:
         np.zeros(len(before) + len(ticks), dtype=np.int64),
         np.concatenate([log.down[: len(before)], log.down[at]]),
     )
+
+
+def idle_before(records: JobRecords, slices: SliceLog, nodes: int) -> list[LoggedRotation]:
+    """Return the time before the first start of a run in which nodes were shared in time: jobs may wait for repairs.
+
+    Args:
+        records: of the run.
+        slices: what ran between scheduling events.
+        nodes: size of the machine.
+    """
+    log = event_log(records, nodes)
+    begins = int(log.ticks[-1]) - sum(rotation.length for rotation in slices)
+    ticks = [*log.ticks[log.ticks < begins].tolist(), begins]
+    states = zip(log.waiting.tolist(), log.empty.tolist(), strict=True)
+    return [
+        LoggedRotation(end - start, waiting > 0, (), (), 0, empty)
+        for (start, end), (waiting, empty) in zip(pairwise(ticks), states, strict=False)
+    ]
 
 
 def _mean_empty(rotation: LoggedRotation, quantum: int) -> float:

@@ -129,10 +129,10 @@ class GangScheduling:
         self._open_rows, self._rows_at_worst = self.open_rows(view)
         for gang in batch.ended:
             matrix.remove(gang.job.id)
-        for outage in batch.repaired:
-            matrix.give_up(outage.id)
         for outage in batch.failed:
             matrix.keep_free(1 << outage.node, outage.id)
+        for outage in batch.repaired:
+            matrix.give_up(outage.id)
         if batch.failed:
             self._plans.reserved.clear()  # the jobs are placed again, around the nodes that are down
         self._view = view

@@ -111,7 +111,7 @@ class Batch(NamedTuple):
     """Nodes that have failed.  Their gangs are among ``ended`` and their jobs among ``requeued``; what was suspended in their
     memory is lost."""
     repaired: Sequence[Outage] = ()
-    """Nodes that are up again."""
+    """Nodes that are up again; perhaps at once, after a failure that only stops what runs on a node."""
 
 
 class View:

@@ -143,16 +143,15 @@ class SelectiveSuspension:
 
     def _observe_outages(self, batch: Batch) -> None:
         """Take away nodes that have failed, with the claims to them and what is suspended there; take back those repaired."""
+        failed = sum(1 << outage.node for outage in batch.failed)
+        self._idle &= ~failed
+        if failed:
+            for job_id, nodes in list(self._claims.items()):
+                if nodes & failed:
+                    self._claimed &= ~self._claims.pop(job_id)
+            self._own = {job_id: nodes for job_id, nodes in self._own.items() if not nodes & failed}
         for outage in batch.repaired:
             self._idle |= 1 << outage.node
-        failed = sum(1 << outage.node for outage in batch.failed)
-        if not failed:
-            return
-        self._idle &= ~failed
-        for job_id, nodes in list(self._claims.items()):
-            if nodes & failed:
-                self._claimed &= ~self._claims.pop(job_id)
-        self._own = {job_id: nodes for job_id, nodes in self._own.items() if not nodes & failed}
 
     # Expansion factors.
 

@@ -68,7 +68,13 @@ class Ledger:
         self._waiting = False
 
     def settle(self, now: int, idle: int, waiting: bool) -> None:
-        """Charge the time since the last instant to *idle*, then set the state from ``now`` on."""
+        """Charge the time since the last instant to *idle*, then set the state from ``now`` on.
+
+        Args:
+            now: ticks.
+            idle: number of nodes that no gang holds, those that are down included.
+            waiting: whether a job waits.
+        """
         if self._since >= 0:
             self._charge_time(now)
         else:
@@ -78,9 +84,9 @@ class Ledger:
         self._waiting = waiting
 
     def hold(self, now: int, account: Account, nodes: int) -> None:
-        """Add ``nodes``, which may be negative, to those held for an overhead, or down, and charged to it from ``now`` on.
+        """Charge ``nodes`` more, or fewer if negative, to an overhead or an outage from ``now`` on.
 
-        What is held before the first submission is charged from then on.
+        What comes before the first submission counts from then on.
         """
         if self._since >= 0:
             self._charge_time(now)

@@ -89,16 +89,16 @@ class RunningProfile(Profile):
         early = False
         for gang in ended:
             early |= self.end(gang.job.id, gang.nodes, now, gang.expected_end)
-        for outage in repaired:
-            end = self._assumed_end.pop(outage.id)[0]
-            if end > now:
-                self.release(now, end, outage.nodes)
-                early = True
         for outage in failed:
             end = outage.expected_end
             self.overbook(now, end, outage.nodes)
             self._assumed_end[outage.id] = (end, end, outage.nodes)
             heappush(self._ends, (end, outage.id))
+        for outage in repaired:
+            end = self._assumed_end.pop(outage.id)[0]
+            if end > now:
+                self.release(now, end, outage.nodes)
+                early = True
         return early
 
     def start(self, job_id: int, nodes: int, now: int, expected_end: int) -> None:

@@ -85,6 +85,7 @@ class Coordinator:
         self._failing: list[int] = []  # nodes that have failed since the last cycle, and that gangs may still hold
         self._repairing: list[int] = []  # nodes that have been repaired since then
         self._down: dict[int, Outage] = {}  # nodes that are down
+        self._uncharged: list[tuple[int, int]] = []  # when how many more nodes were down
         self._mean_repair = duration_to_ticks(machine.failures.mean_repair_s) if machine.failures is not None else 0
         self._rings = False
         self._head: QueuedJob | None = None  # the job that was last left at the head of the queue
@@ -193,16 +194,12 @@ class Coordinator:
         Whatever else ends at this instant has ended: a job that completes, a checkpoint that is written.  Every gang that has a
         task, or its image, on a failing node is stopped, and leaves its nodes before they are taken down.
         """
-        now, sharing = self._env.now, self.sharing
-        sharing.settle(now)
+        now, sharing, records = self._env.now, self.sharing, self._records
+        if self._jobs:
+            sharing.settle(now)
         failing, repairing = sorted(self._failing), sorted(self._repairing)
         self._failing.clear()
         self._repairing.clear()
-        repaired = [self._down.pop(node) for node in repairing]
-        for node in repairing:
-            sharing.put_up((node, node + 1))
-            self._ledger.hold(now, Account.DOWN, -1)
-            self._records.node_repaired(node, now)
         hit = [gang for gang in self._running.values() if not set(failing).isdisjoint(nodes_needed_by(gang))] if failing else []
         for gang in hit:
             gang.stop(Status.FAILED)
@@ -213,9 +210,27 @@ class Coordinator:
         for node in failing:
             self._down[node] = Outage(node, now, now + self._mean_repair)
             sharing.take_down((node, node + 1))
-            self._ledger.hold(now, Account.DOWN, 1)
-            self._records.node_failed(node, now)
-        return [self._down[node] for node in failing], repaired
+            self._uncharged.append((now, 1))
+            records.node_failed(node, now)
+        failed = [self._down[node] for node in failing]
+        repaired = [self._down.pop(node) for node in repairing]  # at once perhaps, where a repair takes no time
+        for node in repairing:
+            sharing.put_up((node, node + 1))
+            self._uncharged.append((now, -1))
+            records.node_repaired(node, now)
+        if self._jobs:
+            self._charge_outages()
+        return failed, repaired
+
+    def _charge_outages(self) -> None:
+        """Charge nodes to *down* instead of *idle* from when they failed, and back from when they were repaired.
+
+        While no job is in the system that is put off until the next submission: the books end with the last job.
+        """
+        for time, nodes in self._uncharged:
+            self._ledger.hold(time, Account.DOWN, nodes)
+            self._ledger.hold(time, Account.IDLE, -nodes)
+        self._uncharged.clear()
 
     def _collect(
         self, submitted: list[QueuedJob], requeued: list[QueuedJob], failed: list[Outage], repaired: list[Outage]
@@ -261,9 +276,9 @@ class Coordinator:
     def _cycle(self, now: int, batch: Batch) -> None:
         """One scheduling cycle: settle, ask the policy, carry out its decisions, go on."""
         waiting, decisions, view = self._pool.waiting, self._decisions, self._view
-        changes = bool(
-            batch.ended or batch.submitted or batch.failed or batch.repaired
-        )  # an alarm alone changes nothing, and may ring when all is over
+        changes = bool(batch.ended or batch.submitted)  # alarms and outages change nothing, and may come when all is over
+        if batch.submitted:
+            self._charge_outages()
         busy = changes or bool(waiting or self._running)  # nothing is cut short on an idle machine
         if busy:
             decisions.sharing.settle(now)
@@ -276,7 +291,7 @@ class Coordinator:
         except DecisionError as problem:
             raise DecisionError(f"policy {self._policy.name}: {problem}") from None
         if changes or decisions.started:
-            self._ledger.settle(now, self._pool.idle, bool(waiting))
+            self._ledger.settle(now, self._pool.unused, bool(waiting))
         if not decisions.frees_nodes:
             self._note_queue(now)
 

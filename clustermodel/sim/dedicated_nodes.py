@@ -13,7 +13,7 @@ from clustermodel.errors import DecisionError
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.run_attempts import PREEMPTIONS, Status
-from clustermodel.schedule.node_set import NodeSet, count
+from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.checkpoint_store import CheckpointStore
 from clustermodel.sim.events import Clock
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
@@ -207,10 +207,9 @@ class DedicatedNodes:
         Raises:
             DecisionError: gangs hold nodes to themselves.
         """
-        out_of_service = list(down)
-        self.pool.take_whole_machine(sum(map(count, out_of_service)))
+        self.pool.take_whole_machine()
         sharing = self._time_sharing()
-        for columns in out_of_service:
+        for columns in down:
             sharing.take_down(columns)
         return sharing
 
@@ -253,7 +252,7 @@ class DedicatedNodes:
 
     def put_up(self, columns: NodeSet) -> None:
         """Put nodes that have been repaired back into service."""
-        self.pool.release(columns)
+        self.pool.put_up(columns)
 
     def settle(self, now: int) -> None:
         """Do nothing: what a gang has executed follows from when it began."""

@@ -7,10 +7,11 @@ from typing import Protocol
 
 from simpy import Event
 
+from clustermodel.failures.failure import Failure
 from clustermodel.sim.events import Clock
 
 
-class Failing(Protocol):
+class Operator(Protocol):
     """What is told of failures and repairs: the coordinator."""
 
     def node_failed(self, node: int) -> None:
@@ -20,21 +21,21 @@ class Failing(Protocol):
         """A node that has failed is up again."""
 
 
-def fail_nodes(env: Clock, outages: Iterable[tuple[int, int, int]], coordinator: Failing) -> Generator[Event, object, None]:
+def fail_nodes(env: Clock, failures: Iterable[Failure], operator: Operator) -> Generator[Event, object, None]:
     """Let nodes fail and be repaired, for as long as the run lasts.
 
     Args:
         env: the simulation.
-        outages: (failed at, node, up again at), ticks, in order.
-        coordinator: is told.
+        failures: in order of time.
+        operator: is told.
     """
-    for failed, node, repaired in outages:
-        if failed > env.now:
-            yield env.timeout(failed - env.now)
-        coordinator.node_failed(node)
-        env.process(_repair(env, node, repaired - failed, coordinator))
+    for time, node, repair in failures:
+        if time > env.now:
+            yield env.timeout(time - env.now)
+        operator.node_failed(node)
+        env.process(_repair(env, node, repair, operator))
 
 
-def _repair(env: Clock, node: int, ticks: int, coordinator: Failing) -> Generator[Event, object, None]:
+def _repair(env: Clock, node: int, ticks: int, operator: Operator) -> Generator[Event, object, None]:
     yield env.timeout(ticks)
-    coordinator.node_repaired(node)
+    operator.node_repaired(node)

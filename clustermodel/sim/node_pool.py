@@ -30,6 +30,7 @@ class NodePool:
         self._env = env
         self._size = nodes
         self._idle = IdleNodes(nodes)
+        self._down = 0  # nodes that are out of service
         self.arrived: list[JobInSystem] = []
         """Jobs that have asked for nodes since the last cycle."""
         self._deletions = 0  # since the dictionary of the queue was last rebuilt
@@ -96,8 +97,13 @@ class NodePool:
 
     @property
     def idle(self) -> int:
-        """Number of nodes that no gang holds."""
+        """Number of nodes that a gang could have."""
         return self._idle.count
+
+    @property
+    def unused(self) -> int:
+        """Number of nodes that no gang holds: those that are idle, and those out of service."""
+        return self._idle.count + self._down
 
     def has_idle(self, columns: NodeSet) -> bool:
         """Return whether all of ``columns`` are idle."""
@@ -128,28 +134,31 @@ class NodePool:
             raise DecisionError(f"{refused} on columns {text(columns)}: not all of them are idle")
         return columns
 
-    def take_whole_machine(self, down: int) -> None:
-        """Hand all nodes to the time-slice process, for good.
-
-        Args:
-            down: number of nodes that are down.
+    def take_whole_machine(self) -> None:
+        """Hand all nodes to the time-slice process, for good, those out of service too.
 
         Raises:
             DecisionError: a gang that shares nothing in time holds some of them.
         """
-        held = self._size - down - self.idle
-        if held:
+        if held := self._size - self.unused:
             raise DecisionError(
                 f"nodes cannot be shared in time while {held} of {self._size} are held "
                 "without a row; a policy starts either all jobs in rows or none"
             )
         self._idle.take_lowest(self.idle)
+        self._down = 0
 
     def release(self, columns: NodeSet) -> None:
-        """Take a gang's nodes back, or nodes that have been repaired."""
+        """Take a gang's nodes back."""
         self._idle.give_back(columns)
 
     def take_down(self, columns: NodeSet) -> None:
-        """Take idle nodes away that have failed."""
+        """Take idle nodes out of service."""
         taken = self._idle.take(columns)
         assert taken, "the gangs on a failed node have been stopped"
+        self._down += count(columns)
+
+    def put_up(self, columns: NodeSet) -> None:
+        """Put nodes back into service."""
+        self._idle.give_back(columns)
+        self._down -= count(columns)

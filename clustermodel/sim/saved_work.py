@@ -134,7 +134,7 @@ class SavedWork:
             failures = self._machine.failures
             assert failures is not None
             formula = {"young": young_interval_s, "daly": daly_interval_s}[interval_s]
-            interval_s = formula(to_seconds(self.checkpoint_ticks(nodes)), failures.node_mtbf_s / nodes)
+            interval_s = formula(to_seconds(self.checkpoint_ticks(nodes)), failures.node_mtbf_s(self._machine.nodes) / nodes)
         return None if interval_s is None else max(1, duration_to_ticks(interval_s))
 
     def overheads_of_a_checkpoint(self) -> list[Overhead]:

@@ -113,8 +113,8 @@ def simulate(
     )
     finished = env.process(coordinator.run())
     if machine.failures is not None:
-        outages = machine.failures.outages(machine.nodes, failure_rng or np.random.default_rng(0))
-        env.process(fail_nodes(env, outages, coordinator))
+        failures = machine.failures.failures(machine.nodes, failure_rng or np.random.default_rng(0))
+        env.process(fail_nodes(env, failures, coordinator))
     for rows in streams:
         source = iter(rows) if progress is None else _reported(rows, progress)
         submit: Callable[[JobRow], object] = coordinator.submit

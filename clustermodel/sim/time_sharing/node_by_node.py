@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from itertools import count as count_from
-from typing import Final
 
 from simpy import Event, Interrupt, Process
 
@@ -24,9 +23,6 @@ from clustermodel.sim.saved_work import TRANSFERS
 from clustermodel.sim.time_sharing.context_switches import RowSwitches
 from clustermodel.sim.time_sharing.matrix_rows import MatrixRows
 from clustermodel.sim.time_sharing.sliced_gang import SlicedGang
-
-CHARGED_BY_COORDINATOR: Final = (Account.USEFUL, Account.DOWN)
-"""Work, when its fate is known; and outages."""
 
 
 class Node:
@@ -62,7 +58,7 @@ class Node:
     def turn_to(self, doing: Account, *, waiting: bool) -> None:
         """Charge the time since the last call to what the node was doing, and note what it does from now on."""
         now = self._env.now
-        if self.doing not in CHARGED_BY_COORDINATOR:
+        if self.doing is not Account.USEFUL:  # work is charged by the coordinator when its fate is known
             self._ledger.charge(self.doing, now - self._since, waiting=waiting)
         self._since = now
         self.doing = doing
@@ -234,18 +230,13 @@ class NodeByNode:
 
     def take_down(self, columns: NodeSet) -> None:
         """Take nodes out of service that have failed, and on which no gang runs any more."""
-        mask = as_mask(columns)
-        self.rows.down |= mask
+        self.rows.down |= (mask := as_mask(columns))
         for node in self._nodes_of(mask):
             node.loaded = None
-            node.turn_to(Account.DOWN, waiting=self.waiting)
 
     def put_up(self, columns: NodeSet) -> None:
         """Put nodes that have been repaired back into service."""
-        mask = as_mask(columns)
-        self.rows.down &= ~mask
-        for node in self._nodes_of(mask):
-            node.turn_to(Account.IDLE, waiting=self.waiting)
+        self.rows.down &= ~as_mask(columns)
 
     def executed(self, gang: SlicedGang) -> int:
         """Return how long ``gang`` has executed, ticks, up to the last scheduling event."""
@@ -317,10 +308,9 @@ class NodeByNode:
                 self._executed[gang] = turn.executed
             if turn.process.is_alive:
                 turn.process.interrupt()
-        for column, node in enumerate(self._nodes):
-            if not self.rows.down >> column & 1:
-                node.turn_to(Account.IDLE, waiting=self.waiting)
-                node.suspend()
+        for node in self._nodes:
+            node.turn_to(Account.IDLE, waiting=self.waiting)
+            node.suspend()
         self._turns.clear()
         if self._row is not None and self.env.now > self._slice_began:
             self.rows.last = self._row

@@ -39,6 +39,7 @@ class ComputedSlices:
         self._env = env
         self._ledger = ledger
         self._log = log
+        self._nodes = self._up = machine.nodes  # all, and those that are not down
         self._switch = switch = machine.switch_ticks
         self._on_change = switch > 0 and machine.context_switch.charge == "on-change"
         self._rotation = Rotation(machine.time_slicing.mpl, machine.time_slicing.quantum, switch, env.now)
@@ -124,21 +125,21 @@ class ComputedSlices:
         order, held, waiting = self._rotation.order, self.rows.held, self._waiting
         if not order:
             self._rotation.idle(elapsed)
-            self._ledger.charge(Account.IDLE, self.rows.nodes_up * elapsed, waiting=waiting)
-            self._log.idle(elapsed, self.rows.nodes_up, waiting=waiting)
+            self._ledger.charge(Account.IDLE, self._nodes * elapsed, waiting=waiting)
+            self._log.idle(elapsed, self._up, waiting=waiting)
             return
         advance = self._rotation.advance(elapsed)
         self.rows.last = order[advance.last % len(order)]
         self._charge(advance, order)
         overhead = self._spend_overheads() if self._held_up else 0
         switched = self._switched(advance.last)
-        self._log.slices(elapsed, [held[row] for row in order], switched, overhead, self.rows.nodes_up, waiting=waiting)
+        self._log.slices(elapsed, [held[row] for row in order], switched, overhead, self._up, waiting=waiting)
         if self._on_change:
             self._loaded.advance(order, advance.last, advance.length)
 
     def _charge(self, advance: Advance, order: list[int]) -> None:
         """Charge idle nodes and context switches."""
-        held, nodes, waiting = self.rows.held, self.rows.nodes_up, self._waiting
+        held, nodes, waiting = self.rows.held, self._nodes, self._waiting
         idle = 0
         for row, ticks in zip(order, advance.ran, strict=False):
             idle += (nodes - held[row]) * ticks
@@ -186,7 +187,7 @@ class ComputedSlices:
         rows, rotation = self.rows, self._rotation
         if rows.changed:
             rows.require_possible()
-        self._waiting = waiting
+        self._waiting, self._up = waiting, rows.nodes_up
         if rows.in_use_changed:
             rotation.order = rows.rotation()
         if self._on_change:
