@@ -10,7 +10,10 @@ from typing import Any, TypeVar
 import click
 
 from clustermodel.errors import SpecificationError
-from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
+from clustermodel.failures.failure import FailureSource
+from clustermodel.failures.node_failures import NodeFailures
+from clustermodel.failures.outage_files import read_outages
+from clustermodel.machine import INTERVALS, Checkpointing, ContextSwitch, Machine, TimeSlicing
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
 from clustermodel.workload.swf import read_swf
@@ -58,6 +61,21 @@ class Estimates(click.ParamType[str | float]):
         except ValueError:
             self.fail(f"{value!r} is not 'user', 'run-time' or 'phi:VALUE' with a value from 0 to 1, as phi:0.2", param, ctx)
         return float(phi)
+
+
+class CheckpointInterval(click.ParamType[str | float]):
+    """The parameter type of a number of seconds, ``young`` or ``daly``."""
+
+    name = "SECONDS|young|daly"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | float:
+        """Parse the text."""
+        if value in INTERVALS:
+            return str(value)
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a number of seconds, 'young' or 'daly'", param, ctx)
 
 
 class SpeedupModel(click.ParamType[Speedup]):
@@ -165,6 +183,18 @@ def machine_options(command: Command) -> Command:
             click.option(
                 "--suspended-per-node", type=int, help="Most suspended tasks in a node's memory; no limit by default."
             ),
+            click.option(
+                "--checkpoint-interval",
+                type=CheckpointInterval(),
+                help="Checkpoint each job whenever it has executed for so many seconds, or for the interval of Young or Daly.",
+            ),
+            click.option("--node-mtbf", type=float, help="Mean time between the failures of a node, seconds; exponential."),
+            click.option("--node-repair", type=float, help="Time to repair a node that has failed, seconds; 0 by default."),
+            click.option(
+                "--outages",
+                type=click.Path(exists=True, dir_okay=False, path_type=Path),
+                help="File of recorded outages, instead of --node-mtbf.",
+            ),
         )
     ):
         command = option(command)
@@ -181,10 +211,24 @@ def machine_of(options: dict[str, Any], nodes: int) -> Machine:
         checkpointing=Checkpointing(
             checkpoint_s=options["checkpoint"],
             restart_s=options["restart"],
+            interval_s=options["checkpoint_interval"],
             max_tasks_per_slice=options["max_migrating_tasks"],
         ),
+        failures=_failures(options),
         suspended_per_node=options["suspended_per_node"],
     )
+
+
+def _failures(options: dict[str, Any]) -> FailureSource | None:
+    """Return the failures specified by the options, ``None`` if nodes never fail."""
+    mtbf_s, repair_s, outages = options["node_mtbf"], options["node_repair"], options["outages"]
+    if mtbf_s is not None and outages is not None:
+        raise SpecificationError(f"--node-mtbf: the outages come from --outages {outages}; give one of the two")
+    if repair_s is not None and mtbf_s is None:
+        raise SpecificationError("--node-repair: it needs --node-mtbf, the mean time between failures")
+    if outages is not None:
+        return read_outages(outages)
+    return None if mtbf_s is None else NodeFailures(mtbf_s=mtbf_s, repair_s=repair_s or 0.0)
 
 
 def load_workload(

@@ -108,8 +108,7 @@ class Batch(NamedTuple):
     """Jobs that have been preempted, stopped at a time limit or hit by the failure of a node, and wait again, in queue order;
     their gangs are among ``ended``."""
     failed: Sequence[Outage] = ()
-    """Nodes that have failed.  Their gangs are among ``ended`` and their jobs among ``requeued``; what was suspended in their
-    memory is lost."""
+    """Nodes that have failed.  Their gangs are among ``ended``; what was suspended in their memory is lost."""
     repaired: Sequence[Outage] = ()
     """Nodes that are up again; perhaps at once, after a failure that only stops what runs on a node."""
 

@@ -212,17 +212,17 @@ class Lengths:
         """Whether these are the users' estimates themselves."""
         self.may_overrun = may_overrun(setup) or not self.are_estimates
         """Whether a job may run longer than expected."""
-        self.run_time: Callable[[QueuedJob], int]
+        self.predicted: Callable[[QueuedJob], int]
         """Return how long a job is expected to run on the nodes it asked for, ticks."""
         if self.are_estimates:
-            self.run_time = attrgetter("estimate")  # asked a million times
+            self.predicted = attrgetter("estimate")  # asked a million times
         else:
-            self.run_time = self._at_submission if once else predictor.predict
-        self.of = self.run_time
+            self.predicted = self._at_submission if once else predictor.predict
+        self.of = self.predicted
         """Return how long a waiting job is expected to hold its nodes, ticks: as long as it runs, unless part of that has been
         saved, or periodic checkpoints take time."""
         if holds_longer(setup):
-            self.of = lambda job: setup.holding(job, self.run_time(job))
+            self.of = lambda job: setup.holding(job, self.predicted(job))
 
     def observe(self, batch: Batch, view: View) -> None:
         """Tell the predictor which jobs have been submitted and which have completed; restarted jobs have not."""

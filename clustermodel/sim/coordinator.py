@@ -11,30 +11,21 @@ from types import MappingProxyType
 
 from simpy import Event, Process
 
-from clustermodel.errors import DecisionError, SpecificationError, StrandedJobsError, counted
+from clustermodel.errors import DecisionError, SpecificationError, StrandedJobsError
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
 from clustermodel.policies.interface import Batch, Outage, Policy, QueuedJob, Reason, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.node_set import members
 from clustermodel.sim.decisions import Decisions
 from clustermodel.sim.events import AlarmClock, Clock, InstantSettled
-from clustermodel.sim.job_process import (
-    REQUEUING,
-    Execution,
-    JobInSystem,
-    job_life,
-    nodes_needed_by,
-    overhead_left,
-    progress,
-)
+from clustermodel.sim.job_process import REQUEUING, Execution, JobInSystem, job_life, overhead_left, progress
+from clustermodel.sim.node_failures import NO_OUTAGES, NodeStates
 from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.sharing import Sharing
 from clustermodel.speedup import LINEAR, Speedup
-from clustermodel.ticks import duration_to_ticks
 
 
 class Coordinator:
@@ -50,6 +41,7 @@ class Coordinator:
         saved: what is saved of preempted jobs.
         ledger: where node time is charged.
         records: what happens to each job.
+        states: which nodes are down.
         explain: keep the reasons of all starts.
         speedup: how run times change where a job starts on another number of nodes than it asked for.
     """
@@ -66,6 +58,7 @@ class Coordinator:
         saved: SavedWork,
         ledger: Ledger,
         records: JobRecords,
+        states: NodeStates,
         explain: bool = False,
         speedup: Speedup = LINEAR,
     ) -> None:
@@ -79,26 +72,25 @@ class Coordinator:
         self._saved = saved
         self._ledger = ledger
         self._records = records
+        self._states = states
+        states.changed = self._wake
         self._ids: set[int] = set()  # of all jobs submitted so far
         self._jobs: dict[int, JobInSystem] = {}
         self._ended: list[Execution] = []
-        self._failing: list[int] = []  # nodes that have failed since the last cycle, and that gangs may still hold
-        self._repairing: list[int] = []  # nodes that have been repaired since then
-        self._down: dict[int, Outage] = {}  # nodes that are down
-        self._uncharged: list[tuple[int, int]] = []  # when how many more nodes were down
-        self._mean_repair = duration_to_ticks(machine.failures.mean_repair_s) if machine.failures is not None else 0
         self._rings = False
         self._head: QueuedJob | None = None  # the job that was last left at the head of the queue
         self._settled = InstantSettled(env)
         self._alarm = AlarmClock(env, self._ring)
-        self._decisions = Decisions(machine, speedup, self._jobs, pool, sharing, self._alarm, records, self.reasons, self._down)
+        self._decisions = Decisions(
+            machine, speedup, self._jobs, pool, sharing, self._alarm, records, self.reasons, states.down
+        )
         self._running = self._decisions.running
         self._view = view = View()
         view.waiting = MappingProxyType(pool.waiting)
         view.running = MappingProxyType(self._running)
         view.progress = progress
         view.overhead_left = overhead_left
-        view.down = MappingProxyType(self._down)
+        view.down = MappingProxyType(states.down)
         view.saved = lambda job: self._jobs[job.id].saved
         view.saved_on = lambda job: self._jobs[job.id].saved_on
         view.can_suspend = saved.can_suspend
@@ -154,14 +146,7 @@ class Coordinator:
         self._ended.append(job.execution)
         self._settled.arm()
 
-    def node_failed(self, node: int) -> None:
-        """A node fails; what happens to its gangs follows when everything else of the instant is known."""
-        self._failing.append(node)
-        self._settled.arm()
-
-    def node_repaired(self, node: int) -> None:
-        """A node that has failed is up again."""
-        self._repairing.append(node)
+    def _wake(self) -> None:
         self._settled.arm()
 
     def _ring(self) -> None:
@@ -180,57 +165,31 @@ class Coordinator:
         while self._open_streams or self._jobs:
             yield self._settled
             self._settled = InstantSettled(self._env)
-            failed, repaired = (yield from self._change_nodes()) if self._failing or self._repairing else ([], [])
+            failed, repaired = (yield from self._change_nodes()) if self._states else NO_OUTAGES
             submitted, requeued = self._pool.take_arrivals() if self._pool.arrived else ([], [])
             if self._ended or submitted or self._rings or failed or repaired:
                 self._cycle(self._env.now, self._collect(submitted, requeued, failed, repaired))
-            if self._pool.waiting and not (self._running or self._open_streams or self._alarm.at or self._down):
-                self._strand()
+            if self._pool.waiting and not (self._running or self._open_streams or self._alarm.at or self._states.down):
+                raise StrandedJobsError(f"policy {self._policy.name}: {self._pool.stranded}")
         self._ledger.close()
 
     def _change_nodes(self) -> Generator[Event, object, tuple[list[Outage], list[Outage]]]:
-        """Take the nodes down that fail now, and put those up that have been repaired; return the outages of both.
+        """Stop the gangs on nodes that fail now, take those nodes down, put repaired ones up; return the outages of both.
 
-        Whatever else ends at this instant has ended: a job that completes, a checkpoint that is written.  Every gang that has a
-        task, or its image, on a failing node is stopped, and leaves its nodes before they are taken down.
+        Whatever else ends at this instant has ended: a job that completes, a checkpoint that is written.
         """
-        now, sharing, records = self._env.now, self.sharing, self._records
         if self._jobs:
-            sharing.settle(now)
-        failing, repairing = sorted(self._failing), sorted(self._repairing)
-        self._failing.clear()
-        self._repairing.clear()
-        hit = [gang for gang in self._running.values() if not set(failing).isdisjoint(nodes_needed_by(gang))] if failing else []
-        for gang in hit:
-            gang.stop(Status.FAILED)
-        if hit:
+            self.sharing.settle(self._env.now)
+        if hit := self._states.hit(self._running.values()):
+            for gang in hit:
+                gang.stop(Status.FAILED)
             self._settled.arm()
-            yield self._settled
+            yield self._settled  # they leave their nodes
             self._settled = InstantSettled(self._env)
-        for node in failing:
-            self._down[node] = Outage(node, now, now + self._mean_repair)
-            sharing.take_down((node, node + 1))
-            self._uncharged.append((now, 1))
-            records.node_failed(node, now)
-        failed = [self._down[node] for node in failing]
-        repaired = [self._down.pop(node) for node in repairing]  # at once perhaps, where a repair takes no time
-        for node in repairing:
-            sharing.put_up((node, node + 1))
-            self._uncharged.append((now, -1))
-            records.node_repaired(node, now)
+        outages = self._states.carry_out(self.sharing)
         if self._jobs:
-            self._charge_outages()
-        return failed, repaired
-
-    def _charge_outages(self) -> None:
-        """Charge nodes to *down* instead of *idle* from when they failed, and back from when they were repaired.
-
-        While no job is in the system that is put off until the next submission: the books end with the last job.
-        """
-        for time, nodes in self._uncharged:
-            self._ledger.hold(time, Account.DOWN, nodes)
-            self._ledger.hold(time, Account.IDLE, -nodes)
-        self._uncharged.clear()
+            self._states.charge()
+        return outages
 
     def _collect(
         self, submitted: list[QueuedJob], requeued: list[QueuedJob], failed: list[Outage], repaired: list[Outage]
@@ -243,19 +202,8 @@ class Coordinator:
         if len(ended) > 1:
             ended.sort(key=lambda gang: gang.job.queue_order)
         if failed:
-            self._discard_images({outage.node for outage in failed})
+            self._states.discard_images(failed, (self._jobs[job_id] for job_id in self._pool.waiting))
         return Batch(ended, submitted, rings, requeued, failed, repaired)
-
-    def _discard_images(self, failed: set[int]) -> None:
-        """Discard what is suspended in the memory of nodes that have failed; the jobs go on from the checkpoint store."""
-        for job in self._pool.waiting:
-            owner = self._jobs[job]
-            if (image := owner.image) is None or image.columns is None or failed.isdisjoint(members(image.columns)):
-                continue
-            if discarded := self._saved.lose(owner):
-                self._records.discarded(owner.index, discarded)
-                self._ledger.charge(Account.USEFUL, -image.nodes * discarded)
-                self._ledger.charge(Account.LOST, image.nodes * discarded)
 
     def _close(self, gang: Execution) -> None:
         """Record how a run attempt has ended, and charge what it has executed to useful work or to what is discarded."""
@@ -278,11 +226,11 @@ class Coordinator:
         waiting, decisions, view = self._pool.waiting, self._decisions, self._view
         changes = bool(batch.ended or batch.submitted)  # alarms and outages change nothing, and may come when all is over
         if batch.submitted:
-            self._charge_outages()
+            self._states.charge()
         busy = changes or bool(waiting or self._running)  # nothing is cut short on an idle machine
         if busy:
             decisions.sharing.settle(now)
-        view.now, view.idle, view.up = now, self._pool.idle, self._nodes - len(self._down)
+        view.now, view.idle, view.up = now, self._pool.idle, self._nodes - len(self._states.down)
         decided = list(self._policy.decide(batch, view))
         try:
             decisions.carry_out(decided, now, self._policy.name)
@@ -308,11 +256,3 @@ class Coordinator:
                     self._records.backfilled(self._jobs[job.id].index)
             self._pool.compact_queue()
         started.clear()
-
-    def _strand(self) -> None:
-        ids = list(self._pool.waiting)
-        shown = ", ".join(map(str, ids[:5])) + (", ..." if len(ids) > 5 else "")
-        raise StrandedJobsError(
-            f"policy {self._policy.name}: {counted(len(ids), 'job')} left waiting for ever on an idle machine (job {shown}): "
-            "it neither starts them nor sets its alarm clock"
-        )

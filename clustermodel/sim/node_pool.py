@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from clustermodel.errors import DecisionError
+from clustermodel.errors import DecisionError, counted
 from clustermodel.policies.interface import QueuedJob
 from clustermodel.schedule.node_set import IdleNodes, NodeSet, count, is_node_set, text
 from clustermodel.sim.events import Clock, Grant
@@ -92,6 +92,16 @@ class NodePool:
         self.waiting.clear()
         self.waiting.update(in_order)
         self._deletions = 0
+
+    @property
+    def stranded(self) -> str:
+        """What is wrong where these jobs wait and nothing will ever happen again, for a message."""
+        ids = list(self.waiting)
+        shown = ", ".join(map(str, ids[:5])) + (", ..." if len(ids) > 5 else "")
+        return (
+            f"{counted(len(ids), 'job')} left waiting for ever on an idle machine (job {shown}): "
+            "it neither starts them nor sets its alarm clock"
+        )
 
     # The nodes.
 

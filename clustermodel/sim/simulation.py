@@ -21,7 +21,7 @@ from clustermodel.sim.coordinator import Coordinator
 from clustermodel.sim.dedicated_nodes import DedicatedNodes
 from clustermodel.sim.events import Clock
 from clustermodel.sim.job_streams import Feedback, submit_jobs
-from clustermodel.sim.node_failures import fail_nodes
+from clustermodel.sim.node_failures import NodeStates
 from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.time_sharing.node_by_node import NodeByNode
@@ -93,6 +93,7 @@ def simulate(
     sharing = DedicatedNodes(
         env, pool, store, saved, ledger, records, lambda: TimeSharing(env, machine, ledger, saved, states, FIDELITIES[fidelity])
     )
+    node_states = NodeStates(env, 0.0 if machine.failures is None else machine.failures.mean_repair_s, saved, ledger, records)
     coordinator = Coordinator(
         env,
         machine,
@@ -103,6 +104,7 @@ def simulate(
         saved=saved,
         ledger=ledger,
         records=records,
+        states=node_states,
         explain=explain,
         speedup=speedup,
     )
@@ -114,7 +116,7 @@ def simulate(
     finished = env.process(coordinator.run())
     if machine.failures is not None:
         failures = machine.failures.failures(machine.nodes, failure_rng or np.random.default_rng(0))
-        env.process(fail_nodes(env, failures, coordinator))
+        env.process(node_states.follow(failures))
     for rows in streams:
         source = iter(rows) if progress is None else _reported(rows, progress)
         submit: Callable[[JobRow], object] = coordinator.submit

@@ -124,7 +124,7 @@ class Backfilling:
             shapes[job.id] = shapes_of(job, lengths.of(job), self._sizes, self._setup)
         for job in batch.requeued:
             if (nodes := view.saved_on(job)) is not None:  # it goes on, after the failure of a node, on as many nodes as before
-                run_time = self._setup.speedup.time_on(lengths.run_time(job), job.nodes, nodes)
+                run_time = self._setup.speedup.time_on(lengths.predicted(job), job.nodes, nodes)
                 shapes[job.id] = ((nodes, self._setup.holding(job, run_time)),)
         current = SchedulingCycle(self._scheduler, batch, view, nodes_freed=nodes_freed)
         late = plan.profile.overrunning(view.now)
@@ -172,7 +172,7 @@ class Backfilling:
         for job in jobs:
             plan.drop(job)
         plan.profile.extend(late, current.now)
-        for job in jobs:
+        for job in () if current.batch.failed else jobs:  # after a failure all are placed again, with the jobs that it stopped
             plan.keep(job, current.earliest(job))
         current.nodes_freed = False
 
