@@ -228,3 +228,8 @@ def test_a_context_switch_follows_a_repair() -> None:
     )
     assert spans(result) == {1: (25, 46)}
     assert spent(result, Account.CONTEXT_SWITCH) == 2
+
+
+def test_explain_names_the_node_that_failed() -> None:
+    result = play(2, "1 0 2 100", "fcfs", explain=True, failures=down((1, 30, 50), nodes=2))
+    assert str(result.explain(1)).splitlines()[-1] == "  restarted after node 1 failed at 30 s"
