@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from clustermodel.experiment.design import Measure
 from clustermodel.experiment.factors import Label
+from clustermodel.experiment.measure_table import Scaled
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.study_table import StudyTable
 
@@ -23,7 +24,7 @@ Classify = Callable[[Result], "npt.ArrayLike"]
 """A function that returns the class of each job of a run, in the order of its job table, shape ``(jobs,)``."""
 
 
-def class_measures(classify: Classify, classes: Iterable[Label], metrics: Mapping[str, str]) -> dict[str, Measure]:
+def class_measures(classify: Classify, classes: Iterable[Label], metrics: Mapping[str, str | Scaled]) -> dict[str, Measure]:
     """Return measures of an experiment: metrics of the jobs of each class.
 
     >>> from clustermodel.experiment.job_classes import class_measures
@@ -48,9 +49,10 @@ def class_measures(classify: Classify, classes: Iterable[Label], metrics: Mappin
     }
 
 
-def _metric(result: Result, classify: Classify, label: Label, metric: str) -> float | None:
-    found = _metrics(result, classify)[metric].to_dict()
-    return found.get(label)
+def _metric(result: Result, classify: Classify, label: Label, metric: str | Scaled) -> float | None:
+    name, scale = (metric, 1) if isinstance(metric, str) else metric
+    found: dict[object, float] = _metrics(result, classify)[name].to_dict()
+    return scale * found[label] if label in found else None
 
 
 @lru_cache(maxsize=1)
