@@ -67,8 +67,8 @@ def measure_table(
         level: the confidence level.
 
     Returns:
-        The factors, then the measures: an :class:`~clustermodel.statistics.Interval`, the plain number of a single run, or an
-        empty text where the measure is missing.  Ratios and differences are always intervals.
+        The factors, then the measures: an :class:`~clustermodel.statistics.Interval`, or an empty text where the measure is
+        missing.  A measure of which every point has a single run has plain numbers.
 
     Raises:
         SpecificationError: there is no such column or factor.
@@ -87,18 +87,20 @@ def measure_table(
             else:
                 row[title] = _mean(table.at(**point), one if isinstance(one, Scaled) else Scaled(one, 1.0), point, level)
         rows.append(row)
+    for title, one in columns.items():
+        found = [row[title] for row in rows if isinstance(row[title], Interval)]
+        if not isinstance(one, Relative) and all(isnan(interval.half) for interval in found):
+            rows = [{**row, title: getattr(row[title], "mean", row[title])} for row in rows]
     frame = pd.DataFrame(rows, dtype=object)
     if not published:
         return frame
     return with_published(frame.set_index(frame.columns[0]), pd.DataFrame(dict(published)).T).reset_index()
 
 
-def _mean(here: StudyTable, column: Scaled, point: Mapping[str, Label], level: float) -> Interval | float | str:
+def _mean(here: StudyTable, column: Scaled, point: Mapping[str, Label], level: float) -> Interval | str:
     found = here.means(column.measure, by=list(point), level=level).iloc[0]
     mean, half = (column.scale * float(found[name]) for name in (column.measure, f"{column.measure}_half"))
-    if isnan(mean):
-        return ""
-    return mean if isnan(half) else Interval(mean, half, level, int(found["replications"]))
+    return "" if isnan(mean) else Interval(mean, half, level, int(found["replications"]))
 
 
 def with_published(found: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
