@@ -15,7 +15,6 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from clustermodel import Machine, Scenario, Study, StudyTable
-from clustermodel.statistics import Interval
 from clustermodel.workload.study_jobs import study_jobs
 
 POLICIES = {"PV-EASY": "pv-easy", "FCFS-EASY": "easy", "SJF-EASY": "easy:backfill_order=shortest"}
@@ -70,29 +69,14 @@ def study(
 
 
 def by_error(table: StudyTable, measure: str) -> pd.DataFrame:
-    rows = {
-        str(policy): {title(error): table.interval(measure, policy=policy, error=error) for error in table.levels("error")}
-        for policy in table.levels("policy")
-    }
-    return as_frame(rows)
+    return table.pivot(measure, columns="error").rename(columns=title)
 
 
 def ratios(table: StudyTable, measure: str) -> pd.DataFrame:
-    rows = {
-        f"relative to {other}": {
-            title(error): table.difference(
-                measure, {"policy": "PV-EASY", "error": error}, {"policy": other, "error": error}, ratio=True
-            )
-            for error in table.levels("error")
-        }
-        for other in table.levels("policy")
-        if other != "PV-EASY"
-    }
-    return as_frame(rows)
-
-
-def as_frame(rows: dict[str, dict[str, Interval]]) -> pd.DataFrame:
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("policy")
+    others = [other for other in POLICIES if other != "PV-EASY"]
+    found = [table.pivot(measure, columns="error", relative_to={"policy": other}).loc["PV-EASY"] for other in others]
+    names = [f"relative to {other}" for other in others]
+    return pd.DataFrame(found, index=pd.Index(names, name="policy")).rename(columns=title)
 
 
 def title(error: object) -> str:

@@ -96,9 +96,8 @@ def study(
             "mean_run_s": lambda result: float(result.jobs["run_s"].mean()),
             "mean_rows": lambda result: result.row_use.mean_rows,
             "idle_beside_stopped_share": lambda result: result.row_use.idle_beside_stopped.queue_empty / result.ledger.capacity,
-            **class_measures(
-                class_of, range(4), {"response_h_{}": Scaled("mean_response_s", 1 / 3600), "slowdown_{}": "mean_bounded_slowdown"}
-            ),
+            **class_measures(class_of, range(4), {"response_h_{}": Scaled("mean_response_s", 1 / 3600)}),
+            **class_measures(class_of, range(4), {"slowdown_{}": "mean_bounded_slowdown"}),
         },
         shown=(
             "utilization", "kappa", "mean_response_s", "mean_bounded_slowdown", "mean_wait_s",
