@@ -42,7 +42,6 @@ def study(jobs: int = 3_000, replications: int = 10, levels: tuple[int, ...] = (
 
     return Study(
         name="multiprogramming level",
-        text=__doc__ or "",
         factors={"load": [0.7, 0.85], "policy": ["bgs", "mbgs"], "mpl": levels},
         scenario=scenario,
         replications=replications,

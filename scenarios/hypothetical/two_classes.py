@@ -51,7 +51,6 @@ def study(days: int = 28, replications: int = 10, loads: tuple[float, ...] = (0.
 
     return Study(
         name="two user classes on 512 nodes",
-        text=__doc__ or "",
         factors={"load": loads, "policy": list(POLICIES)},
         scenario=scenario,
         measures=class_measures(

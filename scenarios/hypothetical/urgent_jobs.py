@@ -68,7 +68,6 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
     measures |= class_measures(size, CLASSES[2:], {f"{name}: {{}}": name for name in STATISTICS})
     return Study(
         name="urgent jobs in gang scheduling",
-        text=__doc__ or "",
         factors={"policy": (BASE, *URGENT_GANGS, "easy", "ss")},
         scenario=scenario,
         measures=measures,

@@ -36,7 +36,6 @@ def study(jobs: int = 3_000, replications: int = 10, run_time_factor: float = 1.
 
     return Study(
         name="context switch x MPL",
-        text=__doc__ or "",
         factors={"switch": [0.0, 0.01, 0.02, 0.05, 0.1], "policy": ["bf", *(f"bgs:mpl={level}" for level in (2, 3, 4, 5))]},
         scenario=scenario,
         replications=replications,

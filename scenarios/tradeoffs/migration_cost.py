@@ -33,6 +33,5 @@ def study(jobs: int = 3_000, replications: int = 10, run_time_factor: float = 1.
         "mean_bounded_slowdown",
         replications=replications,
         name="cost of migration x tasks that migrate",
-        text=__doc__ or "",
         shown=("mean_bounded_slowdown", "mean_response_s", "kappa", "checkpoint_share", "restart_share", "blocked_share"),
     )

@@ -31,7 +31,6 @@ def study(jobs: int = 3_000, replications: int = 10, policy: str = "bgs", run_ti
 
     return Study(
         name="slice length x context switch",
-        text=__doc__ or "",
         factors={"quantum_s": [10, 30, 100, 300, 1_000], "switch_s": [0, 1, 5, 20]},
         scenario=scenario,
         replications=replications,

@@ -51,5 +51,4 @@ def study(jobs: int = 400, replications: int = 20) -> Validation:
         replications=replications,
         at_most=replications,
         name="Loss of capacity by eqs. (2), (3)",
-        text=__doc__ or "",
     )

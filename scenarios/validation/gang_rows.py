@@ -81,5 +81,4 @@ def study(jobs: int = 6_000, at_most: int = 160) -> Validation:
         at_most=max(at_most, 20),
         controls={"processor sharing": (shared_work_response, shared_mean)},
         name="Gangs of several sizes: mean response",
-        text=__doc__ or "",
     )

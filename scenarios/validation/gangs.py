@@ -54,5 +54,4 @@ def study(
         at_most=max(at_most, 20),
         controls={"processor sharing": (shared, lambda nodes, load: mgs_mean_response(nodes, load * nodes, 1.0))},
         name="One-node gangs: mean response",
-        text=__doc__ or "",
     )

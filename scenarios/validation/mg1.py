@@ -53,5 +53,4 @@ def study(
         at_most=max(at_most, 20),
         controls={"mean run": (mean_run, MEAN_S), "mean gap": (mean_gap, lambda load: MEAN_S / load)},
         name="M/G/1: mean response",
-        text=__doc__ or "",
     )

@@ -104,5 +104,4 @@ def study(jobs: int = 400, replications: int = 20) -> Validation:
         replications=replications,
         at_most=replications,
         name="Overhead of migration by eqs. (4), (5)",
-        text=__doc__ or "",
     )

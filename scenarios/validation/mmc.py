@@ -39,5 +39,4 @@ def study(
         at_most=max(at_most, 20),
         controls={"mean run": (mean_run, MEAN_S), "mean gap": (mean_gap, lambda nodes, load: MEAN_S / (load * nodes))},
         name="M/M/c, FCFS: mean wait",
-        text=__doc__ or "",
     )

@@ -45,5 +45,4 @@ def study(jobs: int = 2_000, at_most: int = 160) -> Validation:
         replications=20,
         at_most=max(at_most, 20),
         name="Equal run times, all at once: fill of rows",
-        text=__doc__ or "",
     )

@@ -57,5 +57,4 @@ def study(jobs: int = 20_000, at_most: int = 320, shares: tuple[float, ...] = (0
             "mean gap": (mean_gap, lambda machine, share: 1 / arrival_rate(machine, share)),
         },
         name="Rigid jobs, FCFS: mean response",
-        text=__doc__ or "",
     )

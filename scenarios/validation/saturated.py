@@ -96,7 +96,6 @@ def study(jobs: int = 400, replications: int = 20) -> Validation:
         replications=replications,
         at_most=replications,
         name="Loss of capacity at saturation",
-        text=__doc__ or "",
         shown=("simulated", "by_formula", "utilization", "kappa"),
         tables={"The whole run": whole_run},
     )

@@ -56,5 +56,4 @@ def study(jobs: int = 4_000, at_most: int = 320) -> Validation:
         replications=20,
         at_most=max(at_most, 20),
         name="Rigid jobs, FCFS: highest utilization",
-        text=__doc__ or "",
     )

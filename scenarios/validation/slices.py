@@ -63,5 +63,4 @@ def study(
         at_most=max(at_most, 20),
         controls={"processor sharing": (shared_response, lambda load: mg1_ps_mean_response(load / MEAN_S, MEAN_S))},
         name="One node, long slices with switches: mean response",
-        text=__doc__ or "",
     )

@@ -42,15 +42,9 @@ def study(
     factors: tuple[float, ...] = (1.5, 2, 5, 10),
     cost_s: float = 60,
 ) -> Study:
-    """Return the study.
+    """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones.
 
-    Args:
-        trace: an SWF file; by default the jobs are synthetic.
-        nodes: size of the machine.
-        jobs: their number; 0 for all of the trace, or 20,000 synthetic ones.
-        replications: seeds.
-        factors: suspension factors, 2 among them.
-        cost_s: of a context switch, a checkpoint and a restart, each, seconds.
+    2 is among the suspension ``factors``; a context switch, a checkpoint and a restart cost ``cost_s`` each.
     """
 
     def scenario(policy: str, seed: int) -> Scenario:
@@ -69,7 +63,6 @@ def study(
     policies = [f"ss:sf={factor:g},mode={mode}" for mode in ("suspend", "checkpoint", "kill") for factor in factors]
     return Study(
         name="classes of jobs under selective suspension",
-        text=__doc__ or "",
         factors={"policy": [EASY, *policies, FREE]},
         scenario=scenario,
         measures={

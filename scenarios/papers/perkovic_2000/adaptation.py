@@ -67,29 +67,24 @@ def study(
     policies: tuple[str, ...] = ("D", "1/L", "1/L-NG", "R/L-NG"),
     techniques: tuple[str, ...] = tuple(TECHNIQUES),
 ) -> Study:
-    """Return the study.
+    """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones.
 
-    Args:
-        trace: an SWF file; by default the jobs are synthetic.
-        nodes: size of the machine.
-        jobs: their number; 0 for all of the trace, or 20,000 synthetic ones.
-        replications: seeds.
-        policies: the algorithms, D among them.
-        techniques: "as asked" among them.
+    D is among the ``policies``, "as asked" among the ``techniques``.
     """
 
     def scenario(policy: str, technique: str, seed: int) -> Scenario:
         order, guarantees = policy.removesuffix("-NG"), "none" if policy.endswith("-NG") else "all"
+        machine = Machine(nodes=nodes)
+        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
         return Scenario(
-            machine=Machine(nodes=nodes),
-            workload=study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed),
+            machine=machine,
+            workload=workload,
             policy=Backfilling(order=order, guarantees=guarantees, **TECHNIQUES[technique]),
             seed=seed,
         )
 
     return Study(
         name="adaptation",
-        text=__doc__ or "",
         factors={"technique": techniques, "policy": policies},
         scenario=scenario,
         replications=replications,

@@ -35,14 +35,7 @@ SIGMA = float(np.sqrt(np.log(MEAN_RUN_S * MEAN_OVERESTIMATION / ESTIMATE_S)))
 
 
 def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replications: int = 3) -> Study:
-    """Return the study.
-
-    Args:
-        trace: an SWF file; by default the jobs are synthetic.
-        nodes: size of the machine.
-        jobs: their number without the flurry; 0 for all of the trace, or 20,000 synthetic ones.
-        replications: seeds.
-    """
+    """Return the study; ``jobs`` is their number without the flurry, 0 for all of the trace, or 20,000 synthetic ones."""
     cleaned = partial(study_jobs, trace, jobs=jobs or None, nodes=nodes)
 
     def scenario(workload: str, policy: str, seed: int) -> Scenario:
@@ -57,7 +50,6 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
 
     return Study(
         name="flurry",
-        text=__doc__ or "",
         factors={"workload": [CLEANED, RESTORED], "policy": ["D", "1/L", "P/L-NG", "R/L-NG"]},
         scenario=scenario,
         measures=class_measures(others, ["others"], {"slowdown_{}": SLOWDOWN, "wait_s_{}": WAIT}),

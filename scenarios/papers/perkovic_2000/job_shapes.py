@@ -33,13 +33,9 @@ PAPER_SHAPES = pd.DataFrame(
 
 
 def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int = 0) -> Study:
-    """Return the study.
+    """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones.
 
-    Args:
-        trace: an SWF file; by default the jobs are synthetic.
-        nodes: size of the machine.
-        jobs: their number; 0 for all of the trace, or 20,000 synthetic ones.
-        narrow: largest number of nodes of a narrow job; 0 for the median.
+    Narrow jobs have up to ``narrow`` nodes, 0 for the median.
     """
 
     def scenario(shape: str, seed: int) -> Scenario:
@@ -52,7 +48,6 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int
 
     return Study(
         name="shapes of jobs",
-        text=__doc__ or "",
         factors={"shape": [ALL, *SHAPES]},
         scenario=scenario,
         measures={

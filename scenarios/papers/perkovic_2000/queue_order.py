@@ -42,14 +42,9 @@ TITLES = {SLOWDOWN: "bounded slowdown", WAIT: "delay"}
 
 
 def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int = 0, replications: int = 5) -> Study:
-    """Return the study.
+    """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones.
 
-    Args:
-        trace: an SWF file; by default the jobs are synthetic.
-        nodes: size of the machine.
-        jobs: their number; 0 for all of the trace, or 20,000 synthetic ones.
-        narrow: largest number of nodes of a narrow job; 0 for the median.
-        replications: seeds.
+    Narrow jobs have up to ``narrow`` nodes, 0 for the median.
     """
 
     def scenario(policy: str, seed: int) -> Scenario:
@@ -58,7 +53,6 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int
 
     return Study(
         name="queue order and guarantees",
-        text=__doc__ or "",
         factors={"policy": POLICIES},
         scenario=scenario,
         measures={

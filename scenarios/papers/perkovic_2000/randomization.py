@@ -39,15 +39,9 @@ EXACT = {
 def study(
     trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int = 0, other_nodes: int = 256, replications: int = 5
 ) -> Study:
-    """Return the study.
+    """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones.
 
-    Args:
-        trace: an SWF file; by default the jobs are synthetic.
-        nodes: size of the machine.
-        jobs: their number; 0 for all of the trace, or 20,000 synthetic ones.
-        narrow: largest number of nodes of a narrow job; 0 for the median.
-        other_nodes: another size of the machine.
-        replications: seeds.
+    Narrow jobs have up to ``narrow`` nodes, 0 for the median.
     """
     original = partial(study_jobs, trace, jobs=jobs or None, nodes=nodes)
     on_other = f"on {other_nodes} nodes"
@@ -67,7 +61,6 @@ def study(
 
     return Study(
         name="randomization",
-        text=__doc__ or "",
         factors={"change": ["as it is", *EXACT, on_other], "policy": ["D", BEFORE, AFTER]},
         scenario=scenario,
         measures=class_measures(shapes_before, SHAPES, {"slowdown_{}": SLOWDOWN, "wait_s_{}": WAIT}),

@@ -31,15 +31,9 @@ def study(
     policies: tuple[str, ...] = ("D", "1/L", "1/L-NG", "R/L-NG"),
     ratios: tuple[float, ...] = (0.1, 0.2, 0.35, 0.5, 0.7, 0.9),
 ) -> Study:
-    """Return the study.
+    """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones.
 
-    Args:
-        trace: an SWF file; by default the jobs are synthetic.
-        nodes: size of the machine.
-        jobs: their number; 0 for all of the trace, or 20,000 synthetic ones.
-        replications: seeds.
-        policies: the algorithms, D among them.
-        ratios: of speculated time to estimate.
+    D is among the ``policies``; ``ratios`` are those of speculated time to estimate.
     """
 
     def scenario(policy: str, speculation: float | None, test_runs: bool, seed: int) -> Scenario | None:
@@ -51,7 +45,6 @@ def study(
 
     return Study(
         name="speculation",
-        text=__doc__ or "",
         factors={"policy": policies, "speculation": [None, *ratios], "test_runs": [False, True]},
         scenario=scenario,
         replications=replications,

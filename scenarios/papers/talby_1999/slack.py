@@ -71,7 +71,6 @@ def study(
 
     return Study(
         name="slack-based backfilling",
-        text=__doc__ or "",
         factors={
             "month": [*(PAPER_MONTHS.index[:-1] if trace else ("part 1", "part 2", "part 3")), WHOLE],
             "policy": (BASE, "easy", *heuristics), "remove": ("afresh", "in-place"), "slack_factor": slack_factors, "gap": gaps,

@@ -28,29 +28,20 @@ def study(
     replications: int = 10,
     errors: tuple[float, ...] = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0),
 ) -> Study:
-    """Return the study.
+    """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones.
 
-    Args:
-        trace: an SWF file; by default the jobs are synthetic.
-        nodes: size of the machine.
-        jobs: their number; 0 for all of the trace, or 20,000 synthetic ones.
-        replications: seeds.
-        errors: maximum errors, twice the paper's mean absolute errors.
+    ``errors`` are maximum errors, twice the paper's mean absolute errors.
     """
 
     def scenario(policy: str, error: float | None, seed: int) -> Scenario:
         name = POLICIES[policy]
         predictor = "" if error is None else f"{',' if ':' in name else ':'}predictor=virtual:{error}"
-        return Scenario(
-            machine=Machine(nodes=nodes, kill_at_estimate=False),
-            workload=study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed),
-            policy=name + predictor,
-            seed=seed,
-        )
+        machine = Machine(nodes=nodes, kill_at_estimate=False)
+        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
+        return Scenario(machine=machine, workload=workload, policy=name + predictor, seed=seed)
 
     return Study(
         name="prediction error",
-        text=__doc__ or "",
         factors={"policy": list(POLICIES), "error": [None, *errors]},
         scenario=scenario,
         replications=replications,

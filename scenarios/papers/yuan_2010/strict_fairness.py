@@ -89,12 +89,9 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
     paper = next((found for name, found in PAPER.items() if name in str(trace)), None)
 
     def scenario(policy: str, run_times: str, seed: int) -> Scenario:
-        return Scenario(
-            machine=Machine(nodes=nodes, kill_at_estimate=run_times == CUT),
-            workload=study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed),
-            policy=POLICIES[policy],
-            seed=seed,
-        )
+        machine = Machine(nodes=nodes, kill_at_estimate=run_times == CUT)
+        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
+        return Scenario(machine=machine, workload=workload, policy=POLICIES[policy], seed=seed)
 
     own = [one if isinstance(one, str) else one.measure for columns in TABLES.values() for one in columns.values()]
     measures = class_measures(by_run_time, ("short", "long"), {f"{{}}_{MBS}": MBS})
@@ -102,7 +99,6 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
     measures |= {name: partial(measure, name=name) for name in own if name not in (*MEASURED, *measures)}
     return Study(
         name="strict fairness",
-        text=__doc__ or "",
         factors={"policy": list(POLICIES), "run_times": [AS_RECORDED, CUT]},
         scenario=scenario,
         measures=measures,

@@ -42,7 +42,6 @@ def study(traces: str = "../shared/traces", jobs: int = 0) -> Study:
 
     return Study(
         name="traces",
-        text=__doc__ or "",
         factors={"trace": list(TRACES)},
         scenario=scenario,
         measures={

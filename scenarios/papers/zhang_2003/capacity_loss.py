@@ -40,7 +40,6 @@ def study(jobs: int = 10_000, replications: int = 10, factors: tuple[float, ...]
 
     return Study(
         name="capacity loss",
-        text=__doc__ or "",
         factors={"policy": [*SPACE_SHARING, *TIME_SHARING], "charge": CHARGES, "factor": factors},
         scenario=scenario,
         replications=replications,

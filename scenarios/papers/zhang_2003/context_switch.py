@@ -68,7 +68,6 @@ def study(
 
     return Study(
         name="context switch",
-        text=__doc__ or "",
         factors={"factor": factors, "switch": switches, "strategy": ["BF", *gangs, "BGS-5, on change"]},
         scenario=scenario,
         replications=replications,

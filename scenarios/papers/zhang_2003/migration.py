@@ -72,7 +72,6 @@ def study(
 
     return Study(
         name="migration",
-        text=__doc__ or "",
         factors={"policy": POLICIES, "factor": sorted({*factors, *FIGURE_14_FACTORS}), "cost_s": costs_s,
                  "limit": [*limits, None]},
         scenario=scenario,

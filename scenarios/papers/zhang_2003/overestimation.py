@@ -35,12 +35,9 @@ def study(
     """Return the study; ``factors`` multiply the run times, ``phis`` are fractions of exact estimates."""
 
     def scenario(policy: str, phi: float, factor: float, seed: int) -> Scenario:
-        return Scenario(
-            machine=Machine(nodes=320, time_slicing=TimeSlicing(quantum_s=200, mpl=5)),
-            workload=load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=phi),
-            policy=policy,
-            seed=seed,
-        )
+        machine = Machine(nodes=320, time_slicing=TimeSlicing(quantum_s=200, mpl=5))
+        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=phi)
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     tables = {
         f"{title}, {shown} ± 95 % interval": partial(by_phi, policy=policy, measure=name)
@@ -49,7 +46,6 @@ def study(
     }
     return Study(
         name="overestimation",
-        text=__doc__ or "",
         factors={"policy": list(POLICIES), "phi": phis, "factor": factors},
         scenario=scenario,
         replications=replications,

@@ -88,7 +88,6 @@ def study(
 
     return Study(
         name="real traces",
-        text=__doc__ or "",
         factors={"log": logs, "load": {"as recorded": None, "scaled to 0.865": 0.865}, "policy": policies},
         scenario=scenario,
         replications=parts,

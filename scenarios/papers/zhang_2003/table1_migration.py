@@ -43,16 +43,12 @@ def study(jobs: int = 10_000, replications: int = 10, factors: tuple[float, ...]
     """Return the study; ``factors`` multiply the run times: 1.0 to 1.8 are workloads 0 to 8."""
 
     def scenario(policy: str, factor: float, seed: int) -> Scenario:
-        return Scenario(
-            machine=Machine(nodes=320, time_slicing=TimeSlicing(quantum_s=200, mpl=5)),
-            workload=load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2),
-            policy=policy,
-            seed=seed,
-        )
+        machine = Machine(nodes=320, time_slicing=TimeSlicing(quantum_s=200, mpl=5))
+        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2)
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return Study(
         name="table 1, migration",
-        text=__doc__ or "",
         factors={"policy": [*PAIRS, *PAIRS.values()], "factor": factors},
         scenario=scenario,
         replications=replications,
