@@ -61,7 +61,7 @@ def _metrics(result: Result, classify: Classify) -> pd.DataFrame:
     return result.by_group(classify(result))
 
 
-def by_class(table: StudyTable, factor: str, columns: Mapping[Label, Mapping[str, str]]) -> StudyTable:
+def by_class(table: StudyTable, factor: str, columns: Mapping[str, Mapping[str, str]]) -> StudyTable:
     """Return a table with a row for each trial and class of jobs.
 
     Args:
@@ -77,6 +77,8 @@ def by_class(table: StudyTable, factor: str, columns: Mapping[Label, Mapping[str
 
     parts = []
     for label, of_class in columns.items():
-        frame = table.frame.assign(**{factor: label, **{name: table.frame[column] for name, column in of_class.items()}})
+        frame = table.frame.assign(**{factor: label})
+        for name, column in of_class.items():
+            frame[name] = table.frame[column]
         parts.append(frame.dropna(subset=list(of_class)))
     return StudyTable(pd.concat(parts, ignore_index=True), [*table.factors, factor], table.name)

@@ -88,8 +88,8 @@ def measure_table(
                 row[title] = _mean(table.at(**point), one if isinstance(one, Scaled) else Scaled(one, 1.0), point, level)
         rows.append(row)
     for title, one in columns.items():
-        found = [row[title] for row in rows if isinstance(row[title], Interval)]
-        if not isinstance(one, Relative) and all(isnan(interval.half) for interval in found):
+        halves = [cell.half for row in rows if isinstance(cell := row[title], Interval)]
+        if not isinstance(one, Relative) and all(map(isnan, halves)):
             rows = [{**row, title: getattr(row[title], "mean", row[title])} for row in rows]
     frame = pd.DataFrame(rows, dtype=object)
     if not published:

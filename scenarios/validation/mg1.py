@@ -9,13 +9,13 @@ rho = 0.8: so much can the slices of 50 ms change a response of 500 s.
 """
 
 from clustermodel import Exponential, HyperErlang, Machine, Scenario, TimeSlicing, Validation, validate
-from clustermodel.experiment.queueing_models import mean_gap, mean_response, mean_run, model_jobs
+from clustermodel.experiment.queueing_models import RunTimes, mean_gap, mean_response, mean_run, model_jobs
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response
 from clustermodel.theory.queueing import mg1_mean_wait
 
 MEAN_S, QUANTUM_S, ROWS = 100.0, 0.05, 256
 HYPEREXPONENTIAL = HyperErlang(order=1, p=0.8, stage_s=(40.0, 340.0))
-RUN_TIMES = {"constant": MEAN_S, "exponential": Exponential(MEAN_S), "hyperexponential": HYPEREXPONENTIAL}
+RUN_TIMES: dict[str, RunTimes] = {"constant": MEAN_S, "exponential": Exponential(MEAN_S), "hyperexponential": HYPEREXPONENTIAL}
 CV = {"constant": 0.0, "exponential": 1.0, "hyperexponential": HYPEREXPONENTIAL.cv}
 """Coefficients of variation of the run times."""
 FAMILIES = {"fcfs": "M/G/1 under FCFS: mean response (s)", "gs": "M/G/1-PS by GS: mean response (s)"}

@@ -42,7 +42,7 @@ def study(jobs: int = 20_000, at_most: int = 320, shares: tuple[float, ...] = (0
 
     def expected_run(machine: Any) -> float:
         _, sizes, means_s = machine
-        return sum(share * means_s[size] for size, share in sizes.items())
+        return float(sum(share * means_s[size] for size, share in sizes.items()))
 
     return validate(
         formula,

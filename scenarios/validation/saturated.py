@@ -54,7 +54,7 @@ def lost_share(result: Result) -> float:
         draining = [stretch._replace(waiting=True) for stretch in stretches[waiting:]]  # as if all that it loses counted
         lost = gang_capacity_loss(draining, machine.time_slicing.quantum, machine.switch_ticks, NODES)
         done = float(nodes @ run) - NODES * (end.max() - last) * (1 - lost)
-    return 1 - done / (NODES * last)
+    return 1 - done / float(NODES * last)
 
 
 def whole_run(table: StudyTable) -> pd.DataFrame:

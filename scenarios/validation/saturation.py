@@ -30,7 +30,7 @@ def utilization_until_the_last_start(result: Result) -> float:
     start, end, nodes = (result.jobs[name].to_numpy(dtype=float) for name in ("start_s", "end_s", "nodes"))
     begin, stop = np.sort(start)[len(start) // 10], start.max()
     busy = float(nodes @ np.clip(np.minimum(end, stop) - np.maximum(start, begin), 0, None))
-    return busy / (NODES * (stop - begin))
+    return busy / (NODES * float(stop - begin))
 
 
 def formula(sizes: dict[int, float]) -> float:

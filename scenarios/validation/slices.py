@@ -8,13 +8,13 @@ the same jobs under processor sharing is a control variate with a known mean.
 """
 
 from clustermodel import ContextSwitch, Exponential, HyperErlang, Machine, Scenario, TimeSlicing, Validation, validate
-from clustermodel.experiment.queueing_models import mean_response, model_jobs, shared_response
+from clustermodel.experiment.queueing_models import RunTimes, mean_response, model_jobs, shared_response
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response
 from clustermodel.theory.round_robin import mm1_round_robin_mean_response
 from clustermodel.theory.sliced_node import sliced_node_mean_response
 
 MEAN_S, SWITCH_S = 100.0, 5.0
-RUN_TIMES = {
+RUN_TIMES: dict[str, RunTimes] = {
     "exponential": Exponential(MEAN_S),
     "hyperexponential": HyperErlang(order=1, p=0.8, stage_s=(40.0, 340.0)),
 }

@@ -17,6 +17,7 @@ from functools import cache, partial
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from queue_order import PAPER_RATIOS, SLOWDOWN, TITLES, WAIT
 
 from clustermodel import TICKS_PER_SECOND, JobRow, Machine, Result, Scenario, Study, StudyTable, Workload
@@ -43,10 +44,10 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
         chosen = jobs_of_trace if workload == CLEANED else with_flurry(jobs_of_trace, seed)
         return Scenario(machine=Machine(nodes=nodes), workload=chosen, policy=policy, seed=seed)
 
-    def others(result: Result) -> "pd.Series[str]":
+    def others(result: Result) -> NDArray[np.str_]:
         """Return which jobs are not of the flurry."""
         last = cleaned(seed=result.scenario.seed).column("id").max()
-        return (result.jobs["job"] <= last).map({True: "others", False: "flurry"})
+        return np.where(result.jobs["job"] <= last, "others", "flurry")
 
     return Study(
         name="flurry",

@@ -15,9 +15,9 @@ from functools import cache, partial
 from math import inf
 
 import pandas as pd
-from clustermodel.experiment.published import draw_with_published, with_published
 
 from clustermodel import Machine, Scenario, Slack, Study, StudyTable, Workload, read_swf, synthetic_workload
+from clustermodel.experiment.measure_table import draw_with_published, with_published
 from clustermodel.workload.periods import by_month
 from clustermodel.workload.transforms import JobFilter
 

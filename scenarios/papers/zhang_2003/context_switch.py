@@ -112,5 +112,7 @@ def picture(table: StudyTable) -> Figure:
     everywhere = [table.frame[is_bf].assign(switch=switch) for switch in table.levels("switch")]  # BF never switches
     frame = pd.concat([*everywhere, table.frame[~is_bf]])
     frame = frame.assign(switch=[f"switches of {switch:.0%}" for switch in frame["switch"]])
-    lines = {"by": "strategy", "panels": "switch", "log": measures[:2], "bands": ("BF", "GS-5", "BGS-5")}
-    return curves(frame, x="utilization", at="factor", y=measures, **lines)
+    bands = ("BF", "GS-5", "BGS-5")
+    return curves(
+        frame, x="utilization", at="factor", y=measures, by="strategy", panels="switch", log=measures[:2], bands=bands
+    )

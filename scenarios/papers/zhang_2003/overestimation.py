@@ -17,6 +17,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from clustermodel import RUN_TIME_FACTORS, Machine, Result, Scenario, Study, StudyTable, TimeSlicing, curves, load_model
+from clustermodel.arrays import FloatArray
 from clustermodel.experiment.job_classes import by_class, class_measures
 from clustermodel.experiment.measure_table import measure_table
 
@@ -56,16 +57,21 @@ def study(
     )
 
 
-def classes_of_estimates(result: Result) -> "pd.Series[float]":
-    return np.ceil(10 * result.jobs["run_s"] / result.jobs["estimate_s"]).clip(1, 10) - 1
+def classes_of_estimates(result: Result) -> FloatArray:
+    """Return the class of each job's estimate, from 0 to 9."""
+    run_s, estimate_s = (result.jobs[name].to_numpy(dtype=np.float64) for name in ("run_s", "estimate_s"))
+    number: FloatArray = np.clip(np.ceil(10 * (run_s / estimate_s)) - 1, 0, 9)
+    return number
 
 
 def by_phi(table: StudyTable, policy: str, measure: str) -> pd.DataFrame:
     here = table.at(policy=policy)
+    found = here.pivot(measure, columns="phi").add_prefix("phi = ")
     differences = [
         here.at(factor=factor).difference(measure, {"phi": 1.0}, {"phi": CHOSEN_PHI}) for factor in here.levels("factor")
     ]
-    return here.pivot(measure, columns="phi").add_prefix("phi = ").assign(**{"phi 1 - phi 0.2": differences})
+    found["phi 1 - phi 0.2"] = pd.Series(differences, index=found.index, dtype=object)
+    return found
 
 
 def by_class_of_estimate(table: StudyTable) -> pd.DataFrame:
