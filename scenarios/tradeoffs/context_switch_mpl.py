@@ -23,16 +23,10 @@ def study(jobs: int = 3_000, replications: int = 10, run_time_factor: float = 1.
     """Return the study."""
 
     def scenario(switch: float, policy: str, seed: int) -> Scenario:
-        return Scenario(
-            machine=Machine(
-                nodes=320,
-                time_slicing=TimeSlicing(quantum_s=200, mpl=5),
-                context_switch=ContextSwitch(fraction=switch),
-            ),
-            workload=load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=run_time_factor, phi=0.2),
-            policy=policy,
-            seed=seed,
-        )
+        slices = TimeSlicing(quantum_s=200, mpl=5)
+        machine = Machine(nodes=320, time_slicing=slices, context_switch=ContextSwitch(fraction=switch))
+        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=run_time_factor, phi=0.2)
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return Study(
         name="context switch x MPL",

@@ -13,7 +13,6 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from clustermodel import Machine, Result, Scenario, Study, StudyTable, Workload
 from clustermodel.experiment.measure_table import with_published
@@ -60,7 +59,11 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int
             "Table 1, all jobs": partial(all_jobs, paper="CTC" in str(trace)),
             "Table 2, by shape": partial(by_shape, paper="CTC" in str(trace)),
         },
-        figures={"Overestimation factor by shape": picture},
+        figures={
+            "Overestimation factor by shape": lambda table: table.plot.bars(
+                y=["mean_overestimation", "median_overestimation"], by="shape"
+            )
+        },
     )
 
 
@@ -80,7 +83,3 @@ def all_jobs(table: StudyTable, paper: bool) -> pd.DataFrame:
 def by_shape(table: StudyTable, paper: bool) -> pd.DataFrame:
     found = table.frame.set_index("shape").loc[list(SHAPES), ["jobs", "mean_overestimation", "median_overestimation"]]
     return with_published(found, PAPER_SHAPES) if paper else found
-
-
-def picture(table: StudyTable) -> Figure:
-    return table.plot.bars(y=["mean_overestimation", "median_overestimation"], by="shape")

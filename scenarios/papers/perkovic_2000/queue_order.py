@@ -14,7 +14,6 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from clustermodel import Machine, Result, Scenario, Study, StudyTable
@@ -38,6 +37,7 @@ PAPER_RATIOS = {
     ("R/L-NG", "1/L"): {SLOWDOWN: 0.35, WAIT: 0.41},
 }
 """Perkovic & Keleher 2000, section 5: 1 - the reductions by the first algorithm compared with the second."""
+SLOWDOWN_OF = {shape: {"bounded_slowdown": f"slowdown_{shape}"} for shape in SHAPES}
 TITLES = {SLOWDOWN: "bounded slowdown", WAIT: "delay"}
 
 
@@ -70,7 +70,9 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int
         },
         figures={
             "Figure 3, all jobs": lambda table: table.plot.bars(y=[SLOWDOWN, WAIT]),
-            "Figure 4, by shape": picture_by_shape,
+            "Figure 4, by shape": lambda table: by_class(table, "shape", SLOWDOWN_OF).plot.bars(
+                y="bounded_slowdown", panels="shape"
+            ),
         },
     )
 
@@ -122,8 +124,3 @@ def ratios(table: StudyTable, paper: bool) -> pd.DataFrame:
             row[title] = table.difference(measure, {"policy": policy}, {"policy": base}, ratio=True)
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def picture_by_shape(table: StudyTable) -> Figure:
-    found = by_class(table, "shape", {shape: {"bounded_slowdown": f"slowdown_{shape}"} for shape in SHAPES})
-    return found.plot.bars(y="bounded_slowdown", panels="shape")

@@ -55,16 +55,11 @@ def study(
         on_change = strategy.endswith("on change")
         if (strategy == "BF" and switch) or (on_change and switch < 0.02):
             return None
-        return Scenario(
-            machine=Machine(
-                nodes=NODES,
-                time_slicing=TimeSlicing(quantum_s=QUANTUM_S, mpl=5),
-                context_switch=ContextSwitch(fraction=switch, charge="on-change" if on_change else "every-slice"),
-            ),
-            workload=load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2),
-            policy="bf" if strategy == "BF" else "bgs:mpl=5" if on_change else gangs[strategy],
-            seed=seed,
-        )
+        context_switch = ContextSwitch(fraction=switch, charge="on-change" if on_change else "every-slice")
+        machine = Machine(nodes=NODES, time_slicing=TimeSlicing(quantum_s=QUANTUM_S, mpl=5), context_switch=context_switch)
+        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2)
+        policy = "bf" if strategy == "BF" else "bgs:mpl=5" if on_change else gangs[strategy]
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return Study(
         name="context switch",

@@ -59,16 +59,10 @@ def study(
         if factor not in FIGURE_14_FACTORS and not of_figure_15:
             return None
         paid_s = 0.0 if limit == 0 else cost_s  # nothing migrates, so C does not matter
-        return Scenario(
-            machine=Machine(
-                nodes=320,
-                time_slicing=TimeSlicing(quantum_s=200, mpl=5),
-                checkpointing=Checkpointing(checkpoint_s=paid_s / 2, restart_s=paid_s / 2, max_tasks_per_slice=limit),
-            ),
-            workload=load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2),
-            policy=policy,
-            seed=seed,
-        )
+        saving = Checkpointing(checkpoint_s=paid_s / 2, restart_s=paid_s / 2, max_tasks_per_slice=limit)
+        machine = Machine(nodes=320, time_slicing=TimeSlicing(quantum_s=200, mpl=5), checkpointing=saving)
+        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2)
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return Study(
         name="migration",
@@ -80,10 +74,15 @@ def study(
         tables={
             "Figure 14, mean slowdown ± 95 % interval by Q": partial(by_limit, measure=SLOWDOWN),
             "Figure 14, mean wait (s) ± 95 % interval by Q": partial(by_limit, measure=WAIT),
-            "Figure 15, means at C = 10 s and Q = 64": means_15,
+            "Figure 15, means at C = 10 s and Q = 64": lambda table: table.at(**FIGURE_15).means(
+                "utilization", *MEASURES)[["policy", "factor", "utilization", *MEASURES]],
             "What the paper concludes from figure 15": conclusions,
         },
-        figures={"Figure 15": picture_15, "Figure 14": picture_14},
+        figures={
+            "Figure 15": lambda table: table.at(**FIGURE_15).plot.curves(
+                x="utilization", at="factor", y=MEASURES, log=MEASURES[1:]),
+            "Figure 14": picture_14,
+        },
     )  # fmt: skip
 
 
@@ -100,10 +99,6 @@ def by_limit(table: StudyTable, measure: str) -> pd.DataFrame:
     return pd.concat(parts).rename(columns=limits)
 
 
-def means_15(table: StudyTable) -> pd.DataFrame:
-    return table.at(**FIGURE_15).means("utilization", *MEASURES)[["policy", "factor", "utilization", *MEASURES]]
-
-
 def conclusions(table: StudyTable) -> pd.DataFrame:
     here = table.at(**FIGURE_15)
     rows: list[list[object]] = []
@@ -117,10 +112,6 @@ def conclusions(table: StudyTable) -> pd.DataFrame:
     for policy, paper in HIGHEST.items():
         rows.append(["utilization", f"highest, {policy.upper()}", paper, highest_utilization(here, "factor", policy=policy)[1]])
     return pd.DataFrame(rows, columns=["measure", "claim", "paper", "ours"])
-
-
-def picture_15(table: StudyTable) -> Figure:
-    return table.at(**FIGURE_15).plot.curves(x="utilization", at="factor", y=MEASURES, log=MEASURES[1:])
 
 
 def picture_14(table: StudyTable) -> Figure:

@@ -14,7 +14,6 @@ empty machine and is one replication, so intervals show how much the result vari
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -28,12 +27,11 @@ from clustermodel import (
     Study,
     StudyTable,
     TimeSlicing,
-    Workload,
     bars,
-    improvements,
 )
 from clustermodel.experiment.job_classes import by_class, class_measures
 from clustermodel.experiment.measure_table import Relative, Scaled, measure_table
+from clustermodel.workload.periods import in_parts
 from clustermodel.workload.study_jobs import study_jobs
 
 LOGS = {
@@ -44,9 +42,11 @@ LOGS = {
 }
 CLASSES = ("narrow, short", "narrow, long", "wide, short", "wide, long")
 """Wide jobs need more than a quarter of the machine, long jobs run for more than an hour."""
-OF_CLASS = {"mean response time (h)": "response_h_{}", "mean bounded slowdown": "slowdown_{}"}
+RESPONSE, SLOWDOWN = MEANS = ("mean_response_s", "mean_bounded_slowdown")
+METRICS: dict[str, str | Scaled] = {"response_h_{}": Scaled(RESPONSE, 1 / 3600), "slowdown_{}": SLOWDOWN}
+OF_CLASS = dict(zip(("mean response time (h)", "mean bounded slowdown"), METRICS, strict=True))
 """Measures of a class, by title."""
-MEANS = ("mean_response_s", "mean_bounded_slowdown")
+RATIOS = {name: Relative(name, {"policy": "bf"}) for name in MEANS}
 POINT = ("log", "load", "policy")
 SHARES = {
     "useful": ["useful_share"],
@@ -56,14 +56,6 @@ SHARES = {
     "idle beside stopped gangs, none waits": ["idle_beside_stopped_share"],
 }
 """Columns of each use of the capacity; the rest is idle with no job waiting and no gang stopped."""
-
-
-def part_of_log(path: Path, nodes: int, jobs: int, parts: int, part: int, load: float | None) -> Workload:
-    """Return part 1, 2, ... of the first jobs of a log."""
-    rows = list(study_jobs(path, jobs=jobs).rows())
-    ends = np.linspace(0, len(rows), parts + 1).astype(int)
-    chosen = Workload(rows[ends[part - 1] : ends[part]], name=f"{path.stem} {part} of {parts}", machine_nodes=nodes)
-    return chosen if load is None else chosen.scaled(LoadScale(interarrival=chosen.offered_load(nodes) / load))
 
 
 def study(
@@ -77,13 +69,11 @@ def study(
 
     def scenario(log: str, load: float | None, policy: str, seed: int) -> Scenario:
         name, nodes = LOGS[log]
-        machine = Machine(
-            nodes=nodes,
-            time_slicing=TimeSlicing(quantum_s=200, mpl=5),
-            context_switch=ContextSwitch(fraction=0.01),
-            checkpointing=Checkpointing(checkpoint_s=5, restart_s=5),
-        )
-        workload = part_of_log(traces / name, nodes, jobs, parts, seed, load)
+        slices, switch = TimeSlicing(quantum_s=200, mpl=5), ContextSwitch(fraction=0.01)
+        saving = Checkpointing(checkpoint_s=5, restart_s=5)
+        machine = Machine(nodes=nodes, time_slicing=slices, context_switch=switch, checkpointing=saving)
+        part = in_parts(study_jobs(traces / name, jobs=jobs), parts, equal="jobs")[f"part {seed}"]
+        workload = part if load is None else part.scaled(LoadScale(interarrival=part.offered_load(nodes) / load))
         return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return Study(
@@ -95,25 +85,24 @@ def study(
             "mean_run_s": lambda result: float(result.jobs["run_s"].mean()),
             "mean_rows": lambda result: result.row_use.mean_rows,
             "idle_beside_stopped_share": lambda result: result.row_use.idle_beside_stopped.queue_empty / result.ledger.capacity,
-            **class_measures(class_of, range(4), {"response_h_{}": Scaled("mean_response_s", 1 / 3600)}),
-            **class_measures(class_of, range(4), {"slowdown_{}": "mean_bounded_slowdown"}),
+            **class_measures(class_of, range(4), METRICS),
         },
         shown=(
             "utilization", "kappa", "mean_response_s", "mean_bounded_slowdown", "mean_wait_s",
             "useful_share", "context_switch_share", "checkpoint_share", "restart_share", "blocked_share", "idle_waiting_share",
         ),
         tables={
-            "Paired ratios to BF ± 95 % interval": partial(
-                measure_table, columns={name: Relative(name, {"policy": "bf"}) for name in MEANS}, by=POINT
-            ),
+            "Paired ratios to BF ± 95 % interval": partial(measure_table, columns=RATIOS, by=POINT),
             "Where capacity goes: shares, and mean number of rows in use": capacity,
             "Mean response time (s) by its parts": response,
             "Log as recorded: mean response time (h) and mean bounded slowdown by class of jobs": means_by_class,
         },
         figures={
-            "Less than with BF": lambda table: improvements(table.frame, y=MEANS, baseline="bf", x="log", panels="load"),
+            "Less than with BF": lambda table: table.plot.improvements(y=MEANS, baseline="bf", x="log", panels="load"),
             "Capacity lost": picture_of_capacity,
-            "By class of jobs": picture_of_classes,
+            "By class of jobs": lambda table: classes(table).plot.bars(
+                y=list(OF_CLASS), x="class of jobs", panels="log", log=True, share_y=False
+            ),
         },
     )  # fmt: skip
 
@@ -140,18 +129,17 @@ def response(table: StudyTable) -> pd.DataFrame:
     return found.assign(stopped_or_overhead_s=stopped).round().abs().reset_index()
 
 
-def classes(table: StudyTable) -> pd.DataFrame:
+def classes(table: StudyTable) -> StudyTable:
     """Return a row for each run of the logs as recorded and class of jobs."""
     columns = {
         name: {title: measure.format(number) for title, measure in OF_CLASS.items()} for number, name in enumerate(CLASSES)
     }
-    return by_class(table.at(load="as recorded"), "class of jobs", columns).frame
+    return by_class(table.at(load="as recorded"), "class of jobs", columns)
 
 
 def means_by_class(table: StudyTable) -> pd.DataFrame:
-    found = classes(table).groupby(["log", "class of jobs", "policy"], sort=False)[list(OF_CLASS)].mean()
-    wide = pd.DataFrame(found.unstack("policy").round(2))
-    return wide.set_axis(wide.columns.map(", ".join), axis=1).reset_index()
+    found = classes(table).frame.pivot_table(list(OF_CLASS), ["log", "class of jobs"], "policy", sort=False).round(2)
+    return found.set_axis(found.columns.map(", ".join), axis=1).reset_index()
 
 
 def picture_of_capacity(table: StudyTable) -> Figure:
@@ -161,7 +149,3 @@ def picture_of_capacity(table: StudyTable) -> Figure:
         "mean_rows": "mean number of rows in use",
     }
     return bars(table.frame.rename(columns=names), y=list(names.values()), x="log", panels="load")
-
-
-def picture_of_classes(table: StudyTable) -> Figure:
-    return bars(classes(table), y=list(OF_CLASS), x="class of jobs", panels="log", log=True, share_y=False)
