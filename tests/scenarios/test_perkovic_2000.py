@@ -71,7 +71,7 @@ def test_tables_1_and_2() -> None:
     """Two shapes have the paper's numbers of jobs; the other jobs have been cleaned away."""
     script, table = run(SCRIPTS / "job_shapes.py"), stored("job_shapes_ctc")
     counts = {shape: int(mean(table, "jobs", shape=shape)) for shape in SHAPES}
-    missing = {shape: int(script["PAPER_SHAPES"][shape][0].replace(",", "")) - counts[shape] for shape in SHAPES}
+    missing = {shape: int(script["PAPER_SHAPES"]["jobs"][shape].replace(",", "")) - counts[shape] for shape in SHAPES}
     assert missing == {"short-narrow": 39, "short-wide": 0, "long-narrow": 2058, "long-wide": 0}
     assert sum(counts.values()) == mean(table, "jobs", shape="all")
 
