@@ -5,7 +5,7 @@ Both are CSV files, plain or gzip, whose first line names the columns, in any or
 *A table of one's own* has ``node`` (from 0), ``down_s`` and ``up_s`` (seconds from a second 0 of one's choice), and may have
 ``cause``.
 
-*Los Alamos* (LA-UR-05-7318) has ``system``, ``nodes``, ``node``, ``started``, ``fixed`` (month/day/year hour:minute, local
+*Los Alamos* (LANL 2005) has ``system``, ``nodes``, ``node``, ``started``, ``fixed`` (month/day/year hour:minute, local
 time), ``down_minutes`` and ``cause``.  ``down_minutes`` is the time that has passed, so it differs from ``fixed`` - ``started``
 where the clocks were changed in between, and it is used where both are there.
 """

@@ -24,6 +24,7 @@ MODULES_A_PAGE_NAMES = {
         "schedule.running_profile",
         "sim.events",
     },
+    "failures.md": {"theory.checkpointing"},
     "model.md": {"schedule.node_set"},
     "outputs.md": {"theory.capacity"},
     "tutorial.md": {"cli"},
