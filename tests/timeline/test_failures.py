@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 from clustermodel import Checkpointing, ContextSwitch, DecisionError, Machine, NodeFailures, SpecificationError, TimeSlicing
+from clustermodel.failures.outage_files import read_outages
 from clustermodel.failures.outages import Outages
 from clustermodel.policies.interface import Batch, Decision, Policy, View
 from clustermodel.recording.ledger import Account
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.ticks import TICKS_PER_SECOND
+from tests.shared_data import SHARED
 from tests.timeline.script import Script, refusal, start, suspend
 from tests.timeline.timeline import accounts, play, play_both, spans, spent, stopped
 
@@ -233,3 +235,21 @@ def test_a_context_switch_follows_a_repair() -> None:
 def test_explain_names_the_node_that_failed() -> None:
     result = play(2, "1 0 2 100", "fcfs", explain=True, failures=down((1, 30, 50), nodes=2))
     assert str(result.explain(1)).splitlines()[-1] == "  restarted after node 1 failed at 30 s"
+
+
+@pytest.mark.parametrize("system", ["18", "19", "20"])
+def test_the_outages_of_los_alamos_are_those_of_the_run(system: str) -> None:
+    path = SHARED / "traces" / "failures" / "lanl_systems_18_19_20.csv.gz"
+    if not path.is_file():
+        pytest.skip(f"{path} is not here; the records are not part of the repository")
+    outages = read_outages(path, system=system)
+    merged = outages.merged()
+    end = float(merged.up_s.max())
+    # Two jobs on nodes of their own make the run as long as the records.
+    nodes = outages.nodes + 1
+    jobs = f"1 0 1 1\n2 {end + 1} 1 1"
+    result = play(nodes, jobs, "fcfs", failures=outages)
+    summary = result.summary()
+    assert summary.failures == len(merged)
+    down_s = float((merged.up_s - merged.down_s).sum())
+    assert summary.down_share * nodes * summary.horizon_s == pytest.approx(down_s, rel=1e-9)
