@@ -28,8 +28,8 @@ from clustermodel.errors import SpecificationError, TraceError, quoted, visible
 from clustermodel.job import JobRow
 from clustermodel.output_files import write_file
 from clustermodel.ticks import duration_to_ticks, to_ticks
-from clustermodel.validation import LARGEST_WHOLE, flag
-from clustermodel.workload.extra_columns import PRECEDING, THINK, ExtraColumns
+from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
+from clustermodel.workload.extra_columns import PRECEDING, THINK, WAIT, ExtraColumns
 from clustermodel.workload.swf_line import (
     DECISIVE_FIELDS,
     ESTIMATE,
@@ -106,6 +106,8 @@ class SwfStream:
         self._line = 0  # of the job that was yielded last
         self._feedback: dict[int, tuple[int, int]] | None = None
         """Job number -> preceding job and think time (ticks) of the jobs read, where :func:`read_swf` asks for them."""
+        self._waits: dict[int, int] | None = None
+        """Job number -> recorded wait (ticks) of the jobs read, where :func:`read_swf` asks for them."""
         self.malformed: list[str] = []
         """Messages of the first ten lines that were skipped as ``lenient``."""
 
@@ -183,6 +185,8 @@ class SwfStream:
                 repaired[f"requested_time {missing}, run_time used"] += 1
             if repairs:
                 repaired.update(repairs)
+            if self._waits is not None:
+                self._waits[int(values[0])] = to_ticks(values[2]) if 0 <= values[2] <= LONGEST_S else UNKNOWN
             yield JobRow(
                 to_ticks(values[1]),
                 int(values[0]),
@@ -205,12 +209,14 @@ def read_swf(
     scale: LoadScale | None = None,
     lenient: bool = False,
     feedback: bool = False,
+    waits: bool = False,
 ) -> Workload:
-    """Read a trace into memory; the arguments are those of :class:`SwfStream`, and ``feedback``.
+    """Read a trace into memory; the arguments are those of :class:`SwfStream`, ``feedback`` and ``waits``.
 
     With ``feedback=True`` a job with a preceding job (field 17) is submitted a think time (field 18, 0 if unknown) after that
     job has completed in the simulation; its recorded submission is used where the preceding job is not in the workload or was
-    not submitted earlier.  By default all recorded submissions are used.
+    not submitted earlier.  By default all recorded submissions are used.  With ``waits=True`` the column ``wait`` has the
+    recorded waits (field 3); no schedule depends on them.
 
     Raises:
         TraceError: the file cannot be read, is damaged, has a malformed line, two jobs with the same number, or no usable job.
@@ -227,6 +233,7 @@ def read_swf(
     # Scaling is applied after sorting: the fixed point is the first submission, not the first line.
     stream._scale = None
     stream._feedback = {} if flag("feedback", feedback) else None
+    stream._waits = {} if flag("waits", waits) else None
     rows = list(stream._transformed_rows())
     provenance = stream.provenance
     if not rows:
@@ -245,6 +252,10 @@ def read_swf(
             "job numbers must be unique"
         )
     extra = None if stream._feedback is None else _feedback_columns(rows, stream._feedback, provenance.repaired)
+    if stream._waits is not None:
+        ids = np.array([row.id for row in rows], dtype=np.int64)
+        recorded = np.array([stream._waits[row.id] for row in rows], dtype=np.int64)
+        extra = (extra or ExtraColumns(ids=ids, columns={})).with_column(WAIT, recorded)
     if extra is not None and scale is not None:
         extra = extra.think_times_scaled(scale.interarrival)
     return Workload(
