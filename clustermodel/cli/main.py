@@ -30,8 +30,9 @@ COMMANDS: Final = {
     ),
     "run": ("run", "Simulate policies and print one table, a row per policy."),
     "sweep": ("study", "Run all trials of STUDY and keep their results in a directory."),
-    "trace": ("trace", "Look into workload traces, and fit models to them."),
+    "trace": ("trace", "Look into workload traces, make them from accounting logs, and fit models to them."),
     "validate": ("validate", "Compare the formulas of STUDIES with simulated means."),
+    "whatif": ("whatif", "Compare the waits that a log has recorded with those of simulated policies."),
 }
 """Module and first line of each command."""
 

@@ -82,9 +82,7 @@ class ExtraColumns:
 
     def with_column(self, name: str, values: IntArray, labels: tuple[str, ...] | None = None) -> ExtraColumns:
         """Return the same with one column more, or another one of that name."""
-        return replace(
-            self, columns={**self.columns, name: values}, labels=self.labels if labels is None else labels
-        )
+        return replace(self, columns={**self.columns, name: values}, labels=self.labels if labels is None else labels)
 
     def without_streams(self) -> ExtraColumns:
         """Return the same without the column of streams."""

@@ -26,9 +26,7 @@ _OPTIONAL: Final = (
 _DEFAULTS: Final = {"user": -1, "group": -1, "priority": 0, "status": -1}
 
 
-def frame_of(
-    columns: Mapping[str, IntArray], labels: Sequence[str], names: Mapping[str, tuple[str, ...]]
-) -> pd.DataFrame:
+def frame_of(columns: Mapping[str, IntArray], labels: Sequence[str], names: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
     """Return the columns of a workload as pandas, in the units that :func:`jobs_of_frame` reads.
 
     Args:
@@ -141,7 +139,9 @@ def _extra(frame: pd.DataFrame, ids: IntArray) -> ExtraColumns | None:
     elif "think_time_s" in frame:
         raise SpecificationError("Workload.from_frame: column 'preceding' is missing; 'think_time_s' needs it")
     recorded, names = recorded_of_frame(
-        frame, lambda table, name: _ticks(table, name, missing=UNSET / TICKS_PER_SECOND), lambda table, name: _whole(table, name, UNSET)
+        frame,
+        lambda table, name: _ticks(table, name, missing=UNSET / TICKS_PER_SECOND),
+        lambda table, name: _whole(table, name, UNSET),
     )
     columns |= recorded
     return ExtraColumns(ids=ids, columns=columns, labels=labels, names=names) if columns else None

@@ -93,6 +93,8 @@ class LogJobs:
         """Lines that describe several tasks of a job array."""
         self.clock_change = 0
         """Jobs whose start and end are an hour further apart, or less, than they ran: local times with daylight saving."""
+        self.eligible_later = 0
+        """Jobs that could not start for more than a minute after their submission: dependencies, holds, begin times."""
         self.examples: list[str] = []
         self.users, self.groups, self.accounts, self.partitions = Names(), Names(), Names(), Names()
         self.qos, self.queues, self.job_names = Names(), Names(), Names()

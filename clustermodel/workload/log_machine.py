@@ -48,7 +48,9 @@ class NodeUse(NamedTuple):
     """Share of the jobs that started on a node that another job held; ``None`` where the log has no node names."""
 
 
-def node_use(start: IntArray, end: IntArray, lists: IntArray, texts: Sequence[str], names: Callable[[str], list[str]]) -> NodeUse:
+def node_use(
+    start: IntArray, end: IntArray, lists: IntArray, texts: Sequence[str], names: Callable[[str], list[str]]
+) -> NodeUse:
     """Return the number of nodes that the log names, and how often jobs share one, by the first jobs of the log.
 
     Args:

@@ -60,7 +60,9 @@ class Clock:
             hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
             if hour > 23 or minute > 59 or second > 60:
                 raise ValueError(f"{quoted(text)} is not a time")
-            return day + 3600 * hour + 60 * minute + second or None  # 1970-01-01T00:00:00 is a zero in Slurm's database: not set
+            return (
+                day + 3600 * hour + 60 * minute + second or None
+            )  # 1970-01-01T00:00:00 is a zero in Slurm's database: not set
         text = text.strip()
         if text.lower() in NO_VALUE:
             return None
@@ -146,7 +148,7 @@ def kib(text: str, plain: str = "m") -> int | None:
 
 @lru_cache(maxsize=65_536)
 def requested_kib(text: str, nodes: int, cores: int) -> int | None:
-    """Return Slurm's ReqMem as KiB of the whole job: ``4Gn`` is for each node, ``2000Mc`` for each core, ``16G`` for the job."""
+    """Return Slurm's ReqMem as KiB of the job: ``4Gn`` is for each node, ``2000Mc`` for each core, ``16G`` for the job."""
     text = text.strip()
     each = text[-1:]
     amount = kib(text[:-1] if each in ("n", "c") else text)
@@ -186,7 +188,7 @@ def tres(text: str) -> Tres:
 
 @lru_cache(maxsize=4096)
 def gres_gpus(text: str) -> int:
-    """Return the GPUs of ``gpu:2``, ``gpu:a100:2``, ``gres:gpu:2`` or ``gpu:a100:2(S:0-1)``, as ReqGRES and AllocGRES have them."""
+    """Return the GPUs of ``gpu:2``, ``gpu:a100:2`` or ``gpu:a100:2(S:0-1)``, as ReqGRES and AllocGRES have them."""
     found = re.findall(r"(?:^|,|:|/)gpu(?::[A-Za-z][^:,()]*)?(?:[:=](\d{1,9}))?(?=$|,|\()", text)
     return sum(int(amount or 1) for amount in found)
 

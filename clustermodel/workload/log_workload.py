@@ -91,11 +91,19 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
         f"machine: {counted(peak.units, unit[:-1])}, the most in use at the same time, at {_iso(peak.at)} ({shared}; --nodes)"
     )
     if jobs.several_tasks:
-        remarks.append(f"job arrays: {counted(jobs.several_tasks, 'line')} stood for several tasks each, which are jobs here")
+        remarks.append(
+            f"job arrays: {counted(jobs.several_tasks, 'line')} stood for several tasks each; with them there are "
+            f"{counted(len(size), 'job')}"
+        )
     if jobs.clock_change:
         remarks.append(
             f"clock: {counted(jobs.clock_change, 'job')} ran an hour more or less than from start to end: local times with "
             "daylight saving? (--timezone, or export with TZ=UTC)"
+        )
+    if jobs.eligible_later:
+        remarks.append(
+            f"waits: {counted(jobs.eligible_later, 'job')} became eligible more than a minute after submission (dependencies, "
+            "holds, begin times); waits count from the submission"
         )
     numbers = _job_numbers(columns, jobs.repaired)
     began = int(columns["submit"].min())
@@ -125,6 +133,7 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
             source=source,
             options={"unit": unit, "cluster": options.cluster, "timezone": options.timezone},
             header={
+                **_computer(jobs, columns),
                 "UnixStartTime": str(began),
                 "TimeZoneString": options.timezone or "UTC",
                 "StartTime": _iso(began),
@@ -187,6 +196,11 @@ def _of_one_cluster(jobs: LogJobs, columns: _Columns, wanted: str | None, remark
     name = names[chosen - 1] if chosen > 0 else "no name"
     remarks.append(f"cluster: jobs of {visible(name)} only, of {_listed(names)} (--cluster)")
     return jobs.kept(columns, columns["cluster"] == chosen, "jobs of other clusters")
+
+
+def _computer(jobs: LogJobs, columns: _Columns) -> dict[str, str]:
+    cluster = int(columns["cluster"][0])
+    return {"Computer": jobs.clusters.texts()[cluster - 1]} if cluster > 0 else {}
 
 
 def _without_repetitions(jobs: LogJobs, columns: _Columns) -> _Columns:

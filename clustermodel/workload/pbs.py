@@ -270,5 +270,3 @@ def _status(text: str) -> int:
 def _project(values: dict[str, str]) -> str:
     project = values.get("project", "")
     return "" if project == "_pbs_project_default" else project
-
-

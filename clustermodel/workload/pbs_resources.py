@@ -98,7 +98,9 @@ def _chunks(text: str, *, counted: bool = True, default_cores: int = 0) -> _Amou
 
 
 def _gpus(values: Mapping[str, str], vnodes: _Amounts, spec: _Amounts, select: _Amounts) -> int:
-    listed = next((_whole(values, f"Resource_List.{name}") for name in ("ngpus", "gpus", "gpu") if f"Resource_List.{name}" in values), 0)
+    listed = next(
+        (_whole(values, f"Resource_List.{name}") for name in ("ngpus", "gpus", "gpu") if f"Resource_List.{name}" in values), 0
+    )
     held = values.get("exec_gpus", "")
     return vnodes.gpus or (held.count("+") + 1 if held else 0) or listed or spec.gpus or select.gpus
 

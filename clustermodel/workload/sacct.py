@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from clustermodel.errors import SpecificationError, TraceError, quoted
 from clustermodel.workload.import_report import JOBS
@@ -28,6 +28,7 @@ SACCT_COMMAND: Final = (
     "AllocNodes,AllocCPUS,ReqMem,ReqTRES,AllocTRES,TimelimitRaw,NodeList,JobName"
 )
 """Writes a log with all that an import keeps."""
+NO_SACCT: Final = f"it is no output of sacct --parsable2; write a log with {SACCT_COMMAND}"
 
 STATUS: Final = {
     "COMPLETED": 1,
@@ -120,12 +121,22 @@ class _Fields:
         self.group, self.gid, self.account = at("group"), at("gid"), at("account")
         self.partition, self.qos, self.job_name = at("partition"), at("qos"), at("jobname")
         self.submit, self.start, self.end = at("submit"), at("start"), at("end")
+        self.eligible = at("eligible")
         self.elapsed_raw, self.elapsed, self.suspended = at("elapsedraw"), at("elapsed"), at("suspended")
         self.limit_raw, self.limit, self.restarts = at("timelimitraw"), at("timelimit"), at("restarts")
         self.alloc_tres, self.req_tres, self.req_mem = at("alloctres"), at("reqtres"), at("reqmem")
         self.alloc_nodes, self.nnodes, self.req_nodes = at("allocnodes"), at("nnodes"), at("reqnodes")
         self.alloc_cpus, self.req_cpus = at("alloccpus", "ncpus"), at("reqcpus")
         self.alloc_gres, self.req_gres, self.node_list = at("allocgres"), at("reqgres"), at("nodelist")
+
+
+class _Times(NamedTuple):
+    """Times of a run attempt, seconds."""
+
+    submit: int
+    start: int
+    run: int
+    suspended: int
 
 
 class _Reader:
@@ -191,18 +202,27 @@ class _Reader:
         status = STATUS.get(state) if at.state >= 0 else UNSET
         if status is None:
             return WAITING if state in WAITING_STATES else RUNNING if state in RUNNING_STATES else _unknown(fields[at.state])
-        submit, start, end = self._time(fields, at.submit), self._time(fields, at.start), self._time(fields, at.end)
-        suspended = round(_length(fields, at.suspended) or 0)
-        run = _length(fields, at.elapsed_raw)
-        if run is None:
-            run = _length(fields, at.elapsed)
-        if run is None and start is not None and end is not None:
-            run = end - start - suspended
+        times = self._times(at, fields, state)
+        if isinstance(times, str):
+            return times
+        self._add(at, line, fields, identity, state, status, times)
+        return JOBS
+
+    def _times(self, at: _Fields, fields: list[str], state: str) -> _Times | str:
+        """Return the times of a run attempt, or why there is none."""
+        seconds = self._clock.seconds
+        submit, start, end = seconds(fields[at.submit]), seconds(fields[at.start]), seconds(fields[at.end])
+        suspended = round(duration(fields[at.suspended]) or 0)
+        length = duration(fields[at.elapsed_raw])
+        if length is None:
+            length = duration(fields[at.elapsed])
+        if length is None and start is not None and end is not None:
+            length = end - start - suspended
         if start is None:
-            return NO_START if run and run > 0 else NEVER
-        if run is None:
+            return NO_START if length and length > 0 else NEVER
+        if length is None:
             return NO_LENGTH
-        run = round(run)
+        run = round(length)
         if run <= 0:
             idle = fields[at.node_list].strip().lower() in NO_VALUE and not tres(fields[at.alloc_tres]).cores
             return NEVER if idle and state != "COMPLETED" else NO_TIME
@@ -212,8 +232,9 @@ class _Reader:
             start = self._clock.later_pass(fields[at.start].strip(), start, end - run - suspended)
             end = self._clock.later_pass(fields[at.end].strip(), end, start + run + suspended)
             self._compare(end - start, run + suspended)
-        self._add(at, line, fields, identity, state, status, (submit, start, run, suspended))
-        return JOBS
+        eligible = seconds(fields[at.eligible])
+        self.jobs.eligible_later += eligible is not None and submit + _MOST_SUSPICIOUS_S < eligible <= start
+        return _Times(submit, start, run, suspended)
 
     def _compare(self, between: int, ran: int) -> None:
         """Count a job whose times do not agree; the run time is what its record says."""
@@ -231,11 +252,10 @@ class _Reader:
         identity: re.Match[str],
         state: str,
         status: int,
-        times: tuple[int, int, int, int],
+        times: _Times,
     ) -> None:
         """Add the job of a record, or a job for each task."""
         jobs = self.jobs
-        submit, start, run, suspended = times
         granted, asked = tres(fields[at.alloc_tres]), tres(fields[at.req_tres])
         lists = fields[at.node_list].strip()
         node_list = UNSET if lists.lower() in NO_VALUE else jobs.node_lists.number(lists)
@@ -262,14 +282,17 @@ class _Reader:
             number=int(raw[1]) if raw and not raw[5] else int(number),
             heterogeneous=jobs.heterogeneous.number((number, task, cluster)) if component else UNSET,
             cluster=cluster,
-            submit=submit,
-            start=start,
-            run=run,
-            suspended=suspended,
+            submit=times.submit,
+            start=times.start,
+            run=times.run,
+            suspended=times.suspended,
             limit=UNSET if limit is None else round(limit),
             nodes=nodes,
             cores=cores,
-            gpus=granted.gpus or gres_gpus(fields[at.alloc_gres]) or asked.gpus or gres_gpus(fields[at.req_gres]) * max(nodes, 1),
+            gpus=granted.gpus
+            or gres_gpus(fields[at.alloc_gres])
+            or asked.gpus
+            or gres_gpus(fields[at.req_gres]) * max(nodes, 1),
             memory=granted.memory or asked.memory or requested_kib(fields[at.req_mem], nodes, cores) or UNSET,
             user=jobs.users.number(fields[at.user] or fields[at.uid]),
             group=jobs.groups.number(fields[at.group] or fields[at.gid]),
@@ -289,16 +312,6 @@ class _Reader:
             # One number for cluster, job, task and component: a tuple for each job would take much more memory.
             identifier = (((int(number) << 30 | one + 1) << 30) | int(component or UNSET) + 1) << 10 | cluster + 1
             jobs.add(job._replace(key=jobs.keys.number(identifier)))
-
-    def _time(self, fields: list[str], at: int) -> int | None:
-        return self._clock.seconds(fields[at])
-
-
-NO_SACCT: Final = f"it is no output of sacct --parsable2; write a log with {SACCT_COMMAND}"
-
-
-def _length(fields: list[str], at: int) -> float | None:
-    return duration(fields[at])
 
 
 def _unknown(state: str) -> str:

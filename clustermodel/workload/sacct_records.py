@@ -50,8 +50,8 @@ _TYPES: Final = {
 """What fields look like that are not free text."""
 _FREE: Final = frozenset(
     (
-        "jobname", "comment", "admincomment", "systemcomment", "workdir", "submitline", "constraints", "wckey", "extra", "stdout",
-        "stderr", "stdin", "container", "reason", "licenses", "reservation",
+        "jobname", "comment", "admincomment", "systemcomment", "workdir", "submitline", "constraints", "wckey", "extra",
+        "stdout", "stderr", "stdin", "container", "reason", "licenses", "reservation",
     )
 )  # fmt: skip
 """Fields that may have separators and line breaks in them."""
@@ -273,7 +273,5 @@ class Records:
         if self._pending:
             assert self._layout is not None
             fields = self._layout.split("\n".join(self._pending))
-            self._jobs.damaged(
-                self._begun, f"{len(fields)} fields; a record has {self._layout.size}", lines=len(self._pending)
-            )
+            self._jobs.damaged(self._begun, f"{len(fields)} fields; a record has {self._layout.size}", lines=len(self._pending))
             self._pending.clear()

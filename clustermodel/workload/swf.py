@@ -16,7 +16,7 @@ import os
 import stat
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -48,6 +48,7 @@ MOST_LINES_WITHOUT_JOB: Final = 100_000
 MOST_TEXT_WITHOUT_JOB: Final = 2**20
 """Largest number of characters in these lines together; also limits the header."""
 
+_Parser = Callable[[str, Sequence[int]], tuple[list[float], Sequence[str]]]
 _MALFORMED: Final = "malformed line"
 _LONGEST_SIZE: Final = 20  # digits
 _ENCODING: Final = "utf-8-sig"  # skips the byte order mark that some editors write
@@ -144,12 +145,17 @@ class SwfStream:
         self.malformed.clear()
         return transformed(self._raw_rows(), self._keep, self._scale, self.provenance.dropped)
 
+    def _parser(self) -> _Parser:
+        """Return the function that parses a line, and notes what :func:`read_swf` asks for beside the row."""
+        parse = parse_line if self._feedback is None else partial(parse_line_with_feedback, self._feedback)
+        return parse if self._waits is None else partial(_parse_with_wait, parse, self._waits)
+
     def _raw_rows(self) -> Iterator[JobRow]:
         dropped, repaired = self.provenance.dropped, self.provenance.repaired
         prefer, other = (4, 7) if self._processors_from == "allocated" else (7, 4)
         substitute = f"{SWF_FIELDS[prefer]} missing, {SWF_FIELDS[other]} used"
         needed = (*DECISIVE_FIELDS, prefer, *([ESTIMATE] if self._use_estimates else []))
-        parse = parse_line if self._feedback is None else partial(parse_line_with_feedback, self._feedback)
+        parse = self._parser()
         for number, text in _lines(self.path):
             if text[0] == ";":
                 continue
@@ -185,8 +191,6 @@ class SwfStream:
                 repaired[f"requested_time {missing}, run_time used"] += 1
             if repairs:
                 repaired.update(repairs)
-            if self._waits is not None:
-                self._waits[int(values[0])] = to_ticks(values[2]) if 0 <= values[2] <= LONGEST_S else UNKNOWN
             yield JobRow(
                 to_ticks(values[1]),
                 int(values[0]),
@@ -300,6 +304,18 @@ def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *
     lines += [" ".join(_number(value) for value in row) + "\n" for row in rows]
     data = "".join(lines).encode()
     write_file(path, gzip.compress(data, mtime=0) if Path(path).suffix == ".gz" else data)
+
+
+def _parse_with_wait(
+    parse: _Parser,
+    waits: dict[int, int],
+    text: str,
+    needed: Sequence[int],
+) -> tuple[list[float], Sequence[str]]:
+    """Return what ``parse`` does, and note in ``waits`` the recorded wait (ticks) of the job."""
+    values, repairs = parse(text, needed)
+    waits[int(values[0])] = to_ticks(values[2]) if 0 <= values[2] <= LONGEST_S else UNKNOWN
+    return values, repairs
 
 
 def _why_after(row: JobRow, last: JobRow) -> str:

@@ -9,7 +9,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from clustermodel.arrays import IntArray
 from clustermodel.errors import visible
 from clustermodel.output_files import write_file
 from clustermodel.ticks import TICKS_PER_SECOND
@@ -118,8 +117,7 @@ def _rows(workload: Workload, groups: str, queues: str) -> list[tuple[float, ...
         return [UNSET if value < 0 else value / TICKS_PER_SECOND for value in ticks.tolist()]
 
     def numbers(name: str) -> list[int]:
-        column: IntArray = workload.column(name)
-        return column.clip(min=UNSET).tolist()
+        return [max(value, UNSET) for value in workload.column(name).tolist()]
 
     unknown = [UNSET] * len(workload)
     return list(

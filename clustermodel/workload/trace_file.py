@@ -25,13 +25,14 @@ def trace_kind(path: str | os.PathLike[str]) -> str | None:
     Raises:
         TraceError: the file cannot be read.
     """
-    like_swf = False
+    like_swf: bool | None = None  # by the first line that is not blank
     for text in islice(log_lines(path), _LOOKED_AT):
         if is_pbs(text):
             return "pbs"
         if is_sacct(text):
             return "sacct"
-        like_swf = like_swf or _SWF.match(text) is not None
+        if like_swf is None and text.strip():
+            like_swf = _SWF.match(text) is not None
     return "swf" if like_swf else None
 
 
@@ -44,9 +45,10 @@ def require_log(path: str | os.PathLike[str]) -> str:
     kind = trace_kind(path)
     if kind in ("sacct", "pbs"):
         return kind
-    what = "it is a trace in SWF already" if kind == "swf" else "it is no accounting log"
+    if kind == "swf":
+        raise TraceError(f"{os.fspath(path)}: it is in SWF already; every command reads it as it is")
     raise TraceError(
-        f"{os.fspath(path)}: {what}; expected are accounting records of PBS (MM/DD/YYYY HH:MM:SS;E;ID;key=value ...) or the "
+        f"{os.fspath(path)}: it is no accounting log; expected are accounting records of PBS (MM/DD/YYYY HH:MM:SS;E;ID;key=value ...) or the "
         f"output of {SACCT_COMMAND}"
     )
 
