@@ -91,7 +91,15 @@ def local_stamp(text: str) -> int:
     Raises:
         ValueError: it is not such a stamp.
     """
-    return int(datetime.strptime(text, "%m/%d/%Y %H:%M:%S").replace(tzinfo=UTC).timestamp())
+    hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
+    if hour > 23 or minute > 59 or second > 60:
+        raise ValueError(f"{quoted(text)} is not a time")
+    return _local_day(text[:10]) + 3600 * hour + 60 * minute + second
+
+
+@lru_cache(maxsize=16_384)
+def _local_day(text: str) -> int:
+    return (date(int(text[6:]), int(text[:2]), int(text[3:5])).toordinal() - _EPOCH_DAY) * 86_400
 
 
 @lru_cache(maxsize=65_536)

@@ -17,7 +17,7 @@ from clustermodel.workload.log_file import log_lines
 from clustermodel.workload.log_jobs import UNSET, LogJob, LogJobs
 from clustermodel.workload.log_values import duration, local_stamp, whole
 from clustermodel.workload.log_workload import LogOptions, workload_of
-from clustermodel.workload.pbs_resources import Resources, hosts_of, resources_of
+from clustermodel.workload.pbs_resources import Resources, resources_of
 from clustermodel.workload.table import Workload
 
 NO_PBS: Final = (
@@ -231,7 +231,7 @@ class _Reader:
                 status=_status(values.get("Exit_status", "")),
                 requeued=int(requeued),
                 restarts=max(0, whole(values.get("run_count", "")) - 1),
-                node_list=jobs.node_lists.number(",".join(hosts_of(values))),
+                node_list=jobs.node_lists.number(",".join(resources.hosts)),
             )
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from clustermodel.workload.log_values import kib, whole
@@ -12,6 +13,8 @@ from clustermodel.workload.log_values import kib, whole
 class Resources(NamedTuple):
     """What a job was given and what it asked for; 0 where the record does not say, memory in KiB."""
 
+    hosts: list[str]
+    """The different hosts that it was given."""
     nodes: int
     cores: int
     asked_nodes: int
@@ -31,16 +34,17 @@ class _Amounts(NamedTuple):
 
 def resources_of(values: Mapping[str, str]) -> Resources:
     """Return the resources in the values of a record."""
-    hosts = values.get("exec_host", "")
-    vnodes = _chunks(re.sub(r"[()]", "", values.get("exec_vnode", "")), counted=False)
+    hosts = _hosts(values)
+    vnodes = _vnodes(values.get("exec_vnode", ""))
     # The value of nodect is a number, but some sites write a whole specification there.
-    spec = _chunks(values.get("Resource_List.nodes", "") or values.get("Resource_List.nodect", ""), default_cores=1)
+    spec = _chunks(values.get("Resource_List.nodes", "") or values.get("Resource_List.nodect", ""), 1)
     select = _chunks(values.get("Resource_List.select", ""))
     cores = _whole(values, "Resource_List.ncpus")
     nodect = whole(values.get("Resource_List.nodect", "").partition(":")[0])
     return Resources(
-        nodes=len(hosts_of(values)),
-        cores=vnodes.cores or _slots(hosts),
+        hosts=hosts,
+        nodes=len(hosts),
+        cores=vnodes.cores or _slots(values.get("exec_host", "")),
         asked_nodes=nodect or spec.chunks or select.chunks,
         asked_cores=spec.cores if "Resource_List.nodes" in values else cores or select.cores or spec.cores,
         gpus=_gpus(values, vnodes, spec, select),
@@ -48,7 +52,7 @@ def resources_of(values: Mapping[str, str]) -> Resources:
     )
 
 
-def hosts_of(values: Mapping[str, str]) -> list[str]:
+def _hosts(values: Mapping[str, str]) -> list[str]:
     """Return the different hosts of a job, from ``exec_host`` or else ``exec_vnode``."""
     hosts = values.get("exec_host", "")
     if hosts:
@@ -75,12 +79,22 @@ def _slots(hosts: str) -> int:
     return total
 
 
-def _chunks(text: str, *, counted: bool = True, default_cores: int = 0) -> _Amounts:
-    """Return the sums over chunks such as ``2:ppn=4:gpus=1+host7:ppn=8``.
+def _vnodes(text: str) -> _Amounts:
+    """Return the sums over the chunks of ``(a[0]:ncpus=24:mem=8gb:ngpus=2+a[1]:ncpus=24)``."""
+    return _Amounts(
+        chunks=text.count("+") + 1 if text else 0,
+        cores=sum(map(whole, re.findall(r"\bncpus=(\d+)", text))),
+        gpus=sum(map(whole, re.findall(r"\bngpus=(\d+)", text))) if "gpus" in text else 0,
+        memory=sum(kib(amount, "b") or 0 for amount in re.findall(r"\bmem=(\w+)", text)),
+    )
+
+
+@lru_cache(maxsize=16_384)
+def _chunks(text: str, default_cores: int = 0) -> _Amounts:
+    """Return the sums over chunks such as ``2:ppn=4:gpus=1+host7:ppn=8``, which begin with a number or a name.
 
     Args:
         text: the specification.
-        counted: whether a chunk may begin with how often it is meant; else it begins with a name.
         default_cores: cores of a chunk that names none.
     """
     chunks = cores = gpus = memory = 0
@@ -88,8 +102,8 @@ def _chunks(text: str, *, counted: bool = True, default_cores: int = 0) -> _Amou
         if not chunk:
             continue
         first, *rest = chunk.split(":")
-        times = whole(first) if counted and first.isdecimal() else 1
-        given = dict(part.split("=", 1) for part in (rest if counted and "=" not in first else [first, *rest]) if "=" in part)
+        times = whole(first) if first.isdecimal() else 1
+        given = dict(part.split("=", 1) for part in (first, *rest) if "=" in part)
         chunks += times
         cores += times * (whole(given.get("ppn", "")) or whole(given.get("ncpus", "")) or default_cores)
         gpus += times * next((whole(given[name]) for name in ("ngpus", "gpus", "gpu") if name in given), 0)

@@ -232,8 +232,9 @@ class _Reader:
             start = self._clock.later_pass(fields[at.start].strip(), start, end - run - suspended)
             end = self._clock.later_pass(fields[at.end].strip(), end, start + run + suspended)
             self._compare(end - start, run + suspended)
-        eligible = seconds(fields[at.eligible])
-        self.jobs.eligible_later += eligible is not None and submit + _MOST_SUSPICIOUS_S < eligible <= start
+        if fields[at.eligible] != fields[at.submit]:
+            eligible = seconds(fields[at.eligible])
+            self.jobs.eligible_later += eligible is not None and submit + _MOST_SUSPICIOUS_S < eligible <= start
         return _Times(submit, start, run, suspended)
 
     def _compare(self, between: int, ran: int) -> None:
@@ -276,9 +277,15 @@ class _Reader:
         number, task, tasks, component, _ = identity.groups()
         cluster = jobs.clusters.number(fields[at.cluster])
         raw = JOB_ID.fullmatch(fields[at.raw_id])
+        each = [int(task)] if task else [UNSET] if tasks is None else _tasks(tasks)
+        # One number for cluster, job, task and component: a tuple for each job would take much more memory.
+        keys = [
+            jobs.keys.number((((int(number) << 30 | one + 1) << 30) | int(component or UNSET) + 1) << 10 | cluster + 1)
+            for one in each
+        ]
         job = LogJob(
             line=line,
-            key=0,
+            key=keys[0],
             number=int(raw[1]) if raw and not raw[5] else int(number),
             heterogeneous=jobs.heterogeneous.number((number, task, cluster)) if component else UNSET,
             cluster=cluster,
@@ -306,12 +313,10 @@ class _Reader:
             restarts=whole(fields[at.restarts]),
             node_list=node_list,
         )
-        each = [int(task)] if task else [UNSET] if tasks is None else _tasks(tasks)
-        jobs.several_tasks += len(each) > 1
-        for one in each:
-            # One number for cluster, job, task and component: a tuple for each job would take much more memory.
-            identifier = (((int(number) << 30 | one + 1) << 30) | int(component or UNSET) + 1) << 10 | cluster + 1
-            jobs.add(job._replace(key=jobs.keys.number(identifier)))
+        jobs.add(job)
+        jobs.several_tasks += len(keys) > 1
+        for key in keys[1:]:
+            jobs.add(job._replace(key=key))
 
 
 def _unknown(state: str) -> str:

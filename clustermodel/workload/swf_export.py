@@ -5,10 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import os
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
+from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import visible
 from clustermodel.output_files import write_file
 from clustermodel.ticks import TICKS_PER_SECOND
@@ -34,6 +38,7 @@ from clustermodel.workload.table import Workload
 
 LONGEST_NAMES: Final = 500_000
 """Characters of the names in a header; columns whose names would make it longer go to a file of their own."""
+_CHUNK: Final = 4096
 _LONGEST_NAME: Final = 10_000
 _NOT_IN_SWF: Final = {
     ACCOUNT: "accounts",
@@ -111,38 +116,36 @@ def _header(workload: Workload) -> list[tuple[str, object]]:
     ]
 
 
-def _rows(workload: Workload, groups: str, queues: str) -> list[tuple[float, ...]]:
-    def seconds(name: str) -> list[float]:
-        ticks = workload.column(name)
-        return [UNSET if value < 0 else value / TICKS_PER_SECOND for value in ticks.tolist()]
+def _rows(workload: Workload, groups: str, queues: str) -> Iterator[tuple[float, ...]]:
+    """Yield the data lines, made of a few thousand jobs at a time."""
+    unknown = np.full(len(workload), UNSET)
+    preceding = workload.column(PRECEDING)
+    columns = [
+        workload.column("id"),
+        _seconds(workload.column("submit")),
+        _seconds(workload.column(WAIT)),
+        _seconds(workload.column("run")),
+        workload.column("nodes").clip(min=UNSET),
+        unknown,
+        unknown,
+        unknown,
+        _seconds(workload.column("estimate")),
+        workload.column(MEMORY),
+        workload.column("status").clip(min=UNSET),
+        workload.column("user").clip(min=UNSET),
+        workload.column(groups).clip(min=UNSET),
+        workload.column(JOB_NAME),
+        workload.column(queues),
+        workload.column(PARTITION),
+        preceding,
+        np.where(preceding == UNSET, UNSET, _seconds(workload.column(THINK))),
+    ]
+    for start in range(0, len(workload), _CHUNK):
+        yield from zip(*(column[start : start + _CHUNK].tolist() for column in columns), strict=True)
 
-    def numbers(name: str) -> list[int]:
-        return [max(value, UNSET) for value in workload.column(name).tolist()]
 
-    unknown = [UNSET] * len(workload)
-    return list(
-        zip(
-            numbers("id"),
-            seconds("submit"),
-            seconds(WAIT),
-            seconds("run"),
-            numbers("nodes"),
-            unknown,
-            unknown,
-            unknown,
-            seconds("estimate"),
-            numbers(MEMORY),
-            numbers("status"),
-            numbers("user"),
-            numbers(groups),
-            numbers(JOB_NAME),
-            numbers(queues),
-            numbers(PARTITION),
-            numbers(PRECEDING),
-            [think if before != UNSET else UNSET for before, think in zip(numbers(PRECEDING), seconds(THINK), strict=True)],
-            strict=True,
-        )
-    )
+def _seconds(ticks: IntArray) -> FloatArray:
+    return np.where(ticks < 0, UNSET, ticks / TICKS_PER_SECOND)
 
 
 def _dropped(workload: Workload, kept: set[str]) -> list[str]:

@@ -48,8 +48,8 @@ def require_log(path: str | os.PathLike[str]) -> str:
     if kind == "swf":
         raise TraceError(f"{os.fspath(path)}: it is in SWF already; every command reads it as it is")
     raise TraceError(
-        f"{os.fspath(path)}: it is no accounting log; expected are accounting records of PBS (MM/DD/YYYY HH:MM:SS;E;ID;key=value ...) or the "
-        f"output of {SACCT_COMMAND}"
+        f"{os.fspath(path)}: it is no accounting log; expected are accounting records of PBS (MM/DD/YYYY "
+        f"HH:MM:SS;E;ID;key=value ...) or the output of {SACCT_COMMAND}"
     )
 
 
