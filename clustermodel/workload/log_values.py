@@ -56,7 +56,7 @@ class Clock:
         if len(text) == 19 and text[10] == "T" and self._zone is None:  # the fast way for nearly all stamps
             day = self._days.get(text[:10])
             if day is None:
-                day = self._days[text[:10]] = (date.fromisoformat(text[:10]).toordinal() - _EPOCH_DAY) * 86_400
+                day = self._days[text[:10]] = _day(text)
             hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
             if hour > 23 or minute > 59 or second > 60:
                 raise ValueError(f"{quoted(text)} is not a time")
@@ -72,7 +72,10 @@ class Clock:
             if float(text) >= _LATEST_S:
                 raise ValueError(f"{quoted(text)} is not a time")
             return int(float(text)) or None
-        stamp = datetime.fromisoformat(text)
+        try:
+            stamp = datetime.fromisoformat(text)
+        except ValueError:
+            raise ValueError(f"{quoted(text)} is not a time") from None
         if stamp.tzinfo is None:
             stamp = stamp.replace(tzinfo=self._zone or UTC)
         return int(stamp.timestamp()) or None
@@ -85,21 +88,38 @@ class Clock:
         return second if second > seconds and abs(second - expected) < abs(seconds - expected) else seconds
 
 
+def _clock_time(text: str) -> tuple[int, int, int]:
+    """Return the hours, minutes and seconds at the end of a stamp of 19 characters."""
+    try:
+        hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
+    except ValueError:
+        hour = minute = second = 99
+    if hour > 23 or minute > 59 or second > 60:
+        raise ValueError(f"{quoted(text)} is not a time")
+    return hour, minute, second
+
+
+def _day(text: str) -> int:
+    """Return the day with which a time stamp begins, in seconds since 1970."""
+    try:
+        return (date.fromisoformat(text[:10]).toordinal() - _EPOCH_DAY) * 86_400
+    except ValueError:
+        raise ValueError(f"{quoted(text)} is not a time") from None
+
+
 def local_stamp(text: str) -> int:
     """Return ``MM/DD/YYYY HH:MM:SS``, the stamp of a PBS record in the server's time, as seconds from 1970 in that time.
 
     Raises:
         ValueError: it is not such a stamp.
     """
-    hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
-    if hour > 23 or minute > 59 or second > 60:
-        raise ValueError(f"{quoted(text)} is not a time")
+    hour, minute, second = _clock_time(text)
     return _local_day(text[:10]) + 3600 * hour + 60 * minute + second
 
 
 @lru_cache(maxsize=16_384)
 def _local_day(text: str) -> int:
-    return (date(int(text[6:]), int(text[:2]), int(text[3:5])).toordinal() - _EPOCH_DAY) * 86_400
+    return _day(f"{text[6:]}-{text[:2]}-{text[3:5]}")
 
 
 @lru_cache(maxsize=65_536)

@@ -32,7 +32,7 @@ from clustermodel.workload.extra_columns import (
 )
 from clustermodel.workload.import_report import JOBS, ImportReport, counts_in_words
 from clustermodel.workload.log_jobs import COMPONENTS, REPEATED, UNSET, LogJobs
-from clustermodel.workload.log_machine import is_shared, node_use, peak_in_use, shared_by_cores
+from clustermodel.workload.log_machine import NodeUse, is_shared, node_use, peak_in_use, shared_by_cores
 from clustermodel.workload.table import Provenance, Workload
 
 UNITS: Final = ("auto", "nodes", "cores", "gpus")
@@ -80,8 +80,9 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
     columns = _of_one_cluster(jobs, jobs.columns(), options.cluster, remarks)
     columns = _without_repetitions(jobs, columns)
     columns = _attempts_apart(jobs, columns)
+    use = _node_use(jobs, columns, names)
     columns = _components_joined(jobs, columns)
-    unit, shared = _unit_of(jobs, columns, options.unit, names, remarks)
+    unit, shared = _unit_of(columns, options.unit, use, remarks)
     size = columns[unit]
     columns = jobs.kept(columns, size > 0, f"without allocated {'GPUs' if unit == 'gpus' else unit}")
     _require_jobs(jobs, columns, lines)
@@ -258,13 +259,14 @@ def _components_joined(jobs: LogJobs, columns: _Columns) -> _Columns:
     return jobs.kept(columns, keep, COMPONENTS)
 
 
-def _unit_of(
-    jobs: LogJobs, columns: _Columns, unit: str, names: Callable[[str], list[str]], remarks: list[str]
-) -> tuple[str, str]:
-    """Return the unit to use, and in words what the log shows of the nodes."""
+def _node_use(jobs: LogJobs, columns: _Columns, names: Callable[[str], list[str]]) -> NodeUse:
     end = columns["start"] + columns["run"] + columns["suspended"]
     lists = np.where(columns["node_list"] > 0, columns["node_list"] - 1, UNSET)
-    use = node_use(columns["start"], end, lists, jobs.node_lists.texts(), names)
+    return node_use(columns["start"], end, lists, jobs.node_lists.texts(), names)
+
+
+def _unit_of(columns: _Columns, unit: str, use: NodeUse, remarks: list[str]) -> tuple[str, str]:
+    """Return the unit to use, and in words what the log shows of the nodes."""
     named = f"the log names {counted(use.distinct, 'node')}" if use.distinct else "the log names no nodes"
     if unit != "auto":
         remarks.append(f"unit: {unit}, as asked for")

@@ -170,7 +170,7 @@ class _Reader:
             try:
                 reason = self._record(at, line, fields)
             except ValueError as problem:
-                self.jobs.damaged(line, problem)
+                self.jobs.damaged(line, f"{self._wrong_field(at, fields)}{problem}")
             else:
                 self.jobs.left_out(reason)
         if at is None:
@@ -207,6 +207,17 @@ class _Reader:
             return times
         self._add(at, line, fields, identity, state, status, times)
         return JOBS
+
+    def _wrong_field(self, at: _Fields, fields: list[str]) -> str:
+        """Return the beginning of a message about the first field that cannot be read."""
+        stamps = ("submit", "start", "end", "eligible")
+        for name in (*stamps, "elapsedraw", "elapsed", "suspended", "timelimitraw", "timelimit"):
+            text = fields[at.layout.position(name)]
+            try:
+                self._clock.seconds(text) if name in stamps else duration(text)
+            except ValueError:
+                return f"field {name}: "
+        return ""
 
     def _times(self, at: _Fields, fields: list[str], state: str) -> _Times | str:
         """Return the times of a run attempt, or why there is none."""
@@ -299,7 +310,7 @@ class _Reader:
             gpus=granted.gpus
             or gres_gpus(fields[at.alloc_gres])
             or asked.gpus
-            or gres_gpus(fields[at.req_gres]) * max(nodes, 1),
+            or (gres_gpus(fields[at.req_gres]) or gres_gpus(fields[at.req_tres])) * max(nodes, 1),
             memory=granted.memory or asked.memory or requested_kib(fields[at.req_mem], nodes, cores) or UNSET,
             user=jobs.users.number(fields[at.user] or fields[at.uid]),
             group=jobs.groups.number(fields[at.group] or fields[at.gid]),

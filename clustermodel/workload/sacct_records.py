@@ -20,12 +20,17 @@ _XDMOD: Final = (
     "nodelist", "jobname",
 )  # fmt: skip
 """The layout of Open XDMoD since version 11; before, it had no QOS."""
-_XDMOD_LAYOUTS: Final = (_XDMOD, tuple(name for name in _XDMOD if name != "qos"))
+_ISO: Final = r"\d{4}-\d\d-\d\dT"
+_XDMOD_LAYOUTS: Final = (
+    (tuple(name for name in _XDMOD if name != "qos"), _ISO),
+    (_XDMOD, rf"{_ISO}|\d{{9,10}}$"),
+)
+"""The layouts, and what the time of submission looks like; a user number may look like seconds since 1970."""
 
 _NUMBER: Final = r"\d*(?:\.\d+)?[KMGTP]?"
 _TIME: Final = r"(?:\d{4}-\d\d-\d\d[T ][\d:.+Z-]+|\d{0,12}|[A-Za-z/() ]{1,16})"
 _DURATION: Final = r"(?:[\d:.-]*|[A-Za-z_]{3,16})"
-_TRES: Final = r"(?:[\w/:.-]+=[^,]*(?:,[\w/:.-]+=[^,]*)*)?"
+_TRES: Final = r"[\w/:.=,()-]*"  # Open XDMoD 8 has gpu:2 in its place
 _TYPES: Final = {
     **dict.fromkeys(("jobid", "jobidraw"), JOB_ID.pattern),
     **dict.fromkeys(("submit", "eligible", "start", "end"), _TIME),
@@ -101,10 +106,13 @@ class Layout:
     def _types(self) -> list[re.Pattern[str] | None]:
         return [re.compile(_TYPES[name], re.ASCII) if name in _TYPES else None for name in self.names]
 
-    @property
-    def ends_with_text(self) -> bool:
-        """Whether the last field may have line breaks in it."""
-        return self.names[-1] in _FREE
+    def may_continue(self, fields: Sequence[str]) -> bool:
+        """Return whether ``fields`` can be a further line of the last field of the record before."""
+        if self.names[-1] not in _FREE or len(fields) > _LONGEST_TAIL + 1:
+            return False
+        if self.names[-1] == "workdir" or self.id_at < len(fields) - 1:
+            return len(fields) == 1 or not self.begins_like_a_record(fields)
+        return True
 
     def aligned(self, fields: list[str]) -> list[str] | None:
         """Return the fields of a record with separators in its texts, joined where they belong; ``None`` if that cannot be.
@@ -168,9 +176,8 @@ def header_layout(text: str) -> Layout | None:
 def headerless_layout(text: str) -> Layout | None:
     """Return the layout of Open XDMoD that a line has, ``None`` if it has none."""
     fields = text.split("|")
-    for names in _XDMOD_LAYOUTS:
-        at = names.index("submit")
-        if len(fields) >= len(names) and JOB_ID.fullmatch(fields[0]) and re.match(r"\d{4}-\d\d-\d\dT|\d{9,10}$", fields[at]):
+    for names, stamp in _XDMOD_LAYOUTS:
+        if len(fields) >= len(names) and JOB_ID.fullmatch(fields[0]) and re.match(stamp, fields[names.index("submit")]):
             return Layout(names, header=False)
     return None
 
@@ -257,11 +264,11 @@ class Records:
                 return None
             self._pending.pop()
             self._give_up()
-        if layout.begins_like_a_record(fields):
+        if self._complete and layout.may_continue(fields):
+            self._jobs.counts[BROKEN] += 1
+        elif layout.begins_like_a_record(fields):
             self._pending.append(text)
             self._begun, self._complete = self._number, False
-        elif self._complete and layout.ends_with_text and len(fields) <= _LONGEST_TAIL + 1:
-            self._jobs.counts[BROKEN] += 1
         elif len(fields) == layout.size:
             self._jobs.damaged(self._number, f"field JobID: {quoted(fields[layout.id_at])} is not a job number")
         else:
