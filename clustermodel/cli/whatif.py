@@ -24,8 +24,8 @@ from clustermodel.workload.table import Workload
 OBSERVED: Final = "observed"
 MEASURES: Final = {
     "jobs": ("jobs", "{:,}"),
-    "mean_wait_s": ("mean wait\n(s)", "{:,.0f}"),
-    "median_wait_s": ("median wait\n(s)", "{:,.0f}"),
+    "mean_wait_s": ("mean\nwait (s)", "{:,.0f}"),
+    "median_wait_s": ("median\nwait (s)", "{:,.0f}"),
     "p95_wait_s": ("95th pct.\nwait (s)", "{:,.0f}"),
     "mean_bounded_slowdown": ("bounded\nslowdown", "{:,.2f}"),
     "utilization": ("utili-\nzation", "{:.4f}"),
@@ -86,7 +86,7 @@ def whatif(trace: Path, nodes: int | None, policies: tuple[str, ...], seed: int,
         with progress_of_run(scenario, notes) as advance:
             summary = scenario.run(progress=advance).summary()
         rows.append({"policy": policy_label(policy), **_measures(summary.as_dict()), "rejected": summary.rejected})
-    for line in (*_about_machine(workload, size, peak), *_remarks(rows, recorded)):
+    for line in (*_about_machine(workload, size, peak, given=nodes is not None), *_remarks(rows, recorded)):
         notes.print(literal(line))
     if as_json:
         click.echo(json.dumps(rows, indent=2))
@@ -100,20 +100,15 @@ def _unit(workload: Workload) -> str:
     return "node" if report is None else report.unit.removesuffix("s")
 
 
-def _about_machine(workload: Workload, size: int, peak: int) -> list[str]:
+def _about_machine(workload: Workload, size: int, peak: int, *, given: bool) -> list[str]:
     """Return where the size of the machine comes from; the report of an import has said it, if it comes from there."""
-    unit, own_size = _unit(workload), workload.machine_nodes
-    if own_size is None:
-        known = f"the most in use at the same time were {peak:,}"
-    elif workload.provenance.report is None:
-        known = f"{own_size:,} by the header of the trace, of which up to {peak:,} were in use at the same time"
-    elif size == own_size:
+    unit, report, own_size = _unit(workload), workload.provenance.report, workload.machine_nodes or peak
+    if report is not None and not given:
         return []
-    else:
-        known = f"the most in use at the same time were {own_size:,}"
-    lines = [f"machine: {counted(size, unit)} (--nodes); {known}"]
-    if size < (own_size or peak):
-        lines.append(f"observed: on {counted(own_size or peak, unit)}, not on {size:,}")
+    source = "as asked for" if given else "by the header of the trace" if workload.machine_nodes else "as none is given"
+    lines = [f"machine: {counted(size, unit)}, {source}; the most in use at the same time were {peak:,} (--nodes)"]
+    if size < own_size:
+        lines.append(f"observed: on {counted(own_size, unit)}, not on {size:,}")
     return lines
 
 

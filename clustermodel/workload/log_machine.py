@@ -51,7 +51,9 @@ class NodeUse(NamedTuple):
 def node_use(
     start: IntArray, end: IntArray, lists: IntArray, texts: Sequence[str], names: Callable[[str], list[str]]
 ) -> NodeUse:
-    """Return the number of nodes that the log names, and how often jobs share one, by the first jobs of the log.
+    """Return the number of nodes that the log names, and how often jobs share one.
+
+    Only the first 100,000 jobs and the first node lists, of two million names together, are looked at.
 
     Args:
         start: of the jobs, seconds, shape ``(jobs,)``, as ``end`` and ``lists``.
@@ -65,9 +67,10 @@ def node_use(
     expanded = 0
     for code in np.unique(lists[lists >= 0]).tolist():
         nodes = [distinct.setdefault(name, len(distinct)) for name in names(texts[code])]
+        members[code] = nodes
         expanded += len(nodes)
-        if expanded <= _MOST_NODES:
-            members[code] = nodes
+        if expanded > _MOST_NODES:
+            break
     released: dict[int, int] = {}
     looked_at = sharing = 0
     for job in np.argsort(start, kind="stable")[:_MOST_JOBS].tolist():

@@ -28,7 +28,10 @@ SACCT_COMMAND: Final = (
     "AllocNodes,AllocCPUS,ReqMem,ReqTRES,AllocTRES,TimelimitRaw,NodeList,JobName"
 )
 """Writes a log with all that an import keeps."""
-NO_SACCT: Final = f"it is no output of sacct --parsable2; write a log with {SACCT_COMMAND}"
+NO_SACCT: Final = (
+    "it is no output of sacct --parsable2 with a header line, nor one in the layout of Open XDMoD; write a log with "
+    f"{SACCT_COMMAND}"
+)
 
 STATUS: Final = {
     "COMPLETED": 1,
@@ -40,7 +43,9 @@ STATUS: Final = {
     **dict.fromkeys(("CANCELLED", "REVOKED"), 5),
 }  # fmt: skip
 """SWF status of the states in which a run attempt has ended."""
-REQUEUED: Final = frozenset(("PREEMPTED", "REQUEUED", "NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RESIZING", "SPECIAL_EXIT"))
+REQUEUED: Final = frozenset(
+    ("PREEMPTED", "REQUEUED", "NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RESIZING", "SPECIAL_EXIT", "REQUEUE_HOLD")
+)
 """States after which a further record of the job is a further run attempt."""
 WAITING_STATES: Final = frozenset(("PENDING", "REQUEUE_FED", "RESV_DEL_HOLD"))
 RUNNING_STATES: Final = frozenset(

@@ -150,7 +150,7 @@ def test_whatif_compares_recorded_and_simulated_waits(command_line: Command, wri
     assert [fcfs["mean_wait_s"], easy["mean_wait_s"]] == [1800, 600]
     assert "differ by more than 10 %" not in finished.err  # fcfs is the policy of this log
     alone = command_line("whatif", "--trace", path, "--policy", "easy", "--nodes", 4)
-    assert "machine: 4 nodes (--nodes); the most in use at the same time were 2" in alone.err
+    assert "machine: 4 nodes, as asked for; the most in use at the same time were 2 (--nodes)" in alone.err
     assert alone.err.count("observed and simulated mean waits differ by more than 10 %") == 1
     assert [line.split("│")[1].strip() for line in alone.out.splitlines() if "│" in line] == ["observed", "easy"]
 
@@ -163,7 +163,7 @@ def test_whatif_on_a_trace_in_swf(command_line: Command, write_trace: Callable[.
     )
     finished = command_line("whatif", "--trace", path, "--json", "--policy", "fcfs")
     assert finished.code == 0
-    assert "machine: 4 nodes (--nodes); the most in use at the same time were 4" in finished.err
+    assert "machine: 4 nodes, as none is given; the most in use at the same time were 4 (--nodes)" in finished.err
     assert "observed: without 1 job of unknown wait" in finished.err
     assert json.loads(finished.out)[0]["mean_wait_s"] == 300
 

@@ -244,8 +244,8 @@ def test_recorded_columns_survive_a_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ((), "log: it is no output of sacct --parsable2; write a log with TZ=UTC sacct --parsable2 --allusers"),
-        (("JobID  State ", "----- -----"), "log: it is no output of sacct --parsable2; write"),
+        ((), "log: it is no output of sacct --parsable2 with a header line, nor"),
+        (("JobID  State ", "----- -----"), "layout of Open XDMoD; write a log with TZ=UTC sacct --parsable2 --allusers"),
         (("JobID|State|Submit",  "1|COMPLETED|2025-03-03T08:00:00"), "log:1: the log has no field Start, no field End or"),
         ((HEADER, record(1, State="RUNNING")), "log: no usable job: 2 lines: 1 header line, 1 still running or suspended"),
     ],
