@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from clustermodel.errors import SpecificationError, TraceError, quoted
@@ -203,7 +204,7 @@ class _Reader:
         assert identity is not None
         if identity[5]:
             return STEP
-        state = fields[at.state].split(" ", 1)[0].rstrip("+").upper()
+        state = _state(fields[at.state])
         status = STATUS.get(state) if at.state >= 0 else UNSET
         if status is None:
             return WAITING if state in WAITING_STATES else RUNNING if state in RUNNING_STATES else _unknown(fields[at.state])
@@ -333,6 +334,16 @@ class _Reader:
         jobs.several_tasks += len(keys) > 1
         for key in keys[1:]:
             jobs.add(job._replace(key=key))
+
+
+@lru_cache(maxsize=4096)
+def _state(text: str) -> str:
+    """Return the state of ``CANCELLED by 1001``, or of ``OUT_OF_ME+``, as sacct cuts it in a narrow column."""
+    state = text.split(" ", 1)[0].upper()
+    if not state.endswith("+"):
+        return state
+    whole_states = [known for known in (*STATUS, *WAITING_STATES, *RUNNING_STATES) if known.startswith(state[:-1])]
+    return whole_states[0] if len(whole_states) == 1 else state
 
 
 def _unknown(state: str) -> str:

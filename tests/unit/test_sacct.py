@@ -118,6 +118,13 @@ def test_each_state_has_its_count() -> None:
     assert workload.column("status").tolist() == [1] + 8 * [0] + 4 * [5] + 2 * [0]
 
 
+def test_states_that_a_narrow_column_has_cut(write_trace: Callable[..., Path]) -> None:
+    path = write_trace(HEADER, record(1, State="OUT_OF_ME+"), record(2, State="CANCELLED+"), record(3, State="RE+"), name="log")
+    workload = read_sacct(path)
+    assert counts(workload) == {"jobs": 2, "header lines": 1, "of unknown state 'RE+'": 1}
+    assert workload.column("status").tolist() == [0, 5]
+
+
 def test_times_as_given_with_an_offset_and_in_seconds() -> None:
     workload = read_sacct(LOGS / "times.sacct")
     assert counts(workload)["damaged lines"] == 3
