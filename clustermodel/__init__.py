@@ -86,12 +86,16 @@ if TYPE_CHECKING:
     from clustermodel.workload.estimates import FactorEstimates, PhiEstimates, RoundedEstimates
     from clustermodel.workload.facts import trace_facts
     from clustermodel.workload.hyper_erlang import HyperErlang
+    from clustermodel.workload.import_report import ImportReport
     from clustermodel.workload.job_stream import JobStream
     from clustermodel.workload.merging import merge
     from clustermodel.workload.model import RUN_TIME_FACTORS, SizeClass, WorkloadModel, load_model
     from clustermodel.workload.model_fit import fit_model
+    from clustermodel.workload.pbs import read_pbs
+    from clustermodel.workload.sacct import read_sacct
     from clustermodel.workload.sessions import ClosedUsers, Sessions
     from clustermodel.workload.swf import SwfStream, read_swf, write_swf
+    from clustermodel.workload.swf_export import write_trace
     from clustermodel.workload.swf_line import SWF_FIELDS
     from clustermodel.workload.synthetic import synthetic_workload
     from clustermodel.workload.table import JobSource, Provenance, Workload
@@ -212,11 +216,15 @@ _MODULES = {
     "RoundedEstimates": "workload.estimates",
     "ClosedUsers": "workload.sessions",
     "Sessions": "workload.sessions",
+    "ImportReport": "workload.import_report",
     "JobStream": "workload.job_stream",
     "merge": "workload.merging",
+    "read_pbs": "workload.pbs",
+    "read_sacct": "workload.sacct",
     "SwfStream": "workload.swf",
     "read_swf": "workload.swf",
     "write_swf": "workload.swf",
+    "write_trace": "workload.swf_export",
     "SWF_FIELDS": "workload.swf_line",
     "synthetic_workload": "workload.synthetic",
     "JobSource": "workload.table",
@@ -254,6 +262,7 @@ __all__ = [
     "FactorEstimates",
     "Failure",
     "HyperErlang",
+    "ImportReport",
     "Interval",
     "Job",
     "JobFilter",
@@ -341,6 +350,8 @@ __all__ = [
     "paired_ratio",
     "policy_names",
     "read_outages",
+    "read_pbs",
+    "read_sacct",
     "read_swf",
     "register_policy",
     "replicate_until",
@@ -354,6 +365,7 @@ __all__ = [
     "validate",
     "write_report",
     "write_swf",
+    "write_trace",
 ]
 
 _EXTRAS = {"report.html": "report", "experiment.executor": "study", "experiment.store": "study"}

@@ -15,10 +15,11 @@ from clustermodel.failures.node_failures import NodeFailures
 from clustermodel.failures.outage_files import read_outages
 from clustermodel.machine import INTERVALS, Checkpointing, ContextSwitch, Machine, TimeSlicing
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup
+from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
-from clustermodel.workload.swf import read_swf
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import Workload
+from clustermodel.workload.trace_file import read_trace
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -97,8 +98,32 @@ class SpeedupModel(click.ParamType[Speedup]):
         return downey
 
 
+def log_options(command: Command) -> Command:
+    """Add the options for reading an accounting log of Slurm or PBS."""
+    for option in reversed(
+        (
+            click.option(
+                "--unit",
+                type=click.Choice(UNITS),
+                default="auto",
+                show_default=True,
+                help="sacct and PBS: what a node of the simulation is.  auto: cores if the log shows jobs that share nodes, "
+                "else nodes.",
+            ),
+            click.option(
+                "--timezone",
+                help="sacct: time zone of the times, as Europe/Paris; default: as they are given, UTC after TZ=UTC sacct.",
+            ),
+            click.option("--cluster", help="sacct: use the jobs of this cluster; default: the one with the most jobs."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
 def trace_options(command: Command) -> Command:
     """Add the options for reading and transforming a trace."""
+    command = log_options(command)
     for option in reversed(
         (
             click.option(
@@ -239,8 +264,12 @@ def load_workload(
     jobs: int | None = None,
     nodes: int | None = None,
     seed: int,
+    waits: bool = False,
 ) -> Workload:
-    """Return the jobs of the trace, the model or a synthetic year: filtered, rescaled, with the requested estimates."""
+    """Return the jobs of the trace, the model or a synthetic year: filtered, rescaled, with the requested estimates.
+
+    With ``waits`` the jobs of a trace keep the recorded waits.
+    """
     keep = JobFilter(
         window_s=options["window"],
         nodes=options["size"],
@@ -250,13 +279,17 @@ def load_workload(
     run_time, estimates = options["scale_run_time"], options["estimates"]
     scale = LoadScale(interarrival=options["scale_interarrival"], run_time=run_time, size=options["scale_size"])
     if trace is not None:
-        workload = read_swf(
+        workload = read_trace(
             trace,
+            unit=options["unit"],
+            timezone=options["timezone"],
+            cluster=options["cluster"],
             processors_from=options["processors_from"],
             use_estimates=estimates == "user",
             keep=None if keep == JobFilter() else keep,
             scale=None if scale == LoadScale() else scale,
             lenient=options["lenient"],
+            waits=waits,
         )
     else:
         if model is not None:

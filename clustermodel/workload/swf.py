@@ -14,7 +14,7 @@ from __future__ import annotations
 import gzip
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -27,8 +27,8 @@ from clustermodel.job import JobRow
 from clustermodel.output_files import write_file
 from clustermodel.text_files import numbered_lines
 from clustermodel.ticks import duration_to_ticks, to_ticks
-from clustermodel.validation import LARGEST_WHOLE, flag
-from clustermodel.workload.extra_columns import PRECEDING, THINK, ExtraColumns
+from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
+from clustermodel.workload.extra_columns import PRECEDING, THINK, WAIT, ExtraColumns
 from clustermodel.workload.swf_line import (
     DECISIVE_FIELDS,
     ESTIMATE,
@@ -45,6 +45,7 @@ MOST_LINES_WITHOUT_JOB: Final = 100_000
 MOST_TEXT_WITHOUT_JOB: Final = 2**20
 """Largest number of characters in these lines together; also limits the header."""
 
+_Parser = Callable[[str, Sequence[int]], tuple[list[float], Sequence[str]]]
 _MALFORMED: Final = "malformed line"
 _LONGEST_SIZE: Final = 20  # digits
 
@@ -102,6 +103,8 @@ class SwfStream:
         self._line = 0  # of the job that was yielded last
         self._feedback: dict[int, tuple[int, int]] | None = None
         """Job number -> preceding job and think time (ticks) of the jobs read, where :func:`read_swf` asks for them."""
+        self._waits: dict[int, int] | None = None
+        """Job number -> recorded wait (ticks) of the jobs read, where :func:`read_swf` asks for them."""
         self.malformed: list[str] = []
         """Messages of the first ten lines that were skipped as ``lenient``."""
 
@@ -138,12 +141,17 @@ class SwfStream:
         self.malformed.clear()
         return transformed(self._raw_rows(), self._keep, self._scale, self.provenance.dropped)
 
+    def _parser(self) -> _Parser:
+        """Return the function that parses a line, and notes what :func:`read_swf` asks for beside the row."""
+        parse = parse_line if self._feedback is None else partial(parse_line_with_feedback, self._feedback)
+        return parse if self._waits is None else partial(_parse_with_wait, parse, self._waits)
+
     def _raw_rows(self) -> Iterator[JobRow]:
         dropped, repaired = self.provenance.dropped, self.provenance.repaired
         prefer, other = (4, 7) if self._processors_from == "allocated" else (7, 4)
         substitute = f"{SWF_FIELDS[prefer]} missing, {SWF_FIELDS[other]} used"
         needed = (*DECISIVE_FIELDS, prefer, *([ESTIMATE] if self._use_estimates else []))
-        parse = parse_line if self._feedback is None else partial(parse_line_with_feedback, self._feedback)
+        parse = self._parser()
         for number, text in _lines(self.path):
             if text[0] == ";":
                 continue
@@ -201,12 +209,14 @@ def read_swf(
     scale: LoadScale | None = None,
     lenient: bool = False,
     feedback: bool = False,
+    waits: bool = False,
 ) -> Workload:
-    """Read a trace into memory; the arguments are those of :class:`SwfStream`, and ``feedback``.
+    """Read a trace into memory; the arguments are those of :class:`SwfStream`, ``feedback`` and ``waits``.
 
     With ``feedback=True`` a job with a preceding job (field 17) is submitted a think time (field 18, 0 if unknown) after that
     job has completed in the simulation; its recorded submission is used where the preceding job is not in the workload or was
-    not submitted earlier.  By default all recorded submissions are used.
+    not submitted earlier.  By default all recorded submissions are used.  With ``waits=True`` the column ``wait`` has the
+    recorded waits (field 3); no schedule depends on them.
 
     Raises:
         TraceError: the file cannot be read, is damaged, has a malformed line, two jobs with the same number, or no usable job.
@@ -223,6 +233,7 @@ def read_swf(
     # Scaling is applied after sorting: the fixed point is the first submission, not the first line.
     stream._scale = None
     stream._feedback = {} if flag("feedback", feedback) else None
+    stream._waits = {} if flag("waits", waits) else None
     rows = list(stream._transformed_rows())
     provenance = stream.provenance
     if not rows:
@@ -241,6 +252,10 @@ def read_swf(
             "job numbers must be unique"
         )
     extra = None if stream._feedback is None else _feedback_columns(rows, stream._feedback, provenance.repaired)
+    if stream._waits is not None:
+        ids = np.array([row.id for row in rows], dtype=np.int64)
+        recorded = np.array([stream._waits[row.id] for row in rows], dtype=np.int64)
+        extra = (extra or ExtraColumns(ids=ids, columns={})).with_column(WAIT, recorded)
     if extra is not None and scale is not None:
         extra = extra.think_times_scaled(scale.interarrival)
     return Workload(
@@ -285,6 +300,18 @@ def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *
     lines += [" ".join(_number(value) for value in row) + "\n" for row in rows]
     data = "".join(lines).encode()
     write_file(path, gzip.compress(data, mtime=0) if Path(path).suffix == ".gz" else data)
+
+
+def _parse_with_wait(
+    parse: _Parser,
+    waits: dict[int, int],
+    text: str,
+    needed: Sequence[int],
+) -> tuple[list[float], Sequence[str]]:
+    """Return what ``parse`` does, and note in ``waits`` the recorded wait (ticks) of the job."""
+    values, repairs = parse(text, needed)
+    waits[int(values[0])] = to_ticks(values[2]) if 0 <= values[2] <= LONGEST_S else UNKNOWN
+    return values, repairs
 
 
 def _why_after(row: JobRow, last: JobRow) -> str:

@@ -47,6 +47,13 @@ INTERNAL = {
     "output_files",
     "text_files",
     "validation",
+    "workload.log_file",
+    "workload.log_jobs",
+    "workload.log_workload",
+    "workload.node_names",
+    "workload.pbs_resources",
+    "workload.recorded_frames",
+    "workload.sacct_records",
 }
 """Modules that only other modules of the package use.  The part ``cli`` is internal too: its interface is the commands."""
 
