@@ -42,12 +42,18 @@ class Provenance:
     """Number of jobs left out, by reason."""
     repaired: Counter[str] = field(default_factory=Counter)
     """Number of jobs with a value filled in or corrected, by reason."""
+    partial: Counter[str] = field(default_factory=Counter)
+    """Number of partial executions read (SWF status 2 to 4), by whether the file has a line of the whole job too."""
 
     def lines(self) -> list[str]:
-        """Return one printable line per drop or repair reason."""
+        """Return one printable line per reason of drops and repairs, and per kind of partial executions."""
         return [
-            f"{counted(count, 'job')} {verb}: {reason}"
-            for verb, counts in (("dropped", self.dropped), ("repaired", self.repaired))
+            f"{counted(count, what)} {verb}: {reason}"
+            for what, verb, counts in (
+                ("job", "dropped", self.dropped),
+                ("job", "repaired", self.repaired),
+                ("partial execution", "read", self.partial),
+            )
             for reason, count in sorted(counts.items())
         ]
 
@@ -338,6 +344,7 @@ class Workload:
             header=old.header,
             dropped=Counter(old.dropped),
             repaired=Counter(old.repaired),
+            partial=Counter(old.partial),
         )
 
 
