@@ -84,6 +84,7 @@ if TYPE_CHECKING:
     from clustermodel.workload.merging import merge
     from clustermodel.workload.model import RUN_TIME_FACTORS, SizeClass, WorkloadModel, load_model
     from clustermodel.workload.model_fit import fit_model
+    from clustermodel.workload.schedule import Schedule, read_schedule
     from clustermodel.workload.sessions import ClosedUsers, Sessions
     from clustermodel.workload.swf import SwfStream, read_swf, write_swf
     from clustermodel.workload.swf_line import SWF_FIELDS
@@ -202,6 +203,8 @@ _MODULES = {
     "Sessions": "workload.sessions",
     "JobStream": "workload.job_stream",
     "merge": "workload.merging",
+    "Schedule": "workload.schedule",
+    "read_schedule": "workload.schedule",
     "SwfStream": "workload.swf",
     "read_swf": "workload.swf",
     "write_swf": "workload.swf",
@@ -276,6 +279,7 @@ __all__ = [
     "RoundedEstimates",
     "RunningJob",
     "Scenario",
+    "Schedule",
     "Sessions",
     "Setup",
     "SizeClass",
@@ -323,6 +327,7 @@ __all__ = [
     "paired_difference",
     "paired_ratio",
     "policy_names",
+    "read_schedule",
     "read_swf",
     "register_policy",
     "replicate_until",

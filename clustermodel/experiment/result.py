@@ -17,7 +17,7 @@ from clustermodel.machine import Machine
 from clustermodel.measure.event_log import EventLog, event_log, sliced_event_log
 from clustermodel.measure.explanation import Explanation, explanation
 from clustermodel.measure.groups import by_group, size_classes
-from clustermodel.measure.job_table import job_table
+from clustermodel.measure.job_table import attempt_table, job_table
 from clustermodel.measure.metrics import Summary, after_warm_up, by_class, fairness_by_width, summarize
 from clustermodel.measure.row_use import RowUse, row_use
 from clustermodel.measure.timeline import placements_in_matrix, placements_in_space, states
@@ -118,6 +118,15 @@ class Result:
     def jobs(self) -> pd.DataFrame:
         """The job table: one row per job, in order of submission."""
         return job_table(self.records).assign(stream=self.scenario.streams.of(self.records.column("id")))
+
+    @property
+    def run_attempts(self) -> pd.DataFrame:
+        """The run attempts: a row for each, by job, then by time.
+
+        Columns ``job``, ``start_s``, ``end_s``, ``nodes``, ``executed_s`` (without overheads and other gangs' time slices),
+        ``lost_s`` (discarded work) and ``outcome``, the label of a :class:`~clustermodel.recording.run_attempts.Status`.
+        """
+        return attempt_table(self.records)
 
     @cached_property
     def _summary(self) -> Summary:
@@ -333,7 +342,9 @@ class Result:
     def to_swf(self, path: str | PathLike[str]) -> None:
         """Write the simulated schedule in the Standard Workload Format (``.gz`` is compressed).
 
-        Requested memory, preceding jobs and think times are written where the workload has them.
+        A job that was preempted, or shared its nodes in time, has lines of partial executions too, one for each run attempt;
+        :func:`~clustermodel.workload.schedule.read_schedule` reads them.  Requested memory, preceding jobs and think times are
+        written where the workload has them.
 
         Raises:
             OutputError: the file cannot be written.
@@ -341,4 +352,4 @@ class Result:
         names = {"policy": self.scenario.label, "workload": self.scenario.workload_name}
         ids = self.records.column("id")
         extra = {name: self.scenario.streams.column(name, ids) for name in (MEMORY, PRECEDING, THINK)}
-        write_schedule(path, self.jobs, extra, nodes=self.machine.nodes, **names)
+        write_schedule(path, self.records, extra, nodes=self.machine.nodes, **names)

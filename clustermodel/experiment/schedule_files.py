@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from os import PathLike
 from typing import TYPE_CHECKING, Final
@@ -11,14 +11,24 @@ import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, counted, quoted, visible
+from clustermodel.measure.job_table import executed
 from clustermodel.output_files import replacing, without_formulas
 from clustermodel.recording.job_records import JobRecords
-from clustermodel.recording.run_attempts import Status
+from clustermodel.recording.run_attempts import REQUEUING, Status
+from clustermodel.recording.run_attempts import UNKNOWN as NEVER_HAPPENED
 from clustermodel.schedule.node_set import text
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.extra_columns import MEMORY, PRECEDING, THINK
 from clustermodel.workload.swf import write_swf
-from clustermodel.workload.swf_line import UNKNOWN
+from clustermodel.workload.swf_line import (
+    CANCELLED,
+    COMPLETED,
+    COMPLETED_PART,
+    CONTINUED_PART,
+    FAILED,
+    FAILED_PART,
+    UNKNOWN,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +44,19 @@ _BATSIM_STATE: Final = {
     "rejected": "REJECTED",
     "unfinished": "NOT_SUBMITTED",
 }
-_SWF_STATUS: Final = {"completed": 1, "killed": 0, "aborted": 0, "rejected": 5, "unfinished": -1}
+_SWF_STATUS: Final = {
+    Status.COMPLETED: COMPLETED,
+    Status.KILLED: FAILED,
+    Status.ABORTED: FAILED,
+    Status.REJECTED: CANCELLED,
+    Status.UNFINISHED: UNKNOWN,
+}
+_SWF_STATUS_OF_PART: Final = {
+    Status.COMPLETED: COMPLETED_PART,
+    Status.KILLED: FAILED_PART,
+    Status.ABORTED: FAILED_PART,
+    **dict.fromkeys(REQUEUING, CONTINUED_PART),
+}
 
 
 def require_layout(layout: object) -> None:
@@ -129,7 +151,7 @@ def evalys_layout(jobs: pd.DataFrame, records: JobRecords, *, policy: str, workl
 
 def write_schedule(
     path: str | PathLike[str],
-    jobs: pd.DataFrame,
+    records: JobRecords,
     extra: Mapping[str, IntArray | None],
     *,
     nodes: int,
@@ -138,9 +160,12 @@ def write_schedule(
 ) -> None:
     """Write a schedule to ``path`` in the Standard Workload Format.
 
+    A job whose time from start to end is not its run time (it was preempted, or shared its nodes in time) has a line for each
+    run attempt after the line of the whole job: partial executions.
+
     Args:
         path: the file; ``.gz`` is compressed.
-        jobs: the job table.
+        records: the job records.
         extra: requested memory (KiB per node), preceding jobs and think times (ticks), shape ``(jobs,)``, ``None`` where no
             job has them.
         nodes: size of the machine.
@@ -150,43 +175,71 @@ def write_schedule(
     Raises:
         OutputError: the file cannot be written.
     """
-    jobs = jobs.fillna({"wait_s": UNKNOWN, "run_s": UNKNOWN})
-    ran = jobs["end_s"].notna()
-    unknown = np.full(len(jobs), UNKNOWN)
-    memory, preceding, think = (unknown if (one := extra[name]) is None else one for name in (MEMORY, PRECEDING, THINK))
-    rows = zip(
-        jobs["job"],
-        jobs["submit_s"],
-        jobs["wait_s"],
-        jobs["run_s"],
-        jobs["allocated_nodes"].where(ran, UNKNOWN),
-        jobs["nodes"].clip(lower=UNKNOWN),  # the format has no numbers below -1
-        jobs["estimate_s"],
-        jobs["status"].map(_SWF_STATUS),
-        jobs["user"].clip(lower=UNKNOWN),
-        jobs["group"].clip(lower=UNKNOWN),
-        memory.tolist(),
-        preceding.tolist(),
-        np.where(preceding == UNKNOWN, UNKNOWN, think / TICKS_PER_SECOND).tolist(),
-        strict=True,
-    )
+    rows = list(_swf_rows(records, extra))
+    split = len(rows) > len(records)
+    notes = [
+        f"simulated schedule of {workload} under {policy}",
+        "status 1: completed, 0: killed, 5: rejected because the machine is too small",
+    ]
+    if split:
+        notes += [
+            "status of run attempts, 2: the job returned to the queue, 3: the last one, completed, 4: the last one, killed",
+            "run time of a whole job: as on dedicated nodes; of a run attempt: from its start to its end",
+            "average CPU time: how long the gang executed, discarded work included",
+        ]
     header = [
         ("Version", "2.2"),
         ("Computer", f"simulated machine of {nodes} nodes"),
         ("Conversion", f"clustermodel {version('clustermodel')}"),
-        ("MaxJobs", len(jobs)),
-        ("MaxRecords", len(jobs)),
-        ("Preemption", "No"),
+        ("MaxJobs", len(records)),
+        ("MaxRecords", len(rows)),
+        ("Preemption", "Double" if split else "No"),
         ("MaxNodes", nodes),
         ("MaxProcs", nodes),
-        ("Note", f"simulated schedule of {workload} under {policy}"),
-        ("Note", "status 1: completed, 0: killed, 5: rejected because the machine is too small"),
+        *(("Note", note) for note in notes),
     ]
-    write_swf(
-        path,
-        (
-            (job, submit, wait, run, used, -1, -1, asked, estimate, kib, status, user, group, -1, -1, -1, before, think_s)
-            for job, submit, wait, run, used, asked, estimate, status, user, group, kib, before, think_s in rows
-        ),
-        header=header,
+    write_swf(path, rows, header=header)
+
+
+def _swf_rows(records: JobRecords, extra: Mapping[str, IntArray | None]) -> Iterator[tuple[float, ...]]:
+    """Yield the 18 numbers of each line: a job, then its run attempts if it needs lines of partial executions."""
+    runs = records.runs
+    order = np.argsort(runs.job, kind="stable")
+    order = order[runs.end[order] != NEVER_HAPPENED]
+    first = np.searchsorted(runs.job[order], np.arange(len(records) + 1)).tolist()
+    attempts = list(
+        zip(
+            *(column[order].tolist() for column in (runs.start, runs.end, runs.nodes, executed(records), runs.ended_as)),
+            strict=True,
+        )
     )
+    unknown = np.full(len(records), UNKNOWN)
+    memory, preceding, think = (unknown if (one := extra[name]) is None else one for name in (MEMORY, PRECEDING, THINK))
+    jobs = zip(
+        *(records.column(name).tolist() for name in ("id", "submit", "worked", "estimate", "ended_as")),
+        *(records.column(name).clip(min=UNKNOWN).tolist() for name in ("nodes", "user", "group")),  # none is below -1 in a file
+        records.allocated.tolist(),
+        *(column.tolist() for column in (memory, preceding, think)),
+        strict=True,
+    )
+    for at, (job, submit, run, estimate, status, asked, user, group, used, kib, before, thought) in enumerate(jobs):
+        of_job = attempts[first[at] : first[at + 1]]
+        ended = run != NEVER_HAPPENED
+        wait = of_job[0][0] - submit if of_job else UNKNOWN
+        cpu = sum(attempt[3] for attempt in of_job) if of_job else UNKNOWN
+        labels = (user, group, -1, -1, -1)
+        asks = (-1, asked, estimate / TICKS_PER_SECOND, kib)
+        think_s = UNKNOWN if before == UNKNOWN else thought / TICKS_PER_SECOND
+        times = (_seconds(submit), _seconds(wait), _seconds(run))
+        yield job, *times, used if ended else UNKNOWN, _seconds(cpu), *asks, _SWF_STATUS[status], *labels, before, think_s
+        if len(of_job) < 2 and (not ended or of_job[0][1] - of_job[0][0] == run):
+            continue
+        submitted, queued = submit, submit
+        for start, end, held, spent, outcome in of_job:
+            times = (_seconds(submitted), _seconds(start - queued), _seconds(end - start))
+            yield job, *times, held, _seconds(spent), *asks, _SWF_STATUS_OF_PART[outcome], *labels, -1, -1
+            submitted, queued = UNKNOWN, end  # the format: only the first part has a submit time
+
+
+def _seconds(ticks: int) -> float:
+    return UNKNOWN if ticks < 0 else ticks / TICKS_PER_SECOND

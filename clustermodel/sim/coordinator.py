@@ -17,9 +17,10 @@ from clustermodel.machine import Machine
 from clustermodel.policies.interface import Batch, Policy, QueuedJob, Reason, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account, Ledger
+from clustermodel.recording.run_attempts import REQUEUING
 from clustermodel.sim.decisions import Decisions
 from clustermodel.sim.events import AlarmClock, Clock, InstantSettled
-from clustermodel.sim.job_process import REQUEUING, Execution, JobInSystem, job_life, overhead_left, progress
+from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overhead_left, progress
 from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.sharing import Sharing

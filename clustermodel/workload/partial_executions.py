@@ -20,6 +20,7 @@ from clustermodel.workload.swf_line import (
     COMPLETED_PART,
     FAILED,
     FAILED_PART,
+    NUMBER,
     PARTIAL,
     RUN,
     STATUS,
@@ -52,9 +53,9 @@ def whole_jobs(path: Path, lines: Iterable[DataLine], partial: Counter[str]) -> 
     number_of_parts = 0
     for line in lines:
         values = line.values
-        number, is_partial = values[0], values[STATUS] in PARTIAL
-        if parts is not None and (number != parts.values[0] or not is_partial):
-            if number == parts.values[0]:
+        number, is_partial = values[NUMBER], values[STATUS] in PARTIAL
+        if parts is not None and (number != parts.values[NUMBER] or not is_partial):
+            if number == parts.values[NUMBER]:
                 partial[_WITH_WHOLE] += number_of_parts
             else:
                 partial[_SUMMED_UP] += number_of_parts
@@ -87,7 +88,7 @@ def _with_part(path: Path, parts: DataLine, line: DataLine) -> DataLine:
         values[RUN] = max(0.0, values[RUN]) + run
     if values[RUN] > LONGEST_S:
         raise TraceError(
-            f"{path}:{line.at}: field {SWF_FIELDS[RUN]}: the partial executions of job {values[0]:g} sum up to "
+            f"{path}:{line.at}: field {SWF_FIELDS[RUN]}: the partial executions of job {values[NUMBER]:g} sum up to "
             f"{values[RUN]:g} s; at most {LONGEST_S:g} s are allowed"
         )
     values[STATUS] = _STATUS_OF_JOB.get(int(line.values[STATUS]), UNKNOWN)
