@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from os import PathLike
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from clustermodel.arrays import IntArray
-from clustermodel.errors import SpecificationError, counted, quoted, visible
+from clustermodel.errors import SpecificationError, quoted, visible
 from clustermodel.measure.job_table import executed
 from clustermodel.output_files import replacing, without_formulas
 from clustermodel.recording.job_records import JobRecords
@@ -97,6 +97,9 @@ def jobs_layout(jobs: pd.DataFrame) -> pd.DataFrame:
 def evalys_layout(jobs: pd.DataFrame, records: JobRecords, *, policy: str, workload: str, shared_in_time: bool) -> pd.DataFrame:
     """Return the columns of Batsim's ``_jobs.csv``, from which ``evalys.jobset.JobSet.from_csv`` reads a schedule.
 
+    A job has a row for each placement: for each run attempt, and for each set of nodes that it migrated to.  In all but its
+    first row the submission is the end of the row before, so that evalys sees it in the queue between two run attempts.
+
     Times are rounded to 1/64 s, the finest fraction of six decimals that doubles add up exactly.  evalys recomputes starts and
     ends as submission + wait and start + run time; unrounded times would make jobs overlap by 1e-11 s, on more nodes than the
     machine has.
@@ -109,44 +112,66 @@ def evalys_layout(jobs: pd.DataFrame, records: JobRecords, *, policy: str, workl
         shared_in_time: whether gangs shared their nodes in time.
 
     Raises:
-        SpecificationError: a job has no single time and place, because of time sharing or several run attempts.
+        SpecificationError: gangs shared nodes in time, so that placements overlap.
     """
     import pandas as pd
 
     if shared_in_time:
-        why = "shares nodes in time"
-    elif stopped := len(np.unique(records.stopped_runs.job)):
-        why = f"ran {counted(stopped, 'job')} in more than one attempt"
-    else:
-        why = ""
-    if why:
         raise SpecificationError(
-            f"layout: 'evalys' is not allowed: it has one row, with one time and one set of nodes, for each job, and "
-            f"{visible(policy)} {why}; it must be 'jobs'"
+            "layout: 'evalys' is not allowed: its rows are gangs that have their nodes to themselves, and "
+            f"{visible(policy)} shares nodes in time; it must be 'jobs'"
         )
-    allocated = [text(records.columns_of(index)) for index in range(len(jobs))]
-    ran = jobs["end_s"].notna()
-    submit, start, end = (np.rint(jobs[time] * 64) / 64 for time in ("submit_s", "start_s", "end_s"))
-    frame = pd.DataFrame(
+    held = _placements(records)
+    of_job = jobs.iloc[held.job].reset_index(drop=True)
+    follows = np.append(False, held.job[1:] == held.job[:-1])[: len(held.job)]
+    last = np.append(held.job[1:] != held.job[:-1], True)[: len(held.job)]
+    submitted = np.where(follows, np.roll(held.until, 1), records.column("submit")[held.job])
+    submit, start, end = (np.rint(times / TICKS_PER_SECOND * 64) / 64 for times in (submitted, held.since, held.until))
+    return pd.DataFrame(
         {
-            "job_id": jobs["job"],
+            "job_id": of_job["job"],
             "workload_name": workload,
-            "profile": jobs["user"].map(lambda user: f"user{user}"),
+            "profile": of_job["user"].map(lambda user: f"user{user}"),
             "submission_time": submit,
-            "requested_number_of_resources": jobs["nodes"],
-            "requested_time": jobs["estimate_s"],
-            "success": (jobs["status"] == Status.COMPLETED.label).astype(int),
-            "final_state": jobs["status"].map(_BATSIM_STATE),
+            "requested_number_of_resources": of_job["nodes"],
+            "requested_time": of_job["estimate_s"],
+            "success": ((of_job["status"] == Status.COMPLETED.label) & last).astype(int),
+            "final_state": of_job["status"].map(_BATSIM_STATE).where(last, _BATSIM_STATE["aborted"]),
             "starting_time": start,
             "execution_time": end - start,
             "finish_time": end,
             "waiting_time": start - submit,
             "turnaround_time": end - submit,
-            "stretch": np.where(jobs["run_s"] > 0, jobs["response_s"] / jobs["run_s"], np.nan),
-            "allocated_resources": allocated,
+            "stretch": np.where((of_job["run_s"] > 0) & last, of_job["response_s"] / of_job["run_s"], np.nan),
+            "allocated_resources": held.nodes,
         }
     )
-    return frame[ran].reset_index(drop=True)
+
+
+class _Placements(NamedTuple):
+    """Which nodes each job held from when until when, by job, then by time; a row for each set of nodes."""
+
+    job: IntArray
+    """Index of the job's record."""
+    since: IntArray
+    """Ticks."""
+    until: IntArray
+    """Ticks."""
+    nodes: list[str]
+    """As in ``0-3 7``."""
+
+
+def _placements(records: JobRecords) -> _Placements:
+    ranges = records.node_ranges
+    job = records.runs.job[ranges.run]
+    order = np.lexsort((ranges.first_node, ranges.until, ranges.since, ranges.run, job))
+    order = order[ranges.until[order] != NEVER_HAPPENED]
+    job, run, since, until = job[order], ranges.run[order], ranges.since[order], ranges.until[order]
+    bounds = np.column_stack([ranges.first_node[order], ranges.first_node[order] + ranges.nodes[order]])
+    key = np.column_stack([run, since, until])
+    begins = np.flatnonzero(np.append(True, (key[1:] != key[:-1]).any(axis=1))[: len(key)])
+    nodes = [text(tuple(one.ravel().tolist())) for one in np.split(bounds, begins[1:])] if len(begins) else []
+    return _Placements(job[begins], since[begins], until[begins], nodes)
 
 
 def write_schedule(
