@@ -221,7 +221,7 @@ class Result:
         """The nodes of each gang over time: a row for each contiguous range of nodes, by time.
 
         Columns ``job``, ``begin_s``, ``end_s``, ``row`` of the Ousterhout matrix (0 without time sharing), ``first_node``,
-        ``nodes``, ``kind``: one of :data:`~clustermodel.measure.timeline.KINDS`.
+        ``nodes``, ``kind``: one of :data:`~clustermodel.measure.gang_placements.KINDS`.
 
         Raises:
             SpecificationError: the run used time sharing and kept no history of the matrix.

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from os import PathLike
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, quoted, visible
+from clustermodel.measure.gang_placements import gangs_in_space
 from clustermodel.measure.job_table import executed
 from clustermodel.output_files import replacing, without_formulas
 from clustermodel.recording.job_records import JobRecords
@@ -121,12 +122,15 @@ def evalys_layout(jobs: pd.DataFrame, records: JobRecords, *, policy: str, workl
             "layout: 'evalys' is not allowed: its rows are gangs that have their nodes to themselves, and "
             f"{visible(policy)} shares nodes in time; it must be 'jobs'"
         )
-    held = _placements(records)
-    of_job = jobs.iloc[held.job].reset_index(drop=True)
-    follows = np.append(False, held.job[1:] == held.job[:-1])[: len(held.job)]
-    last = np.append(held.job[1:] != held.job[:-1], True)[: len(held.job)]
-    submitted = np.where(follows, np.roll(held.until, 1), records.column("submit")[held.job])
-    submit, start, end = (np.rint(times / TICKS_PER_SECOND * 64) / 64 for times in (submitted, held.since, held.until))
+    placements = gangs_in_space(records)
+    job, begin, end = (
+        np.array([getattr(gang, column) for gang in placements], dtype=np.int64) for column in ("job", "begin", "end")
+    )
+    of_job = jobs.iloc[job].reset_index(drop=True)
+    follows = np.diff(job, prepend=-1) == 0
+    last = np.append(~follows[1:], True)[: len(job)]
+    submitted = np.where(follows, np.roll(end, 1), records.column("submit")[job])
+    submit, start, finish = (np.rint(times / TICKS_PER_SECOND * 64) / 64 for times in (submitted, begin, end))
     return pd.DataFrame(
         {
             "job_id": of_job["job"],
@@ -138,40 +142,14 @@ def evalys_layout(jobs: pd.DataFrame, records: JobRecords, *, policy: str, workl
             "success": ((of_job["status"] == Status.COMPLETED.label) & last).astype(int),
             "final_state": of_job["status"].map(_BATSIM_STATE).where(last, _BATSIM_STATE["aborted"]),
             "starting_time": start,
-            "execution_time": end - start,
-            "finish_time": end,
+            "execution_time": finish - start,
+            "finish_time": finish,
             "waiting_time": start - submit,
-            "turnaround_time": end - submit,
+            "turnaround_time": finish - submit,
             "stretch": np.where((of_job["run_s"] > 0) & last, of_job["response_s"] / of_job["run_s"], np.nan),
-            "allocated_resources": held.nodes,
+            "allocated_resources": [text(gang.columns) for gang in placements],
         }
     )
-
-
-class _Placements(NamedTuple):
-    """Which nodes each job held from when until when, by job, then by time; a row for each set of nodes."""
-
-    job: IntArray
-    """Index of the job's record."""
-    since: IntArray
-    """Ticks."""
-    until: IntArray
-    """Ticks."""
-    nodes: list[str]
-    """As in ``0-3 7``."""
-
-
-def _placements(records: JobRecords) -> _Placements:
-    ranges = records.node_ranges
-    job = records.runs.job[ranges.run]
-    order = np.lexsort((ranges.first_node, ranges.until, ranges.since, ranges.run, job))
-    order = order[ranges.until[order] != NEVER_HAPPENED]
-    job, run, since, until = job[order], ranges.run[order], ranges.since[order], ranges.until[order]
-    bounds = np.column_stack([ranges.first_node[order], ranges.first_node[order] + ranges.nodes[order]])
-    key = np.column_stack([run, since, until])
-    begins = np.flatnonzero(np.append(True, (key[1:] != key[:-1]).any(axis=1))[: len(key)])
-    nodes = [text(tuple(one.ravel().tolist())) for one in np.split(bounds, begins[1:])] if len(begins) else []
-    return _Placements(job[begins], since[begins], until[begins], nodes)
 
 
 def write_schedule(

@@ -110,10 +110,14 @@ class NodeRanges(NamedTuple):
 
 
 class Overheads(NamedTuple):
-    """When gangs held nodes for checkpoints, restarts and context switches of their own; shapes ``(intervals,)``."""
+    """When gangs on dedicated nodes were held up by checkpoints, restarts and context switches; shapes ``(intervals,)``."""
 
     start: IntArray
     """Ticks."""
     end: IntArray
     """Ticks."""
     nodes: IntArray
+    job: IntArray
+    """Index of the job's record."""
+    account: IntArray
+    """Position of the ledger's account in :class:`~clustermodel.recording.ledger.Account`."""
