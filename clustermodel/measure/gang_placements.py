@@ -68,7 +68,7 @@ def gangs_in_space(records: JobRecords) -> list[GangPlacement]:
     begins = np.flatnonzero(new)
     attempt, kind = _numbers_of_attempts(runs.job), kinds(runs.ended_as, runs.lost)
     of = run[begins]
-    columns = (runs.job[of], attempt[of], since[begins], until[begins], kind[of], begins, np.append(begins[1:], len(order)))
+    columns = (runs.job[of], attempt[of], since[begins], until[begins], kind[of], begins, np.append(begins, len(order))[1:])
     return [
         GangPlacement(index, number, begin, end, 0, tuple(bounds[2 * low : 2 * high]), what)
         for index, number, begin, end, what, low, high in zip(*(column.tolist() for column in columns), strict=True)
