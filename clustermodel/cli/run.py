@@ -212,6 +212,8 @@ def _require_writable(jobs_csv: Path | None, figure: Path | None, perfetto: Path
             raise OutputError(f"--jobs-csv: {jobs_csv}: cannot be made: {problem.strerror}") from None
     if perfetto is not None:
         require_perfetto("--perfetto")
+        if perfetto.is_dir():
+            raise OutputError(f"--perfetto: {perfetto}: is a directory; it must be a file")
     folders = [(option, file.parent if file else None) for option, file in (("--figure", figure), ("--perfetto", perfetto))]
     for option, path in (("--jobs-csv", jobs_csv), *folders):
         if path is not None and not (path.is_dir() and os.access(path, os.W_OK)):

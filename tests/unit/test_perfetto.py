@@ -342,11 +342,10 @@ def test_what_a_trace_needs_is_said_in_one_line(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.long
 def test_a_hundred_thousand_jobs_are_less_than_fifty_megabytes(tmp_path: Path) -> None:
     jobs = synthetic_workload(jobs=100_000, nodes=128, load=0.9)
-    for policy in ("easy", "pv-easy"):
-        result = Scenario(machine=Machine(nodes=128), workload=jobs, policy=policy).run()
-        result.to_perfetto(tmp_path / "large.pftrace")
-        assert (tmp_path / "large.pftrace").stat().st_size < 50e6
-        assert len(Trace(tmp_path / "large.pftrace").slices) == len(result.run_attempts) >= 100_000
+    result = Scenario(machine=Machine(nodes=128), workload=jobs, policy="easy").run()
+    result.to_perfetto(tmp_path / "large.pftrace")
+    assert (tmp_path / "large.pftrace").stat().st_size < 50e6
+    assert len(Trace(tmp_path / "large.pftrace").slices) == 100_000
 
 
 # The command line
@@ -369,6 +368,9 @@ def test_a_trace_that_cannot_be_written_is_refused_before_the_runs(
     assert finished.code == 1
     where = tmp_path / "nowhere"
     assert finished.err.splitlines() == [f"clustermodel: error: --perfetto: {where}: is not a directory that can be written to"]
+    finished = command_line("run", "--jobs", 60, "--perfetto", tmp_path)
+    assert (finished.code, finished.out) == (1, "")
+    assert finished.err == f"clustermodel: error: --perfetto: {tmp_path}: is a directory; it must be a file\n"
     monkeypatch.setitem(sys.modules, "perfetto.protos.perfetto.trace.perfetto_trace_pb2", None)
     finished = command_line("run", "--jobs", 60, "--perfetto", tmp_path / "x.pftrace")
     assert finished.code == 2
