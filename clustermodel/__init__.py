@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from clustermodel.workload.model_fit import fit_model
     from clustermodel.workload.pbs import read_pbs
     from clustermodel.workload.sacct import read_sacct
+    from clustermodel.workload.schedule import Schedule, read_schedule
     from clustermodel.workload.sessions import ClosedUsers, Sessions
     from clustermodel.workload.swf import SwfStream, read_swf, write_swf
     from clustermodel.workload.swf_export import write_trace
@@ -221,6 +222,8 @@ _MODULES = {
     "merge": "workload.merging",
     "read_pbs": "workload.pbs",
     "read_sacct": "workload.sacct",
+    "Schedule": "workload.schedule",
+    "read_schedule": "workload.schedule",
     "SwfStream": "workload.swf",
     "read_swf": "workload.swf",
     "write_swf": "workload.swf",
@@ -300,6 +303,7 @@ __all__ = [
     "RoundedEstimates",
     "RunningJob",
     "Scenario",
+    "Schedule",
     "Sessions",
     "Setup",
     "SizeClass",
@@ -352,6 +356,7 @@ __all__ = [
     "read_outages",
     "read_pbs",
     "read_sacct",
+    "read_schedule",
     "read_swf",
     "register_policy",
     "replicate_until",

@@ -38,6 +38,10 @@ OVERHEADS = (Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Accoun
 """Accounts that count as lost capacity while a job waits."""
 
 
+CHARGED = (*OVERHEADS, Account.DOWN)
+"""Accounts that are charged as time passes; work is charged when a run attempt ends."""
+
+
 class Amount(NamedTuple):
     """Node-ticks of one account, by whether a job was waiting."""
 

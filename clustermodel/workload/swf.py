@@ -1,12 +1,10 @@
 """The Standard Workload Format of the Parallel Workloads Archive: reading traces, streaming them, writing schedules.
 
 A data line has 18 numbers; ``-1`` means unknown; lines that start with ``;`` are comments, of which ``; Key: value`` are
-kept as metadata.  Jobs that are left out and values that are filled in are counted by reason.  A wrong value is an error
-only if a result depends on it (:mod:`clustermodel.workload.swf_line`); docs/guide_trace has the rule of each field.
-
-Lines have at most 65,536 characters, and at most :data:`MOST_LINES_WITHOUT_JOB` lines and :data:`MOST_TEXT_WITHOUT_JOB`
-characters of comments and blank lines may follow each other, header included.  So the memory of a stream is bounded,
-whatever the file has.
+kept as metadata.  Lines of partial executions belong to the line of the whole job, or are summed up to one
+(:mod:`clustermodel.workload.partial_executions`).  Jobs that are left out and values that are filled in are counted by
+reason.  A wrong value is an error only if a result depends on it (:mod:`clustermodel.workload.swf_line`);
+docs/guide_trace has the rule of each field.
 """
 
 from __future__ import annotations
@@ -25,10 +23,11 @@ import numpy as np
 from clustermodel.errors import SpecificationError, TraceError, visible
 from clustermodel.job import JobRow
 from clustermodel.output_files import write_file
-from clustermodel.text_files import numbered_lines
 from clustermodel.ticks import duration_to_ticks, to_ticks
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
 from clustermodel.workload.extra_columns import PRECEDING, THINK, WAIT, ExtraColumns
+from clustermodel.workload.partial_executions import whole_jobs
+from clustermodel.workload.swf_file import data_lines, read_header
 from clustermodel.workload.swf_line import (
     DECISIVE_FIELDS,
     ESTIMATE,
@@ -40,13 +39,7 @@ from clustermodel.workload.swf_line import (
 from clustermodel.workload.table import Provenance, Workload, transformed
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
-MOST_LINES_WITHOUT_JOB: Final = 100_000
-"""Largest number of consecutive comments and blank lines."""
-MOST_TEXT_WITHOUT_JOB: Final = 2**20
-"""Largest number of characters in these lines together; also limits the header."""
-
 _Parser = Callable[[str, Sequence[int]], tuple[list[float], Sequence[str]]]
-_MALFORMED: Final = "malformed line"
 _LONGEST_SIZE: Final = 20  # digits
 
 
@@ -98,7 +91,7 @@ class SwfStream:
                 "scale": scale,
                 "lenient": lenient,
             },
-            header=_read_header(self.path),
+            header=read_header(self.path),
         )
         self._line = 0  # of the job that was yielded last
         self._feedback: dict[int, tuple[int, int]] | None = None
@@ -138,6 +131,7 @@ class SwfStream:
     def _transformed_rows(self) -> Iterator[JobRow]:
         self.provenance.dropped.clear()
         self.provenance.repaired.clear()
+        self.provenance.partial.clear()
         self.malformed.clear()
         return transformed(self._raw_rows(), self._keep, self._scale, self.provenance.dropped)
 
@@ -152,19 +146,10 @@ class SwfStream:
         substitute = f"{SWF_FIELDS[prefer]} missing, {SWF_FIELDS[other]} used"
         needed = (*DECISIVE_FIELDS, prefer, *([ESTIMATE] if self._use_estimates else []))
         parse = self._parser()
-        for number, text in _lines(self.path):
-            if text[0] == ";":
-                continue
-            try:
-                values, repairs = parse(text, needed)
-            except ValueError as problem:
-                message = f"{self.path}:{number}: {problem}"
-                if not self._lenient:
-                    raise TraceError(message) from None
-                dropped[_MALFORMED] += 1
-                if len(self.malformed) < 10:
-                    self.malformed.append(message)
-                continue
+        lines = data_lines(
+            self.path, lambda text: parse(text, needed), lenient=self._lenient, dropped=dropped, messages=self.malformed
+        )
+        for number, values, repairs in whole_jobs(self.path, lines, self.provenance.partial):
             run, nodes, estimate = values[3], values[prefer], values[ESTIMATE]
             if values[1] < 0 or run <= 0:
                 dropped["submit time missing" if values[1] < 0 else "run time missing" if run < 0 else "run time zero"] += 1
@@ -249,7 +234,7 @@ def read_swf(
         first, second, *_ = (stream._line for row in stream._transformed_rows() if row.id == number)
         raise TraceError(
             f"{path}:{second}: field job_number: {number} is used by {times} jobs, first on line {first}; "
-            "job numbers must be unique"
+            f"job numbers must be unique{', and the partial executions of a job follow each other' * bool(provenance.partial)}"
         )
     extra = None if stream._feedback is None else _feedback_columns(rows, stream._feedback, provenance.repaired)
     if stream._waits is not None:
@@ -323,38 +308,3 @@ def _why_after(row: JobRow, last: JobRow) -> str:
 
 def _number(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:.6f}".rstrip("0")
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, text without margins) of the lines that are not blank.
-
-    Unreadable files and exceeded limits raise :class:`TraceError`.
-    """
-    others = length = 0  # consecutive lines without a job; their characters
-    for number, line in numbered_lines(path):
-        text = line.strip()
-        if text and text[0] != ";":
-            others = length = 0
-            yield number, text
-            continue
-        others += 1
-        length += len(line)
-        if others > MOST_LINES_WITHOUT_JOB or length > MOST_TEXT_WITHOUT_JOB:
-            raise TraceError(
-                f"{path}:{number}: more than {MOST_LINES_WITHOUT_JOB:,} lines or {MOST_TEXT_WITHOUT_JOB:,} characters "
-                "of comments and blank lines without a job in between"
-            )
-        if text:
-            yield number, text
-
-
-def _read_header(path: Path) -> dict[str, str]:
-    """Return the ``; Key: value`` comments before the first data line."""
-    header: dict[str, list[str]] = {}
-    for _, text in _lines(path):
-        if text[0] != ";":
-            break
-        key, colon, value = text.lstrip("; \t").partition(":")
-        if colon and key and " " not in key.strip():
-            header.setdefault(key.strip(), []).append(value.strip())
-    return {key: "\n".join(values) for key, values in header.items()}

@@ -43,16 +43,22 @@ class Provenance:
     """Number of jobs left out, by reason."""
     repaired: Counter[str] = field(default_factory=Counter)
     """Number of jobs with a value filled in or corrected, by reason."""
+    partial: Counter[str] = field(default_factory=Counter)
+    """Number of partial executions read (SWF status 2 to 4), by whether the file has a line of the whole job too."""
     report: ImportReport | None = None
     """What became of each line of the accounting log that the jobs come from; ``None`` for any other source."""
 
     def lines(self) -> list[str]:
-        """Return what an import reports, and one printable line per drop or repair reason."""
+        """Return what an import reports, and a line per reason of drops and repairs and per kind of partial executions."""
         return [
             *(() if self.report is None else self.report.texts()),
             *(
-                f"{counted(count, 'job')} {verb}: {reason}"
-                for verb, counts in (("dropped", self.dropped), ("repaired", self.repaired))
+                f"{counted(count, what)} {verb}: {reason}"
+                for what, verb, counts in (
+                    ("job", "dropped", self.dropped),
+                    ("job", "repaired", self.repaired),
+                    ("partial execution", "read", self.partial),
+                )
                 for reason, count in sorted(counts.items())
             ),
         ]
@@ -355,6 +361,7 @@ class Workload:
             dropped=Counter(old.dropped),
             repaired=Counter(old.repaired),
             report=old.report,
+            partial=Counter(old.partial),
         )
 
 
