@@ -84,9 +84,11 @@ if TYPE_CHECKING:
     from clustermodel.workload.merging import merge
     from clustermodel.workload.model import RUN_TIME_FACTORS, SizeClass, WorkloadModel, load_model
     from clustermodel.workload.model_fit import fit_model
+    from clustermodel.workload.readers import read_trace
     from clustermodel.workload.sessions import ClosedUsers, Sessions
-    from clustermodel.workload.swf import SwfStream, read_swf, write_swf
+    from clustermodel.workload.swf import SwfStream, read_swf
     from clustermodel.workload.swf_line import SWF_FIELDS
+    from clustermodel.workload.swf_writer import write_swf
     from clustermodel.workload.synthetic import synthetic_workload
     from clustermodel.workload.table import JobSource, Provenance, Workload
     from clustermodel.workload.transforms import JobFilter, LoadScale
@@ -204,7 +206,8 @@ _MODULES = {
     "merge": "workload.merging",
     "SwfStream": "workload.swf",
     "read_swf": "workload.swf",
-    "write_swf": "workload.swf",
+    "read_trace": "workload.readers",
+    "write_swf": "workload.swf_writer",
     "SWF_FIELDS": "workload.swf_line",
     "synthetic_workload": "workload.synthetic",
     "JobSource": "workload.table",
@@ -324,6 +327,7 @@ __all__ = [
     "paired_ratio",
     "policy_names",
     "read_swf",
+    "read_trace",
     "register_policy",
     "replicate_until",
     "suggest_warm_up",

@@ -11,7 +11,7 @@ import click
 
 from clustermodel.errors import SpecificationError
 from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
-from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup
+from clustermodel.speedup import Speedup, speedup_of
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
 from clustermodel.workload.swf import read_swf
 from clustermodel.workload.synthetic import synthetic_workload
@@ -67,16 +67,10 @@ class SpeedupModel(click.ParamType[Speedup]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Speedup:
         """Parse the text."""
-        model, _, sigma = str(value).partition(":")
-        if value == "linear":
-            return LINEAR
         try:
-            if model != "downey":
-                raise ValueError
-            downey = DowneySpeedup(sigma=float(sigma))
-        except (ValueError, SpecificationError):
-            self.fail(f"{value!r} is not 'linear' or 'downey:SIGMA' with a number >= 0, as downey:1", param, ctx)
-        return downey
+            return speedup_of(str(value))
+        except SpecificationError as problem:
+            self.fail(str(problem), param, ctx)
 
 
 def trace_options(command: Command) -> Command:

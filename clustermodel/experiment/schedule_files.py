@@ -17,8 +17,8 @@ from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import text
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.extra_columns import MEMORY, PRECEDING, THINK
-from clustermodel.workload.swf import write_swf
 from clustermodel.workload.swf_line import UNKNOWN
+from clustermodel.workload.swf_writer import write_swf
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,4 @@
-"""The Standard Workload Format of the Parallel Workloads Archive: reading traces, streaming them, writing schedules.
+"""The Standard Workload Format of the Parallel Workloads Archive: reading traces and streaming them.
 
 A data line has 18 numbers; ``-1`` means unknown; lines that start with ``;`` are comments, of which ``; Key: value`` are
 kept as metadata.  Jobs that are left out and values that are filled in are counted by reason.  A wrong value is an error
@@ -16,7 +16,8 @@ import os
 import stat
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -24,12 +25,12 @@ from typing import Final, TextIO
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError, TraceError, quoted, visible
+from clustermodel.errors import SpecificationError, TraceError, quoted
 from clustermodel.job import JobRow
-from clustermodel.output_files import write_file
 from clustermodel.ticks import duration_to_ticks, to_ticks
 from clustermodel.validation import LARGEST_WHOLE, flag
 from clustermodel.workload.extra_columns import PRECEDING, THINK, ExtraColumns
+from clustermodel.workload.recipe import Recipe
 from clustermodel.workload.swf_line import (
     DECISIVE_FIELDS,
     ESTIMATE,
@@ -38,8 +39,8 @@ from clustermodel.workload.swf_line import (
     parse_line,
     parse_line_with_feedback,
 )
-from clustermodel.workload.table import Provenance, Workload, transformed
-from clustermodel.workload.transforms import JobFilter, LoadScale
+from clustermodel.workload.table import Provenance, Workload
+from clustermodel.workload.transforms import JobFilter, LoadScale, transformed
 
 LONGEST_LINE: Final = 65_536
 """Largest number of characters in a line."""
@@ -103,6 +104,10 @@ class SwfStream:
             },
             header=_read_header(self.path),
         )
+        arguments = {"trace": self.path, "stream": True, **self.provenance.options, "keep": keep}
+        del arguments["filter"]
+        self.recipe = Recipe(source="trace", arguments=arguments, name=self.name, machine_nodes=self.machine_nodes)
+        """How to make the same stream again."""
         self._line = 0  # of the job that was yielded last
         self._feedback: dict[int, tuple[int, int]] | None = None
         """Job number -> preceding job and think time (ticks) of the jobs read, where :func:`read_swf` asks for them."""
@@ -119,6 +124,16 @@ class SwfStream:
                 if 0 < nodes <= LARGEST_WHOLE:
                     return nodes
         return None
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether this is a stream of the same file, read in the same way."""
+        if not isinstance(other, SwfStream):
+            return NotImplemented
+        mine, others = ({**one.recipe.arguments, "trace": one.path.absolute()} for one in (self, other))
+        return self.name == other.name and mine == others
+
+    def __hash__(self) -> int:
+        return hash(self.path.absolute())
 
     def rows(self) -> Iterator[JobRow]:
         """Yield the jobs in file order.
@@ -253,6 +268,7 @@ def read_swf(
         provenance=provenance,
         machine_nodes=stream.machine_nodes,
         extra=extra,
+        recipe=replace(stream.recipe, arguments={**stream.recipe.arguments, "stream": False, "feedback": feedback}),
     )
 
 
@@ -276,21 +292,6 @@ def _feedback_columns(
     return ExtraColumns(ids=np.array([row.id for row in rows], dtype=np.int64), columns=arrays)
 
 
-def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *, header: Iterable[tuple[str, object]]) -> None:
-    """Write data lines of 18 numbers each (``-1`` for unknown) under the ``; Key: value`` lines of ``header``.
-
-    Each line of a value gets a ``; Key:`` of its own.  A file whose name ends in ``.gz`` is compressed, without a time stamp,
-    so that equal schedules give equal bytes.
-
-    Raises:
-        OutputError: the file cannot be written.
-    """
-    lines = [f"; {visible(key)}: {visible(line)}\n" for key, value in header for line in str(value).split("\n")]
-    lines += [" ".join(_number(value) for value in row) + "\n" for row in rows]
-    data = "".join(lines).encode()
-    write_file(path, gzip.compress(data, mtime=0) if Path(path).suffix == ".gz" else data)
-
-
 def _why_after(row: JobRow, last: JobRow) -> str:
     """Return why job ``last`` should be after ``row``, in words that follow its number."""
     if row.submit < last.submit:
@@ -298,11 +299,13 @@ def _why_after(row: JobRow, last: JobRow) -> str:
     return "was submitted at the same time and has " + ("a higher number" if row.id < last.id else "the same number")
 
 
-def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else f"{value:.6f}".rstrip("0")
+def open_trace(path: Path) -> TextIO:
+    """Open a text file, which may be compressed, for reading.
 
-
-def _open(path: Path) -> TextIO:
+    Raises:
+        TraceError: it is no regular file.
+        OSError: it cannot be opened.
+    """
     try:
         mode = path.stat().st_mode
     except ValueError as problem:  # a NUL in the name
@@ -321,7 +324,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """
     number = others = length = 0  # lines; consecutive lines without a job; their characters
     try:
-        with _open(path) as file:
+        with open_trace(path) as file:
             for line in iter(partial(file.readline, LONGEST_LINE + 1), ""):
                 number += 1
                 if len(line) > LONGEST_LINE and line[-1] != "\n":

@@ -17,7 +17,7 @@ import pytest
 
 from clustermodel import Machine, Scenario, SwfStream, TraceError, Workload, read_swf
 from clustermodel.job import JobRow
-from clustermodel.workload.swf import write_swf
+from clustermodel.workload.swf_writer import write_swf
 from tests.fuzz.mutations import mutated_lines
 from tests.fuzz.oracle import Verdict, judge, nearest_tick
 

@@ -14,7 +14,7 @@ from clustermodel.cli.main import COMMANDS
 ROOT = Path(clustermodel.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
-FOUNDATION = {"errors", "ticks", "arrays", "output_files", "validation"}
+FOUNDATION = {"errors", "ticks", "arrays", "output_files", "validation", "plugins", "tables"}
 SPECIFICATION = FOUNDATION | {"machine", "job", "speedup", "statistics", "equivalence", "workload"}
 DECISION = SPECIFICATION | {"schedule", "policies"}
 RECORDING = DECISION | {"recording"}
@@ -29,6 +29,8 @@ MAY_IMPORT = {
     "arrays": set(),
     "output_files": {"errors"},
     "validation": {"errors"},
+    "plugins": {"errors"},
+    "tables": {"errors", "validation"},
     "machine": FOUNDATION,
     "job": FOUNDATION,
     "speedup": FOUNDATION,
