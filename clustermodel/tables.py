@@ -105,6 +105,8 @@ def table_at(value: object, place: Place, what: str) -> tuple[Mapping[str, Any],
         SpecificationError: it is neither, or the file cannot be read.
     """
     if isinstance(value, str) and value.endswith(SUFFIX):
+        if not (place.folder / value).is_file():
+            raise place.error(f"{quoted(value)}: there is no such file")
         return read_file(place.folder / value, depth=place.depth + 1)
     if not isinstance(value, Mapping):
         raise place.refused(value, f"a table with the keys of {what}, or the name of a {SUFFIX} file with them")

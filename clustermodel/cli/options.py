@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from clustermodel.errors import SpecificationError
-from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
+from clustermodel.machine import Checkpointing, Machine, TimeSlicing
 from clustermodel.speedup import Speedup, speedup_of
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
+from clustermodel.workload.readers import SWF, read_with, reader_of
 from clustermodel.workload.swf import read_swf
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import Workload
@@ -165,20 +167,36 @@ def machine_options(command: Command) -> Command:
     return command
 
 
-def machine_of(options: dict[str, Any], nodes: int) -> Machine:
-    """Return the machine specified by the options."""
-    return Machine(
-        nodes=nodes,
-        kill_at_estimate=options["kill_at_estimate"],
-        time_slicing=TimeSlicing(quantum_s=options["quantum"], mpl=options["mpl"]),
-        context_switch=ContextSwitch(fraction=options["context_switch"], charge=options["charge"]),
-        checkpointing=Checkpointing(
-            checkpoint_s=options["checkpoint"],
-            restart_s=options["restart"],
-            max_tasks_per_slice=options["max_migrating_tasks"],
-        ),
-        suspended_per_node=options["suspended_per_node"],
-    )
+_MACHINE_FIELDS: Final = {
+    "kill_at_estimate": ("", "kill_at_estimate"),
+    "quantum": ("time_slicing", "quantum_s"),
+    "mpl": ("time_slicing", "mpl"),
+    "context_switch": ("context_switch", "fraction"),
+    "charge": ("context_switch", "charge"),
+    "checkpoint": ("checkpointing", "checkpoint_s"),
+    "restart": ("checkpointing", "restart_s"),
+    "max_migrating_tasks": ("checkpointing", "max_tasks_per_slice"),
+    "suspended_per_node": ("", "suspended_per_node"),
+}
+"""Part and field of the machine that each option of :func:`machine_options` sets."""
+
+
+def machine_with(machine: Machine, options: Mapping[str, Any]) -> Machine:
+    """Return the machine with the values of those of its options that are in ``options``."""
+    changes: dict[str, dict[str, Any]] = {"": {}}
+    for option, (part, field) in _MACHINE_FIELDS.items():
+        if option in options:
+            changes.setdefault(part, {})[field] = options[option]
+    if "context_switch" in options:
+        changes["context_switch"]["seconds"] = None  # the cost is given once
+    whole = changes.pop("")
+    return replace(machine, **whole, **{part: replace(getattr(machine, part), **values) for part, values in changes.items()})
+
+
+def given_options(context: click.Context) -> dict[str, Any]:
+    """Return the options that the user has given, by name; those left at their defaults are not in it."""
+    given = (name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT)
+    return {name: context.params[name] for name in given}
 
 
 def load_workload(
@@ -199,7 +217,8 @@ def load_workload(
     )
     run_time, estimates = options["scale_run_time"], options["estimates"]
     scale = LoadScale(interarrival=options["scale_interarrival"], run_time=run_time, size=options["scale_size"])
-    if trace is not None:
+    reader = SWF if trace is None else reader_of(trace)
+    if trace is not None and reader is SWF:
         workload = read_swf(
             trace,
             processors_from=options["processors_from"],
@@ -209,7 +228,10 @@ def load_workload(
             lenient=options["lenient"],
         )
     else:
-        if model is not None:
+        if trace is not None:
+            _require_defaults(options, reader.name, trace)
+            workload = read_with(reader, trace)
+        elif model is not None:
             # Filters do not use run times, so these may be scaled first: the workload's name then has the factor.
             workload = model.generate(jobs=MODEL_JOBS if jobs is None else jobs, seed=seed, run_time_factor=run_time)
             scale = replace(scale, run_time=1.0)
@@ -223,3 +245,10 @@ def load_workload(
         if estimates == "run-time":
             workload = workload.with_perfect_estimates()
     return workload.with_phi_estimates(phi=estimates, seed=seed) if isinstance(estimates, float) else workload
+
+
+def _require_defaults(options: Mapping[str, Any], reader: str, trace: Path) -> None:
+    """Refuse options that have a meaning for SWF only."""
+    for option, given in (("--lenient", options["lenient"]), ("--processors-from", options["processors_from"] != "allocated")):
+        if given:
+            raise SpecificationError(f"{option}: only for SWF; {trace} is read as {reader}")

@@ -12,9 +12,9 @@ from clustermodel.policies.registry import plugin_problems, policy_names, policy
 
 @click.command()
 def policies() -> None:
-    """List the policies with their parameters and defaults, also those of other installed packages.
+    """List the policies with their parameters and defaults.
 
-    A policy of another package that cannot be used is a line on standard error.
+    Those of other installed packages are listed too; one that cannot be used is a line on standard error.
     """
     out, installed, problems = standard_output(), plugins(POLICIES), plugin_problems()
     for name in policy_names():

@@ -118,7 +118,8 @@ def read_with(reader: Reader, path: str | os.PathLike[str]) -> Workload:
         raise TraceError(f"{path}: cannot be read as {reader.name}: {words}") from problem
     if not isinstance(workload, Workload):
         raise TraceError(f"{path}: the reader of {reader.name} returned {quoted(workload)}; it must return a Workload")
-    _log.info("read %s as %s: %s jobs in %.2f s", path, reader.name, f"{len(workload):,}", perf_counter() - began)
+    if reader is not SWF:
+        _log.info("read %s as %s: %s jobs in %.2f s", path, reader.name, f"{len(workload):,}", perf_counter() - began)
     return workload if workload.recipe is not None else workload.made_by("trace", {"trace": Path(path)})
 
 

@@ -12,6 +12,7 @@ of a stream is bounded, whatever the file has.
 from __future__ import annotations
 
 import gzip
+import logging
 import os
 import stat
 import zlib
@@ -21,6 +22,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from time import perf_counter
 from typing import Final, TextIO
 
 import numpy as np
@@ -49,6 +51,7 @@ MOST_LINES_WITHOUT_JOB: Final = 100_000
 MOST_TEXT_WITHOUT_JOB: Final = 2**20
 """Largest number of characters in these lines together; also limits the header."""
 
+_log = logging.getLogger(__name__)
 _MALFORMED: Final = "malformed line"
 _LONGEST_SIZE: Final = 20  # digits
 _ENCODING: Final = "utf-8-sig"  # skips the byte order mark that some editors write
@@ -231,6 +234,7 @@ def read_swf(
         TraceError: the file cannot be read, is damaged, has a malformed line, two jobs with the same number, or no usable job.
         SpecificationError: an option has a value that is not allowed.
     """
+    began = perf_counter()
     stream = SwfStream(
         path,
         processors_from=processors_from,
@@ -259,6 +263,7 @@ def read_swf(
             f"{path}:{second}: field job_number: {number} is used by {times} jobs, first on line {first}; "
             "job numbers must be unique"
         )
+    _log.info("read %s: %s jobs in %.2f s", path, f"{len(rows):,}", perf_counter() - began)
     extra = None if stream._feedback is None else _feedback_columns(rows, stream._feedback, provenance.repaired)
     if extra is not None and scale is not None:
         extra = extra.think_times_scaled(scale.interarrival)

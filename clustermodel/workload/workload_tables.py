@@ -79,7 +79,7 @@ def _of_model(value: object, arguments: dict[str, Any], place: Place) -> Workloa
     at = place.at("model")
     if isinstance(value, str):
         name = value if value in shipped_models() else place.folder / value
-        model = placed(lambda: load_model(name), at, ())
+        model = placed(lambda: load_model(name), place, ("model",))
     elif isinstance(value, Mapping):
         text = placed(lambda: json.dumps({**MODEL_FORMAT, **value}), at, ())
         model = placed(lambda: WorkloadModel.from_json(text, file="model"), at, ())

@@ -44,6 +44,7 @@ INTERNAL = {
     "experiment.worker",
     "figures.terminal",
     "output_files",
+    "tables",
     "validation",
 }
 """Modules that only other modules of the package use.  The part ``cli`` is internal too: its interface is the commands."""
@@ -61,6 +62,7 @@ PARTS = {
     "Figures": {"figures"},
     "Studies": {"experiment"},
     "Reports": {"report"},
+    "Plug-ins": {"plugins"},
     "Errors": {"errors"},
 }
 """The sections of docs/api.md, and the parts of the package whose modules they list."""
