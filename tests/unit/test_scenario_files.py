@@ -245,8 +245,8 @@ MISTAKES = {
     "explain = 1\n" + SMALL: "explain: 1 is not allowed; it must be True or False",
     'fidelity = "slow"\n' + SMALL: "fidelity: 'slow' is not allowed; it must be one of 'fast', 'node'",
     "sed = 1\n" + SMALL: (
-        "sed: unknown key (did you mean 'seed'?); known are workload, policy, machine, seed, explain, fidelity, history, speedup, "
-        "name"
+        "sed: unknown key (did you mean 'seed'?); known are workload, policy, machine, seed, explain, fidelity, "
+        "history, speedup, name"
     ),
     'policy = "esay"\n' + SMALL: "policy: 'esay' is unknown (did you mean 'easy'?); known are fcfs, ",
     'policy = "easy:depth=2"\n' + SMALL: "policy easy: parameter 'depth' is unknown",
