@@ -34,6 +34,12 @@ if TYPE_CHECKING:
     from clustermodel.experiment.validate import Validation, validate
     from clustermodel.experiment.verdicts import Verdicts
     from clustermodel.experiment.warm_up import suggest_warm_up
+    from clustermodel.failures.facts import outage_facts
+    from clustermodel.failures.failure import Failure
+    from clustermodel.failures.node_failures import NodeFailures
+    from clustermodel.failures.outage_files import read_outages
+    from clustermodel.failures.outages import Outages
+    from clustermodel.failures.weibull import fit_weibull
     from clustermodel.figures.curves_bars import bars, curves, improvements
     from clustermodel.figures.run_tables import by_size
     from clustermodel.figures.terminal_tables import comparison_table
@@ -80,20 +86,24 @@ if TYPE_CHECKING:
     from clustermodel.workload.estimates import FactorEstimates, PhiEstimates, RoundedEstimates
     from clustermodel.workload.facts import trace_facts
     from clustermodel.workload.hyper_erlang import HyperErlang
+    from clustermodel.workload.import_report import ImportReport
     from clustermodel.workload.job_stream import JobStream
     from clustermodel.workload.merging import merge
     from clustermodel.workload.model import RUN_TIME_FACTORS, SizeClass, WorkloadModel, load_model
     from clustermodel.workload.model_fit import fit_model
-    from clustermodel.workload.readers import read_trace
+    from clustermodel.workload.pbs import read_pbs
+    from clustermodel.workload.sacct import read_sacct
+    from clustermodel.workload.schedule import Schedule, read_schedule
     from clustermodel.workload.sessions import ClosedUsers, Sessions
-    from clustermodel.workload.swf import SwfStream, read_swf
+    from clustermodel.workload.swf import SwfStream, read_swf, write_swf
+    from clustermodel.workload.swf_export import write_trace
     from clustermodel.workload.swf_line import SWF_FIELDS
-    from clustermodel.workload.swf_writer import write_swf
     from clustermodel.workload.synthetic import synthetic_workload
     from clustermodel.workload.table import JobSource, Provenance, Workload
+    from clustermodel.workload.trace_file import read_trace
     from clustermodel.workload.transforms import JobFilter, LoadScale
 
-_MODULES = {
+_MODULES = {  # the module that defines each public name; it is imported when the name is first used
     "ClusterModelError": "errors",
     "DecisionError": "errors",
     "ExecutionError": "errors",
@@ -103,6 +113,12 @@ _MODULES = {
     "SpecificationError": "errors",
     "StrandedJobsError": "errors",
     "TraceError": "errors",
+    "Failure": "failures.failure",
+    "NodeFailures": "failures.node_failures",
+    "Outages": "failures.outages",
+    "fit_weibull": "failures.weibull",
+    "outage_facts": "failures.facts",
+    "read_outages": "failures.outage_files",
     "Job": "job",
     "JobRow": "job",
     "Checkpointing": "machine",
@@ -202,12 +218,18 @@ _MODULES = {
     "RoundedEstimates": "workload.estimates",
     "ClosedUsers": "workload.sessions",
     "Sessions": "workload.sessions",
+    "ImportReport": "workload.import_report",
     "JobStream": "workload.job_stream",
     "merge": "workload.merging",
+    "read_pbs": "workload.pbs",
+    "read_sacct": "workload.sacct",
+    "Schedule": "workload.schedule",
+    "read_schedule": "workload.schedule",
     "SwfStream": "workload.swf",
     "read_swf": "workload.swf",
-    "read_trace": "workload.readers",
-    "write_swf": "workload.swf_writer",
+    "read_trace": "workload.trace_file",
+    "write_swf": "workload.swf",
+    "write_trace": "workload.swf_export",
     "SWF_FIELDS": "workload.swf_line",
     "synthetic_workload": "workload.synthetic",
     "JobSource": "workload.table",
@@ -216,7 +238,6 @@ _MODULES = {
     "JobFilter": "workload.transforms",
     "LoadScale": "workload.transforms",
 }
-"""The module that defines each public name; it is imported when the name is first used."""
 
 __all__ = [
     "RUN_TIME_FACTORS",
@@ -243,7 +264,9 @@ __all__ = [
     "Explanation",
     "Exponential",
     "FactorEstimates",
+    "Failure",
     "HyperErlang",
+    "ImportReport",
     "Interval",
     "Job",
     "JobFilter",
@@ -261,6 +284,8 @@ __all__ = [
     "Machine",
     "MarkovModulated",
     "Migrate",
+    "NodeFailures",
+    "Outages",
     "OutputError",
     "PhiEstimates",
     "Poisson",
@@ -279,6 +304,7 @@ __all__ = [
     "RoundedEstimates",
     "RunningJob",
     "Scenario",
+    "Schedule",
     "Sessions",
     "Setup",
     "SizeClass",
@@ -318,14 +344,20 @@ __all__ = [
     "equivalence_test",
     "estimates_used",
     "fit_model",
+    "fit_weibull",
     "improvements",
     "interval",
     "load_model",
     "make_policy",
     "merge",
+    "outage_facts",
     "paired_difference",
     "paired_ratio",
     "policy_names",
+    "read_outages",
+    "read_pbs",
+    "read_sacct",
+    "read_schedule",
     "read_swf",
     "read_trace",
     "register_policy",
@@ -340,6 +372,7 @@ __all__ = [
     "validate",
     "write_report",
     "write_swf",
+    "write_trace",
 ]
 
 _EXTRAS = {"report.html": "report", "experiment.executor": "study", "experiment.store": "study"}
@@ -349,19 +382,16 @@ if not TYPE_CHECKING:  # for which any name would exist
 
     def __getattr__(name: str) -> Any:
         """Return what a public name stands for."""
-        module = _MODULES.get(name)
-        if module is None:
+        if (module := _MODULES.get(name)) is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:
             value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
         except ModuleNotFoundError as problem:
             if module not in _EXTRAS:
                 raise
-            extra, package = _EXTRAS[module], str(problem.name).partition(".")[0]
-            raise ImportError(
-                f"clustermodel.{name} needs the package {package}, which is missing; "
-                f"pip install 'clustermodel[{extra}]', or '.[{extra}]' in a checkout"
-            ) from None
+            needed = f"clustermodel.{name} needs the package {str(problem.name).partition('.')[0]}, which is missing"
+            extra = f"[{_EXTRAS[module]}]"
+            raise ImportError(f"{needed}; pip install 'clustermodel{extra}', or '.{extra}' in a checkout") from None
         return value
 
 

@@ -13,10 +13,24 @@ from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.script import load_scenarios
 from clustermodel.tables import SUFFIX
 
-_OUTPUTS: Final = frozenset({"scenarios", "as_json", "jobs_csv", "figure", "with_traceback"})
+_OUTPUTS: Final = frozenset({"scenarios", "as_json", "jobs_csv", "figure", "perfetto", "with_traceback"})
 """Parameters that say what becomes of the results; they go with any scenario."""
 _OF_WORKLOADS: Final = frozenset(
-    {"trace", "model", "jobs", "processors_from", "estimates", "lenient", "window", "size", "status", "user"}
+    {
+        "trace",
+        "model",
+        "jobs",
+        "unit",
+        "timezone",
+        "cluster",
+        "processors_from",
+        "estimates",
+        "lenient",
+        "window",
+        "size",
+        "status",
+        "user",
+    }
     | {"scale_interarrival", "scale_run_time", "scale_size"}
 )
 

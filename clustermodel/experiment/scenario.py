@@ -199,6 +199,7 @@ class Scenario:
             history=self.history,
             speedup=self.speedup,
             progress=progress,
+            failure_rng=random_stream(self.seed, "failures"),
         )
         result = Result(self, machine, outcome)
         _log.info("run %s: %s jobs in %.2f s", self.label, f"{len(result.records):,}", perf_counter() - began)

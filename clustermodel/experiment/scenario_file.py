@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from clustermodel.errors import quoted, shown
+from clustermodel.failures.failure import FailureSource
+from clustermodel.failures.node_failures import NodeFailures
+from clustermodel.failures.outage_files import read_outages
+from clustermodel.failures.outages import Outages
 from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
 from clustermodel.policies.interface import Policy
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup, speedup_of
@@ -22,6 +26,7 @@ TEXT: Final = "scenario"
 """How messages name a text that is in no file."""
 _PARTS: Final = {"time_slicing": TimeSlicing, "context_switch": ContextSwitch, "checkpointing": Checkpointing}
 _POLICY_NAME: Final = "name"
+_OUTAGES: Final = "outages"
 _Scenario = TypeVar("_Scenario")
 
 
@@ -82,7 +87,22 @@ def _machine_from(value: object, place: Place) -> Machine:
         if key in table:
             part, at = table_at(table[key], place.at(key), f"a {kind.__name__}")
             parts[key] = made(kind, part, at)
+    if "failures" in table:
+        parts["failures"] = _failures_from(table["failures"], place.at("failures"))
     return made(Machine, {**table, **parts}, place)
+
+
+def _failures_from(value: object, place: Place) -> FailureSource:
+    """Return the failures that a table describes: random ones, recorded ones, or a file of recorded ones."""
+    table, place = table_at(value, place, "NodeFailures or Outages")
+    if _OUTAGES in table:
+        file = table[_OUTAGES]
+        if not isinstance(file, str):
+            raise place.at(_OUTAGES).refused(file, "the name of a file")
+        others = {key: one for key, one in table.items() if key != _OUTAGES}
+        return made(read_outages, others, place, path=place.folder / file)
+    kind: Callable[..., FailureSource] = Outages if "down_s" in table else NodeFailures
+    return made(kind, table, place)
 
 
 def _policy_from(value: object, place: Place) -> str:
@@ -167,6 +187,9 @@ def text_of(scenario: Described, folder: Path) -> str:
     table |= {"policy": _policy_text(scenario.policy, place.at("policy")), **plain(values, place)}
     table["speedup"] = _speedup_table(scenario.speedup, place.at("speedup"))
     if scenario.machine is not None:
+        if not isinstance(scenario.machine.failures, NodeFailures | Outages | None):
+            failures = quoted(scenario.machine.failures)
+            raise place.at("machine.failures").error(f"{failures} cannot be written; a file has NodeFailures or Outages")
         table["machine"] = plain(scenario.machine, place.at("machine"))
     workloads = [table_of_workload(source, place.at("workload")) for source in scenario.sources]
     table["workload"] = workloads if isinstance(scenario.workload, tuple) else workloads[0]

@@ -11,16 +11,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from clustermodel.errors import shown
+from clustermodel.errors import quoted, shown
 from clustermodel.tables import Place, made, placed, plain, relative, require_keys, table_at
 from clustermodel.workload.ingredient_tables import job_stream_from, table_of_job_stream
 from clustermodel.workload.merging import JobStreamMix, merge
 from clustermodel.workload.model import MODEL_FORMAT, WorkloadModel, load_model, shipped_models
-from clustermodel.workload.readers import SWF, read_with, reader_of
+from clustermodel.workload.readers import SWF
 from clustermodel.workload.recipe import ESTIMATES, KEEP, SCALE, Recipe, Source
 from clustermodel.workload.swf import SwfStream, read_swf
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import JobSource, Workload
+from clustermodel.workload.trace_file import read_trace, reader_for
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
 SOURCES: Final = get_args(Source)
@@ -64,14 +65,16 @@ def _of_trace(value: object, arguments: dict[str, Any], place: Place) -> JobSour
     if not isinstance(value, str):
         raise place.at("trace").refused(value, "the name of a file")
     path = place.folder / value
-    reader = reader_of(path)
-    if reader is not SWF:
-        require_keys(arguments, (), place)
-        return placed(lambda: read_with(reader, path), place.at("trace"), ())
     for key, convert in ((KEEP, _filter_from), (SCALE, _scale_from)):
         if key in arguments:
             arguments[key] = convert(arguments[key], place.at(key))
-    make: Callable[..., JobSource] = SwfStream if arguments.pop("stream", False) is True else read_swf
+    streamed = arguments.pop("stream", False)
+    if streamed is True:
+        return made(SwfStream, arguments, place, path=path)
+    if not path.is_file():
+        raise place.at("trace").error(f"{quoted(value)}: there is no such file")
+    reader = placed(lambda: reader_for(path), place, ())
+    make: Callable[..., Workload] = read_swf if reader is SWF else read_trace
     return made(make, arguments, place, path=path)
 
 
@@ -193,7 +196,7 @@ def table_of_workload(source: JobSource, place: Place) -> dict[str, Any]:
     """
     recipe: object = getattr(source, "recipe", None)
     if not isinstance(recipe, Recipe):
-        how = "write it with to_swf first and read that file" if isinstance(source, Workload) else "it must be a Workload"
+        how = "write it with write_trace first and read that file" if isinstance(source, Workload) else "it must be a Workload"
         raise place.error(f"{shown(source.name)!r} exists in memory only, so that no file can name it; {how}")
     arguments = {key: value for key, value in recipe.arguments.items() if value is not None and value != {}}
     table = {**_TABLES[recipe.source](arguments, place)}
@@ -215,7 +218,7 @@ def _step(what: object, place: Place) -> object:
 
 def _table_of_trace(arguments: dict[str, Any], place: Place) -> dict[str, Any]:
     trace = relative(Path(arguments.pop("trace")), place)
-    without_meaning = {"stream": False, "feedback": False, "lenient": False}
+    without_meaning = {"stream": False, "feedback": False, "lenient": False, "waits": False}
     return {"trace": trace, **{key: value for key, value in arguments.items() if without_meaning.get(key) is not value}}
 
 

@@ -216,7 +216,7 @@ def test_a_reader_of_another_package(install: Install, command_line: Callable[..
     ran = command_line("run", "--trace", trace, "--nodes", 2, "--size", "2:2", "--policy", "fcfs", "--json")
     assert [row["jobs"] for row in json.loads(ran.out)] == [2]
     assert command_line("run", "--trace", trace, "--nodes", 2, "--lenient").err == (
-        f"clustermodel: error: --lenient: only for SWF; {trace} is read as lines\n"
+        f"clustermodel: error: --lenient: {trace} is read as lines, which has no such option\n"
     )
     given = Scenario(machine=Machine(nodes=2), workload=workload)
     again = Scenario.from_toml(given.to_toml())
@@ -231,15 +231,15 @@ def test_a_reader_that_fails_is_a_warning_and_swf_is_read(
     install: Install, command_line: Callable[..., Finished], tmp_path: Path
 ) -> None:
     install("lines_b", "import not_there", readers="lines = lines_b:Lines")
-    trace = tmp_path / "jobs.swf"
+    trace = tmp_path / "jobs.txt"
     trace.write_text("1 0 -1 5 1 -1 -1 1 -1 -1 1 1 1 -1 -1 -1 -1 -1\n")
     assert "warning" not in command_line("run", "--trace", trace, "--nodes", 2).err
-    trace.write_text("1 0 -1 5 1\n")
+    trace.write_text("one line\n")
     finished = command_line("run", "--trace", trace, "--nodes", 2)
     assert finished.code == 2
     first, second = finished.err.splitlines()
     assert first.startswith("clustermodel: warning: reader lines of package lines_b 1.0 is not used: reader 'lines' of package")
-    assert second.startswith(f"clustermodel: error: {trace}:1: ")
+    assert second.startswith(f"clustermodel: error: {trace}: it is no trace; expected are SWF")
 
 
 def test_a_policy_of_a_module_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

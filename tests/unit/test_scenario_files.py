@@ -27,7 +27,8 @@ from clustermodel import (
     Lognormal,
     Machine,
     MarkovModulated,
-    OutputError,
+    NodeFailures,
+    Outages,
     PhiEstimates,
     Poisson,
     RoundedEstimates,
@@ -42,7 +43,9 @@ from clustermodel import (
     load_model,
     merge,
     read_swf,
+    read_trace,
     synthetic_workload,
+    write_trace,
 )
 from clustermodel.experiment.run_key import key_of_scenario
 from clustermodel.policies.fcfs import Fcfs
@@ -51,6 +54,7 @@ from tests.conftest import Finished
 
 Command = Callable[..., Finished]
 
+LOGS = Path(__file__).parents[1] / "logs"
 JOBS = synthetic_workload(jobs=40, nodes=64)
 DAY = JobStream(
     arrivals=Cycle(Bursts(arrivals=Poisson(per_hour=30), jobs=scipy.stats.geom(1 / 5))),
@@ -117,6 +121,9 @@ WORKLOADS: dict[str, Callable[[], object]] = {
     "several": lambda: [JOBS, DAY.generate(jobs=5)],
     "trace": lambda: read_swf("jobs.swf", processors_from="requested", use_estimates=False),
     "filtered trace": lambda: read_swf("jobs.swf", keep=JobFilter(statuses=[-1]), scale=LoadScale(size=0.5), lenient=True),
+    "trace with waits": lambda: read_swf("jobs.swf", waits=True),
+    "log of PBS": lambda: read_trace(LOGS / "torque.pbs", unit="nodes"),
+    "log of sacct": lambda: read_trace(LOGS / "states.sacct", keep=JobFilter(nodes=(1, 10**6))),
     "trace with feedback": lambda: read_swf("sessions.swf.gz", feedback=True),
     "stream": lambda: SwfStream(Path("jobs.swf").absolute(), scale=LoadScale(run_time=2)),
 }
@@ -126,8 +133,8 @@ WORKLOADS: dict[str, Callable[[], object]] = {
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with traces."""
     monkeypatch.chdir(tmp_path)
-    JOBS.to_swf("jobs.swf")
-    SESSIONS.generate(jobs=12).to_swf("sessions.swf.gz")
+    write_trace("jobs.swf", JOBS)
+    write_trace("sessions.swf.gz", SESSIONS.generate(jobs=12))
     return tmp_path
 
 
@@ -151,6 +158,8 @@ def test_a_round_trip_gives_the_same_scenario_and_run_key(here: Path, kind: str)
         {},
         {"machine": None},
         {"machine": Machine(nodes=8, context_switch=ContextSwitch(fraction=0.02))},
+        {"machine": Machine(nodes=8, failures=NodeFailures(mtbf_s=9e6, repair_s=60, distribution="weibull", shape=0.7))},
+        {"machine": Machine(nodes=8, failures=Outages(node=[1, 0], down_s=[5, 9.5], up_s=[7, 20], nodes=8, cause=("a", "b")))},
         {"policy": "easy:reserve_depth=2,backfill_order=shortest"},
         {"policy": "R/L-NG:speculation=0.9,test_runs=true"},
         {"policy": "clustermodel.policies.easy:Easy:reserve_depth=3"},
@@ -189,19 +198,6 @@ def test_workloads_are_equal_if_their_jobs_are(here: Path) -> None:
     assert merge(a=JOBS) != merge(b=JOBS)
 
 
-def test_a_workload_written_with_to_swf_is_read_as_it_was(here: Path) -> None:
-    people = SESSIONS.generate(jobs=12)
-    again = read_swf("sessions.swf.gz", feedback=True)
-    for name in ("submit", "id", "nodes", "run", "estimate", "user", "preceding", "think"):
-        assert again.column(name).tolist() == people.column(name).tolist()
-    with pytest.raises(SpecificationError, match=r"Workload\.to_swf: job 1 has a priority, which the format cannot say"):
-        JobStream(arrivals=5, nodes=1, run_s=1, priority=2).generate(jobs=3).to_swf("no.swf")
-    with pytest.raises(SpecificationError, match="no labels of streams"):
-        merge(a=JOBS).to_swf("no.swf")
-    with pytest.raises(OutputError):
-        JOBS.to_swf("no/folder.swf")
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -230,7 +226,7 @@ MISTAKES = {
     "[workload]\nsynthetic = true\n[machine]\nnodes = 0": "machine.nodes: 0 is not allowed; it must be an integer >= 1",
     "[workload]\nsynthetic = true\n[machine]\nnods = 3": (
         "machine.nods: unknown key (did you mean 'nodes'?); known are nodes, kill_at_estimate, time_slicing, context_switch, "
-        "checkpointing, suspended_per_node"
+        "checkpointing, failures, suspended_per_node"
     ),
     "[workload]\nsynthetic = true\n[machine]\nmpl = 3\n": "machine.mpl: unknown key; known are nodes, ",
     "[workload]\nsynthetic = true\n[machine]\nsuspended_per_node = 3\n": "machine.nodes: is missing",
@@ -240,6 +236,10 @@ MISTAKES = {
     SMALL + "[machine]\nnodes = 4\ntime_slicing = {quantum_s = 'long'}": (
         "machine.time_slicing.quantum_s: 'long' is not a number; it must be a finite number of seconds > 0 and <= 1e+10"
     ),
+    SMALL + "[machine]\nnodes = 4\nfailures = {mtbf_s = 0, repair_s = 1}": (
+        "machine.failures.mtbf_s: 0 is not allowed; it must be a finite number of seconds > 0 and <= 1e+10"
+    ),
+    SMALL + "[machine]\nnodes = 4\nfailures = {outages = 'no.csv'}": "machine.failures: no.csv: cannot be read",
     'machine = "none.toml"\n' + SMALL: "machine: 'none.toml': there is no such file",
     "seed = -1\n" + SMALL: "seed: -1 is not allowed; it must be an integer >= 0",
     "explain = 1\n" + SMALL: "explain: 1 is not allowed; it must be True or False",
@@ -260,7 +260,7 @@ MISTAKES = {
     "seed = 1": "workload: is missing; a scenario has a table [workload]",
     "[workload]\njobs = 3": "workload: its jobs come from nowhere; give one of trace, model, synthetic, job_stream, ",
     '[workload]\ntrace = "a"\nmodel = "b"': "workload: trace and model are given; give one of ",
-    '[workload]\ntrace = "none.swf"': "workload: none.swf: cannot be read: No such file or directory",
+    '[workload]\ntrace = "none.swf"': "workload.trace: 'none.swf': there is no such file",
     "[workload]\ntrace = 3": "workload.trace: 3 is not allowed; it must be the name of a file",
     '[workload]\ntrace = "jobs.swf"\nlenient = 1': "workload.lenient: 1 is not allowed; it must be True or False",
     '[workload]\ntrace = "jobs.swf"\nprocessors_from = "x"': "workload.processors_from: 'x' is not allowed; it must be ",
@@ -330,7 +330,7 @@ def test_files_that_cannot_be_read_are_a_line(here: Path, command_line: Command)
 
 def test_machines_policies_and_workloads_are_files_that_scenarios_share(here: Path) -> None:
     (here / "shared").mkdir()
-    JOBS.to_swf(here / "shared" / "jobs.swf")
+    write_trace(here / "shared" / "jobs.swf", JOBS)
     (here / "shared" / "cielo.toml").write_text("nodes = 48\n[time_slicing]\nmpl = 2\n")
     (here / "shared" / "bgs.toml").write_text('name = "easy"\nreserve_depth = 3\nbackfill_order = "shortest"\n')
     (here / "shared" / "jobs.toml").write_text('trace = "jobs.swf"\n')

@@ -30,7 +30,7 @@ from clustermodel import (
     synthetic_workload,
 )
 from clustermodel.job import JobRow
-from clustermodel.workload.swf_writer import write_swf
+from clustermodel.workload.swf import write_swf
 from tests.property.strategies import cases
 
 WriteTrace = Callable[..., Path]

@@ -1,0 +1,130 @@
+"""Reading a trace of any format that is known (:mod:`clustermodel.workload.readers`), with the options of its format."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+from typing import Final
+
+from clustermodel.errors import SpecificationError, TraceError
+from clustermodel.workload.log_file import log_lines
+from clustermodel.workload.pbs import read_pbs
+from clustermodel.workload.readers import PBS, SACCT, SWF, Reader, read_with, reader_of
+from clustermodel.workload.sacct import SACCT_COMMAND, read_sacct
+from clustermodel.workload.swf import read_swf
+from clustermodel.workload.table import Workload
+from clustermodel.workload.transforms import JobFilter, LoadScale
+
+_LOOKED_AT: Final = 1000  # lines; a log may begin with messages or with the end of a record
+
+
+def recognised(path: str | os.PathLike[str]) -> Reader | None:
+    """Return the reader that recognises the first lines of a file; ``None`` if it looks like no trace.
+
+    Raises:
+        TraceError: the file cannot be read.
+    """
+    return reader_of([text for text in islice(log_lines(path), _LOOKED_AT) if text.strip()])
+
+
+def require_log(path: str | os.PathLike[str]) -> str:
+    """Return ``"sacct"`` or ``"pbs"``.
+
+    Raises:
+        TraceError: the file cannot be read, or is no accounting log; the message says what is expected.
+    """
+    reader = recognised(path)
+    if reader in (SACCT, PBS):
+        return reader.name
+    if reader is SWF:
+        raise TraceError(f"{os.fspath(path)}: it is in SWF already; every command reads it as it is")
+    raise TraceError(
+        f"{os.fspath(path)}: it is no accounting log; expected are accounting records of PBS (MM/DD/YYYY "
+        f"HH:MM:SS;E;ID;key=value ...) or the output of {SACCT_COMMAND}"
+    )
+
+
+def read_trace(
+    path: str | os.PathLike[str],
+    *,
+    unit: str = "auto",
+    timezone: str | None = None,
+    cluster: str | None = None,
+    processors_from: str = "allocated",
+    use_estimates: bool = True,
+    keep: JobFilter | None = None,
+    scale: LoadScale | None = None,
+    lenient: bool = False,
+    waits: bool = False,
+) -> Workload:
+    """Read a trace in SWF, a log of sacct or PBS, or a file that the reader of another package recognises.
+
+    ``unit``, ``timezone`` and ``cluster`` are those of :func:`~clustermodel.workload.sacct.read_sacct`, ``lenient`` and
+    ``waits`` those of :func:`~clustermodel.workload.swf.read_swf`; the others are for all kinds.
+
+    Raises:
+        TraceError: the file cannot be read, or has no usable job.
+        SpecificationError: an option has a value that is not allowed, or that the kind of file does not have.
+    """
+    reader = reader_for(path)
+    kind = reader.name
+    for option, value, kinds in (
+        ("unit", None if unit == "auto" else unit, ("sacct", "pbs")),
+        ("timezone", timezone, ("sacct",)),
+        ("cluster", cluster, ("sacct",)),
+    ):
+        if value is not None and kind not in kinds:
+            raise SpecificationError(f"--{option}: {os.fspath(path)} is not {' or '.join(kinds)} output; it has no such option")
+    if reader is SWF:
+        return read_swf(
+            path,
+            processors_from=processors_from,
+            use_estimates=use_estimates,
+            keep=keep,
+            scale=scale,
+            lenient=lenient,
+            waits=waits,
+        )
+    if reader is PBS:
+        workload = read_pbs(path, unit=unit, processors_from=processors_from, use_estimates=use_estimates)
+    elif reader is SACCT:
+        workload = read_sacct(
+            path,
+            unit=unit,
+            timezone=timezone,
+            cluster=cluster,
+            processors_from=processors_from,
+            use_estimates=use_estimates,
+        )
+    else:
+        for option, given in (("lenient", lenient), ("processors-from", processors_from != "allocated"), ("waits", waits)):
+            if given:
+                raise SpecificationError(f"--{option}: {os.fspath(path)} is read as {kind}, which has no such option")
+        workload = read_with(reader, path)
+        workload = workload if use_estimates else workload.with_perfect_estimates()
+    if keep is not None:
+        workload = workload.select(keep)
+    return workload if scale is None else workload.scaled(scale)
+
+
+def reader_for(path: str | os.PathLike[str]) -> Reader:
+    """Return the reader of a trace; files named ``.swf``, and those that cannot be read, are left to the reader of SWF.
+
+    Raises:
+        TraceError: no reader recognises the file.
+    """
+    name = os.fspath(path)
+    if name.endswith((".swf", ".swf.gz")):
+        return SWF
+    try:
+        reader = recognised(path)
+    except TraceError:
+        if name.endswith((".bz2", ".xz")):
+            raise
+        return SWF
+    if reader is None and os.path.getsize(path) > 0:  # noqa: PTH202
+        raise TraceError(
+            f"{name}: it is no trace; expected are SWF (18 numbers a line), accounting records of PBS, or the output of "
+            f"{SACCT_COMMAND}"
+        )
+    return reader or SWF
