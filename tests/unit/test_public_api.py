@@ -45,6 +45,7 @@ INTERNAL = {
     "experiment.worker",
     "figures.terminal",
     "output_files",
+    "tables",
     "text_files",
     "validation",
     "workload.log_file",
@@ -70,6 +71,7 @@ PARTS = {
     "Figures": {"figures"},
     "Studies": {"experiment"},
     "Reports": {"report"},
+    "Plug-ins": {"plugins"},
     "Errors": {"errors"},
 }
 """The sections of docs/api.md, and the parts of the package whose modules they list."""
