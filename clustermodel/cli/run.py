@@ -23,8 +23,8 @@ from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario
 from clustermodel.experiment.script import load_scenarios
 from clustermodel.experiment.user_code import failure_line
-from clustermodel.figures.terminal import literal, standard_error, standard_output
-from clustermodel.figures.terminal_tables import comparison_table
+from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error
+from clustermodel.figures.terminal_tables import comparison_table, run_row
 from clustermodel.policies.registry import make_policy, policy_label
 from clustermodel.sim.simulation import FIDELITIES, Fidelity
 from clustermodel.workload.model import load_model, shipped_models
@@ -125,7 +125,7 @@ def run(
     except KeyboardInterrupt:
         interrupted = next((unfinished.label for unfinished in scenarios[len(results) :]), "the last report")
     finally:
-        _show(results, as_json=as_json)  # finished runs are reported, whatever stopped the others
+        _show(results, notes, as_json=as_json)  # finished runs are reported, whatever stopped the others
     if figure is not None and results:
         from clustermodel.figures.compare import comparison  # noqa: PLC0415  matplotlib takes a second to import
         from clustermodel.figures.files import save  # noqa: PLC0415
@@ -233,10 +233,10 @@ def _run_all(
         )
 
 
-def _show(results: Sequence[Result], *, as_json: bool) -> None:
+def _show(results: Sequence[Result], notes: Console, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps([result.summary().as_dict() for result in results], indent=2))
+        click.echo(json.dumps([run_row(result) for result in results], indent=2))
     elif results:
-        first = results[0]
-        title = f"{first.scenario.workload_name} on {first.machine.nodes:,} nodes"
-        standard_output().print(comparison_table([result.summary() for result in results], title))
+        table = comparison_table(results)
+        print_table(table)
+        print_notes(table.notes, notes)

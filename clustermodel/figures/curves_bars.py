@@ -26,7 +26,7 @@ from pandas.api.types import is_numeric_dtype
 from clustermodel import statistics
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError
-from clustermodel.figures.labels import QUANTITIES, axis_label
+from clustermodel.figures.labels import axis_label
 from clustermodel.figures.run_tables import (
     Point,
     columns_of,
@@ -41,6 +41,7 @@ from clustermodel.figures.run_tables import (
     shown_value,
 )
 from clustermodel.figures.style import Style, legend_below, policy_styles
+from clustermodel.measure.quantities import QUANTITIES
 
 _BAND: Final = 0.15
 """Opacity of the interval around a curve."""

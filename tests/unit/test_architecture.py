@@ -14,7 +14,7 @@ from clustermodel.cli.main import COMMANDS
 ROOT = Path(clustermodel.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
-FOUNDATION = {"errors", "ticks", "arrays", "output_files", "validation"}
+FOUNDATION = {"errors", "ticks", "arrays", "output_files", "validation", "readable", "html"}
 SPECIFICATION = FOUNDATION | {"machine", "job", "speedup", "statistics", "equivalence", "workload"}
 DECISION = SPECIFICATION | {"schedule", "policies"}
 RECORDING = DECISION | {"recording"}
@@ -28,6 +28,8 @@ MAY_IMPORT = {
     "ticks": set(),
     "arrays": set(),
     "output_files": {"errors"},
+    "readable": set(),
+    "html": {"errors", "readable"},
     "validation": {"errors"},
     "machine": FOUNDATION,
     "job": FOUNDATION,
