@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from math import floor, isfinite, isnan, log10
 from statistics import median
 from typing import Any, Final, NamedTuple
@@ -13,6 +13,7 @@ _LEAST_SCIENTIFIC: Final = 1e15
 _SMALLEST: Final = 1e-4
 _MOST_DIGITS: Final = 5
 _LEAST_DIGITS: Final = 3
+_HALF_DIGITS: Final = 2
 _IN_ASCII: Final = str.maketrans(
     {
         "ρ": "rho", "κ": "kappa", "φ": "phi", "Γ": "Gamma", "λ": "lambda", "μ": "mu", "σ": "sigma", "α": "alpha", "δ": "delta",
@@ -44,10 +45,27 @@ def time_unit(seconds: float) -> TimeUnit:
     return next((unit for unit in TIME_UNITS if seconds >= 3 * unit.seconds), TIME_UNITS[-1])
 
 
-def common_time_unit(seconds: Iterable[float | None]) -> TimeUnit:
-    """Return a unit for all times of a column: that of the median of those above zero."""
-    known = [value for value in seconds if value is not None and isfinite(value) and value > 0]
-    return time_unit(median(known)) if known else TIME_UNITS[-1]
+def time_units(columns: Mapping[str, Sequence[float | None]]) -> dict[str, TimeUnit]:
+    """Return the units of columns of times, by name: one for all, that of the median of the times above zero.
+
+    A column whose times would all be near zero in it has a unit of its own.
+
+    Args:
+        columns: seconds by name.
+    """
+    known = {
+        name: [value for value in values if value is not None and isfinite(value) and value > 0]
+        for name, values in columns.items()
+    }
+    common = _unit_of_median([value for values in known.values() for value in values])
+    return {
+        name: _unit_of_median(values) if values and max(values) < common.seconds / 10 else common
+        for name, values in known.items()
+    }
+
+
+def _unit_of_median(seconds: Sequence[float]) -> TimeUnit:
+    return time_unit(median(seconds)) if seconds else TIME_UNITS[-1]
 
 
 def duration(seconds: float) -> str:
@@ -93,8 +111,27 @@ def column(values: Sequence[float | None], *, places: int | None = None) -> list
     return [_fixed(value, places) for value in values]
 
 
-def _places(smallest: float, largest: float) -> int:
-    wanted = _LEAST_DIGITS - 1 - floor(log10(smallest))
+def intervals(means: Sequence[float], halves: Sequence[float]) -> list[str]:
+    """Return a column of means with half the width of their intervals, ``"5.31 ± 0.42"``, with the signs below each other.
+
+    Args:
+        means: ``nan`` where undefined.
+        halves: ``nan`` for the mean of a single value.
+    """
+    known = [half for half in halves if isfinite(half) and half > 0]
+    if not known:
+        return column(means)
+    largest = max((abs(mean) for mean in means if isfinite(mean)), default=0.0)
+    places = _places(min(known), max(largest, *known), digits=_HALF_DIGITS)
+    shown = ["" if isnan(mean) or isnan(half) else _fixed(half, places) for mean, half in zip(means, halves, strict=True)]
+    wide = max(map(len, shown))
+    cells = zip([_fixed(mean, places) for mean in means], shown, strict=True)
+    return [f"{mean} ± {half:>{wide}}" if half else mean + " " * (wide + 3) for mean, half in cells]
+
+
+def _places(smallest: float, largest: float, digits: int = _LEAST_DIGITS) -> int:
+    """Return how many decimal places show the digits of the smallest number, as far as the largest stays short."""
+    wanted = digits - 1 - floor(log10(smallest))
     return max(0, min(wanted, _MOST_DIGITS - 1 - max(0, floor(log10(largest)))))
 
 

@@ -23,8 +23,10 @@ from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario
 from clustermodel.experiment.script import load_scenarios
 from clustermodel.experiment.user_code import failure_line
-from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error
+from clustermodel.figures.terminal import literal, print_notes, standard_error
 from clustermodel.figures.terminal_tables import comparison_table, run_row
+from clustermodel.figures.text_tables import print_table
+from clustermodel.measure.input_notes import run_notes
 from clustermodel.policies.registry import make_policy, policy_label
 from clustermodel.sim.simulation import FIDELITIES, Fidelity
 from clustermodel.workload.model import load_model, shipped_models
@@ -239,4 +241,4 @@ def _show(results: Sequence[Result], notes: Console, *, as_json: bool) -> None:
     elif results:
         table = comparison_table(results)
         print_table(table)
-        print_notes(table.notes, notes)
+        print_notes((note.with_option() for note in run_notes(results)), notes)

@@ -13,9 +13,10 @@ from rich.console import Console
 
 from clustermodel.cli.interrupts import leaving_quietly
 from clustermodel.cli.progress import progress_of_sweep
-from clustermodel.cli.study_tables import fitting, frame_table, means_table
+from clustermodel.cli.study_tables import OVERHEADS, frame_table, means_table, study_notes, trials_table
 from clustermodel.errors import ExecutionError, SpecificationError, counted, did_you_mean, quoted
-from clustermodel.figures.terminal import literal, standard_error, standard_output
+from clustermodel.figures.terminal import literal, print_notes, standard_error, standard_output
+from clustermodel.figures.text_tables import print_table
 from clustermodel.output_files import replacing, without_formulas, write_file
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def show_exhibits(design: Design, table: StudyTable, directory: Path) -> None:
             standard_output().print(literal(conclusion))
     exhibits = exhibits_of(design, table)
     for title, frame in exhibits.tables.items():
-        standard_output().print(frame_table(frame, title))
+        print_table(frame_table(frame, title), titled=True)
     for line in exhibits.problems:
         notes.print(literal(line))
     if exhibits.tables or exhibits.figures:
@@ -272,26 +273,26 @@ def results(
     with leaving_quietly():
         from clustermodel.experiment.store import Store  # noqa: PLC0415  needs packages of an extra
 
-    out, notes = standard_output(), standard_error()
+    notes = standard_error()
     with Store.read(directory) as store:
         if verify:
             return _verify(store, directory, notes)
         frame, table, states, failures = store.results(earlier=earlier), store.table(), store.states(), store.failures()
         left_out, damaged = 0 if earlier else store.earlier(), store.damaged()
     wanted = list(measures) or [name for name in store.study.shown if name in frame]
+    extra = [] if measures else [name for name in OVERHEADS if name in frame and name not in wanted]
     if each or earlier:
         _require_columns(frame, measures)
-        shown = frame[[name for name in (*table.factors, "replication", *wanted) if name in frame]]
+        keys = [name for name in (*table.factors, "replication") if name in frame]
+        shown = trials_table(frame, str(directory), keys, [name for name in wanted if name not in keys], extra)
     else:
-        shown = means_table(table, wanted)
+        shown = means_table(table, str(directory), wanted, extra)
     if as_json:
-        whole = frame if each or earlier else table.means(*wanted)
+        whole = frame if each or earlier else table.means(*wanted, *extra)
         click.echo(whole.to_json(orient="records", double_precision=15))
     elif len(frame):
-        fitted, too_wide = fitting(shown, out.width, wanted)
-        out.print(frame_table(fitted, str(directory)))
-        if too_wide:
-            notes.print(f"not shown: {', '.join(map(literal, too_wide))}; --measure COLUMN shows it, --csv writes all")
+        print_table(shown)
+        print_notes(study_notes(table), notes)
     notes.print(", ".join(f"{number:,} {state}" for state, number in states.items()))
     if left_out:
         which = f"{counted(left_out, 'run')} that the study had before it was changed"

@@ -1,113 +1,165 @@
-"""Tables of experiments for the terminal: means with intervals, and any table of pandas."""
+"""Tables of experiments for the terminal and for pipes: means with intervals, single trials, and any table of pandas."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isnan
 from re import fullmatch
+from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-from rich.table import Table
-
-from clustermodel.figures.terminal import literal
+from clustermodel.figures.text_tables import TextColumn, TextTable
+from clustermodel.measure.accounts import account_column
+from clustermodel.measure.input_notes import Counts, Note, count_notes, same_results
+from clustermodel.measure.quantities import column_heading
+from clustermodel.readable import cell, column, intervals, time_units
+from clustermodel.recording.ledger import Account
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from clustermodel.experiment.study_table import StudyTable
 
-_BORDER: Final = 3
-"""Characters around the text of a column."""
+OVERHEADS: Final = tuple(
+    account_column(account, "share")
+    for account in (Account.LOST, Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.BLOCKED)
+)
+"""Columns of the shares of node time that do no useful work although nodes are held."""
+_PERCENT: Final = {"utilization": "utilization", "kappa": "loss of capacity", "lost_share": "discarded work"}
+"""Headings of ratios that are shown in percent."""
+_COMPARED: Final = ("mean_wait_s", "mean_response_s", "utilization", "kappa", "horizon_s")
+"""Measures that tell policies apart."""
+_HEADING: Final = 12
+"""Characters of a line of a heading, if its words allow."""
 _NUMBER: Final = r"[-+]?[0-9][-+0-9,.e]*( %)?|-"
 """A number as a table shows it."""
 
 
-def means_table(table: StudyTable, measures: Sequence[str]) -> pd.DataFrame:
-    """Return a table of means for people: a row for each point, each mean with half its interval's width.
+def means_table(table: StudyTable, title: str, measures: Sequence[str], extra: Sequence[str] = ()) -> TextTable:
+    """Return a table of means with their intervals: a row for each point.
+
+    Args:
+        table: of the experiment.
+        title: of the table.
+        measures: its columns.
+        extra: columns that people see only where they are not zero.
 
     Raises:
         SpecificationError: there is no such column.
     """
-    means = table.means(*measures)
-    for measure in measures:
-        halves = means.pop(f"{measure}_half")
-        means[measure] = _aligned(means[measure].tolist(), halves.tolist())
-    counts = means.pop("replications")
-    return means.assign(replications=counts)
+    means = table.means(*measures, *extra)
+    factors = [str(name) for name in means.columns if name not in _columns_of([*measures, *extra])]
+    halves = {name: means[f"{name}_half"].tolist() for name in (*measures, *extra)}
+    columns = _measure_columns({name: means[name].tolist() for name in halves}, extra, halves)
+    runs = TextColumn("runs", [f"{number:,}" for number in means["replications"]])
+    keys = [_text_column(name, means[name]) for name in factors]
+    return TextTable(title, keys, [[runs, *columns]], {str(name): means[name].tolist() for name in means})
 
 
-def _aligned(means: Sequence[float], halves: Sequence[float]) -> list[str]:
-    """Return ``mean ± half`` for each row, with the signs below each other."""
-    pairs = zip(means, halves, strict=True)
-    rows = [(_shown_cell(mean), "" if isnan(mean) or isnan(half) else _four_digits(half)) for mean, half in pairs]
-    wide = max((len(half) for _, half in rows), default=0)
-    if not wide:
-        return [mean for mean, _ in rows]
-    return [f"{mean} ± {half:>{wide}}" if half else mean + " " * (wide + 3) for mean, half in rows]
-
-
-def fitting(frame: pd.DataFrame, width: int, measures: Sequence[str]) -> tuple[pd.DataFrame, list[str]]:
-    """Return a table without the last measures that do not fit a terminal, and their names; the first measure stays.
+def trials_table(
+    frame: pd.DataFrame, title: str, keys: Sequence[str], measures: Sequence[str], extra: Sequence[str] = ()
+) -> TextTable:
+    """Return a table with a row for each trial.
 
     Args:
-        frame: the table.
-        width: of the terminal, characters.
-        measures: columns that may be left out.
+        frame: the trials.
+        title: of the table.
+        keys: columns that identify a trial.
+        measures: the other columns.
+        extra: columns that people see only where they are not zero.
     """
-    left_out: list[str] = []
-    widths = {str(name): _width(frame, str(name)) for name in frame.columns}
-    for name in reversed(measures[1:]):
-        if sum(widths.values()) + 1 <= width:
-            break
-        left_out.insert(0, name)
-        del widths[name]
-    return frame.drop(columns=left_out), left_out
+    numbers = {name: frame[name].tolist() for name in (*measures, *extra) if frame[name].dtype.kind in "iuf"}
+    texts = [_text_column(name, frame[name]) for name in measures if name not in numbers]
+    plain = {name: frame[name].tolist() for name in (*keys, *measures, *extra)}
+    return TextTable(
+        title, [_text_column(name, frame[name]) for name in keys], [[*_measure_columns(numbers, extra), *texts]], plain
+    )
 
 
-def _width(frame: pd.DataFrame, name: str) -> int:
-    heading = max(map(len, _heading(name).split()), default=0)
-    return max([heading, *(len(_shown_cell(value)) for value in frame[name].tolist())]) + _BORDER
+def _measure_columns(
+    values: Mapping[str, Sequence[float]], extra: Sequence[str], halves: Mapping[str, Sequence[float]] | None = None
+) -> list[TextColumn]:
+    """Return the columns of measures as people see them: times in one unit, shares of node time in percent.
+
+    Args:
+        values: by measure.
+        extra: measures that are left out where they are zero.
+        halves: of the intervals, by measure.
+    """
+    shown = [name for name in values if name not in extra or any(value and not isnan(value) for value in values[name])]
+    units = time_units({name: values[name] for name in shown if _is_time(name)})
+    columns = []
+    for name in shown:
+        if _in_percent(name):
+            heading, scale = f"{_PERCENT.get(name, _words(name.removesuffix('_share')))} (%)", 100.0
+        elif name in units:
+            heading, scale = column_heading(name, units[name].symbol), 1 / units[name].seconds
+        else:
+            heading, scale = column_heading(name), 1.0
+        means = [scale * value for value in values[name]]
+        cells = column(means) if halves is None else intervals(means, [scale * half for half in halves[name]])
+        columns.append(TextColumn(fill(heading, _HEADING, break_long_words=False), cells))
+    return columns
 
 
-def _heading(name: str) -> str:
-    return name.replace("_", " ")
+def _columns_of(measures: Sequence[str]) -> set[str]:
+    return {"replications", *measures, *(f"{name}_half" for name in measures)}
 
 
-def frame_table(frame: pd.DataFrame, title: str) -> Table:
-    """Return a pandas table as a table of the terminal."""
+def _is_time(name: str) -> bool:
+    return name.endswith("_s") and not name.endswith("_node_s")
+
+
+def _in_percent(name: str) -> bool:
+    return name in _PERCENT or name.endswith("_share")
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ").strip() or name
+
+
+def frame_table(frame: pd.DataFrame, title: str) -> TextTable:
+    """Return a pandas table as a table of text; its index, or else the columns before the first number, name the rows."""
+    keys: list[str] = []
     if any(name is not None for name in frame.index.names):
+        keys = [*map(str, frame.index.names)]
         frame = frame.reset_index()
-    shown = Table(title=literal(title), title_justify="left")
-    for name in frame.columns:
-        number = _is_numeric(frame[name])  # headings are wrapped before numbers
-        least = _width(frame, str(name)) - _BORDER if number else None
-        shown.add_column(literal(_heading(str(name))), justify="right" if number else "left", min_width=least)
-    for row in frame.itertuples(index=False):
-        shown.add_row(*(literal(_shown_cell(value)) for value in row))
-    return shown
+    columns = {str(name): _text_column(str(name), frame.iloc[:, at]) for at, name in enumerate(frame.columns)}
+    if not keys:
+        first = next((at for at, one in enumerate(columns.values()) if one.number), len(columns))
+        keys = list(columns)[: max(first, 1) if first < len(columns) else 1]
+    others = [one for name, one in columns.items() if name not in keys]
+    plain = {name: frame.iloc[:, at].tolist() for at, name in enumerate(columns)}
+    return TextTable(title, [columns[name] for name in keys], [others], plain)
 
 
-def _is_numeric(column: pd.Series) -> bool:
+def _text_column(name: str, values: pd.Series) -> TextColumn:
+    heading = fill(_words(name), _HEADING, break_long_words=False)
+    return TextColumn(heading, [cell(value) for value in values.tolist()], _is_numeric(values))
+
+
+def _is_numeric(cells: pd.Series) -> bool:
     """Return whether a column has numbers, or means with intervals."""
-    if column.dtype.kind in "iuf":
+    if cells.dtype.kind in "iuf":
         return True
-    values = [value for value in column.tolist() if value is not None]
+    values = [value for value in cells.tolist() if value is not None]
     if any(isinstance(value, bool) for value in values):
         return False
     texts = [value for value in values if isinstance(value, str)]
     return bool(values) and all(" ± " in text or fullmatch(_NUMBER, text) for text in texts)
 
 
-def _shown_cell(value: object) -> str:
-    if value is None or (isinstance(value, float) and isnan(value)):
-        return "-"
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    return _four_digits(value) if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _four_digits(value: float) -> str:
-    if value and not 1e-4 <= abs(value) < 1e15:
-        return f"{value:.3e}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+def study_notes(table: StudyTable) -> list[Note]:
+    """Return what looks wrong in the input of an experiment: its worst runs, and policies that make no difference."""
+    frame = table.frame
+    if not {*Counts._fields, *_COMPARED} <= set(frame.columns) or not len(frame):
+        return []
+    rows = frame[list(Counts._fields)].astype({"policy": str})
+    notes = count_notes([Counts(*row) for row in rows.itertuples(index=False)])
+    policies = rows["policy"].nunique()
+    if policies > 1 and "policy" in table.factors:
+        others = [name for name in (*table.factors, "replication") if name != "policy"]
+        differing = frame.groupby(others, dropna=False, sort=False)[list(_COMPARED)].nunique(dropna=False)
+        if (differing == 1).all(axis=None):
+            notes.append(same_results(policies, float(frame["load"].max()), waits=bool((frame["mean_wait_s"] > 0).any())))
+    return notes

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from clustermodel.arrays import FloatArray
 from clustermodel.figures.drawn_run import DrawnRun
-
-_DAY_S: Final = 86_400.0
+from clustermodel.readable import time_unit
 
 
 def time_axis(span_s: float) -> tuple[float, str]:
     """Return a legible unit for a time axis of ``span_s`` seconds: its length in seconds, and its name."""
-    for unit_s, name in ((_DAY_S, "days"), (3600.0, "hours"), (60.0, "minutes")):
-        if span_s >= 3 * unit_s:
-            return unit_s, name
-    return 1.0, "seconds"
+    unit = time_unit(span_s)
+    return unit.seconds, unit.name
 
 
 def equal_bins(runs: Sequence[DrawnRun], bins: int) -> FloatArray:

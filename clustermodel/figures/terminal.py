@@ -1,10 +1,10 @@
-"""Terminal output of commands: consoles, tables that fit them, plain tables for pipes, and names of users without markup."""
+"""Terminal output of commands: consoles, notes, and names of users without markup."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rich.console import Console
 from rich.markup import escape
@@ -12,9 +12,6 @@ from rich.text import Text
 
 from clustermodel.errors import visible
 from clustermodel.readable import encodable
-
-if TYPE_CHECKING:
-    from clustermodel.figures.text_tables import TextTable
 
 _WIDE: Final = 200
 """Columns of a table without a terminal."""
@@ -48,22 +45,7 @@ def standard_error(*, tables: bool = False) -> Console:
     return Terminal(file=sys.stderr, soft_wrap=True)
 
 
-def print_table(table: TextTable, *, titled: bool = False) -> None:
-    """Print a table on standard output: laid out for people on a terminal, plain for programs elsewhere.
-
-    Args:
-        table: to print.
-        titled: print the title above the plain form too, for output of several tables.
-    """
-    if sys.stdout.isatty():
-        standard_output().print(table)
-        return
-    if titled:
-        sys.stdout.write(f"{visible(table.title)}\n")
-    sys.stdout.write(table.plain_text())
-
-
-def print_notes(notes: Iterable[str], console: Console) -> None:
+def print_notes(notes: Iterable[object], console: Console) -> None:
     """Print notes on the input, a line each."""
     for note in notes:
         console.print(f"note: {literal(note)}")

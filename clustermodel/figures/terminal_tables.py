@@ -13,7 +13,7 @@ from clustermodel.figures.text_tables import TextColumn, TextTable
 from clustermodel.measure.accounts import account_columns
 from clustermodel.measure.input_notes import run_notes
 from clustermodel.measure.metrics import Summary
-from clustermodel.readable import UNDEFINED, TimeUnit, column, common_time_unit
+from clustermodel.readable import TIME_UNITS, UNDEFINED, TimeUnit, column, time_units
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.slice_log import SliceLog
@@ -114,8 +114,8 @@ _COUNTS: Final = (
     _Field("killed", partial(_count, "killed\nat limit")),
     _Field("rejected", partial(_count, "rejected")),
 )
-TIMES: Final = tuple(field.name for field in (*_WAIT, *_RESPONSE) if field.name.endswith("_s"))
-"""The columns of times, which have one unit, unless a column would be zero in it."""
+_TIMES: Final = tuple(field.name for field in (*_WAIT, *_RESPONSE) if field.name.endswith("_s"))
+"""The columns of times, which share a unit."""
 PLAIN: Final = (
     "jobs",
     *(field.name for field in (*_RESPONSE, *_WAIT, *_NODE_TIME, *_COUNTS)),
@@ -128,12 +128,6 @@ def run_row(run: ComparedRun) -> dict[str, Any]:
     """Return the fields of a run's summary, and the shares of node time by account; undefined values are ``None``."""
     shares = account_columns(run.ledger)
     return {**run.summary().as_dict(), **{name: value for name, value in shares.items() if name.endswith("_share")}}
-
-
-def _unit_of(values: Values, common: TimeUnit) -> TimeUnit:
-    """Return the common unit, or one of its own for a column of which all values are small."""
-    largest = max((value for value in values if value is not None), default=0.0)
-    return common if largest >= common.seconds / 10 or not largest else common_time_unit(values)
 
 
 def comparison_table(runs: Sequence[ComparedRun], title: str = "") -> TextTable:
@@ -154,11 +148,15 @@ def comparison_table(runs: Sequence[ComparedRun], title: str = "") -> TextTable:
     def values(name: str) -> Values:
         return [row[name] for row in rows]
 
-    unit = common_time_unit([value for name in TIMES for value in values(name)])
+    units = time_units({name: values(name) for name in _TIMES})
 
     def group(fields: Sequence[_Field]) -> list[TextColumn]:
         columns = {field: values(field.name) for field in fields}
-        return [field.shown(those, _unit_of(those, unit)) for field, those in columns.items() if field.always or any(those)]
+        return [
+            field.shown(those, units.get(field.name, TIME_UNITS[-1]))
+            for field, those in columns.items()
+            if field.always or any(those)
+        ]
 
     in_time = any(run.slices is not None for run in runs)
     order = (*_RESPONSE, *_WAIT) if in_time else (*_WAIT, *_RESPONSE)

@@ -7,6 +7,7 @@ plain form, which has the same columns whatever the terminal and the numbers are
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from itertools import chain
@@ -20,14 +21,16 @@ from rich.table import Table
 from rich.text import Text
 
 from clustermodel.errors import visible
-from clustermodel.figures.terminal import literal
+from clustermodel.figures.terminal import literal, standard_output
 from clustermodel.html import escaped, html_table
 
 WIDTH: Final = 100
 """Characters of a line of ``str(table)``."""
-_GAP: Final = 3
+_GAP: Final = 2
 """Characters between two columns."""
 _NARROWEST_KEY: Final = 14
+_PLAIN_LINES: Final = box.Box("    \n    \n -- \n" + "    \n" * 5, ascii=True)
+"""The lines of a table in ASCII."""
 _WORDS: Final = re.compile(r"[^,:= ]*[,:= ]?")
 
 
@@ -54,7 +57,7 @@ class TextTable:
         keys: the columns that name the rows; they are repeated where the table is continued.
         groups: the other columns; those of a group stay together where the width allows.
         plain: the values by name, for programs, with times in seconds and shares as fractions.
-        notes: on what looks wrong in the input, one sentence each.
+        notes: on what looks wrong in the input, texts or :class:`~clustermodel.measure.input_notes.Note`.
     """
 
     def __init__(
@@ -63,7 +66,7 @@ class TextTable:
         keys: Sequence[TextColumn],
         groups: Sequence[Sequence[TextColumn]],
         plain: Mapping[str, Sequence[Any]],
-        notes: Sequence[str] = (),
+        notes: Sequence[object] = (),
     ) -> None:
         self.title = title
         self.keys = tuple(keys)
@@ -79,7 +82,7 @@ class TextTable:
         for number, block in enumerate(blocks):
             if number:
                 yield ""
-            yield _drawn([*keys, *block])
+            yield _drawn([*keys, *block], ascii_only=options.ascii_only)
 
     def __str__(self) -> str:
         """Return the table as text of 100 columns, with the notes below it."""
@@ -101,7 +104,9 @@ class TextTable:
 
     def _layout(self, width: int) -> tuple[list[TextColumn], list[list[TextColumn]]]:
         """Return the columns that name the rows, folded, and the columns of each block."""
-        share = max(_NARROWEST_KEY, width // 3 // max(len(self.keys), 1))
+        narrow = [key.width + _GAP for key in self.keys if key.width <= _NARROWEST_KEY]
+        wide = max(len(self.keys) - len(narrow), 1)
+        share = max(_NARROWEST_KEY, (2 * width // 5 - sum(narrow)) // wide)
         keys = [key._replace(cells=[_folded(one, share) for one in key.cells]) for key in self.keys]
         taken = sum(key.width + _GAP for key in keys)
         blocks: list[list[TextColumn]] = [[]]
@@ -119,8 +124,8 @@ def _length(columns: Sequence[TextColumn]) -> int:
     return sum(column.width for column in columns) + _GAP * (len(columns) - 1)
 
 
-def _drawn(columns: Sequence[TextColumn]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+def _drawn(columns: Sequence[TextColumn], *, ascii_only: bool) -> Table:
+    table = Table(box=_PLAIN_LINES if ascii_only else box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
         table.add_column(
             literal_lines(column.heading),
@@ -157,3 +162,18 @@ def _plain(value: Any) -> str:
     if value is None or (isinstance(value, float) and isnan(value)):
         return "nan"
     return f"{value:.10g}" if isinstance(value, float) else visible(str(value))
+
+
+def print_table(table: TextTable, *, titled: bool = False) -> None:
+    """Print a table on standard output: laid out for people on a terminal, plain for programs elsewhere.
+
+    Args:
+        table: to print.
+        titled: print the title above the plain form too, for output of several tables.
+    """
+    if sys.stdout.isatty():
+        standard_output().print(table)
+        return
+    if titled:
+        sys.stdout.write(f"{visible(table.title)}\n")
+    sys.stdout.write(table.plain_text())

@@ -22,6 +22,23 @@ _NAMED: Final = 3
 _LOAD_TO_TRY: Final = 0.9
 
 
+class Note(NamedTuple):
+    """What looks wrong in the input of runs, and what to do about it."""
+
+    fact: str
+    """With the value."""
+    advice: str
+    option: str = ""
+    """The option of ``clustermodel run`` that does it."""
+
+    def __str__(self) -> str:
+        return f"{self.fact}; {self.advice}"
+
+    def with_option(self) -> str:
+        """Return the note for a reader of the command line."""
+        return f"{self} ({self.option})" if self.option else str(self)
+
+
 class Counts(NamedTuple):
     """The numbers of a run that the notes look at: fields of its :class:`~clustermodel.measure.metrics.Summary`."""
 
@@ -49,21 +66,23 @@ class NotedRun(Protocol):
         """Return the metrics of the run."""
 
 
-def run_notes(runs: Sequence[NotedRun]) -> list[str]:
-    """Return what looks wrong in the input of runs that are compared, one sentence each."""
+def run_notes(runs: Sequence[NotedRun]) -> list[Note]:
+    """Return what looks wrong in the input of runs that are compared."""
     counts = [Counts.of(run.summary()) for run in runs]
     ratios = [ratio for run in runs if (ratio := _estimates_in_minutes(run.records)) is not None]
     return [*map(_in_minutes, ratios[:1]), *count_notes(counts), *_same_schedule(runs, counts)]
 
 
-def _in_minutes(ratio: float) -> str:
-    return (
+def _in_minutes(ratio: float) -> Note:
+    return Note(
         f"most jobs run longer than their estimates, at the median {ratio:.3g} times as long: the estimates look like minutes, "
-        "the run times like seconds; multiply the estimates by 60, or do without them (--estimates run-time)"
+        "the run times like seconds",
+        "multiply the estimates by 60, or do without them",
+        "--estimates run-time",
     )
 
 
-def count_notes(runs: Sequence[Counts]) -> list[str]:
+def count_notes(runs: Sequence[Counts]) -> list[Note]:
     """Return notes on jobs that were killed or rejected and on loads above 1, the worst run of each."""
     if not runs:
         return []
@@ -71,25 +90,26 @@ def count_notes(runs: Sequence[Counts]) -> list[str]:
     killed = [run for run in runs if run.killed > KILLED_SHARE * run.jobs]
     if killed:
         worst = max(killed, key=lambda run: run.killed / run.jobs)
-        notes.append(
+        fact = (
             f"{worst.killed:,} of {worst.jobs:,} jobs ({worst.killed / worst.jobs:.0%}) are killed at their wall-time limit "
-            f"under {_names(killed, runs)}; check the estimates, or let jobs run on (--no-kill-at-estimate)"
+            f"under {_names(killed, runs)}"
         )
+        notes.append(Note(fact, "check the estimates, or let jobs run on", "--no-kill-at-estimate"))
     most = max(runs, key=lambda run: run.rejected)
     if most.rejected:
-        are = "is" if most.rejected == 1 else "are"
-        notes.append(
-            f"{counted(most.rejected, 'job')} {are} rejected: larger than the machine of {counted(most.nodes, 'node')}, or of "
-            f"none; give a larger machine (--nodes), or leave such jobs out (--size 1:{most.nodes})"
+        fact = (
+            f"{counted(most.rejected, 'job')} {'is' if most.rejected == 1 else 'are'} rejected: larger than the machine of "
+            f"{counted(most.nodes, 'node')}, or of none"
         )
+        notes.append(Note(fact, "give a larger machine, or leave such jobs out", f"--nodes, --size 1:{most.nodes}"))
     heaviest = max(runs, key=lambda run: 0.0 if isnan(run.load) else run.load)
     if heaviest.load > 1:
-        stretch = ceil(10 * heaviest.load / _LOAD_TO_TRY) / 10
-        notes.append(
+        fact = (
             f"the offered load is {heaviest.load:.3g}: more work arrives than {counted(heaviest.nodes, 'node')} can do, and "
-            "waits grow as long as jobs arrive; give more nodes, or more time between arrivals "
-            f"(--scale-interarrival {stretch:g})"
+            "waits grow as long as jobs arrive"
         )
+        stretch = ceil(10 * heaviest.load / _LOAD_TO_TRY) / 10
+        notes.append(Note(fact, "give more nodes, or more time between arrivals", f"--nodes, --scale-interarrival {stretch:g}"))
     return notes
 
 
@@ -105,7 +125,7 @@ def _estimates_in_minutes(records: JobRecords) -> float | None:
     return median if median >= _MINUTE / _MOST_OVERESTIMATED and beyond_minutes < KILLED_SHARE else None
 
 
-def _same_schedule(runs: Sequence[NotedRun], counts: Sequence[Counts]) -> list[str]:
+def _same_schedule(runs: Sequence[NotedRun], counts: Sequence[Counts]) -> list[Note]:
     """Return a note if several runs have the same starts and ends of all jobs."""
     if len(runs) < 2:
         return []
@@ -116,7 +136,7 @@ def _same_schedule(runs: Sequence[NotedRun], counts: Sequence[Counts]) -> list[s
     return [same_results(len(runs), counts[0].load, waits=waits)]
 
 
-def same_results(policies: int, load: float, *, waits: bool) -> str:
+def same_results(policies: int, load: float, *, waits: bool) -> Note:
     """Return the note on policies that make no difference.
 
     Args:
@@ -124,11 +144,13 @@ def same_results(policies: int, load: float, *, waits: bool) -> str:
         load: the offered load.
         waits: whether any job waits.
     """
+    fact = f"all {policies} policies give the same results"
     if waits:
-        return f"all {policies} policies give the same results; their rules do not differ on these jobs"
-    return (
-        f"all {policies} policies give the same results, because no job waits at an offered load of {load:.2g}; "
-        "for a comparison raise the load (--scale-interarrival 0.5 doubles it)"
+        return Note(fact, "compare policies whose rules differ on these jobs, or other jobs")
+    return Note(
+        f"{fact}, because no job waits at an offered load of {load:.2g}",
+        "raise the load for a comparison",
+        "--scale-interarrival 0.5 doubles it",
     )
 
 
