@@ -121,6 +121,7 @@ def run_experiment(origin: Origin, out: Path, options: Mapping[str, Any], *, who
     notes = standard_error()
     directory = out.absolute()  # the script may change the working directory
     last: list[Progress] = []
+    remarks: list[str] = []
     try:
         with progress_of_sweep(notes) as advance:
 
@@ -128,7 +129,7 @@ def run_experiment(origin: Origin, out: Path, options: Mapping[str, Any], *, who
                 last[:] = [progress]
                 advance(progress)
 
-            design, table = run_trials(origin, directory, Options(**options, progress=report))
+            design, table = run_trials(origin, directory, Options(**options, progress=report, note=remarks.append))
     except KeyboardInterrupt as problem:
         number = getattr(problem, "number", signal.SIGINT)  # or SIGTERM, SIGHUP
         how = "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
@@ -138,6 +139,8 @@ def run_experiment(origin: Origin, out: Path, options: Mapping[str, Any], *, who
         raise ExecutionError(f"{problem}; {_so_far(last)}, and the same command goes on from there") from None
     done, total = (last[0].done, last[0].total) if last else (len(table), len(table) + len(table.failures))
     notes.print(f"{literal(out)}: {done} of {counted(total, 'run')} done")
+    for remark in remarks:
+        notes.print(literal(remark))
     if options.get("shard") is None:
         show_exhibits(design, table, directory)
     _print_failures(table.failures, notes, whole=whole_tracebacks)

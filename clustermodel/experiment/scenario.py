@@ -28,6 +28,21 @@ _NOT_IN_A_LINE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Unicode categories that a name must not contain: control characters, surrogates, line and paragraph separators."""
 NOTHING_PLAYED: Final = "Scenario.fidelity: 'node'"
 """First words of the warning that the slow mode had no time slice to simulate."""
+_NAMED: Final = 3
+
+
+def nothing_played(labels: Sequence[str]) -> str:
+    """Return what there is to say about runs in the slow mode that had no time slice to simulate.
+
+    Args:
+        labels: of their scenarios; of many, three are named.
+    """
+    names = list(dict.fromkeys(labels))
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return (
+        f"no gang shared its nodes in time under {', '.join(names[:_NAMED])}{more}; there was nothing to play, and the result "
+        "is that of fidelity fast"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,10 +169,5 @@ class Scenario:
         )
         result = Result(self, machine, outcome)
         if result.nothing_played:
-            warnings.warn(
-                f"{NOTHING_PLAYED}: no gang shared its nodes in time under {self.label}, so that the slow mode had nothing to "
-                "play; the result is that of fidelity='fast'",
-                UserWarning,
-                stacklevel=2,
-            )
+            warnings.warn(f"{NOTHING_PLAYED}: {nothing_played([self.label])}", UserWarning, stacklevel=2)
         return result
