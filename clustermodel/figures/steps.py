@@ -10,6 +10,7 @@ import numpy.typing as npt
 from clustermodel.arrays import FloatArray
 from clustermodel.figures.drawn_run import DrawnRun
 from clustermodel.readable import time_unit
+from clustermodel.ticks import to_seconds
 
 
 def time_axis(span_s: float) -> tuple[float, str]:
@@ -34,6 +35,16 @@ def waiting_jobs(run: DrawnRun, edges_s: FloatArray) -> FloatArray:
     """Return the mean number of waiting jobs in each interval between ``edges_s`` (seconds from the first event)."""
     log = run.events
     return mean_of_steps(log.time_s, log.waiting, edges_s)
+
+
+def jobs_in_system(run: DrawnRun, edges_s: FloatArray) -> FloatArray:
+    """Return the mean number of jobs that wait or run in each interval between ``edges_s`` (seconds from the first event)."""
+    ran = run.records.finished
+    begins, ends = (run.records.seconds(name)[ran] - to_seconds(run.ledger.start) for name in ("submit", "end"))
+    times = np.concatenate([begins, ends])
+    order = np.argsort(times, kind="stable")
+    changes = np.repeat([1, -1], len(begins))[order]
+    return mean_of_steps(times[order], np.cumsum(changes), edges_s)
 
 
 def mean_of_steps(times_s: FloatArray, values: npt.NDArray[np.int64] | FloatArray, edges_s: FloatArray) -> FloatArray:

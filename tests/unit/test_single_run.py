@@ -63,7 +63,7 @@ def test_every_axis_says_what_it_shows_in_which_unit(run: Result, four: Result) 
     over_time = [(since, "busy nodes / nodes"), (since, "waiting jobs")]
     waits = ("wait (hours; shorter than a second drawn at one second)", "share of jobs that wait at least this long")
     assert labels(run.plot.utilization()) == [("", over_time[0][1]), over_time[1]]  # the two share their time axis
-    assert labels(comparison([run])) == [*over_time, waits]
+    assert labels(comparison([run])) == [*over_time, waits, ("node time / capacity", "policy")]
     assert labels(run.plot.gantt()) == [("time (days)", "node")]
     assert labels(four.plot.gantt()) == [("time (seconds)", "node")]
 
