@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from clustermodel.errors import visible
@@ -23,33 +23,31 @@ def escaped(value: object) -> str:
     return html.escape(text)
 
 
-def html_table(heading: str, columns: Mapping[str, Sequence[object]], *, most: int = MOST_ROWS) -> str:
-    """Return a table with a heading above it.
+def html_table(heading: str, columns: Iterable[tuple[str, Sequence[object]]], *, right: Sequence[bool] = ()) -> str:
+    """Return a table with a heading above it, and a line below it if rows are left out.
 
     Args:
         heading: one line.
-        columns: the cells of each column by its title; numbers and undefined values are on the right, texts on the left.
-        most: number of rows that are shown; a line below tells how many there are.
+        columns: titles and cells.
+        right: whether each column is aligned on the right; by default those of numbers and undefined values.
     """
-    right = {title: all(_is_number(value) for value in values) for title, values in columns.items()}
-    titles = "".join(_element("th", title, right=right[title]) for title in columns)
-    rows = list(zip(*columns.values(), strict=True))
-    body = [
-        "".join(_element("td", value, right=right[title]) for title, value in zip(columns, row, strict=True))
-        for row in rows[:most]
+    shown = list(columns)
+    sides = list(right) or [all(map(_is_number, cells)) for _, cells in shown]
+    titles = "".join(_element("th", title, right=side) for (title, _), side in zip(shown, sides, strict=True))
+    rows = list(zip(*(cells for _, cells in shown), strict=True))
+    lines = [
+        "".join(_element("td", value, right=side) for value, side in zip(row, sides, strict=True)) for row in rows[:MOST_ROWS]
     ]
-    below = f"<div>{most:,} of {len(rows):,} rows</div>" if len(rows) > most else ""
-    lines = "".join(f"<tr>{row}</tr>" for row in body)
-    return f"{_heading(heading)}<table><thead><tr>{titles}</tr></thead><tbody>{lines}</tbody></table>{below}"
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    below = f"<div>{MOST_ROWS:,} of {len(rows):,} rows</div>" if len(rows) > MOST_ROWS else ""
+    return f"{_heading(heading)}<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>{below}"
 
 
 def html_fields(heading: str, fields: Iterable[tuple[str, object]]) -> str:
     """Return a table with a row for each field, its name and its value, with a heading above it."""
-    rows = "".join(
-        f"<tr>{_element('th', name, right=False)}{_element('td', value, right=_is_number(value))}</tr>"
-        for name, value in fields
-    )
-    return f"{_heading(heading)}<table><tbody>{rows}</tbody></table>"
+    rows = [_element("th", name, right=False) + _element("td", value, right=False) for name, value in fields]
+    lines = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"{_heading(heading)}<table><tbody>{lines}</tbody></table>"
 
 
 def _heading(text: str) -> str:

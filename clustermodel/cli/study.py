@@ -13,8 +13,8 @@ from rich.console import Console
 
 from clustermodel.cli.interrupts import leaving_quietly
 from clustermodel.cli.progress import progress_of_sweep
-from clustermodel.cli.study_tables import OVERHEADS, frame_table, means_table, study_notes, trials_table
 from clustermodel.errors import ExecutionError, SpecificationError, counted, did_you_mean, quoted
+from clustermodel.figures.study_tables import OVERHEADS, frame_table, means_table, study_notes, trials_table
 from clustermodel.figures.terminal import literal, print_notes, standard_error, standard_output
 from clustermodel.figures.text_tables import print_table
 from clustermodel.output_files import replacing, without_formulas, write_file

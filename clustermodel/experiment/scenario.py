@@ -10,10 +10,11 @@ from os import PathLike
 from typing import Final
 from unicodedata import category
 
-from clustermodel.errors import SpecificationError, quoted
+from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.experiment.calibration import calibrate
 from clustermodel.experiment.random_streams import random_stream
 from clustermodel.experiment.result import Result
+from clustermodel.html import html_fields
 from clustermodel.machine import Machine
 from clustermodel.policies.interface import Policy
 from clustermodel.policies.registry import make_policy, policy_label
@@ -140,6 +141,18 @@ class Scenario:
     def label(self) -> str:
         """The name, or the policy as requested."""
         return self.name or policy_label(self.policy)
+
+    def _repr_html_(self) -> str:
+        """Return the scenario for a notebook."""
+        fields: list[tuple[str, object]] = [
+            ("workload", ", ".join(source.name for source in self.sources)),
+            ("machine", counted(self.used_machine.nodes, "node")),
+            ("policy", policy_label(self.policy)),
+            ("seed", str(self.seed)),
+        ]
+        others = {"fidelity": "fast", "speedup": LINEAR, "explain": False, "history": False}
+        fields += [(name, getattr(self, name)) for name, default in others.items() if getattr(self, name) != default]
+        return html_fields(f"Scenario {self.label}", fields)
 
     def run(self, *, progress: Callable[[int], None] | None = None) -> Result:
         """Simulate the scenario.

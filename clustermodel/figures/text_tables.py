@@ -93,9 +93,10 @@ class TextTable:
 
     def _repr_html_(self) -> str:
         """Return the table for a notebook."""
-        columns = {column.heading.replace("\n", " "): column.cells for column in (*self.keys, *chain(*self.groups))}
+        columns = [*self.keys, *chain(*self.groups)]
+        cells = [(column.heading.replace("\n", " "), column.cells) for column in columns]
         notes = "".join(f"<div>note: {escaped(note)}</div>" for note in self.notes)
-        return html_table(self.title, columns) + notes
+        return html_table(self.title, cells, right=[column.number for column in columns]) + notes
 
     def plain_text(self) -> str:
         """Return the table for programs: a line of names and a line for each row, with tabs between the values."""

@@ -12,7 +12,9 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, counted, quoted
+from clustermodel.html import html_fields
 from clustermodel.job import Job, JobRow
+from clustermodel.readable import duration
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import LONGEST_S, require_whole
 from clustermodel.workload.estimates import PHI, phi_factors
@@ -164,6 +166,21 @@ class Workload:
 
     def __repr__(self) -> str:
         return f"<Workload {self.name!r}: {len(self):,} jobs over {self.span_s / 86400:,.1f} days>"
+
+    def _repr_html_(self) -> str:
+        """Return the workload for a notebook: its jobs, and smallest, median and largest values."""
+        nodes, size = self.column("nodes"), self.machine_nodes
+        fields: list[tuple[str, object]] = [
+            ("jobs", f"{len(self):,} of {counted(len(np.unique(self.column('user'))), 'user')}"),
+            ("submitted over", duration(self.span_s)),
+            ("recorded on", "unknown" if size is None else counted(size, "node")),
+            ("offered load", None if size is None or len(self) < 2 or not self.span_s else self.offered_load(size)),
+            ("nodes of a job", f"{nodes.min():,}, median {np.median(nodes):,.4g}, up to {nodes.max():,}"),
+        ]
+        for name, title in (("run", "run time"), ("estimate", "estimate")):
+            values = self.seconds(name)
+            fields.append((title, f"median {duration(float(np.median(values)))}, up to {duration(float(values.max()))}"))
+        return html_fields(f"Workload {self.name}", [*fields, ("source", self.provenance.source)])
 
     def rows(self) -> Iterator[JobRow]:
         """Yield the jobs as plain integers, in order of submission, then id."""

@@ -18,7 +18,7 @@ from clustermodel.recording.ledger import Account
 if TYPE_CHECKING:
     import pandas as pd
 
-    from clustermodel.experiment.study_table import StudyTable
+    from clustermodel.figures.drawn_table import DrawnTable
 
 OVERHEADS: Final = tuple(
     account_column(account, "share")
@@ -35,7 +35,7 @@ _NUMBER: Final = r"[-+]?[0-9][-+0-9,.e]*( %)?|-"
 """A number as a table shows it."""
 
 
-def means_table(table: StudyTable, title: str, measures: Sequence[str], extra: Sequence[str] = ()) -> TextTable:
+def means_table(table: DrawnTable, title: str, measures: Sequence[str], extra: Sequence[str] = ()) -> TextTable:
     """Return a table of means with their intervals: a row for each point.
 
     Args:
@@ -149,7 +149,7 @@ def _is_numeric(cells: pd.Series) -> bool:
     return bool(values) and all(" ± " in text or fullmatch(_NUMBER, text) for text in texts)
 
 
-def study_notes(table: StudyTable) -> list[Note]:
+def study_notes(table: DrawnTable) -> list[Note]:
     """Return what looks wrong in the input of an experiment: its worst runs, and policies that make no difference."""
     frame = table.frame
     if not {*Counts._fields, *_COMPARED} <= set(frame.columns) or not len(frame):
