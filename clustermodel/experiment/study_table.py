@@ -327,8 +327,7 @@ class StudyTable:
         Raises:
             SpecificationError: the file cannot be read, or is no such table.
         """
-        frame, factors = read_table(path)
-        return cls(frame, factors, Path(path).stem)
+        return cls(*read_table(path), Path(path).stem)
 
     def to_xarray(self, *measures: str) -> xr.Dataset:
         """Return a dataset of xarray: dimensions are the factors and ``replication``; variables, with units, the measures.

@@ -91,7 +91,7 @@ def count_notes(runs: Sequence[Counts]) -> list[Note]:
     if killed:
         worst = max(killed, key=lambda run: run.killed / run.jobs)
         fact = (
-            f"{worst.killed:,} of {worst.jobs:,} jobs ({worst.killed / worst.jobs:.0%}) are killed at their wall-time limit "
+            f"{worst.killed:,} of {worst.jobs:,} jobs ({100 * worst.killed / worst.jobs:.0f} %) are killed at their wall-time limit "
             f"under {_names(killed, runs)}"
         )
         notes.append(Note(fact, "check the estimates, or let jobs run on", "--no-kill-at-estimate"))

@@ -43,7 +43,9 @@ INTERNAL = {
     "experiment.user_code",
     "experiment.worker",
     "figures.terminal",
+    "html",
     "output_files",
+    "readable",
     "validation",
 }
 """Modules that only other modules of the package use.  The part ``cli`` is internal too: its interface is the commands."""
