@@ -122,7 +122,8 @@ def intervals(means: Sequence[float], halves: Sequence[float]) -> list[str]:
     if not known:
         return column(means)
     largest = max((abs(mean) for mean in means if isfinite(mean)), default=0.0)
-    places = _places(min(known), max(largest, *known), digits=_HALF_DIGITS)
+    typical = median(abs(mean) for mean in means if isfinite(mean))
+    places = _places(min([*known, *([typical] if typical else [])]), max(largest, *known), digits=_HALF_DIGITS)
     shown = ["" if isnan(mean) or isnan(half) else _fixed(half, places) for mean, half in zip(means, halves, strict=True)]
     wide = max(map(len, shown))
     cells = zip([_fixed(mean, places) for mean in means], shown, strict=True)

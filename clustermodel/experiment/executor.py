@@ -167,6 +167,7 @@ def _run_trials(origin: Origin, directory: Path, options: Options) -> tuple[Desi
 
 def _note_unplayed(labels: Sequence[str], note: Callable[[str], None] | None) -> None:
     """Say once that runs in the slow mode had no time slice to simulate."""
+    labels = sorted(set(labels))  # runs end in any order
     if labels and note is not None:
         note(f"fidelity node: {nothing_played(labels)}")
     elif labels:

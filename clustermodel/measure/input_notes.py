@@ -90,8 +90,9 @@ def count_notes(runs: Sequence[Counts]) -> list[Note]:
     killed = [run for run in runs if run.killed > KILLED_SHARE * run.jobs]
     if killed:
         worst = max(killed, key=lambda run: run.killed / run.jobs)
+        share = 100 * worst.killed / worst.jobs
         fact = (
-            f"{worst.killed:,} of {worst.jobs:,} jobs ({100 * worst.killed / worst.jobs:.0f} %) are killed at their wall-time limit "
+            f"{worst.killed:,} of {worst.jobs:,} jobs ({share:.0f} %) are killed at their wall-time limit "
             f"under {_names(killed, runs)}"
         )
         notes.append(Note(fact, "check the estimates, or let jobs run on", "--no-kill-at-estimate"))

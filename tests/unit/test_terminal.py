@@ -133,14 +133,14 @@ def test_shells_get_a_script_that_completes_the_command(shell: Callable[..., Fin
         (["run", "--model", "b"], ["blue-pacific"]),
         (["run", "--fidelity", "n"], ["node"]),
     ],
-    ids=lambda words: " ".join(words),
+    ids=" ".join,
 )
 def test_commands_options_and_names_are_completed(
     shell: Callable[..., Finished], words: list[str], expected: list[str]
 ) -> None:
     completed = shell(
         'eval "$(_CLUSTERMODEL_COMPLETE=bash_source clustermodel)"; ' + f"COMP_WORDS=(clustermodel {' '.join(words)}); "
-        f"COMP_CWORD={len(words)}; _clustermodel_completion clustermodel; echo \"${{COMPREPLY[@]}}\"",
+        f'COMP_CWORD={len(words)}; _clustermodel_completion clustermodel; echo "${{COMPREPLY[@]}}"',
     )
     assert completed.stderr == ""
     assert completed.stdout.split() == expected

@@ -15,7 +15,10 @@ LONG = "slack:slack_factor=3.0,heuristic=ast,remove=in-place,awt=conservative,al
 
 def example(*names: str, columns: int = 12) -> TextTable:
     numbers = [
-        [TextColumn(f"measure\n{group}.{at} (s)", [f"{1_000_000 * at + row:,}" for row in range(len(names))]) for at in range(4)]
+        [
+            TextColumn(f"measure\n{group}.{at} (s)", [f"{1_000_000 * at + row:,}" for row in range(len(names))])
+            for at in range(4)
+        ]
         for group in range(columns // 4)
     ]
     plain = {"policy": names, **{f"m{at}": [at + row / 3 for row in range(len(names))] for at in range(columns)}}
