@@ -92,7 +92,7 @@ def test_a_workload() -> None:
 
 def test_a_scenario_shows_what_is_not_the_default(run: Result) -> None:
     assert [name for name, _ in rows(run.scenario._repr_html_())] == ["workload", "machine", "policy", "seed"]  # type: ignore[attr-defined]
-    other = Scenario(workload=synthetic_workload(jobs=5), explain=True, fidelity="node", name=EVIL)
+    other = Scenario(workload=synthetic_workload(jobs=5), explain=True, fidelity="node", name="a name")
     assert [name for name, _ in rows(other._repr_html_())][4:] == ["fidelity", "explain"]
 
 
@@ -115,7 +115,7 @@ def test_a_result_and_its_summary(run: Result) -> None:
 
 def test_a_ledger_has_units_and_sums_to_the_machine(run: Result) -> None:
     titles, *accounts = rows(run.ledger._repr_html_())
-    assert titles == ["account", "queue empty (node-d)", "job waiting (node-d)", "total (node-d)", "share (%)"]
+    assert titles == ["account", "queue empty (node-h)", "job waiting (node-h)", "total (node-h)", "share (%)"]
     assert accounts[0][:3] == ["useful", "-", "-"]
     assert sum(float(row[4]) for row in accounts) == pytest.approx(100, abs=0.05)
 

@@ -26,7 +26,6 @@ MODULES_A_PAGE_NAMES = {
     },
     "model.md": {"schedule.node_set"},
     "outputs.md": {"theory.capacity"},
-    "tutorial.md": {"cli"},
     "workloads.md": {"theory.queueing"},
 }
 """Modules that a page imports from on purpose: it is about what is inside, about formulas, or about the command line."""
