@@ -46,7 +46,8 @@ def study(
 
     def scenario(factor: float, switch: float, strategy: str, seed: int) -> Scenario | None:
         on_change = strategy.endswith("on change")
-        if (strategy == "BF" and switch) or (on_change and switch < 0.02):
+        few = strategy.endswith(("-2", "-3"))  # compared by the paper without switches and with the longest
+        if (strategy == "BF" and switch) or (on_change and switch < 0.02) or (few and switch not in (0, max(switches))):
             return None
         return Scenario(
             machine=Machine(
