@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 OVERHEADS: Final = tuple(
     account_column(account, "share")
-    for account in (Account.LOST, Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.BLOCKED)
+    for account in (Account.LOST, Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.BLOCKED, Account.DOWN)
 )
 """Columns of the shares of node time that do no useful work although nodes are held."""
 _PERCENT: Final = {"utilization": "utilization", "kappa": "loss of capacity", "lost_share": "discarded work"}

@@ -100,6 +100,7 @@ _NODE_TIME: Final = (
     _Field("checkpoint_share", partial(_percent, "checkpoint")),
     _Field("restart_share", partial(_percent, "restart")),
     _Field("blocked_share", partial(_percent, "blocked\ngangs")),
+    _Field("down_share", partial(_percent, "down\nnodes")),
     _Field("idle_share", partial(_percent, "idle\nnodes"), always=True),
     _Field("kappa", partial(_percent, "loss of\ncapacity"), always=True),
 )
@@ -111,6 +112,8 @@ _COUNTS: Final = (
     _Field("preempted", partial(_count, "preempted")),
     _Field("retried", partial(_count, "restarted")),
     _Field("aborted", partial(_count, "killed by\npolicy")),
+    _Field("failures", partial(_count, "node\nfailures")),
+    _Field("failed_attempts", partial(_count, "failed\nattempts")),
     _Field("killed", partial(_count, "killed\nat limit")),
     _Field("rejected", partial(_count, "rejected")),
 )

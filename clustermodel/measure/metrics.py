@@ -19,7 +19,7 @@ from clustermodel.errors import SpecificationError
 from clustermodel.html import html_table
 from clustermodel.measure.fairness import delays_by_later_jobs, reservation_violations
 from clustermodel.measure.job_table import dedicated, lost, preemptions, useful, wasted
-from clustermodel.measure.quantities import QUANTITIES, Quantity
+from clustermodel.measure.quantities import Quantity, quantity
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.run_attempts import UNKNOWN, Status
@@ -115,6 +115,8 @@ class Summary:
     ``None`` where nodes are shared in time."""
     benign_violations: int | None
     """Jobs that started after their first guaranteed start because of jobs ahead in the queue."""
+    failure_violations: int | None
+    """Jobs that started after their first guaranteed start, and for which a node failed while they waited."""
     preempted: int
     """Jobs preempted at least once (Yuan et al. 2010, table 6)."""
     mean_killed_times: float
@@ -122,6 +124,12 @@ class Summary:
     runtime_waste: float
     """Mean of (executed time - run time) / run time of the preempted jobs: RTW of Yuan et al. 2010, eq. (3); 0 if there are
     none."""
+    failures: int
+    """Failures of nodes within the makespan."""
+    failed_attempts: int
+    """Run attempts that the failure of a node stopped."""
+    down_share: float
+    """Node time of outages per capacity."""
     horizon_s: float
     """Makespan: last end - first submission."""
     warm_up_s: float = 0.0
@@ -135,7 +143,7 @@ class Summary:
     def _repr_html_(self) -> str:
         """Return the summary for a notebook: field, meaning, value and unit."""
         fields = self.as_dict()
-        known = [QUANTITIES.get(name, Quantity(name)) for name in fields]
+        known = [quantity(name) or Quantity(name) for name in fields]
         return html_table(
             f"{self.policy} on {self.workload}",
             [
@@ -230,10 +238,14 @@ def summarize(
         mean_delay_by_later_s=float(delayed.mean()) if len(delayed) else no_delay,
         longest_delay_by_later_s=float(delayed.max()) if len(delayed) else no_delay,
         reservation_violations=None if violations is None else int(violations.by_later.sum()),
-        benign_violations=None if violations is None else int(((violations.late_s > 0) & ~violations.by_later).sum()),
+        benign_violations=None if violations is None else int(violations.benign.sum()),
+        failure_violations=None if violations is None else int(violations.by_failure.sum()),
         preempted=int(preempted.jobs.sum()),
         mean_killed_times=_per(float(preempted.times.sum()), int(preempted.jobs.sum()), otherwise=0.0),
         runtime_waste=_per(float(preempted.waste[preempted.jobs].sum()), int(preempted.jobs.sum()), otherwise=0.0),
+        failures=int(((records.outages.start >= ledger.start) & (records.outages.start <= ledger.end)).sum()),
+        failed_attempts=int((stopped.ended_as == Status.FAILED).sum()),
+        down_share=ledger.down_share,
         horizon_s=to_seconds(ledger.end - ledger.start),
     )
 
@@ -339,7 +351,7 @@ def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
     rows = {}
     for name, members in {"all": ran, "wide": ran & wide, "narrow": ran & ~wide}.items():
         stuck, late = members & blocked, members & (delays > 0)
-        violated, benign = (members & (violations.late_s > 0) & blame for blame in (violations.by_later, ~violations.by_later))
+        violated, benign = (members & blame for blame in (violations.by_later, violations.benign))
         stopped = members & preempted.jobs
         discarded, done = (int(work[members].sum()) for work in (wasted(records), useful(records)))
         rows[name] = {

@@ -53,6 +53,9 @@ QUANTITIES: Final = {
     "preempted": Quantity("preempted jobs", _JOBS),
     "mean_killed_times": Quantity("mean killed times MKT"),
     "runtime_waste": Quantity("run time waste RTW"),
+    "failure_violations": Quantity("late starts with failures of nodes", _JOBS),
+    "failures": Quantity("failures of nodes", "failures"),
+    "failed_attempts": Quantity("failed run attempts", "run attempts"),
     "horizon_s": Quantity("makespan", "s"),
     "warm_up_s": Quantity("warm-up", "s"),
 }

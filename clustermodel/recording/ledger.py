@@ -25,17 +25,24 @@ class Account(StrEnum):
     USEFUL = "useful"
     """Useful work, including that of jobs killed at their wall-time limit (the archive's convention)."""
     LOST = "lost"
-    """Discarded work: of jobs that a policy killed, whether they are restarted or not, and of runs stopped at a time limit."""
+    """Discarded work: of jobs that a policy killed, whether they are restarted or not, of runs stopped at a time limit, and
+    what a job had executed since its last checkpoint when one of its nodes failed."""
     CONTEXT_SWITCH = "context switch"
     CHECKPOINT = "checkpoint"
     RESTART = "restart"
     BLOCKED = "blocked"
     """Held by a gang that waits for another gang's checkpoint, or for the checkpoint store."""
     IDLE = "idle"
+    DOWN = "down"
+    """Of nodes that have failed and are not repaired yet.  Not lost capacity (kappa), which is what a scheduler loses."""
 
 
 OVERHEADS = (Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.BLOCKED, Account.IDLE)
 """Accounts that count as lost capacity while a job waits."""
+
+
+CHARGED = (*OVERHEADS, Account.DOWN)
+"""Accounts that are charged as time passes; work is charged when a run attempt ends."""
 
 
 class Amount(NamedTuple):
@@ -68,7 +75,13 @@ class Ledger:
         self._waiting = False
 
     def settle(self, now: int, idle: int, waiting: bool) -> None:
-        """Charge the time since the last instant to *idle*, then set the state from ``now`` on."""
+        """Charge the time since the last instant to *idle*, then set the state from ``now`` on.
+
+        Args:
+            now: ticks.
+            idle: number of nodes that no gang holds, those that are down included.
+            waiting: whether a job waits.
+        """
         if self._since >= 0:
             self._charge_time(now)
         else:
@@ -78,9 +91,13 @@ class Ledger:
         self._waiting = waiting
 
     def hold(self, now: int, account: Account, nodes: int) -> None:
-        """Add ``nodes``, which may be negative, to those held for an overhead and charged to it from ``now`` on."""
-        self._charge_time(now)
-        self._since = now
+        """Charge ``nodes`` more, or fewer if negative, to an overhead or an outage from ``now`` on.
+
+        What comes before the first submission counts from then on.
+        """
+        if self._since >= 0:
+            self._charge_time(now)
+            self._since = now
         self._held[account] = self._held.get(account, 0) + nodes
 
     def _charge_time(self, now: int) -> None:
@@ -128,6 +145,11 @@ class Ledger:
         return self._share(Account.LOST)
 
     @property
+    def down_share(self) -> float:
+        """Node time of outages per capacity; ``nan`` for an empty horizon."""
+        return self._share(Account.DOWN)
+
+    @property
     def capacity_loss(self) -> float:
         """kappa: idle nodes and overheads while a job waits, per capacity (Zhang et al. 2003, eqs. (2), (3))."""
         lost = sum(self.amount(account).job_waiting for account in OVERHEADS)
@@ -171,8 +193,8 @@ class Ledger:
             f"Ledger of {counted(self.nodes, 'node')} over {duration(length_s)}",
             [
                 ("account", [account.value for account in Account]),
-                (f"queue empty (node-{unit.symbol})", column(lambda amount: amount.queue_empty, OVERHEADS)),
-                (f"job waiting (node-{unit.symbol})", column(lambda amount: amount.job_waiting, OVERHEADS)),
+                (f"queue empty (node-{unit.symbol})", column(lambda amount: amount.queue_empty, CHARGED)),
+                (f"job waiting (node-{unit.symbol})", column(lambda amount: amount.job_waiting, CHARGED)),
                 (f"total (node-{unit.symbol})", column(sum, list(Account))),
                 ("share (%)", [100 * self._share(account) for account in Account]),
             ],

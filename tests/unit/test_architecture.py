@@ -14,11 +14,11 @@ from clustermodel.cli.main import COMMANDS
 ROOT = Path(clustermodel.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
-FOUNDATION = {"errors", "ticks", "arrays", "output_files", "validation", "readable", "html"}
-SPECIFICATION = FOUNDATION | {"machine", "job", "speedup", "statistics", "equivalence", "workload"}
+FOUNDATION = {"errors", "ticks", "arrays", "output_files", "text_files", "validation", "readable", "html"}
+SPECIFICATION = FOUNDATION | {"failures", "machine", "job", "speedup", "statistics", "equivalence", "workload"}
 DECISION = SPECIFICATION | {"schedule", "policies"}
 RECORDING = DECISION | {"recording"}
-MECHANISM = RECORDING | {"sim"}
+MECHANISM = RECORDING | {"sim", "theory"}
 MEASUREMENT = RECORDING | {"measure", "theory"}
 FIGURES = MEASUREMENT | {"figures"}
 EXPERIMENT = MECHANISM | FIGURES | {"experiment"}
@@ -30,8 +30,10 @@ MAY_IMPORT = {
     "output_files": {"errors"},
     "readable": set(),
     "html": {"errors", "readable"},
+    "text_files": {"errors"},
     "validation": {"errors"},
-    "machine": FOUNDATION,
+    "failures": FOUNDATION | {"failures"},
+    "machine": FOUNDATION | {"failures"},
     "job": FOUNDATION,
     "speedup": FOUNDATION,
     "statistics": FOUNDATION,
