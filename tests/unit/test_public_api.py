@@ -27,7 +27,6 @@ MODULES_A_PAGE_NAMES = {
     "failures.md": {"theory.checkpointing"},
     "model.md": {"schedule.node_set"},
     "outputs.md": {"theory.capacity"},
-    "tutorial.md": {"cli"},
     "workloads.md": {"theory.queueing"},
 }
 """Modules that a page imports from on purpose: it is about what is inside, about formulas, or about the command line."""
@@ -44,7 +43,9 @@ INTERNAL = {
     "experiment.user_code",
     "experiment.worker",
     "figures.terminal",
+    "html",
     "output_files",
+    "readable",
     "tables",
     "text_files",
     "validation",
@@ -52,6 +53,7 @@ INTERNAL = {
     "workload.log_jobs",
     "workload.log_workload",
     "workload.node_names",
+    "workload.notebook",
     "workload.pbs_resources",
     "workload.recorded_frames",
     "workload.sacct_records",
