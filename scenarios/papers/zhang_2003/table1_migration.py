@@ -62,7 +62,7 @@ def table_1(table: StudyTable) -> pd.DataFrame:
     rows, paper = [], PAPER("table 1")
     for point in table.points(["policy", "factor"]):
         here, workload = table.at(**point), workload_number(point["factor"])
-        utilization, slowdown = (float(paper[name][point["policy"], workload]) for name in ("utilization", "slowdown"))
+        utilization, slowdown = (float(paper[name][str(point["policy"]), workload]) for name in ("utilization", "slowdown"))
         ours = here.interval(SLOWDOWN)
         row: dict[str, object] = {"policy": point["policy"], "workload": workload}
         row |= {"paper, utilization": f"{utilization:.2f}", "utilization": here.interval("utilization")}
