@@ -23,6 +23,7 @@ from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario
 from clustermodel.experiment.script import load_scenarios
 from clustermodel.experiment.user_code import failure_line
+from clustermodel.figures.perfetto_packets import require_perfetto
 from clustermodel.figures.terminal import literal, standard_error, standard_output
 from clustermodel.figures.terminal_tables import comparison_table
 from clustermodel.policies.registry import make_policy, policy_label
@@ -35,7 +36,7 @@ _LONGEST_FILE_NAME: Final = 255
 
 @click.command()
 @click.argument("scenario", type=click.Path(path_type=Path), required=False)
-@click.option("--trace", type=click.Path(path_type=Path), help="SWF file (.swf, .swf.gz); default: a synthetic year of jobs.")
+@click.option("--trace", type=click.Path(path_type=Path), help="SWF file, or a log of sacct or PBS; default: a synthetic year.")
 @click.option("--model", help=f"Draw the jobs from a workload model: {', '.join(shipped_models())}, or a file of `trace fit`.")
 @click.option(
     "--jobs", type=click.IntRange(1, 1_000_000), help="Number of jobs to make; default: 10,000 of a model, else 30,000."
@@ -51,6 +52,9 @@ _LONGEST_FILE_NAME: Final = 255
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list, an object per policy, instead of the table.")
 @click.option("--jobs-csv", type=click.Path(path_type=Path), help="Directory to write POLICY.csv into, a row per job.")
 @click.option("--figure", type=click.Path(path_type=Path), help="File (.png, .svg, .pdf) for a figure that compares the runs.")
+@click.option(
+    "--perfetto", type=click.Path(path_type=Path), help="File (.pftrace, or .gz) for the runs over time, for ui.perfetto.dev."
+)
 @click.option(
     "--fidelity",
     type=click.Choice(list(FIDELITIES)),
@@ -81,6 +85,7 @@ def run(
     as_json: bool,
     jobs_csv: Path | None,
     figure: Path | None,
+    perfetto: Path | None,
     fidelity: Fidelity,
     *,
     with_traceback: bool,
@@ -95,11 +100,13 @@ def run(
     \b
     Examples:
       clustermodel run --trace KTH-SP2-1996-2.2.swf.gz --nodes 100 --figure kth.png
+      clustermodel run --trace jobs.sacct --unit cores --policy easy
       clustermodel run --policy easy --policy easy:backfill_order=shortest --policy easy:reserve_depth=4
       clustermodel run --trace CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --jobs-csv out --json
       clustermodel run --policy R/L-NG --policy R/L-NG:width=half,widening=1 --speedup downey:0.5
       clustermodel run --model blue-pacific --scale-run-time 1.3 --estimates phi:0.5
       clustermodel run --model blue-pacific --policy bf --policy bgs --policy mbgs --context-switch 0.02
+      clustermodel run --jobs 2000 --policy easy --policy pv-easy --perfetto runs.pftrace
       clustermodel run scenarios/quickstart.py
     """
     notes = standard_error()
@@ -116,7 +123,9 @@ def run(
         twice = next(label for label in labels if labels.count(label) > 1)
         raise SpecificationError(f"policy: {twice!r} is asked for twice; names must be unique")
     files = {} if jobs_csv is None else _job_files(labels, jobs_csv)
-    _require_writable(jobs_csv, figure)
+    _require_writable(jobs_csv, figure, perfetto)
+    if perfetto is not None:
+        scenarios = [replace(specified, history=True) for specified in scenarios]  # of time slices
 
     results: list[Result] = []
     interrupted: str | None = None
@@ -132,6 +141,11 @@ def run(
 
         save(comparison(results), figure)
         notes.print(f"figure: {literal(figure)}")
+    if perfetto is not None and results:
+        from clustermodel.figures.perfetto import write_perfetto  # noqa: PLC0415  the same
+
+        write_perfetto(results, perfetto)
+        notes.print(f"perfetto: {literal(perfetto)}, for ui.perfetto.dev", soft_wrap=True)
     if interrupted is not None:
         notes.print(
             f"clustermodel: interrupted during {literal(interrupted)}; "
@@ -190,14 +204,19 @@ def _job_files(labels: Sequence[str], folder: Path) -> dict[str, Path]:
     return {label: folder / name for name, label in owners.items()}
 
 
-def _require_writable(jobs_csv: Path | None, figure: Path | None) -> None:
+def _require_writable(jobs_csv: Path | None, figure: Path | None, perfetto: Path | None) -> None:
     """Refuse outputs that cannot be written, before the runs."""
     if jobs_csv is not None:
         try:
             jobs_csv.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise OutputError(f"--jobs-csv: {jobs_csv}: cannot be made: {problem.strerror}") from None
-    for option, path in (("--jobs-csv", jobs_csv), ("--figure", figure.parent if figure else None)):
+    if perfetto is not None:
+        require_perfetto("--perfetto")
+        if perfetto.is_dir():
+            raise OutputError(f"--perfetto: {perfetto}: is a directory; it must be a file")
+    folders = [(option, file.parent if file else None) for option, file in (("--figure", figure), ("--perfetto", perfetto))]
+    for option, path in (("--jobs-csv", jobs_csv), *folders):
         if path is not None and not (path.is_dir() and os.access(path, os.W_OK)):
             raise OutputError(f"{option}: {path}: is not a directory that can be written to")
     if figure is not None and figure.suffix.lower() not in (".png", ".svg", ".pdf"):

@@ -14,10 +14,10 @@ import numpy as np
 from clustermodel.errors import SpecificationError
 from clustermodel.experiment.schedule_files import evalys_layout, jobs_layout, require_layout, write_csv, write_schedule
 from clustermodel.machine import Machine
-from clustermodel.measure.event_log import EventLog, event_log, sliced_event_log
-from clustermodel.measure.explanation import Explanation, explanation
+from clustermodel.measure.event_log import EventLog, event_log, idle_before, sliced_event_log
+from clustermodel.measure.explanation import Explanation, explanation, failures_of
 from clustermodel.measure.groups import by_group, size_classes
-from clustermodel.measure.job_table import job_table
+from clustermodel.measure.job_table import attempt_table, job_table
 from clustermodel.measure.metrics import Summary, after_warm_up, by_class, fairness_by_width, summarize
 from clustermodel.measure.row_use import RowUse, row_use
 from clustermodel.measure.timeline import placements_in_matrix, placements_in_space, states
@@ -119,6 +119,15 @@ class Result:
         """The job table: one row per job, in order of submission."""
         return job_table(self.records).assign(stream=self.scenario.streams.of(self.records.column("id")))
 
+    @property
+    def run_attempts(self) -> pd.DataFrame:
+        """The run attempts: a row for each, by job, then by time.
+
+        Columns ``job``, ``start_s``, ``end_s``, ``nodes``, ``executed_s`` (without overheads and other gangs' time slices),
+        ``lost_s`` (discarded work) and ``outcome``, the label of a :class:`~clustermodel.recording.run_attempts.Status`.
+        """
+        return attempt_table(self.records)
+
     @cached_property
     def _summary(self) -> Summary:
         return summarize(
@@ -212,7 +221,7 @@ class Result:
         """The nodes of each gang over time: a row for each contiguous range of nodes, by time.
 
         Columns ``job``, ``begin_s``, ``end_s``, ``row`` of the Ousterhout matrix (0 without time sharing), ``first_node``,
-        ``nodes``, ``kind``: one of :data:`~clustermodel.measure.timeline.KINDS`.
+        ``nodes``, ``kind``: one of :data:`~clustermodel.measure.gang_placements.KINDS`.
 
         Raises:
             SpecificationError: the run used time sharing and kept no history of the matrix.
@@ -225,8 +234,8 @@ class Result:
     def states(self) -> pd.DataFrame:
         """The state of the machine after each scheduling event.
 
-        Columns ``time_s``, ``busy_nodes`` (with time sharing: the mean until the next event), ``waiting_jobs``, and
-        ``running_row``: the row of the Ousterhout matrix that runs first, -1 if none runs or the run kept no history.
+        Columns ``time_s``, ``busy_nodes`` (with time sharing: the mean until the next event), ``down_nodes``, ``waiting_jobs``,
+        and ``running_row``: the row of the Ousterhout matrix that runs first, -1 if none runs or the run kept no history.
         """
         return states(self.events, self.machine.nodes, self._history)
 
@@ -235,7 +244,8 @@ class Result:
         """Loss of capacity recomputed from the event log alone (Zhang et al. 2003, eq. (2); eq. (3) with time sharing)."""
         machine = self.machine
         if self.slices is not None:
-            return gang_capacity_loss(self.slices, machine.time_slicing.quantum, machine.switch_ticks, machine.nodes)
+            intervals = [*idle_before(self.records, self.slices, machine.nodes), *self.slices]
+            return gang_capacity_loss(intervals, machine.time_slicing.quantum, machine.switch_ticks, machine.nodes)
         log = self.events
         return capacity_loss(log.time_s, log.empty + log.held_up, log.waiting, machine.nodes)
 
@@ -244,7 +254,7 @@ class Result:
         """Rows of the Ousterhout matrix in use, and idle nodes beside stopped gangs; one row without time sharing."""
         if self.slices is None:
             return RowUse(1.0 if self.records.finished.any() else float("nan"), Amount(0, 0))
-        return row_use(self.slices, self.machine.time_slicing.quantum, self.machine.nodes)
+        return row_use(self.slices, self.machine.time_slicing.quantum)
 
     @property
     def history(self) -> History:
@@ -305,6 +315,7 @@ class Result:
             reason=self._reasons[job],
             reserved=None if value["reserved"] == UNKNOWN else value["reserved"],
             head_since=None if head_since == UNKNOWN else head_since,
+            failed=failures_of(self.records, index),
         )
 
     def to_csv(self, path: str | PathLike[str], *, layout: str = "evalys") -> None:
@@ -333,7 +344,9 @@ class Result:
     def to_swf(self, path: str | PathLike[str]) -> None:
         """Write the simulated schedule in the Standard Workload Format (``.gz`` is compressed).
 
-        Requested memory, preceding jobs and think times are written where the workload has them.
+        A job that was preempted, or shared its nodes in time, has lines of partial executions too, one for each run attempt;
+        :func:`~clustermodel.workload.schedule.read_schedule` reads them.  Requested memory, preceding jobs and think times are
+        written where the workload has them.
 
         Raises:
             OutputError: the file cannot be written.
@@ -341,4 +354,18 @@ class Result:
         names = {"policy": self.scenario.label, "workload": self.scenario.workload_name}
         ids = self.records.column("id")
         extra = {name: self.scenario.streams.column(name, ids) for name in (MEMORY, PRECEDING, THINK)}
-        write_schedule(path, self.jobs, extra, nodes=self.machine.nodes, **names)
+        write_schedule(path, self.records, extra, nodes=self.machine.nodes, **names)
+
+    def to_perfetto(self, path: str | PathLike[str]) -> None:
+        """Write the run as a Perfetto trace, to be opened in https://ui.perfetto.dev (``.gz`` is compressed).
+
+        Gangs on nodes with the facts of their jobs, time slices, preemptions and migrations, the queue, and the ledger over
+        time; docs/outputs describes it.  :func:`~clustermodel.figures.perfetto.write_perfetto` writes several runs to one file.
+
+        Raises:
+            OutputError: the file cannot be written.
+            SpecificationError: the package perfetto is missing, or the run used time sharing and kept no history.
+        """
+        from clustermodel.figures.perfetto import write_perfetto  # noqa: PLC0415  matplotlib takes a second to import
+
+        write_perfetto([self], path)

@@ -15,13 +15,15 @@ import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.job import JobRow
-from clustermodel.recording.run_attempts import UNKNOWN, NodeRanges, Overheads, RunAttempt, RunAttempts, Status
+from clustermodel.recording.ledger import Account
+from clustermodel.recording.run_attempts import UNKNOWN, NodeOutages, NodeRanges, Overheads, RunAttempt, RunAttempts, Status
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.ticks import TICKS_PER_SECOND
 
 _BLANK_TIMES: Final = array("q", [UNKNOWN]) * 1024
 _BLANK_NUMBERS: Final = array("q", [0]) * 1024
 _BLANK_FLAGS: Final = array("b", [0]) * 1024
+_ACCOUNTS: Final = {account: position for position, account in enumerate(Account)}
 
 
 class JobRecords:
@@ -50,7 +52,12 @@ class JobRecords:
         "_move_number_of_bounds",
         "_move_time",
         "_number_of_bounds",
+        "_outage_end",
+        "_outage_node",
+        "_outage_start",
+        "_overhead_account",
         "_overhead_end",
+        "_overhead_job",
         "_overhead_nodes",
         "_overhead_start",
         "_reserved",
@@ -82,11 +89,17 @@ class JobRecords:
         self._overhead_start = array("q")
         self._overhead_end = array("q")
         self._overhead_nodes = array("q")
+        self._overhead_job = array("q")
+        self._overhead_account = array("b")
         # Of each migration of a gang that has its nodes to itself, the nodes that it gave up:
         self._move_attempt = array("q")
         self._move_time = array("q")
         self._move_first_bound = array("q")
         self._move_number_of_bounds = array("q")
+        # Of each outage of a node, in order of the failures:
+        self._outage_node = array("q")
+        self._outage_start = array("q")
+        self._outage_end = array("q")
 
     def __len__(self) -> int:
         return len(self._reserved)
@@ -163,11 +176,38 @@ class JobRecords:
         self._lost[attempt] = lost
         self._attempt[index] = self._open_attempt(index)
 
-    def overhead(self, start: int, end: int, nodes: int) -> None:
-        """Note that a gang held ``nodes`` for a checkpoint, a restart or a context switch of its own."""
+    def discarded(self, index: int, lost: int) -> None:
+        """Note that work of the job, which waits again, is discarded after its last run attempt has ended.
+
+        Args:
+            index: of the record.
+            lost: how much, ticks.
+        """
+        attempt = self._attempt[index] - 1
+        while self._job[attempt] != index:
+            attempt -= 1
+        self._lost[attempt] += lost
+
+    def node_failed(self, node: int, now: int) -> None:
+        """Note that a node is down from now on."""
+        self._outage_node.append(node)
+        self._outage_start.append(now)
+        self._outage_end.append(UNKNOWN)
+
+    def node_repaired(self, node: int, now: int) -> None:
+        """Note that a node is up again."""
+        outage = len(self._outage_node) - 1
+        while self._outage_node[outage] != node:
+            outage -= 1
+        self._outage_end[outage] = now
+
+    def overhead(self, index: int, start: int, end: int, nodes: int, account: Account) -> None:
+        """Note that a gang held ``nodes`` for a checkpoint, a restart or a context switch of its own, or waited for one."""
         self._overhead_start.append(start)
         self._overhead_end.append(end)
         self._overhead_nodes.append(nodes)
+        self._overhead_job.append(index)
+        self._overhead_account.append(_ACCOUNTS[account])
 
     def blocked(self, index: int, now: int) -> None:
         """Note that the job is left waiting at the head of the queue; the first time before each start counts."""
@@ -315,9 +355,15 @@ class JobRecords:
         return nodes
 
     @property
+    def outages(self) -> NodeOutages:
+        """When nodes were down, in order of their failures."""
+        return NodeOutages(*map(_numbers, (self._outage_node, self._outage_start, self._outage_end)))
+
+    @property
     def overheads(self) -> Overheads:
-        """When gangs held nodes for checkpoints, restarts and context switches of their own."""
-        return Overheads(*map(_numbers, (self._overhead_start, self._overhead_end, self._overhead_nodes)))
+        """When gangs on dedicated nodes were held up by checkpoints, restarts and context switches."""
+        columns = self._overhead_start, self._overhead_end, self._overhead_nodes, self._overhead_job, self._overhead_account
+        return Overheads(*map(_numbers, columns))
 
 
 def in_seconds(ticks: IntArray) -> FloatArray:

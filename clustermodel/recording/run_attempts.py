@@ -34,6 +34,8 @@ class Status(IntEnum):
     """Preempted, the job's work written to the checkpoint store.  Of run attempts only."""
     SUSPENDED = 8
     """Preempted, the job's work kept in the memory of its nodes.  Of run attempts only."""
+    FAILED = 9
+    """Stopped by the failure of a node; the job returned to the queue.  Of run attempts only."""
 
     @property
     def label(self) -> str:
@@ -43,6 +45,8 @@ class Status(IntEnum):
 
 PREEMPTIONS: Final = (Status.PREEMPTED, Status.CHECKPOINTED, Status.SUSPENDED)
 """Outcomes of run attempts that the policy stopped so that other jobs could run."""
+REQUEUING: Final = (Status.REQUEUED, Status.FAILED, *PREEMPTIONS)
+"""Outcomes of run attempts after which the job returns to the queue."""
 
 
 class RunAttempt(NamedTuple):
@@ -107,11 +111,25 @@ class NodeRanges(NamedTuple):
     """When it gave them up, ticks: the end of the run, or a migration; :data:`UNKNOWN` while the gang runs."""
 
 
+class NodeOutages(NamedTuple):
+    """When nodes were down, in order of their failures; shapes ``(outages,)``."""
+
+    node: IntArray
+    start: IntArray
+    """Ticks."""
+    end: IntArray
+    """Ticks; :data:`UNKNOWN` if the node was still down when the run ended."""
+
+
 class Overheads(NamedTuple):
-    """When gangs held nodes for checkpoints, restarts and context switches of their own; shapes ``(intervals,)``."""
+    """When gangs on dedicated nodes were held up by checkpoints, restarts and context switches; shapes ``(intervals,)``."""
 
     start: IntArray
     """Ticks."""
     end: IntArray
     """Ticks."""
     nodes: IntArray
+    job: IntArray
+    """Index of the job's record."""
+    account: IntArray
+    """Position of the ledger's account in :class:`~clustermodel.recording.ledger.Account`."""

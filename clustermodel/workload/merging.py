@@ -100,6 +100,7 @@ def _merged(sources: Mapping[str, JobSource]) -> Workload:
             options={label: one.options for label, one in provenances.items()},
             dropped=sum((one.dropped for one in provenances.values()), Counter()),
             repaired=sum((one.repaired for one in provenances.values()), Counter()),
+            partial=sum((one.partial for one in provenances.values()), Counter()),
         ),
         machine_nodes=max(known, default=None),
         extra=ExtraColumns(ids=extra.ids, columns=extra.columns, labels=tuple(sources)),
