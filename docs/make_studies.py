@@ -123,8 +123,13 @@ def publications() -> list[str]:
     return sorted(path.stem for path in (DOCS / "published").glob("*.py"))
 
 
+def published_page(author_year: str) -> Path:
+    """Return the page that compares a paper, table by table, with what is reproduced of it."""
+    return DOCS / "papers" / f"{author_year}.md"
+
+
 def published(author_year: str, page: str) -> str:
-    """Return the page of the papers with the comparison of one paper: what it says, and what is reproduced of it."""
+    """Return the text of a paper's page with its table written again from the stored tables."""
     entries = runpy.run_path(str(DOCS / "published" / f"{author_year}.py"))["entries"](StoredTables())
     return with_tables(page, f"papers {author_year}", markdown_table(entries))
 
@@ -171,8 +176,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             make(study, options.results, options.workers)
         show(study)
         print(f"{name}: {study.stored.relative_to(ROOT)}")
-    page = DOCS / "papers.md"
     for author_year in publications():
+        page = published_page(author_year)
         page.write_text(published(author_year, page.read_text()))
 
 

@@ -1,4 +1,4 @@
-"""The page of published results has all tables and figures of each paper, and is what docs/make_studies.py writes."""
+"""The pages of published results have all tables and figures of each paper, and are what docs/make_studies.py writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tests.shared_data import SHARED
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGE = DOCS / "papers.md"
 MAKE: dict[str, Any] = runpy.run_path(str(DOCS / "make_studies.py"))
 PAPERS = {
     "talby_1999, short version": ("000", 5, 0),
@@ -22,13 +21,14 @@ PAPERS = {
     "perkovic_2000": ("003", 4, 9),
     "yuan_2010": ("004", 6, 6),
 }
-"""The beginning of the name of the text in ../shared/papers, and how many tables and figures it has, numbered from 1 on."""
+"""The beginning of the name of the text in ../shared/papers, and how many tables and figures it has, numbered from 1."""
 PUBLICATIONS = MAKE["publications"]()
 
 
 def rows_of(paper: str) -> list[str]:
     """Return the first column of the comparison with a paper."""
-    section = PAGE.read_text().partition(f"<!-- papers {paper} -->")[2].partition("<!-- end -->")[0]
+    page = MAKE["published_page"](paper).read_text()
+    section = page.partition(f"<!-- papers {paper} -->")[2].partition("<!-- end -->")[0]
     return [line.split("|")[1].strip() for line in section.splitlines() if line.startswith("| ")][2:]
 
 
@@ -63,5 +63,5 @@ def test_the_captions_are_those_of_the_papers(paper: str) -> None:
 
 @pytest.mark.parametrize("paper", PUBLICATIONS)
 def test_the_page_is_up_to_date(paper: str) -> None:
-    page = PAGE.read_text()
+    page = MAKE["published_page"](paper).read_text()
     assert MAKE["published"](paper, page) == page
