@@ -28,7 +28,7 @@ def entries(tables: Mapping[str, StudyTable]) -> pd.DataFrame:
     order, trace = tables["queue_order_ctc"], tables["job_shapes_ctc"]
     speculation, adaptation = tables["speculation_ctc"], tables["adaptation_ctc"]
     rows = [
-        ("Figure 1", "The new job has a guaranteed start at 7; it starts at 2 if job A completes after one second instead of two.",
+        ("Figure 1", "The new job has a guaranteed start at 7; it starts at 2 if job A takes one second instead of two.",
          "The same, with other jobs; [picture](../pictures.md#how-schedulers-decide).", ""),
         ("Figure 2", "The flow chart of a scheduling cycle.",
          "[Described in words](../backfilling.md#assembling-a-scheduler); it shows no data.", ""),

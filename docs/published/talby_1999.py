@@ -45,7 +45,7 @@ def entries(tables: Mapping[str, StudyTable]) -> pd.DataFrame:
          "completes by the shadow time or because it uses only the extra nodes.", OTHER_JOBS, ""),
         ("Long version, figures 3 to 5", "Five jobs in order of arrival: EASY backfills J5, which delays J4 but not J3; "
          "conservative backfilling starts J5 at the end.", OTHER_JOBS, ""),
-        ("Long version, figures 6, 7", "Either J3 waits, or J2 or J1 is moved for it; the prices are 4, 2 and 4 processor seconds.",
+        ("Long version, figures 6, 7", "Either J3 waits, or J2 or J1 is moved for it, at 4, 2 or 4 processor seconds.",
          "The same prices, by the formulas of the package; [picture](../pictures.md#how-schedulers-decide).",
          "Row 6 of the table of section 4.4 is misprinted; `tests/unit/test_slack_example.py` has all rows."),
         ("Long version, figure 8", "J4 can be inserted before three jobs, two, one or none: 6, 2, 1 and 1 orders to try.",

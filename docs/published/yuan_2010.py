@@ -34,7 +34,7 @@ def entries(tables: Mapping[str, StudyTable]) -> pd.DataFrame:
          f"Errors at which PV-EASY has the lower mean: {'; '.join(lower(one, at) for at, one in errors.items())}; "
          "[details](../pv_easy.md#prediction-errors-figure-4)",
          "SJF-EASY is better at small errors; by MBS on CTC-SP2, at all errors.  SDSC-BLUE is left out."),
-        ("Figure 5", "The MBS of PV-EASY is lower than that of EASY on SDSC-BLUE and similar on the others; EASY-Last is worst.",
+        ("Figure 5", "The MBS of PV-EASY is lower than that of EASY on SDSC-BLUE, elsewhere similar; EASY-Last is worst.",
          f"PV-EASY / EASY: {ratios(found, MBS, 'PV-EASY')}; EASY-Last / EASY: {ratios(found, MBS, 'EASY-Last')}; {DETAILS}",
          f"PV-EASY is worse than EASY; with perfect predictions it is {ratios(found, MBS, 'PV-EASY, perfect predictions')} "
          "of EASY with estimates."),
@@ -52,7 +52,7 @@ def entries(tables: Mapping[str, StudyTable]) -> pd.DataFrame:
          "Jobs without a run time are left out; SDSC-BLUE has fewer jobs in the paper; KTH-SP2 replaces SDSC-DS."),
         ("Table 4", "PV-EASY backfills fewer jobs than EASY, and blocks 6,403 and 19,262 jobs instead of 3,833 and 10,409.",
          f"PV-EASY blocks {count(found, 'PV-EASY', 'blocked')}, EASY {count(found, 'EASY', 'blocked')}",
-         "EASY blocks more jobs and backfills fewer; [other readings](../pv_easy.md#other-readings) of EASY are closer on CTC-SP2."),
+         "EASY blocks more jobs, backfills fewer; [other readings](../pv_easy.md#other-readings) are closer on CTC-SP2."),
         ("Table 5", "PV-EASY wastes 2.48 % and 5.66 % of the capacity; the total load is 68.6 % and 81.8 %.",
          f"{percent(found, 'wasted_load')} of {percent(found, 'total_load')}", ""),
         ("Table 6", "13.17 % and 7.77 % of the jobs are preempted, on average 1.72 and 1.46 times (MKT); RTW is 39 % and 48 %.",
