@@ -81,7 +81,8 @@ def test_on_ctc_the_means_of_those_that_draw_nothing_stay_what_they_are(
     policy: str, mean_wait: str, mean_bounded_slowdown: str
 ) -> None:
     # What Perkovic & Keleher 2000 say of the others below conservative backfilling: bounded slowdown by 57 % (P/L-NG) and
-    # 77 % (R/L-NG), delay by 38 % and 65 %; below shortest-first by 35 % and 65 %, 28 % and 59 %.  Ours, with seed 1: 48 % and 68 %, 42 % and 64 %;
+    # 77 % (R/L-NG), delay by 38 % and 65 %; below shortest-first by 35 % and 65 %, 28 % and 59 %.  Here, with seed 1:
+    # 48 % and 68 %, 42 % and 64 %;
     # 32 % and 58 %, 35 % and 59 %.
     decimals = len(mean_wait.partition(".")[2])
     assert f"{delay(CTC, policy):.{decimals}f}" == mean_wait
