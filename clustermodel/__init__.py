@@ -34,6 +34,12 @@ if TYPE_CHECKING:
     from clustermodel.experiment.validate import Validation, validate
     from clustermodel.experiment.verdicts import Verdicts
     from clustermodel.experiment.warm_up import suggest_warm_up
+    from clustermodel.failures.facts import outage_facts
+    from clustermodel.failures.failure import Failure
+    from clustermodel.failures.node_failures import NodeFailures
+    from clustermodel.failures.outage_files import read_outages
+    from clustermodel.failures.outages import Outages
+    from clustermodel.failures.weibull import fit_weibull
     from clustermodel.figures.curves_bars import bars, curves, improvements
     from clustermodel.figures.run_tables import by_size
     from clustermodel.figures.terminal_tables import comparison_table
@@ -80,12 +86,16 @@ if TYPE_CHECKING:
     from clustermodel.workload.estimates import FactorEstimates, PhiEstimates, RoundedEstimates
     from clustermodel.workload.facts import trace_facts
     from clustermodel.workload.hyper_erlang import HyperErlang
+    from clustermodel.workload.import_report import ImportReport
     from clustermodel.workload.job_stream import JobStream
     from clustermodel.workload.merging import merge
     from clustermodel.workload.model import RUN_TIME_FACTORS, SizeClass, WorkloadModel, load_model
     from clustermodel.workload.model_fit import fit_model
+    from clustermodel.workload.pbs import read_pbs
+    from clustermodel.workload.sacct import read_sacct
     from clustermodel.workload.sessions import ClosedUsers, Sessions
     from clustermodel.workload.swf import SwfStream, read_swf, write_swf
+    from clustermodel.workload.swf_export import write_trace
     from clustermodel.workload.swf_line import SWF_FIELDS
     from clustermodel.workload.synthetic import synthetic_workload
     from clustermodel.workload.table import JobSource, Provenance, Workload
@@ -101,6 +111,12 @@ _MODULES = {
     "SpecificationError": "errors",
     "StrandedJobsError": "errors",
     "TraceError": "errors",
+    "Failure": "failures.failure",
+    "NodeFailures": "failures.node_failures",
+    "Outages": "failures.outages",
+    "fit_weibull": "failures.weibull",
+    "outage_facts": "failures.facts",
+    "read_outages": "failures.outage_files",
     "Job": "job",
     "JobRow": "job",
     "Checkpointing": "machine",
@@ -200,11 +216,15 @@ _MODULES = {
     "RoundedEstimates": "workload.estimates",
     "ClosedUsers": "workload.sessions",
     "Sessions": "workload.sessions",
+    "ImportReport": "workload.import_report",
     "JobStream": "workload.job_stream",
     "merge": "workload.merging",
+    "read_pbs": "workload.pbs",
+    "read_sacct": "workload.sacct",
     "SwfStream": "workload.swf",
     "read_swf": "workload.swf",
     "write_swf": "workload.swf",
+    "write_trace": "workload.swf_export",
     "SWF_FIELDS": "workload.swf_line",
     "synthetic_workload": "workload.synthetic",
     "JobSource": "workload.table",
@@ -240,7 +260,9 @@ __all__ = [
     "Explanation",
     "Exponential",
     "FactorEstimates",
+    "Failure",
     "HyperErlang",
+    "ImportReport",
     "Interval",
     "Job",
     "JobFilter",
@@ -258,6 +280,8 @@ __all__ = [
     "Machine",
     "MarkovModulated",
     "Migrate",
+    "NodeFailures",
+    "Outages",
     "OutputError",
     "PhiEstimates",
     "Poisson",
@@ -315,14 +339,19 @@ __all__ = [
     "equivalence_test",
     "estimates_used",
     "fit_model",
+    "fit_weibull",
     "improvements",
     "interval",
     "load_model",
     "make_policy",
     "merge",
+    "outage_facts",
     "paired_difference",
     "paired_ratio",
     "policy_names",
+    "read_outages",
+    "read_pbs",
+    "read_sacct",
     "read_swf",
     "register_policy",
     "replicate_until",
@@ -336,6 +365,7 @@ __all__ = [
     "validate",
     "write_report",
     "write_swf",
+    "write_trace",
 ]
 
 _EXTRAS = {"report.html": "report", "experiment.executor": "study", "experiment.store": "study"}

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from clustermodel.errors import SpecificationError
+from clustermodel.failures.failure import FailureSource
 from clustermodel.ticks import to_seconds, to_ticks
-from clustermodel.validation import require_number, require_seconds, require_whole
+from clustermodel.validation import choice, require_number, require_seconds, require_whole
+
+INTERVALS: Final = ("young", "daly")
+"""Intervals of periodic checkpoints by name: Young 1974; Daly 2006, eq. (37)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,6 +92,10 @@ class Checkpointing:
     """Time to checkpoint a gang, seconds."""
     restart_s: float = 0.0
     """Time to restart a gang from its checkpoint, seconds."""
+    interval_s: float | str | None = None
+    """How long a gang executes between two periodic checkpoints, seconds; ``None``: there are none.  While a checkpoint is
+    written, the gang holds its nodes and does not execute.  After the failure of a node a job goes on from its last checkpoint.
+    ``"young"`` and ``"daly"`` are the intervals of Young 1974 and Daly 2006 for the number of nodes of the gang."""
     max_tasks_per_slice: int | None = None
     """Q: largest number of tasks that migrate in a time slice, and that the store takes at a time where gangs are preempted;
     ``None`` is no limit, 0 no migration and no checkpoints."""
@@ -95,6 +103,19 @@ class Checkpointing:
     def __post_init__(self) -> None:
         require_seconds("Checkpointing.checkpoint_s", self.checkpoint_s)
         require_seconds("Checkpointing.restart_s", self.restart_s)
+        if isinstance(self.interval_s, str):
+            choice("Checkpointing.interval_s", self.interval_s, INTERVALS, other=", a number of seconds, or None")
+            if not self.checkpoint:
+                raise SpecificationError(
+                    f"Checkpointing.interval_s: {self.interval_s!r} is not allowed where checkpoints take no time; "
+                    "it must be a number of seconds"
+                )
+        elif self.interval_s is not None:
+            require_seconds("Checkpointing.interval_s", self.interval_s, positive=True)
+            if not to_ticks(self.interval_s):
+                raise SpecificationError(
+                    f"Checkpointing.interval_s: {self.interval_s} is not allowed; it must be >= 1e-6 (a tick)"
+                )
         if self.max_tasks_per_slice is not None:
             limit = require_whole("Checkpointing.max_tasks_per_slice", self.max_tasks_per_slice, at_least=0)
             object.__setattr__(self, "max_tasks_per_slice", limit)
@@ -130,6 +151,8 @@ class Machine:
     """Cost of a context switch between time slices."""
     checkpointing: Checkpointing = field(default_factory=Checkpointing)
     """Cost of a checkpoint and of a restart; a migration is one of each."""
+    failures: FailureSource | None = None
+    """When nodes fail, and for how long they are down; ``None``: never."""
     suspended_per_node: int | None = None
     """Number of suspended tasks that fit a node's memory besides the running task; ``None`` is no limit, 0 no suspension."""
 
@@ -150,6 +173,15 @@ class Machine:
             value = getattr(self, name)
             if not isinstance(value, kind):
                 raise SpecificationError(f"Machine.{name}: {value!r} is not allowed; it must be a {kind.__name__}(...)")
+        if self.failures is not None and not isinstance(self.failures, FailureSource):
+            raise SpecificationError(
+                f"Machine.failures: {self.failures!r} is not allowed; it must be NodeFailures(...), Outages(...) or None"
+            )
+        if self.failures is None and isinstance(self.checkpointing.interval_s, str):
+            raise SpecificationError(
+                f"Checkpointing.interval_s: {self.checkpointing.interval_s!r} is not allowed on a machine without failures; "
+                "it must be a number of seconds"
+            )
         if self.switch_ticks >= self.time_slicing.quantum:
             raise SpecificationError(
                 f"Machine.time_slicing: a quantum of {self.time_slicing.quantum_s:g} s is not allowed; "

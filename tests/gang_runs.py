@@ -88,6 +88,10 @@ def check_books(result: Result) -> None:
     assert (worked[~lost & ~by_policy] == due[~lost & ~by_policy]).all()
     assert (worked[by_policy] >= limit[by_policy]).all()
     assert (worked[lost] <= due[lost]).all()
+    down = result.records.outages
+    first, last = ledger.start, ledger.end
+    ends = np.where(down.end < 0, last, down.end).clip(first, last)
+    assert sum(ledger.amount(Account.DOWN)) == int((ends - down.start.clip(first, last)).sum())
     once = np.bincount(attempts.job, minlength=len(records))[accepted] == 0
     assert (end - start >= worked)[once].all()
 

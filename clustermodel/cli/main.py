@@ -30,8 +30,9 @@ COMMANDS: Final = {
     ),
     "run": ("run", "Simulate policies and print one table, a row per policy."),
     "sweep": ("study", "Run all trials of STUDY and keep their results in a directory."),
-    "trace": ("trace", "Look into workload traces, and fit models to them."),
+    "trace": ("trace", "Look into workload traces, make them from accounting logs, and fit models to them."),
     "validate": ("validate", "Compare the formulas of STUDIES with simulated means."),
+    "whatif": ("whatif", "Compare the waits that a log has recorded with those of simulated policies on the same jobs."),
 }
 """Module and first line of each command."""
 
@@ -61,6 +62,7 @@ def cli() -> None:
       clustermodel run                                   a synthetic year under three policies
       clustermodel trace info KTH-SP2-1996-2.2.swf.gz    what is in a trace
       clustermodel run --trace KTH-SP2-1996-2.2.swf.gz --policy easy --policy conservative
+      clustermodel whatif --trace jobs.sacct             the waits in your own log, and those of policies
       clustermodel run --model blue-pacific              jobs drawn from a model of a workload
       clustermodel policies                              what can be simulated, with parameters
     """

@@ -10,12 +10,16 @@ from typing import Any, TypeVar
 import click
 
 from clustermodel.errors import SpecificationError
-from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
+from clustermodel.failures.failure import FailureSource
+from clustermodel.failures.node_failures import NodeFailures
+from clustermodel.failures.outage_files import read_outages
+from clustermodel.machine import INTERVALS, Checkpointing, ContextSwitch, Machine, TimeSlicing
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup
+from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
-from clustermodel.workload.swf import read_swf
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import Workload
+from clustermodel.workload.trace_file import read_trace
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -60,6 +64,21 @@ class Estimates(click.ParamType[str | float]):
         return float(phi)
 
 
+class CheckpointInterval(click.ParamType[str | float]):
+    """The parameter type of a number of seconds, ``young`` or ``daly``."""
+
+    name = "SECONDS|young|daly"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | float:
+        """Parse the text."""
+        if value in INTERVALS:
+            return str(value)
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a number of seconds, 'young' or 'daly'", param, ctx)
+
+
 class SpeedupModel(click.ParamType[Speedup]):
     """The parameter type ``linear`` or ``downey:SIGMA``."""
 
@@ -79,8 +98,32 @@ class SpeedupModel(click.ParamType[Speedup]):
         return downey
 
 
+def log_options(command: Command) -> Command:
+    """Add the options for reading an accounting log of Slurm or PBS."""
+    for option in reversed(
+        (
+            click.option(
+                "--unit",
+                type=click.Choice(UNITS),
+                default="auto",
+                show_default=True,
+                help="sacct and PBS: what a node of the simulation is.  auto: cores if the log shows jobs that share nodes, "
+                "else nodes.",
+            ),
+            click.option(
+                "--timezone",
+                help="sacct: time zone of the times, as Europe/Paris; default: as they are given, UTC after TZ=UTC sacct.",
+            ),
+            click.option("--cluster", help="sacct: use the jobs of this cluster; default: the one with the most jobs."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
 def trace_options(command: Command) -> Command:
     """Add the options for reading and transforming a trace."""
+    command = log_options(command)
     for option in reversed(
         (
             click.option(
@@ -165,6 +208,18 @@ def machine_options(command: Command) -> Command:
             click.option(
                 "--suspended-per-node", type=int, help="Most suspended tasks in a node's memory; no limit by default."
             ),
+            click.option(
+                "--checkpoint-interval",
+                type=CheckpointInterval(),
+                help="Checkpoint each job whenever it has executed for so many seconds, or for the interval of Young or Daly.",
+            ),
+            click.option("--node-mtbf", type=float, help="Mean time between the failures of a node, seconds; exponential."),
+            click.option("--node-repair", type=float, help="Time to repair a node that has failed, seconds; 0 by default."),
+            click.option(
+                "--outages",
+                type=click.Path(exists=True, dir_okay=False, path_type=Path),
+                help="File of recorded outages, instead of --node-mtbf.",
+            ),
         )
     ):
         command = option(command)
@@ -181,10 +236,24 @@ def machine_of(options: dict[str, Any], nodes: int) -> Machine:
         checkpointing=Checkpointing(
             checkpoint_s=options["checkpoint"],
             restart_s=options["restart"],
+            interval_s=options["checkpoint_interval"],
             max_tasks_per_slice=options["max_migrating_tasks"],
         ),
+        failures=_failures(options),
         suspended_per_node=options["suspended_per_node"],
     )
+
+
+def _failures(options: dict[str, Any]) -> FailureSource | None:
+    """Return the failures specified by the options, ``None`` if nodes never fail."""
+    mtbf_s, repair_s, outages = options["node_mtbf"], options["node_repair"], options["outages"]
+    if mtbf_s is not None and outages is not None:
+        raise SpecificationError(f"--node-mtbf: the outages come from --outages {outages}; give one of the two")
+    if repair_s is not None and mtbf_s is None:
+        raise SpecificationError("--node-repair: it needs --node-mtbf, the mean time between failures")
+    if outages is not None:
+        return read_outages(outages)
+    return None if mtbf_s is None else NodeFailures(mtbf_s=mtbf_s, repair_s=repair_s or 0.0)
 
 
 def load_workload(
@@ -195,8 +264,12 @@ def load_workload(
     jobs: int | None = None,
     nodes: int | None = None,
     seed: int,
+    waits: bool = False,
 ) -> Workload:
-    """Return the jobs of the trace, the model or a synthetic year: filtered, rescaled, with the requested estimates."""
+    """Return the jobs of the trace, the model or a synthetic year: filtered, rescaled, with the requested estimates.
+
+    With ``waits`` the jobs of a trace keep the recorded waits.
+    """
     keep = JobFilter(
         window_s=options["window"],
         nodes=options["size"],
@@ -206,13 +279,17 @@ def load_workload(
     run_time, estimates = options["scale_run_time"], options["estimates"]
     scale = LoadScale(interarrival=options["scale_interarrival"], run_time=run_time, size=options["scale_size"])
     if trace is not None:
-        workload = read_swf(
+        workload = read_trace(
             trace,
+            unit=options["unit"],
+            timezone=options["timezone"],
+            cluster=options["cluster"],
             processors_from=options["processors_from"],
             use_estimates=estimates == "user",
             keep=None if keep == JobFilter() else keep,
             scale=None if scale == LoadScale() else scale,
             lenient=options["lenient"],
+            waits=waits,
         )
     else:
         if model is not None:

@@ -35,7 +35,7 @@ _LONGEST_FILE_NAME: Final = 255
 
 @click.command()
 @click.argument("scenario", type=click.Path(path_type=Path), required=False)
-@click.option("--trace", type=click.Path(path_type=Path), help="SWF file (.swf, .swf.gz); default: a synthetic year of jobs.")
+@click.option("--trace", type=click.Path(path_type=Path), help="SWF file, or a log of sacct or PBS; default: a synthetic year.")
 @click.option("--model", help=f"Draw the jobs from a workload model: {', '.join(shipped_models())}, or a file of `trace fit`.")
 @click.option(
     "--jobs", type=click.IntRange(1, 1_000_000), help="Number of jobs to make; default: 10,000 of a model, else 30,000."
@@ -95,6 +95,7 @@ def run(
     \b
     Examples:
       clustermodel run --trace KTH-SP2-1996-2.2.swf.gz --nodes 100 --figure kth.png
+      clustermodel run --trace jobs.sacct --unit cores --policy easy
       clustermodel run --policy easy --policy easy:backfill_order=shortest --policy easy:reserve_depth=4
       clustermodel run --trace CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --jobs-csv out --json
       clustermodel run --policy R/L-NG --policy R/L-NG:width=half,widening=1 --speedup downey:0.5

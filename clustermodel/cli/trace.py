@@ -1,15 +1,16 @@
-"""``clustermodel trace``: facts about a trace, and workload models fitted to a trace."""
+"""``clustermodel trace``: facts about a trace, traces from accounting logs, and workload models fitted to a trace."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 import click
 from rich.table import Table
 
-from clustermodel.cli.options import load_workload, trace_options
+from clustermodel.cli.options import load_workload, log_options, trace_options
 from clustermodel.errors import SpecificationError
 from clustermodel.figures.terminal import literal, standard_error, standard_output
 from clustermodel.figures.terminal_tables import percentile_table
@@ -18,13 +19,15 @@ from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.facts import trace_facts
 from clustermodel.workload.model import WorkloadModel
 from clustermodel.workload.model_fit import fit_model
+from clustermodel.workload.swf_export import write_trace
+from clustermodel.workload.trace_file import read_trace, require_log
 
 _MACHINE_SIZE: Final = click.IntRange(1, LARGEST_WHOLE)
 
 
 @click.group()
 def trace() -> None:
-    """Look into workload traces, and fit models to them."""
+    """Look into workload traces, make them from accounting logs, and fit models to them."""
 
 
 @trace.command()
@@ -62,6 +65,43 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
     out.print(percentile_table(facts))
     for line in workload.provenance.lines() or ["nothing dropped, nothing repaired"]:
         out.print(literal(line))
+
+
+@trace.command("import")
+@click.argument("log", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="SWF file (.swf, .swf.gz) to write; without it, the report alone is printed.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object instead of text.")
+@log_options
+def import_log(log: Path, output: Path | None, as_json: bool, **options: Any) -> None:
+    """Make an SWF trace of LOG, an accounting log of Slurm (sacct --parsable2) or PBS, and report what became of each line.
+
+    Compressed logs (gzip, bzip2, xz) are read as they are.  docs/guide_own_log has the sacct command, and what becomes of each
+    state and each field.
+
+    \b
+    Examples:
+      clustermodel trace import jobs.sacct -o cluster.swf
+      clustermodel trace import jobs.sacct.gz --timezone Europe/Paris --unit cores -o cluster.swf.gz
+      clustermodel trace import accounting/20260105
+    """
+    require_log(log)
+    workload = read_trace(log, **options)
+    report = workload.provenance.report
+    assert report is not None
+    notes = [] if output is None else write_trace(output, workload)
+    if as_json:
+        click.echo(json.dumps({**asdict(report), "repaired": dict(workload.provenance.repaired), "notes": notes}, indent=2))
+    else:
+        out = standard_output()
+        for line in (f"{log}: {report.format}", *workload.provenance.lines(), *notes):
+            out.print(literal(line), soft_wrap=True)
+    if output is not None:
+        standard_error().print(f"trace: {literal(output)}")
 
 
 @trace.command()

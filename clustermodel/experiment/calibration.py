@@ -30,7 +30,8 @@ def calibrate(policy: Policy, machine: Machine, streams: Callable[[], Sequence[I
     """
 
     def measure(other: str) -> Waits:
-        records = simulate(machine, streams(), make_policy(other), random_stream(seed, "policy")).records
+        rng, failure_rng = random_stream(seed, "policy"), random_stream(seed, "failures")
+        records = simulate(machine, streams(), make_policy(other), rng, failure_rng=failure_rng).records
         started = records.column("start") != UNKNOWN
         wait = records.column("start") - records.column("submit")
         return Waits(tuple(records.column("nodes")[started].tolist()), tuple(wait[started].tolist()))

@@ -72,7 +72,7 @@ class Design(ABC):
     shown: Sequence[str] = ()
     """The columns that matter most, which tables and reports show first; the table has all."""
     text: str = ""
-    """The question and its answer, in Markdown, for the report."""
+    """The question and its answer, in Markdown, for the report; by default the docstring of the script."""
 
     def __post_init__(self) -> None:
         require_text("Study.name", self.name)

@@ -10,6 +10,7 @@ import numpy as np
 from clustermodel.arrays import FloatArray
 from clustermodel.experiment.factors import Label
 from clustermodel.experiment.study_table import StudyTable
+from clustermodel.statistics import Interval
 
 
 def load_curve(table: StudyTable, measure: str, along: str, **levels: Label) -> tuple[FloatArray, FloatArray]:
@@ -31,6 +32,22 @@ def load_curve(table: StudyTable, measure: str, along: str, **levels: Label) -> 
     points = [{along: level} for level in here.levels(along)]
     means = [[here.at(**point).interval(name).mean for point in points] for name in ("utilization", measure)]
     return np.array(means[0]), np.array(means[1])
+
+
+def highest_utilization(table: StudyTable, along: str, **levels: Label) -> tuple[Label, Interval]:
+    """Return the highest mean utilization that is reached, after the level of the factor that raises the load to it.
+
+    Args:
+        table: of an experiment.
+        along: the factor that raises the load.
+        levels: of the other factors.
+
+    Raises:
+        SpecificationError: there is no such factor.
+    """
+    here = table.at(**levels) if levels else table
+    reached = [(level, here.at(**{along: level}).interval("utilization")) for level in here.levels(along)]
+    return max(reached, key=lambda one: one[1].mean)
 
 
 def utilization_at(table: StudyTable, measure: str, limit: float, along: str, **levels: Label) -> float:

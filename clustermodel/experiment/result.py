@@ -14,8 +14,8 @@ import numpy as np
 from clustermodel.errors import SpecificationError
 from clustermodel.experiment.schedule_files import evalys_layout, jobs_layout, require_layout, write_csv, write_schedule
 from clustermodel.machine import Machine
-from clustermodel.measure.event_log import EventLog, event_log, sliced_event_log
-from clustermodel.measure.explanation import Explanation, explanation
+from clustermodel.measure.event_log import EventLog, event_log, idle_before, sliced_event_log
+from clustermodel.measure.explanation import Explanation, explanation, failures_of
 from clustermodel.measure.groups import by_group, size_classes
 from clustermodel.measure.job_table import job_table
 from clustermodel.measure.metrics import Summary, after_warm_up, by_class, fairness_by_width, summarize
@@ -225,8 +225,8 @@ class Result:
     def states(self) -> pd.DataFrame:
         """The state of the machine after each scheduling event.
 
-        Columns ``time_s``, ``busy_nodes`` (with time sharing: the mean until the next event), ``waiting_jobs``, and
-        ``running_row``: the row of the Ousterhout matrix that runs first, -1 if none runs or the run kept no history.
+        Columns ``time_s``, ``busy_nodes`` (with time sharing: the mean until the next event), ``down_nodes``, ``waiting_jobs``,
+        and ``running_row``: the row of the Ousterhout matrix that runs first, -1 if none runs or the run kept no history.
         """
         return states(self.events, self.machine.nodes, self._history)
 
@@ -235,7 +235,8 @@ class Result:
         """Loss of capacity recomputed from the event log alone (Zhang et al. 2003, eq. (2); eq. (3) with time sharing)."""
         machine = self.machine
         if self.slices is not None:
-            return gang_capacity_loss(self.slices, machine.time_slicing.quantum, machine.switch_ticks, machine.nodes)
+            intervals = [*idle_before(self.records, self.slices, machine.nodes), *self.slices]
+            return gang_capacity_loss(intervals, machine.time_slicing.quantum, machine.switch_ticks, machine.nodes)
         log = self.events
         return capacity_loss(log.time_s, log.empty + log.held_up, log.waiting, machine.nodes)
 
@@ -244,7 +245,7 @@ class Result:
         """Rows of the Ousterhout matrix in use, and idle nodes beside stopped gangs; one row without time sharing."""
         if self.slices is None:
             return RowUse(1.0 if self.records.finished.any() else float("nan"), Amount(0, 0))
-        return row_use(self.slices, self.machine.time_slicing.quantum, self.machine.nodes)
+        return row_use(self.slices, self.machine.time_slicing.quantum)
 
     @property
     def history(self) -> History:
@@ -305,6 +306,7 @@ class Result:
             reason=self._reasons[job],
             reserved=None if value["reserved"] == UNKNOWN else value["reserved"],
             head_since=None if head_since == UNKNOWN else head_since,
+            failed=failures_of(self.records, index),
         )
 
     def to_csv(self, path: str | PathLike[str], *, layout: str = "evalys") -> None:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from importlib.metadata import version
 from itertools import islice
@@ -116,8 +116,13 @@ def specification(
         jobs: digests of its job streams.
         warm_up_s: warm-up of the study, seconds.
     """
-    machine = asdict(scenario.used_machine)
-    used = uses_of(make_policy(scenario.policy))
+    failures = scenario.used_machine.failures
+    machine = asdict(replace(scenario.used_machine, failures=None)) | {"failures": _identity_of_failures(failures)}
+    used = set(uses_of(make_policy(scenario.policy)))
+    if scenario.used_machine.checkpointing.interval_s is not None:
+        used.add("checkpointing")  # whatever the policy decides
+    if failures is not None:
+        used.add(RANDOM_NUMBERS)
     for part in PARTS:
         if part not in used:
             machine.pop(part, None)
@@ -130,6 +135,11 @@ def specification(
         **code,
         "software": software(),
     }
+
+
+def _identity_of_failures(failures: object) -> object:
+    """Return the identity of a source of failures, ``None`` without one."""
+    return None if failures is None else fingerprint(failures, "Machine.failures").sha256
 
 
 def key_of(specification: Mapping[str, Any]) -> str:

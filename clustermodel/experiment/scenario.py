@@ -151,6 +151,7 @@ class Scenario:
             history=self.history,
             speedup=self.speedup,
             progress=progress,
+            failure_rng=random_stream(self.seed, "failures"),
         )
         result = Result(self, machine, outcome)
         if result.nothing_played:

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -110,7 +111,8 @@ def load_scenarios(path: Path) -> list[Scenario]:
 def load_experiment(path: Path, text: str, settings: Mapping[str, str] = MappingProxyType({})) -> Experiment[Any]:
     """Run a script and return the experiment that it defines: ``study``, or a study of its ``scenarios``.
 
-    ``study`` is an experiment, or a function that returns one; its parameters, which have defaults, can be set.
+    ``study`` is an experiment, or a function that returns one; its parameters, which have defaults, can be set.  The docstring
+    of the script is the text of an experiment without one.
 
     Args:
         path: of the script, which need not exist any more.
@@ -133,7 +135,7 @@ def load_experiment(path: Path, text: str, settings: Mapping[str, str] = Mapping
             f"{path}: defines neither `study` (a Study, or a function that returns one) nor `scenarios` (an iterable of "
             "Scenario, or a function of none)"
         )
-    return study
+    return study if study.text else replace(study, text=inspect.cleandoc(defined.get("__doc__") or ""))
 
 
 def _called(path: Path, study: Callable[..., object], settings: Mapping[str, str]) -> object:

@@ -105,8 +105,8 @@ class StudyTable:
         self._index.require_factors([factor])
         return list(dict.fromkeys(self._index.labels(factor)))
 
-    def at(self, **levels: Label) -> StudyTable:
-        """Return the trials that have these levels of factors.
+    def at(self, **levels: Label | Sequence[Label]) -> StudyTable:
+        """Return the trials that have these levels of factors; a list or tuple chooses several levels of a factor.
 
         Raises:
             SpecificationError: there is no such factor, or no trial has these levels.

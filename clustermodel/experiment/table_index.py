@@ -6,6 +6,7 @@ Each is found once, so that means and differences of thousands of points take no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -78,13 +79,15 @@ class TableIndex:
         """Return whether a trial has these levels."""
         return bool(self._rows_with(levels))
 
-    def rows_at(self, levels: Mapping[str, Label]) -> list[int]:
-        """Return the positions of the rows with these levels.
+    def rows_at(self, levels: Mapping[str, Label | Sequence[Label]]) -> list[int]:
+        """Return the positions of the rows with these levels, or with one of several levels of a factor.
 
         Raises:
             SpecificationError: there is no such factor, or no trial has these levels.
         """
-        rows = self._rows_with(levels)
+        choices = [list(one) if isinstance(one, list | tuple) else [one] for one in levels.values()]
+        points = (dict(zip(levels, point, strict=True)) for point in product(*choices))
+        rows = sorted({row for point in points for row in self._rows_with(point)})
         if not rows:
             raise SpecificationError(f"table of {self._name}: no finished trial has {describe(levels) or 'any level'}")
         return rows

@@ -13,7 +13,7 @@ from clustermodel.figures.capacity import IDLE_EMPTY, IDLE_WAITING
 from clustermodel.figures.drawn_table import DrawnTable, varying
 from clustermodel.figures.labels import factor_label
 from clustermodel.figures.run_tables import shown_value
-from clustermodel.figures.style import BLACK, BLUE, ORANGE, PURPLE, SKY, VERMILLION, legend_below
+from clustermodel.figures.style import BLACK, BLUE, ORANGE, PURPLE, SKY, VERMILLION, YELLOW, legend_below
 from clustermodel.measure.accounts import account_column
 from clustermodel.recording.ledger import Account
 
@@ -24,10 +24,12 @@ ACCOUNT_COLOURS: Final = {
     Account.CHECKPOINT.value: PURPLE,
     Account.RESTART.value: VERMILLION,
     Account.BLOCKED.value: BLACK,
+    Account.DOWN.value: YELLOW,
     IDLE_WAITING: "#999999",
     IDLE_EMPTY: "#dedede",
 }
 """The uses of capacity in the order in which bars stack them, and their colours."""
+_DOWN: Final = account_column(Account.DOWN, "share")
 _IDLE: Final = account_column(Account.IDLE, "share")
 _IDLE_WAITING: Final = account_column(Account.IDLE, "waiting_share")
 _COLUMNS: Final = {
@@ -39,7 +41,7 @@ _COLUMNS: Final = {
     },
 }
 SHARES: Final = (*_COLUMNS.values(), _IDLE, _IDLE_WAITING)
-"""The columns of a table that :func:`account_shares` reads."""
+"""The columns of a table that :func:`account_shares` reads; tables of machines whose nodes fail have ``down_share`` too."""
 
 
 def account_shares(means: pd.DataFrame) -> pd.DataFrame:
@@ -52,6 +54,7 @@ def account_shares(means: pd.DataFrame) -> pd.DataFrame:
         Columns :data:`ACCOUNT_COLOURS`, with the index of ``means``.
     """
     shares = {use: pd.to_numeric(means[column]) for use, column in _COLUMNS.items()}
+    shares[Account.DOWN.value] = pd.to_numeric(means[_DOWN]) if _DOWN in means else 0.0 * shares["useful work"]
     idle, waiting = pd.to_numeric(means[_IDLE]), pd.to_numeric(means[_IDLE_WAITING])
     return pd.DataFrame({**shares, IDLE_WAITING: waiting, IDLE_EMPTY: (idle - waiting).clip(lower=0.0)})
 
@@ -70,7 +73,8 @@ def account_bars(table: DrawnTable, *, by: str = "policy") -> Figure:
         raise SpecificationError("table: it has no rows; there is nothing to draw")
     names = varying(table)
     others, inner = [name for name in names if name != by], [name for name in names if name == by]
-    means = table.means(*SHARES, by=[*others, *inner])
+    columns = (*SHARES, _DOWN) if _DOWN in table.frame else SHARES
+    means = table.means(*columns, by=[*others, *inner])
     shares = account_shares(means)
     groups = [tuple(means[name].iloc[row] for name in others) for row in range(len(means))]
     order = sorted(range(len(means)), key=lambda row: list(dict.fromkeys(groups)).index(groups[row]))

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from clustermodel.arrays import FloatArray
 from clustermodel.figures.drawn_run import DrawnRun
 from clustermodel.figures.steps import time_axis
-from clustermodel.figures.style import BLACK, BLUE, ORANGE, PURPLE, VERMILLION
+from clustermodel.figures.style import BLACK, BLUE, ORANGE, PURPLE, VERMILLION, YELLOW
 from clustermodel.measure.event_log import EventLog, event_log
 from clustermodel.recording.ledger import OVERHEADS, Account, Amount
 from clustermodel.recording.matrix_history import Moment
@@ -23,6 +23,7 @@ IDLE_EMPTY: Final = "idle, queue empty"
 SHARES: Final = (
     WORK,
     *(account.value for account in OVERHEADS if account is not Account.IDLE),
+    Account.DOWN.value,
     IDLE_WAITING,
     IDLE_EMPTY,
 )
@@ -30,11 +31,13 @@ SHARES: Final = (
 
 _COLOURS: Final = {
     WORK: BLUE, Account.CONTEXT_SWITCH: ORANGE, Account.CHECKPOINT: PURPLE, Account.RESTART: VERMILLION,
-    Account.BLOCKED: BLACK, IDLE_WAITING: "0.6", IDLE_EMPTY: "0.88",
+    Account.BLOCKED: BLACK, Account.DOWN: YELLOW, IDLE_WAITING: "0.6", IDLE_EMPTY: "0.88",
 }  # fmt: skip
 
 _Overheads = dict[Account, Amount]
-_NOTHING: Final[_Overheads] = dict.fromkeys(OVERHEADS, Amount(0, 0))
+_CHARGED: Final = (*OVERHEADS, Account.DOWN)
+"""The accounts that are charged as time passes; work is charged when a job completes."""
+_NOTHING: Final[_Overheads] = dict.fromkeys(_CHARGED, Amount(0, 0))
 
 
 def draw_capacity(axes: Axes, run: DrawnRun, bins: int) -> None:
@@ -80,7 +83,7 @@ def capacity_shares(run: DrawnRun, bins: int) -> tuple[FloatArray, FloatArray]:
     start, nodes = run.ledger.start, run.machine.nodes
     amounts_at_events = []
     for ticks, amounts in overheads.items():
-        parts = [sum(amounts[account]) for account in OVERHEADS if account is not Account.IDLE]
+        parts = [sum(amounts[account]) for account in _CHARGED if account is not Account.IDLE]
         idle = amounts[Account.IDLE]
         parts += [idle.job_waiting, idle.queue_empty]
         amounts_at_events.append([nodes * (ticks - start) - sum(parts), *parts])
@@ -103,7 +106,7 @@ def _overheads_over_time(run: DrawnRun) -> dict[int, _Overheads]:
     for before, moment in pairwise(moments):
         if not _is_unsettled(before, moment):
             overheads[moment.ticks] = moment.ledger
-    overheads[ledger.end] = {account: ledger.amount(account) for account in OVERHEADS}
+    overheads[ledger.end] = {account: ledger.amount(account) for account in _CHARGED}
     return overheads
 
 
@@ -114,14 +117,16 @@ def _is_unsettled(before: Moment, moment: Moment) -> bool:
 
 def _idle_over_time(log: EventLog) -> dict[int, _Overheads]:
     """Return the accumulated idle time at each event of a log, by ticks, ascending."""
-    empty, waiting = 0, 0
+    empty, waiting, down = 0, 0, 0
     overheads = {int(log.ticks[0]): _NOTHING}
     lengths = np.diff(log.ticks)
-    for ticks, length, idle, queue in zip(log.ticks[1:], lengths, log.empty[:-1], log.waiting[:-1], strict=True):
+    states = zip(log.ticks[1:], lengths, log.empty[:-1], log.waiting[:-1], log.down[:-1], strict=True)
+    for ticks, length, idle, queue, failed in states:
+        down += int(length) * int(failed)
         amount = int(length) * int(idle)
         if queue:
             waiting += amount
         else:
             empty += amount
-        overheads[int(ticks)] = {**_NOTHING, Account.IDLE: Amount(empty, waiting)}
+        overheads[int(ticks)] = {**_NOTHING, Account.IDLE: Amount(empty, waiting), Account.DOWN: Amount(down, 0)}
     return overheads

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from clustermodel.errors import counted
 from clustermodel.policies.interface import Reason
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.run_attempts import Status
+from clustermodel.schedule.node_set import members
 from clustermodel.ticks import to_seconds
 
 
@@ -29,6 +33,9 @@ class Explanation:
     head_since_s: float | None
     """When the job was first left waiting at the head of the queue."""
 
+    failed: tuple[tuple[int, float], ...] = ()
+    """The failures that stopped earlier run attempts of the job: (node, second)."""
+
     def __str__(self) -> str:
         lines = [
             f"job {self.job} ({counted(self.nodes, 'node')}) was submitted at {self.submit_s:,.0f} s and started at "
@@ -48,6 +55,7 @@ class Explanation:
             lines.append(f"  blocked at the head of the queue since {self.head_since_s:,.0f} s")
         if self.reserved_s is not None:
             lines.append(f"  first guaranteed start: {self.reserved_s:,.0f} s")
+        lines += [f"  restarted after node {node} failed at {second:,.0f} s" for node, second in self.failed]
         return "\n".join(lines)
 
 
@@ -60,6 +68,7 @@ def explanation(
     reason: Reason,
     reserved: int | None,
     head_since: int | None,
+    failed: Iterable[tuple[int, int]] = (),
 ) -> Explanation:
     """Return the explanation of a start; times in ticks."""
     return Explanation(
@@ -73,4 +82,19 @@ def explanation(
         extra_nodes=reason.extra,
         reserved_s=None if reserved is None else to_seconds(reserved),
         head_since_s=None if head_since is None else to_seconds(head_since),
+        failed=tuple((node, to_seconds(ticks)) for node, ticks in failed),
     )
+
+
+def failures_of(records: JobRecords, index: int) -> Iterator[tuple[int, int]]:
+    """Yield the failures that stopped run attempts of a job: the node, and when it failed, ticks.
+
+    Args:
+        records: of the run.
+        index: of the job's record.
+    """
+    outages = records.outages
+    for attempt in records.each_stopped_run():
+        if attempt.job == index and attempt.ended_as is Status.FAILED:
+            then = set(outages.node[outages.start == attempt.end].tolist())
+            yield min(then.intersection(members(attempt.columns)) or then), attempt.end

@@ -56,7 +56,15 @@ class Violations(NamedTuple):
     late_s: FloatArray
     """By how many seconds each job started after its first guaranteed start; 0 if it did not."""
     by_later: BoolArray
-    """Whether jobs behind it in the queue caused the violation; the other violations are benign."""
+    """Whether jobs behind it in the queue caused the violation; those that are neither this nor by a failure are benign."""
+    by_failure: BoolArray
+    """Whether a node failed between the submission of the job and its start: no policy could have known."""
+
+    @property
+    def benign(self) -> BoolArray:
+        """The violations that neither lower-priority jobs nor failures caused."""
+        late: BoolArray = (self.late_s > 0) & ~self.by_later & ~self.by_failure
+        return late
 
 
 def reservation_violations(records: JobRecords, nodes: int) -> Violations:
@@ -69,12 +77,17 @@ def reservation_violations(records: JobRecords, nodes: int) -> Violations:
     last_start, guaranteed = records.column("start"), records.column("reserved")
     late = np.where((last_start != UNKNOWN) & (guaranteed != UNKNOWN), np.maximum(last_start - guaranteed, 0), 0)
     by_later = np.zeros(len(records), dtype=bool)
-    if late.any():
+    failures = records.outages.start
+    until_submission = np.searchsorted(failures, records.column("submit"), side="right")
+    until_start = np.searchsorted(failures, last_start, side="right")
+    by_failure = (late > 0) & (until_start > until_submission)
+    late_otherwise = (late > 0) & ~by_failure
+    if late_otherwise.any():
         schedule = _Schedule(records, nodes, only_with_idle_nodes=True)
         waits = _Waits.of(records)
-        for job, since, start, _ in waits.each((late[waits.job] > 0) & (waits.start > guaranteed[waits.job])):
+        for job, since, start, _ in waits.each(late_otherwise[waits.job] & (waits.start > guaranteed[waits.job])):
             by_later[job] |= schedule.first_sufficient(job, max(since, int(guaranteed[job])), start) < start
-    return Violations(late / TICKS_PER_SECOND, by_later)
+    return Violations(late / TICKS_PER_SECOND, by_later, by_failure)
 
 
 class _Waits(NamedTuple):
@@ -120,6 +133,8 @@ class _Schedule:
         end = records.column("end")[order]
         self._latest_end = np.maximum.accumulate(end) if len(end) else end
         self._runs = _runs(records, self._position)
+        outages = records.outages
+        self._down = outages._replace(end=np.where(outages.end == UNKNOWN, _NEVER, outages.end))
         self._instants = _instants(records, nodes, only_with_idle_nodes=only_with_idle_nodes)
 
     def first_sufficient(self, job: int, since: int, start: int) -> int:
@@ -131,8 +146,13 @@ class _Schedule:
         first = int(np.searchsorted(self._latest_end[:at], since, side="right"))
         begin, stop = np.searchsorted(runs.position, np.array([first, at]))
         rivals = np.flatnonzero((runs.start[begin:stop] < start) & (runs.end[begin:stop] > since)) + begin
-        held = np.maximum(runs.start[rivals], since), runs.end[rivals], runs.nodes[rivals]
-        return _first_sufficient(since, *held, self._spare[job], self._instants)
+        down = (self._down.start < start) & (self._down.end > since)  # a node that has failed is ahead of every job
+        begins, ends = (
+            np.concatenate([of_runs[rivals], of_outages[down]])
+            for of_runs, of_outages in ((runs.start, self._down.start), (runs.end, self._down.end))
+        )
+        size = np.concatenate([runs.nodes[rivals], np.ones(down.sum(), dtype=np.int64)])
+        return _first_sufficient(since, np.maximum(begins, since), ends, size, self._spare[job], self._instants)
 
 
 class _Runs(NamedTuple):

@@ -113,6 +113,8 @@ class Summary:
     ``None`` where nodes are shared in time."""
     benign_violations: int | None
     """Jobs that started after their first guaranteed start because of jobs ahead in the queue."""
+    failure_violations: int | None
+    """Jobs that started after their first guaranteed start, and for which a node failed while they waited."""
     preempted: int
     """Jobs preempted at least once (Yuan et al. 2010, table 6)."""
     mean_killed_times: float
@@ -120,6 +122,12 @@ class Summary:
     runtime_waste: float
     """Mean of (executed time - run time) / run time of the preempted jobs: RTW of Yuan et al. 2010, eq. (3); 0 if there are
     none."""
+    failures: int
+    """Failures of nodes within the makespan."""
+    failed_attempts: int
+    """Run attempts that the failure of a node stopped."""
+    down_share: float
+    """Node time of outages per capacity."""
     horizon_s: float
     """Makespan: last end - first submission."""
     warm_up_s: float = 0.0
@@ -213,10 +221,14 @@ def summarize(
         mean_delay_by_later_s=float(delayed.mean()) if len(delayed) else no_delay,
         longest_delay_by_later_s=float(delayed.max()) if len(delayed) else no_delay,
         reservation_violations=None if violations is None else int(violations.by_later.sum()),
-        benign_violations=None if violations is None else int(((violations.late_s > 0) & ~violations.by_later).sum()),
+        benign_violations=None if violations is None else int(violations.benign.sum()),
+        failure_violations=None if violations is None else int(violations.by_failure.sum()),
         preempted=int(preempted.jobs.sum()),
         mean_killed_times=_per(float(preempted.times.sum()), int(preempted.jobs.sum()), otherwise=0.0),
         runtime_waste=_per(float(preempted.waste[preempted.jobs].sum()), int(preempted.jobs.sum()), otherwise=0.0),
+        failures=int(((records.outages.start >= ledger.start) & (records.outages.start <= ledger.end)).sum()),
+        failed_attempts=int((stopped.ended_as == Status.FAILED).sum()),
+        down_share=ledger.down_share,
         horizon_s=to_seconds(ledger.end - ledger.start),
     )
 
@@ -322,7 +334,7 @@ def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
     rows = {}
     for name, members in {"all": ran, "wide": ran & wide, "narrow": ran & ~wide}.items():
         stuck, late = members & blocked, members & (delays > 0)
-        violated, benign = (members & (violations.late_s > 0) & blame for blame in (violations.by_later, ~violations.by_later))
+        violated, benign = (members & blame for blame in (violations.by_later, violations.benign))
         stopped = members & preempted.jobs
         discarded, done = (int(work[members].sum()) for work in (wasted(records), useful(records)))
         rows[name] = {

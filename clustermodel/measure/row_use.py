@@ -23,13 +23,12 @@ class RowUse(NamedTuple):
     """Node-ticks of nodes that are idle in the running row while gangs of other rows are stopped; part of the idle account."""
 
 
-def row_use(rotations: Iterable[LoggedRotation], quantum: int, nodes: int) -> RowUse:
+def row_use(rotations: Iterable[LoggedRotation], quantum: int) -> RowUse:
     """Return how the rows were used.
 
     Args:
         rotations: of the run, from its slice log.
         quantum: length of a time slice, ticks.
-        nodes: size of the machine.
     """
     used = in_rows = 0
     idle = {False: 0, True: 0}
@@ -44,5 +43,5 @@ def row_use(rotations: Iterable[LoggedRotation], quantum: int, nodes: int) -> Ro
         laps, rest = divmod(rotation.length, rows * quantum)
         for place, held in enumerate(rotation.held):
             length = laps * quantum + min(max(rest - place * quantum, 0), quantum)
-            idle[rotation.waiting] += (nodes - held) * length
+            idle[rotation.waiting] += (rotation.up - held) * length
     return RowUse(in_rows / used if used else float("nan"), Amount(queue_empty=idle[False], job_waiting=idle[True]))

@@ -129,7 +129,8 @@ def states(log: EventLog, nodes: int, history: History | None) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "time_s": log.ticks / TICKS_PER_SECOND,
-            "busy_nodes": nodes - log.empty,
+            "busy_nodes": nodes - log.empty - log.down,
+            "down_nodes": log.down,
             "waiting_jobs": log.waiting,
             "running_row": row,
         }

@@ -109,15 +109,15 @@ class Easy:
         """Start what fits, protect the first blocked jobs, backfill the rest."""
         plan, profile, now = self._plan, self._plan.profile, view.now
         self._lengths.observe(batch, view)
-        nodes_freed = profile.catch_up(batch.ended, now)
+        nodes_freed = profile.catch_up(batch.ended, now, failed=batch.failed, repaired=batch.repaired)
         late = profile.overrunning(now)
         candidates: Iterable[QueuedJob] = view.waiting.values()
-        if late or self._others_must_be_protected(batch, now):
+        if late or batch.failed or self._others_must_be_protected(batch, now):
             self._unprotect()
             profile.extend(late, now, SHORTEST_EXTENSION if self._depth == 1 else None)
         elif nodes_freed:
             plan.compress(self._protected, now)
-        elif self._protected and not (batch.ended or batch.alarm):
+        elif self._protected and not (batch.ended or batch.repaired or batch.alarm):
             # No nodes have become free, so no job that waited before can start: only the submitted jobs can.
             candidates = batch.submitted
         decisions = self._schedule(candidates, self._start_due(view) if self._protected else (), view)

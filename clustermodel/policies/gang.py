@@ -111,6 +111,7 @@ class GangScheduling:
         if self._urgent is not None:
             self._urgent.begin(setup, self.matrix)
         self._explain = setup.explain
+        self._holding = setup.holding
         self._plans = RowPlans(setup.nodes, self._mpl)
         self._planning = False  # whether the rows' profiles are laid out for this event
         self._improvable = False  # whether a gang has ended or will end at another time than predicted
@@ -128,6 +129,12 @@ class GangScheduling:
         self._open_rows, self._rows_at_worst = self.open_rows(view)
         for gang in batch.ended:
             matrix.remove(gang.job.id)
+        for outage in batch.failed:
+            matrix.keep_free(1 << outage.node, outage.id)
+        for outage in batch.repaired:
+            matrix.give_up(outage.id)
+        if batch.failed:
+            self._plans.reserved.clear()  # the jobs are placed again, around the nodes that are down
         self._view = view
         decisions: list[Decision] = []
         queue: Iterable[QueuedJob] = view.waiting.values()
@@ -141,7 +148,8 @@ class GangScheduling:
             self._begin_plans(batch)
         # CompactMatrix looks at home rows only, so it may come before CleanMatrix, which is often not needed then.
         queue = in_order(queue, self._order, view.now)
-        if not matrix.compact(self._guard()) and not batch.ended and self._is_stuck(queue):
+        nodes_changed = bool(batch.ended or batch.failed or batch.repaired)
+        if not matrix.compact(self._guard()) and not nodes_changed and self._is_stuck(queue):
             return decisions
         matrix.clean()
         waiting = self._schedule(queue, decisions)
@@ -263,7 +271,7 @@ class GangScheduling:
 
     def _length(self, job: QueuedJob) -> int:
         """Return how long a waiting job needs nodes of its own, as far as is known, ticks."""
-        return job.estimate if self._urgent is None else self._urgent.length(job, self._view)
+        return self._holding(job, job.estimate) if self._urgent is None else self._urgent.length(job, self._view)
 
     # Reservations.
 
@@ -302,6 +310,11 @@ class GangScheduling:
                     self._improvable = True
                 row.append((end, gang.job.nodes))
             rows.append(row)
+        for outage in self._view.down.values():
+            late = now - outage.expected_end  # one that lasts longer is assumed to last for as long as it is late already
+            end = outage.expected_end if late < 0 else now + max(SHORTEST_EXTENSION, late)
+            for row in rows:
+                row.append((end, outage.nodes))
         if self._urgent is not None:
             self._plan_undivided(rows, ends)
         self._ends = ends

@@ -74,6 +74,29 @@ class RunningJob:
         return f"<running {self.job!r} since {self.start}>"
 
 
+_FIRST_OUTAGE: Final = -(2**62)
+
+
+class Outage(NamedTuple):
+    """A node that is down, from its failure until it is repaired."""
+
+    node: int
+    start: int
+    """When the node failed, ticks."""
+    expected_end: int
+    """When it can be expected to be up again, ticks: after the mean repair time of the machine.  It may take more or less."""
+
+    @property
+    def id(self) -> int:
+        """A number unlike any job's, for plans and matrices in which nodes are held under the number of a job."""
+        return _FIRST_OUTAGE - self.node
+
+    @property
+    def nodes(self) -> int:
+        """1: an outage takes one node."""
+        return 1
+
+
 class Batch(NamedTuple):
     """Everything that happened at one instant, settled: ends first, then submissions, each in queue order."""
 
@@ -82,19 +105,29 @@ class Batch(NamedTuple):
     alarm: bool
     """Whether the policy's alarm clock rang."""
     requeued: Sequence[QueuedJob] = ()
-    """Jobs that have been preempted, or stopped at a time limit, and wait again, in queue order; their gangs are among
-    ``ended``."""
+    """Jobs that have been preempted, stopped at a time limit or hit by the failure of a node, and wait again, in queue order;
+    their gangs are among ``ended``."""
+    failed: Sequence[Outage] = ()
+    """Nodes that have failed.  Their gangs are among ``ended``; what was suspended in their memory is lost."""
+    repaired: Sequence[Outage] = ()
+    """Nodes that are up again; perhaps at once, after a failure that only stops what runs on a node."""
 
 
 class View:
     """The machine as a policy sees it, valid during one call of ``decide``; nothing in it can be changed."""
 
-    __slots__ = ("can_suspend", "idle", "now", "overhead_left", "progress", "running", "saved", "waiting")
+    __slots__ = (
+        "can_suspend", "down", "idle", "now", "overhead_left", "progress", "running", "saved", "saved_on", "up", "waiting",
+    )  # fmt: skip
 
     now: int
     """The present, ticks."""
     idle: int
-    """Number of idle nodes."""
+    """Number of idle nodes; those that are down are not among them."""
+    up: int
+    """Number of nodes that are not down."""
+    down: Mapping[int, Outage]
+    """The outages of the nodes that are down, by node."""
     waiting: Mapping[int, QueuedJob]
     """Waiting jobs by id, in queue order; the jobs just submitted are among them."""
     running: Mapping[int, RunningJob]
@@ -103,10 +136,14 @@ class View:
     """How long a gang's job has executed, ticks: without the slices of other gangs and without overheads, but with the
     saved work of earlier run attempts."""
     overhead_left: Callable[[RunningJob], int]
-    """A gang's pending overhead, ticks of its own slices: context switches of a suspension or resumption, checkpoints,
-    restarts, waiting for those of others; 0 on dedicated nodes, where it depends on the queue at the checkpoint store."""
+    """A gang's pending overhead, ticks of its own slices: context switches of a suspension or resumption, checkpoints (the
+    periodic ones to come included), restarts, waiting for those of others; 0 on dedicated nodes, where it depends on the queue
+    at the checkpoint store."""
     saved: Callable[[QueuedJob], int]
     """How much of a waiting job's run time has been saved, ticks."""
+    saved_on: Callable[[QueuedJob], int | None]
+    """The number of nodes on which a waiting job has to start, because that many tasks of it have been saved; ``None`` where it
+    can start on any number."""
     can_suspend: Callable[[RunningJob], bool]
     """Whether the memory of a gang's nodes has room for one more suspended task each (``Machine.suspended_per_node``)."""
 
@@ -259,6 +296,10 @@ def _unknown_run_time(job: QueuedJob) -> int:
     raise LookupError(f"job {job.id}: nobody knows its run time")
 
 
+def _without_overhead(_job: QueuedJob, ticks: int) -> int:
+    return ticks
+
+
 class Setup(NamedTuple):
     """What a policy learns before a run."""
 
@@ -277,6 +318,9 @@ class Setup(NamedTuple):
     run_time: Callable[[QueuedJob], int] = _unknown_run_time
     """How long a job in the system would run if nothing killed it, ticks: what no real scheduler knows.  It is there for the
     predictors of :mod:`clustermodel.policies.predictors` that stand for better ones than there are."""
+    holding: Callable[[QueuedJob, int], int] = _without_overhead
+    """How long a waiting job that starts now can be expected to hold its nodes if it executes for so many ticks in all, ticks:
+    without what has been saved of it, with restoring that, and with its periodic checkpoints."""
 
 
 @runtime_checkable

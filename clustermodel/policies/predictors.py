@@ -185,6 +185,16 @@ def predictor_of(policy: str, predictor: str | Predictor) -> Predictor:
     return PREDICTORS[choice(f"{policy}: predictor", predictor, PREDICTORS, other=other)]()
 
 
+def holds_longer(setup: Setup) -> bool:
+    """Return whether jobs spend time on periodic checkpoints, or on being restarted after the failure of a node."""
+    return setup.machine.failures is not None or setup.machine.checkpointing.interval_s is not None
+
+
+def may_overrun(setup: Setup) -> bool:
+    """Return whether a job may hold its nodes for longer than its estimate."""
+    return not setup.kill_at_estimate or holds_longer(setup)
+
+
 class Lengths:
     """Expected run times of the jobs of one run: what a policy plans with.
 
@@ -200,14 +210,19 @@ class Lengths:
         self._predicted: dict[int, int] | None = {} if once else None  # job id -> prediction at its submission
         self.are_estimates = type(predictor) is UserEstimate
         """Whether these are the users' estimates themselves."""
-        self.may_overrun = not (setup.kill_at_estimate and self.are_estimates)
+        self.may_overrun = may_overrun(setup) or not self.are_estimates
         """Whether a job may run longer than expected."""
-        self.of: Callable[[QueuedJob], int]
-        """Return how long a job is expected to run, ticks."""
+        self.predicted: Callable[[QueuedJob], int]
+        """Return how long a job is expected to run on the nodes it asked for, ticks."""
         if self.are_estimates:
-            self.of = attrgetter("estimate")  # asked a million times
+            self.predicted = attrgetter("estimate")  # asked a million times
         else:
-            self.of = self._at_submission if once else predictor.predict
+            self.predicted = self._at_submission if once else predictor.predict
+        self.of = self.predicted
+        """Return how long a waiting job is expected to hold its nodes, ticks: as long as it runs, unless part of that has been
+        saved, or periodic checkpoints take time."""
+        if holds_longer(setup):
+            self.of = lambda job: setup.holding(job, self.predicted(job))
 
     def observe(self, batch: Batch, view: View) -> None:
         """Tell the predictor which jobs have been submitted and which have completed; restarted jobs have not."""

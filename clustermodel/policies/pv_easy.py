@@ -33,7 +33,7 @@ from clustermodel.policies.interface import (
     View,
     uses_of,
 )
-from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
+from clustermodel.policies.predictors import Lengths, Predictor, holds_longer, predictor_of
 from clustermodel.policies.preemption_modes import Mode, mode_of, require_store, uses_of_mode
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.running_profile import SHORTEST_EXTENSION
@@ -93,6 +93,7 @@ class PVEasy:
         self._nodes = setup.nodes
         self._explain = setup.explain
         self._lengths = Lengths(self._predictor, setup)
+        self._holds_longer = holds_longer(setup)
         self._guarantees = self._slp and self._lengths.are_estimates and not self._to_save
         self._load: dict[int, _Running] = {}  # the running load by job id
         self._blocked: QueuedJob | None = None  # head of the queue for which nothing more could be done
@@ -128,11 +129,11 @@ class PVEasy:
             idle = min(idle, idle + coming - head.nodes)  # the other nodes are kept for the head of the queue
 
         # Venture backfilling leaves no job waiting that fits: if no nodes were freed since, only submitted jobs can start.
-        nothing_freed = self._vb and head is self._blocked and not batch.ended
+        nothing_freed = self._vb and head is self._blocked and not (batch.ended or batch.failed or batch.repaired)
         candidates: Iterable[QueuedJob] = batch.submitted if nothing_freed else waiting
         fitting = [job for job in candidates if job.nodes <= idle and job.queue_order > head.queue_order]
         if fitting or head is not self._blocked:
-            profile, start = self._reservation(head, view.now)
+            profile, start = self._reservation(head, view)
             if head is not self._blocked and not claimed:
                 decisions.append(Reserve(job=head, start=start, guaranteed=self._guarantees))
             if self._vb:
@@ -174,15 +175,17 @@ class PVEasy:
 
     # Section 4.3.
 
-    def _reservation(self, head: QueuedJob, now: int) -> tuple[Profile, int]:
+    def _reservation(self, head: QueuedJob, view: View) -> tuple[Profile, int]:
         """Step 1: return the profile of the running load and the expected start of the first blocked job in it.
 
-        Only the sunny load counts.  Without venture backfilling the whole load does, as in EASY.
+        Only the sunny load counts, and the nodes that are down.  Without venture backfilling the whole load does, as in EASY.
         """
+        now = view.now
         soonest = now + SHORTEST_EXTENSION  # for jobs that have outlived their predictions
         load = (running for running in self._load.values() if not self._vb or running.job.queue_order < head.queue_order)
-        ends = ((running.end if running.end > now else soonest, running.job.nodes) for running in load)
-        profile = Profile.of_running(self._nodes, now, ends)
+        ends = [(running.end, running.job.nodes) for running in load]
+        ends += [(outage.expected_end, outage.nodes) for outage in view.down.values()]
+        profile = Profile.of_running(self._nodes, now, ((end if end > now else soonest, nodes) for end, nodes in ends))
         return profile, profile.earliest(head.nodes, 1)  # running jobs only complete, so the nodes stay free
 
     def _venture_backfilling(
@@ -219,6 +222,8 @@ class PVEasy:
 
     def _length(self, job: QueuedJob, view: View) -> int:
         """Return for how long a job is predicted to hold its nodes if it starts now."""
+        if self._holds_longer:
+            return self._lengths.of(job)
         length, saved = self._lengths.of(job), view.saved(job)
         return self._to_fetch + max(length - saved, SHORTEST_EXTENSION) if saved else length
 

@@ -104,6 +104,7 @@ class SelectiveSuspension:
         now = view.now
         for gang in batch.ended:
             self._take_back(gang, requeued=gang.job.id in view.waiting, now=now)
+        self._observe_outages(batch)
         considers = now % self._interval == 0 and now != self._considered_at
         if considers:
             self._considered_at = now
@@ -139,6 +140,18 @@ class SelectiveSuspension:
         self._dispatched[job_id] = self._dispatched.get(job_id, 0) + now - gang.start
         if self._mode == "suspend":
             self._own[job_id] = nodes
+
+    def _observe_outages(self, batch: Batch) -> None:
+        """Take away nodes that have failed, with the claims to them and what is suspended there; take back those repaired."""
+        failed = sum(1 << outage.node for outage in batch.failed)
+        self._idle &= ~failed
+        if failed:
+            for job_id, nodes in list(self._claims.items()):
+                if nodes & failed:
+                    self._claimed &= ~self._claims.pop(job_id)
+            self._own = {job_id: nodes for job_id, nodes in self._own.items() if not nodes & failed}
+        for outage in batch.repaired:
+            self._idle |= 1 << outage.node
 
     # Expansion factors.
 

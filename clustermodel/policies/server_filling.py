@@ -41,7 +41,6 @@ class ServerFilling:
     def begin(self, setup: Setup) -> None:
         """Prepare for a run."""
         require_store(self.name, "checkpoint", setup.machine)
-        self._nodes = setup.nodes
         self._reason = Reason("one of the oldest jobs that can fill the machine, the largest first") if setup.explain else None
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
@@ -60,7 +59,7 @@ class ServerFilling:
 
     def _to_run(self, view: View) -> list[QueuedJob]:
         """Return the jobs that run if all preempted gangs have left, the largest first."""
-        left = self._nodes
+        left = view.up
         to_run = []
         for job in sorted(self._candidates(view), key=lambda job: (-job.nodes, job.queue_order)):
             if job.nodes <= left:
@@ -74,5 +73,5 @@ class ServerFilling:
         for job in merge(running, view.waiting.values(), key=_IN_QUEUE_ORDER):
             yield job
             needed += job.nodes
-            if needed >= self._nodes:
+            if needed >= view.up:
                 return

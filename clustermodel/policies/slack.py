@@ -31,6 +31,7 @@ from clustermodel.policies.interface import (
     View,
     WakeAt,
 )
+from clustermodel.policies.predictors import may_overrun
 from clustermodel.policies.quotas import OverQuota, Quotas
 from clustermodel.schedule import slack_formulas as pricing
 from clustermodel.schedule.profile import Profile
@@ -132,7 +133,7 @@ class Slack:
                 "slack: extend_unfinished: True is not allowed on a machine with kill_at_estimate=True; "
                 "it must be a Machine(..., kill_at_estimate=False)"
             )
-        self._running = RunningProfile(setup.nodes, may_overrun=not setup.kill_at_estimate)
+        self._running = RunningProfile(setup.nodes, may_overrun=may_overrun(setup))
         self._plan: list[SlackReservation] = []  # the waiting jobs within quota, the earliest start first
         self._over_quota = OverQuota(self._quotas)
         self._alarm: int | None = None
@@ -145,12 +146,14 @@ class Slack:
         now = view.now
         if batch.alarm:
             self._alarm = None
-        self._nodes_freed |= self._running.catch_up(batch.ended, now)
+        self._nodes_freed |= self._running.catch_up(batch.ended, now, failed=batch.failed, repaired=batch.repaired)
         for gang in batch.ended:
             self._over_quota.ended(gang.job, now - gang.start)
-        self._submitted += batch.submitted
+        self._submitted += sorted((*batch.submitted, *batch.requeued), key=lambda job: job.queue_order)
         late = self._running.overrunning(now)
-        if late and (kills := self._unfinished(late, view)):
+        if batch.failed or any(number not in view.running for number in late):
+            self._delay(late, now)  # nodes are down, or longer than expected
+        elif late and (kills := self._unfinished(late, view)):
             return kills  # the policy is called again at the current time, when their nodes are idle
         if self._nodes_freed and self._plan:
             self.remove(now)
@@ -244,13 +247,18 @@ class Slack:
         """Decide about jobs that run on at their estimates, or at the end of an extension."""
         if self._extend_unfinished:
             return [Kill(job=gang.job) for job_id in late if not self._extend(gang := view.running[job_id], view.now)]
-        # No job may be killed, so the waiting jobs are delayed, beyond their bounds if need be.
-        self._running.extend(late, view.now)
+        self._delay(late, view.now)
+        return []
+
+    def _delay(self, late: list[int], now: int) -> None:
+        """Place the waiting jobs again around jobs that may not be killed and nodes that are down, beyond their bounds if need
+        be.
+        """
+        self._running.extend(late, now)
         profile = self._running.copy()
         for held in self._plan:
             held.move_to(profile.book(held.nodes, held.length), self._weights)
         self._plan.sort(key=by_start)
-        return []
 
     def _extend(self, gang: RunningJob, now: int) -> bool:
         """Extend an unfinished job by a tenth of its estimate if that is cheaper than killing it (section 4.7).

@@ -67,6 +67,8 @@ class UrgentJobs:
         self._suspended_now = 0  # columns of the gangs that are told to suspend at this event, a bitmask
         for gang in batch.ended:
             self._stopping.discard(gang.job.id)
+        if batch.failed:
+            self._forget_lost(batch, view)
         for job in batch.submitted:
             self._lowest = job.priority if self._lowest is None else min(self._lowest, job.priority)
         for occupant in self._matrix.occupants.values():
@@ -86,13 +88,28 @@ class UrgentJobs:
                 del self.claims[job.id]
                 self._matrix.add_undivided(job, columns).migrating = job.id in self._saved
 
+    def _forget_lost(self, batch: Batch, view: View) -> None:
+        """Forget the claims to nodes that have failed, and the images that were lost with them."""
+        failed = sum(1 << outage.node for outage in batch.failed)
+        for job, columns in list(self.claims.values()):
+            if columns & failed:
+                del self.claims[job.id]
+                self._matrix.give_up(job.id)
+        hit = [
+            view.waiting[number] for number, columns in self._in_memory.items() if columns & failed and number in view.waiting
+        ]
+        for job in (*hit, *batch.requeued):
+            if job.id in self._saved and not view.saved(job):
+                self._saved.discard(job.id)
+                self._in_memory.pop(job.id, None)
+
     def _claim(self, job: QueuedJob, view: View) -> bool:
         """Set columns aside for an urgent job, if gangs of lower priority hold no others; return whether that was possible."""
         matrix = self._matrix
         for other, _ in list(self.claims.values()):
             if other.priority < job.priority:  # it claims columns again when the turn is its own
                 del self.claims[other.id]
-                matrix.give_up(other)
+                matrix.give_up(other.id)
         columns = self._all & ~matrix.set_aside
         lower: list[Occupant[QueuedJob]] = []
         for gang in matrix.occupants.values():
@@ -108,7 +125,7 @@ class UrgentJobs:
         if found is None:
             return False
         self.claims[job.id] = (job, found.columns)
-        matrix.keep_free(found.columns, job)
+        matrix.keep_free(found.columns, job.id)
         return True
 
     def _claimed(self) -> int:

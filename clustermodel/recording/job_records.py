@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.job import JobRow
-from clustermodel.recording.run_attempts import UNKNOWN, NodeRanges, Overheads, RunAttempt, RunAttempts, Status
+from clustermodel.recording.run_attempts import UNKNOWN, NodeOutages, NodeRanges, Overheads, RunAttempt, RunAttempts, Status
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.ticks import TICKS_PER_SECOND
 
@@ -50,6 +50,9 @@ class JobRecords:
         "_move_number_of_bounds",
         "_move_time",
         "_number_of_bounds",
+        "_outage_end",
+        "_outage_node",
+        "_outage_start",
         "_overhead_end",
         "_overhead_nodes",
         "_overhead_start",
@@ -87,6 +90,10 @@ class JobRecords:
         self._move_time = array("q")
         self._move_first_bound = array("q")
         self._move_number_of_bounds = array("q")
+        # Of each outage of a node, in order of the failures:
+        self._outage_node = array("q")
+        self._outage_start = array("q")
+        self._outage_end = array("q")
 
     def __len__(self) -> int:
         return len(self._reserved)
@@ -162,6 +169,31 @@ class JobRecords:
         self._worked[attempt] = executed
         self._lost[attempt] = lost
         self._attempt[index] = self._open_attempt(index)
+
+    def discarded(self, index: int, lost: int) -> None:
+        """Note that work of the job, which waits again, is discarded after its last run attempt has ended.
+
+        Args:
+            index: of the record.
+            lost: how much, ticks.
+        """
+        attempt = self._attempt[index] - 1
+        while self._job[attempt] != index:
+            attempt -= 1
+        self._lost[attempt] += lost
+
+    def node_failed(self, node: int, now: int) -> None:
+        """Note that a node is down from now on."""
+        self._outage_node.append(node)
+        self._outage_start.append(now)
+        self._outage_end.append(UNKNOWN)
+
+    def node_repaired(self, node: int, now: int) -> None:
+        """Note that a node is up again."""
+        outage = len(self._outage_node) - 1
+        while self._outage_node[outage] != node:
+            outage -= 1
+        self._outage_end[outage] = now
 
     def overhead(self, start: int, end: int, nodes: int) -> None:
         """Note that a gang held ``nodes`` for a checkpoint, a restart or a context switch of its own."""
@@ -313,6 +345,11 @@ class JobRecords:
         attempt, _, _, _, held, last = self._ranges()
         np.add.at(nodes, attempt, held * last)
         return nodes
+
+    @property
+    def outages(self) -> NodeOutages:
+        """When nodes were down, in order of their failures."""
+        return NodeOutages(*map(_numbers, (self._outage_node, self._outage_start, self._outage_end)))
 
     @property
     def overheads(self) -> Overheads:

@@ -22,13 +22,16 @@ class Account(StrEnum):
     USEFUL = "useful"
     """Useful work, including that of jobs killed at their wall-time limit (the archive's convention)."""
     LOST = "lost"
-    """Discarded work: of jobs that a policy killed, whether they are restarted or not, and of runs stopped at a time limit."""
+    """Discarded work: of jobs that a policy killed, whether they are restarted or not, of runs stopped at a time limit, and
+    what a job had executed since its last checkpoint when one of its nodes failed."""
     CONTEXT_SWITCH = "context switch"
     CHECKPOINT = "checkpoint"
     RESTART = "restart"
     BLOCKED = "blocked"
     """Held by a gang that waits for another gang's checkpoint, or for the checkpoint store."""
     IDLE = "idle"
+    DOWN = "down"
+    """Of nodes that have failed and are not repaired yet.  Not lost capacity (kappa), which is what a scheduler loses."""
 
 
 OVERHEADS = (Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.BLOCKED, Account.IDLE)
@@ -65,7 +68,13 @@ class Ledger:
         self._waiting = False
 
     def settle(self, now: int, idle: int, waiting: bool) -> None:
-        """Charge the time since the last instant to *idle*, then set the state from ``now`` on."""
+        """Charge the time since the last instant to *idle*, then set the state from ``now`` on.
+
+        Args:
+            now: ticks.
+            idle: number of nodes that no gang holds, those that are down included.
+            waiting: whether a job waits.
+        """
         if self._since >= 0:
             self._charge_time(now)
         else:
@@ -75,9 +84,13 @@ class Ledger:
         self._waiting = waiting
 
     def hold(self, now: int, account: Account, nodes: int) -> None:
-        """Add ``nodes``, which may be negative, to those held for an overhead and charged to it from ``now`` on."""
-        self._charge_time(now)
-        self._since = now
+        """Charge ``nodes`` more, or fewer if negative, to an overhead or an outage from ``now`` on.
+
+        What comes before the first submission counts from then on.
+        """
+        if self._since >= 0:
+            self._charge_time(now)
+            self._since = now
         self._held[account] = self._held.get(account, 0) + nodes
 
     def _charge_time(self, now: int) -> None:
@@ -123,6 +136,11 @@ class Ledger:
     def waste(self) -> float:
         """Discarded work per capacity; ``nan`` for an empty horizon."""
         return self._share(Account.LOST)
+
+    @property
+    def down_share(self) -> float:
+        """Node time of outages per capacity; ``nan`` for an empty horizon."""
+        return self._share(Account.DOWN)
 
     @property
     def capacity_loss(self) -> float:

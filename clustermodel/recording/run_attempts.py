@@ -34,6 +34,8 @@ class Status(IntEnum):
     """Preempted, the job's work written to the checkpoint store.  Of run attempts only."""
     SUSPENDED = 8
     """Preempted, the job's work kept in the memory of its nodes.  Of run attempts only."""
+    FAILED = 9
+    """Stopped by the failure of a node; the job returned to the queue.  Of run attempts only."""
 
     @property
     def label(self) -> str:
@@ -105,6 +107,16 @@ class NodeRanges(NamedTuple):
     """When the gang got them, ticks: the start of the run, or a migration."""
     until: IntArray
     """When it gave them up, ticks: the end of the run, or a migration; :data:`UNKNOWN` while the gang runs."""
+
+
+class NodeOutages(NamedTuple):
+    """When nodes were down, in order of their failures; shapes ``(outages,)``."""
+
+    node: IntArray
+    start: IntArray
+    """Ticks."""
+    end: IntArray
+    """Ticks; :data:`UNKNOWN` if the node was still down when the run ended."""
 
 
 class Overheads(NamedTuple):

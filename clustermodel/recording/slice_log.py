@@ -20,6 +20,8 @@ class LoggedRotation(NamedTuple):
     """Nodes without progress during a context switch in each row: in the first lap of the rotation, and in later laps."""
     migration: int
     """Node-ticks of gangs in checkpoints and restarts, or blocked by them."""
+    up: int
+    """Number of nodes that were not down."""
 
 
 _WORD: Final = 2**62
@@ -27,16 +29,16 @@ _WORD: Final = 2**62
 
 
 class SliceLog:
-    """The rotations of one run, as flat integers: 32 bytes each, and 8 per row in use, 24 where context switches cost time."""
+    """The rotations of one run, as flat integers: 40 bytes each, and 8 per row in use, 24 where context switches cost time."""
 
     __slots__ = ("_flat",)
 
     def __init__(self) -> None:
         self._flat = array("q")
 
-    def idle(self, length: int, *, waiting: bool) -> None:
-        """Note an interval in which nothing ran."""
-        self._flat.extend((length, waiting, 0, 0))
+    def idle(self, length: int, up: int, *, waiting: bool) -> None:
+        """Note an interval in which nothing ran on the ``up`` nodes that were not down."""
+        self._flat.extend((length, waiting, 0, up, 0))
 
     def slices(
         self,
@@ -44,24 +46,34 @@ class SliceLog:
         held: Sequence[int],
         switching: Sequence[tuple[int, int, int, int]],
         migration: int,
+        up: int,
         *,
         waiting: bool,
     ) -> None:
-        """Note a rotation; ``switching`` has, per row, nodes that switch and nodes that wait, in the first lap and later."""
+        """Note a rotation.
+
+        Args:
+            length: ticks.
+            held: nodes in use in each row, in the order in which the rows ran.
+            switching: for each row, nodes that switch and nodes that wait, in the first lap and later; empty if none does.
+            migration: node-ticks of overheads.
+            up: number of nodes that were not down.
+            waiting: whether jobs waited.
+        """
         high, low = divmod(migration, _WORD)
         if switching:
-            row = [length, 2 * high + waiting, low, len(held), *held]
+            row = [length, 2 * high + waiting, low, up, len(held), *held]
             for switches, waits, switches_later, waits_later in switching:
                 row += (switches + waits, switches_later + waits_later)
             self._flat.extend(row)
         else:
-            self._flat.extend([length, 2 * high + waiting, low, -len(held), *held])
+            self._flat.extend([length, 2 * high + waiting, low, up, -len(held), *held])
 
     def __iter__(self) -> Iterator[LoggedRotation]:
         flat, at = self._flat, 0
         while at < len(flat):
-            length, high_and_waiting, low, rows = flat[at : at + 4]
-            at += 4
+            length, high_and_waiting, low, up, rows = flat[at : at + 5]
+            at += 5
             high, waiting = divmod(high_and_waiting, 2)
             free, rows = rows < 0, abs(rows)  # whether no node switched
             held = tuple(flat[at : at + rows])
@@ -69,5 +81,5 @@ class SliceLog:
             pairs = [0] * 2 * rows if free else flat[at : at + 2 * rows]
             at += 0 if free else 2 * rows
             yield LoggedRotation(
-                length, bool(waiting), held, tuple(zip(pairs[::2], pairs[1::2], strict=True)), high * _WORD + low
+                length, bool(waiting), held, tuple(zip(pairs[::2], pairs[1::2], strict=True)), high * _WORD + low, up
             )

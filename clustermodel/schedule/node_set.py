@@ -8,6 +8,7 @@ job's record, and as long to find the lowest idle nodes, as there are runs; bitm
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from functools import lru_cache
 
 NodeSet = tuple[int, ...]
@@ -17,6 +18,12 @@ NodeSet = tuple[int, ...]
 def count(nodes: NodeSet) -> int:
     """Return the number of nodes in the set."""
     return sum(nodes[1::2]) - sum(nodes[::2])
+
+
+def members(nodes: NodeSet) -> Iterator[int]:
+    """Yield the nodes of the set, ascending."""
+    for low, high in zip(nodes[::2], nodes[1::2], strict=True):
+        yield from range(low, high)
 
 
 def is_node_set(nodes: NodeSet) -> bool:

@@ -49,8 +49,8 @@ class OusterhoutMatrix(Generic[Job]):
         self.undivided: dict[int, Occupant[Job]] = {}
         """The gangs that stand in every row in use, by job id."""
         self.set_aside = 0
-        """Columns that no other gang gets in any row, a bitmask: undivided gangs have them, or will."""
-        self._kept: dict[int, int] = {}  # id of a job that has, or waits for, columns in every row -> those columns
+        """Columns that no other gang gets in any row, a bitmask: undivided gangs have them or will, or their nodes are down."""
+        self._kept: dict[int, int] = {}  # a job that has, or waits for, columns in every row, or an outage -> the columns
         self._starts = 0
         self.room = [nodes] * mpl
         """Number of columns of each row that no gang at home there takes."""
@@ -92,21 +92,18 @@ class OusterhoutMatrix(Generic[Job]):
         self._settle_in(gang, row)
         return gang
 
-    def keep_free(self, columns: int, job: Job) -> None:
-        """Set columns aside for ``job`` in all rows; gangs that hold them keep them until they leave."""
-        self._kept[job.id] = columns
+    def keep_free(self, columns: int, number: int) -> None:
+        """Set columns aside in all rows, for a job or an outage of this number; gangs that hold them may stay."""
+        self._kept[number] = columns
         self.set_aside |= columns
         for row, free in enumerate(self._free):
             self._free[row] = free & ~columns
             self.room[row] -= (free & columns).bit_count()
 
-    def give_up(self, job: Job) -> None:
-        """Set no columns aside any more for ``job``, which has not been added."""
-        self._release(job.id)
-
-    def _release(self, job_id: int) -> None:
+    def give_up(self, number: int) -> None:
+        """Set no columns aside any more for a job that has not been added, or for an outage that is over."""
         before, self.set_aside = self.set_aside, 0
-        del self._kept[job_id]
+        del self._kept[number]
         for columns in self._kept.values():
             self.set_aside |= columns
         freed = before & ~self.set_aside
@@ -134,7 +131,7 @@ class OusterhoutMatrix(Generic[Job]):
             self._leave_home(gang)
             return
         del self.undivided[job_id]
-        self._release(job_id)
+        self.give_up(job_id)
 
     def fullest_row(self, nodes: int, rows: Iterable[int] | None = None) -> int | None:
         """Return the row with the fewest free columns of those that have ``nodes`` (best fit), ``None`` if none has.

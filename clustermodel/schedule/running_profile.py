@@ -14,6 +14,22 @@ SHORTEST_EXTENSION: Final = TICKS_PER_SECOND
 """Shortest time, ticks, that a job which has outlived its estimate is assumed to run on: one second."""
 
 
+class NodeOutage(Protocol):
+    """What a profile needs to know of a node that is down."""
+
+    @property
+    def id(self) -> int:
+        """A number unlike any job's."""
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes that are down."""
+
+    @property
+    def expected_end(self) -> int:
+        """When they can be expected to be up again, ticks."""
+
+
 class EndedGang(Protocol):
     """What a profile needs to know of a gang whose run has ended."""
 
@@ -37,6 +53,8 @@ class RunningProfile(Profile):
     It is then assumed to run on for as long as it is late already, and for at least one second: with one second alone a
     planning policy would wake once a second for hours.  A policy that sets no alarms can use one second.
 
+    A node that is down is subtracted like a job, until it can be expected to be repaired.
+
     Args:
         nodes: size of the machine.
         may_overrun: whether running jobs can outlive their expected ends.
@@ -50,12 +68,37 @@ class RunningProfile(Profile):
         self._assumed_end: dict[int, tuple[int, int, int]] = {}  # job id -> assumed end, expected end, nodes
         self._ends: list[tuple[int, int]] = []  # heap of (assumed end, job id); an entry without a job is stale
 
-    def catch_up(self, ended: Iterable[EndedGang], now: int) -> bool:
-        """Forget the past and take out the gangs whose runs have ended; return whether one of them ended early."""
+    def catch_up(
+        self, ended: Iterable[EndedGang], now: int, *, failed: Iterable[NodeOutage] = (), repaired: Iterable[NodeOutage] = ()
+    ) -> bool:
+        """Forget the past, take out gangs whose runs have ended and nodes that are up again, and enter nodes that have failed.
+
+        Nodes that have failed may have been reserved: then fewer than no nodes are free, and all waiting jobs have to be placed
+        again.
+
+        Args:
+            ended: gangs.
+            now: the present, ticks.
+            failed: outages that begin now.
+            repaired: outages that end now.
+
+        Returns:
+            Whether a gang or an outage ended early.
+        """
         self.advance(now)
         early = False
         for gang in ended:
             early |= self.end(gang.job.id, gang.nodes, now, gang.expected_end)
+        for outage in failed:
+            end = outage.expected_end
+            self.overbook(now, end, outage.nodes)
+            self._assumed_end[outage.id] = (end, end, outage.nodes)
+            heappush(self._ends, (end, outage.id))
+        for outage in repaired:
+            end = self._assumed_end.pop(outage.id)[0]
+            if end > now:
+                self.release(now, end, outage.nodes)
+                early = True
         return early
 
     def start(self, job_id: int, nodes: int, now: int, expected_end: int) -> None:
@@ -79,7 +122,7 @@ class RunningProfile(Profile):
         return True
 
     def overrunning(self, now: int) -> list[int]:
-        """Return the running jobs whose assumed ends have passed, for :meth:`extend`."""
+        """Return the running jobs, and the outages, whose assumed ends have passed, for :meth:`extend`."""
         late: list[int] = []
         while self._ends and self._ends[0][0] <= now:
             end, job_id = heappop(self._ends)

@@ -11,15 +11,17 @@ from types import MappingProxyType
 
 from simpy import Event, Process
 
-from clustermodel.errors import DecisionError, SpecificationError, StrandedJobsError, counted
+from clustermodel.errors import DecisionError, SpecificationError, StrandedJobsError
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
-from clustermodel.policies.interface import Batch, Policy, QueuedJob, Reason, View
+from clustermodel.policies.interface import Batch, Outage, Policy, QueuedJob, Reason, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account, Ledger
+from clustermodel.recording.run_attempts import Status
 from clustermodel.sim.decisions import Decisions
 from clustermodel.sim.events import AlarmClock, Clock, InstantSettled
 from clustermodel.sim.job_process import REQUEUING, Execution, JobInSystem, job_life, overhead_left, progress
+from clustermodel.sim.node_failures import NO_OUTAGES, NodeStates
 from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.sharing import Sharing
@@ -39,6 +41,7 @@ class Coordinator:
         saved: what is saved of preempted jobs.
         ledger: where node time is charged.
         records: what happens to each job.
+        states: which nodes are down.
         explain: keep the reasons of all starts.
         speedup: how run times change where a job starts on another number of nodes than it asked for.
     """
@@ -55,6 +58,7 @@ class Coordinator:
         saved: SavedWork,
         ledger: Ledger,
         records: JobRecords,
+        states: NodeStates,
         explain: bool = False,
         speedup: Speedup = LINEAR,
     ) -> None:
@@ -68,6 +72,8 @@ class Coordinator:
         self._saved = saved
         self._ledger = ledger
         self._records = records
+        self._states = states
+        states.changed = self._wake
         self._ids: set[int] = set()  # of all jobs submitted so far
         self._jobs: dict[int, JobInSystem] = {}
         self._ended: list[Execution] = []
@@ -75,14 +81,18 @@ class Coordinator:
         self._head: QueuedJob | None = None  # the job that was last left at the head of the queue
         self._settled = InstantSettled(env)
         self._alarm = AlarmClock(env, self._ring)
-        self._decisions = Decisions(machine, speedup, self._jobs, pool, sharing, self._alarm, records, self.reasons)
+        self._decisions = Decisions(
+            machine, speedup, self._jobs, pool, sharing, self._alarm, records, self.reasons, states.down
+        )
         self._running = self._decisions.running
         self._view = view = View()
         view.waiting = MappingProxyType(pool.waiting)
         view.running = MappingProxyType(self._running)
         view.progress = progress
         view.overhead_left = overhead_left
+        view.down = MappingProxyType(states.down)
         view.saved = lambda job: self._jobs[job.id].saved
+        view.saved_on = lambda job: self._jobs[job.id].saved_on
         view.can_suspend = saved.can_suspend
 
     @property
@@ -93,6 +103,10 @@ class Coordinator:
     def run_time(self, job: QueuedJob) -> int:
         """Return how long a job in the system would run if nothing killed it, ticks."""
         return self._jobs[job.id].run_time
+
+    def holding(self, job: QueuedJob, ticks: int) -> int:
+        """Return how long a waiting job that starts now can be expected to hold its nodes to execute for ``ticks`` in all."""
+        return self._saved.holding(self._jobs[job.id], ticks)
 
     # What the other processes tell the coordinator.
 
@@ -132,6 +146,9 @@ class Coordinator:
         self._ended.append(job.execution)
         self._settled.arm()
 
+    def _wake(self) -> None:
+        self._settled.arm()
+
     def _ring(self) -> None:
         self._rings = True
         self._settled.arm()
@@ -148,14 +165,35 @@ class Coordinator:
         while self._open_streams or self._jobs:
             yield self._settled
             self._settled = InstantSettled(self._env)
+            failed, repaired = (yield from self._change_nodes()) if self._states else NO_OUTAGES
             submitted, requeued = self._pool.take_arrivals() if self._pool.arrived else ([], [])
-            if self._ended or submitted or self._rings:
-                self._cycle(self._env.now, self._collect(submitted, requeued))
-            if self._pool.waiting and not (self._running or self._open_streams or self._alarm.at):
-                self._strand()
+            if self._ended or submitted or self._rings or failed or repaired:
+                self._cycle(self._env.now, self._collect(submitted, requeued, failed, repaired))
+            if self._pool.waiting and not (self._running or self._open_streams or self._alarm.at or self._states.down):
+                raise StrandedJobsError(f"policy {self._policy.name}: {self._pool.stranded}")
         self._ledger.close()
 
-    def _collect(self, submitted: list[QueuedJob], requeued: list[QueuedJob]) -> Batch:
+    def _change_nodes(self) -> Generator[Event, object, tuple[list[Outage], list[Outage]]]:
+        """Stop the gangs on nodes that fail now, take those nodes down, put repaired ones up; return the outages of both.
+
+        Whatever else ends at this instant has ended: a job that completes, a checkpoint that is written.
+        """
+        if self._jobs:
+            self.sharing.settle(self._env.now)
+        if hit := self._states.hit(self._running.values()):
+            for gang in hit:
+                gang.stop(Status.FAILED)
+            self._settled.arm()
+            yield self._settled  # they leave their nodes
+            self._settled = InstantSettled(self._env)
+        outages = self._states.carry_out(self.sharing)
+        if self._jobs:
+            self._states.charge()
+        return outages
+
+    def _collect(
+        self, submitted: list[QueuedJob], requeued: list[QueuedJob], failed: list[Outage], repaired: list[Outage]
+    ) -> Batch:
         """Return what has happened since the last cycle, and close the books of the run attempts that have ended."""
         ended, rings = self._ended, self._rings
         self._ended, self._rings = [], False
@@ -163,7 +201,9 @@ class Coordinator:
             self._close(gang)
         if len(ended) > 1:
             ended.sort(key=lambda gang: gang.job.queue_order)
-        return Batch(ended, submitted, rings, requeued)
+        if failed:
+            self._states.discard_images(failed, (self._jobs[job_id] for job_id in self._pool.waiting))
+        return Batch(ended, submitted, rings, requeued, failed, repaired)
 
     def _close(self, gang: Execution) -> None:
         """Record how a run attempt has ended, and charge what it has executed to useful work or to what is discarded."""
@@ -184,11 +224,13 @@ class Coordinator:
     def _cycle(self, now: int, batch: Batch) -> None:
         """One scheduling cycle: settle, ask the policy, carry out its decisions, go on."""
         waiting, decisions, view = self._pool.waiting, self._decisions, self._view
-        changes = bool(batch.ended or batch.submitted)  # an alarm alone changes nothing, and may ring when all is over
+        changes = bool(batch.ended or batch.submitted)  # alarms and outages change nothing, and may come when all is over
+        if batch.submitted:
+            self._states.charge()
         busy = changes or bool(waiting or self._running)  # nothing is cut short on an idle machine
         if busy:
             decisions.sharing.settle(now)
-        view.now, view.idle = now, self._pool.idle
+        view.now, view.idle, view.up = now, self._pool.idle, self._nodes - len(self._states.down)
         decided = list(self._policy.decide(batch, view))
         try:
             decisions.carry_out(decided, now, self._policy.name)
@@ -197,7 +239,7 @@ class Coordinator:
         except DecisionError as problem:
             raise DecisionError(f"policy {self._policy.name}: {problem}") from None
         if changes or decisions.started:
-            self._ledger.settle(now, self._pool.idle, bool(waiting))
+            self._ledger.settle(now, self._pool.unused, bool(waiting))
         if not decisions.frees_nodes:
             self._note_queue(now)
 
@@ -214,11 +256,3 @@ class Coordinator:
                     self._records.backfilled(self._jobs[job.id].index)
             self._pool.compact_queue()
         started.clear()
-
-    def _strand(self) -> None:
-        ids = list(self._pool.waiting)
-        shown = ", ".join(map(str, ids[:5])) + (", ..." if len(ids) > 5 else "")
-        raise StrandedJobsError(
-            f"policy {self._policy.name}: {counted(len(ids), 'job')} left waiting for ever on an idle machine (job {shown}): "
-            "it neither starts them nor sets its alarm clock"
-        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from clustermodel.errors import DecisionError
@@ -45,6 +45,7 @@ class Decisions:
         alarm: the policy's alarm clock.
         records: what happens to each job.
         reasons: why each job started, if that is wanted.
+        down: the nodes that are down.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Decisions:
         alarm: AlarmClock,
         records: JobRecords,
         reasons: dict[int, Reason] | None,
+        down: Mapping[int, object],
     ) -> None:
         self.sharing = sharing
         """How gangs have their nodes: time sharing from the first start in a row on."""
@@ -73,6 +75,7 @@ class Decisions:
         self._alarm = alarm
         self._records = records
         self._reasons = reasons
+        self._down = down
         self._stopped: set[int] = set()  # ids of jobs stopped in the present cycle
         self._now = 0
         self._by_policy = ""
@@ -118,7 +121,7 @@ class Decisions:
             raise DecisionError(f"job {queued.id} cannot start: {state}")
         job = self._jobs[queued.id]
         if decision.row is not None:
-            self.sharing = self.sharing.shared_in_time()
+            self.sharing = self.sharing.shared_in_time((node, node + 1) for node in self._down)
         gang = self.sharing.start(job, self._terms(decision, job), decision.columns, decision.row)
         job.execution = self.running[queued.id] = gang
         self._pool.grant(job)

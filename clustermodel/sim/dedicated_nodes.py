@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
@@ -43,6 +43,12 @@ class DedicatedGang(Execution):
         self._executed = 0  # up to the last interruption, ticks
         self._since: int | None = self.start  # when it began to execute, ticks; None while it does not
 
+    def plan_checkpoints(self, interval: int | None, ticks: int) -> None:
+        """Be checkpointed whenever it has executed for ``interval``, which takes ``ticks`` if the store has room at once."""
+        self.interval = interval
+        if interval is not None:
+            self.expected_end += (self.length - 1) // interval * ticks
+
     def begin_by_restoring(self, ticks: int) -> None:
         """Restore what was saved of the job before it executes, for ``ticks`` if the checkpoint store has room at once."""
         self.fetching = True
@@ -56,8 +62,11 @@ class DedicatedGang(Execution):
             try:
                 if self._since is None:
                     yield from self._get_ready()
-                yield Timeout(nodes.env, self.duration - self._executed)
-                self._executed, self._since = self.duration, None
+                while (until := self.next_checkpoint()) < self.duration:
+                    yield from self._execute(until)
+                    yield from self._spend(nodes.saved.overheads_of_a_checkpoint())
+                    self.checkpointed, self._since = until, nodes.env.now
+                yield from self._execute(until)
                 break
             except Interrupt as interrupt:
                 self._pause()
@@ -65,6 +74,11 @@ class DedicatedGang(Execution):
                     yield from self._save()
                     break
         nodes.pool.release(self.columns)
+
+    def _execute(self, until: int) -> Generator[Event, object, None]:
+        """Execute until it has executed for ``until`` ticks; a checkpoint that was interrupted begins again at once."""
+        yield Timeout(self._nodes.env, until - self._executed)
+        self._executed, self._since = until, None
 
     def _get_ready(self) -> Generator[Event, object, None]:
         """Restore what was saved, or finish a migration; then begin to execute."""
@@ -187,14 +201,17 @@ class DedicatedNodes:
         self.records = records
         self._time_sharing = time_sharing
 
-    def shared_in_time(self) -> Sharing:
+    def shared_in_time(self, down: Iterable[NodeSet]) -> Sharing:
         """Return time sharing of the same nodes.
 
         Raises:
             DecisionError: gangs hold nodes to themselves.
         """
         self.pool.take_whole_machine()
-        return self._time_sharing()
+        sharing = self._time_sharing()
+        for columns in down:
+            sharing.take_down(columns)
+        return sharing
 
     def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None, row: int | None) -> Execution:
         """Give a job its nodes: those named, else those whose memory holds its image if they are idle, else the lowest.
@@ -206,6 +223,7 @@ class DedicatedNodes:
         if columns is None and image is not None and image.columns is not None and self.pool.has_idle(image.columns):
             columns = image.columns
         gang = DedicatedGang(job, self, self.pool.take(job.queued, terms.nodes, columns), terms)
+        gang.plan_checkpoints(self.saved.interval(gang.nodes), self.saved.checkpoint_ticks(gang.nodes))
         if image is not None:
             overheads = self.saved.in_all(self.saved.overheads_of_restoring(job, gang.columns), gang.nodes)
             gang.begin_by_restoring(sum(ticks for _, ticks in overheads))
@@ -227,6 +245,14 @@ class DedicatedNodes:
             assert isinstance(gang, DedicatedGang)
             gang.migrate_to(columns)
             self.records.moved(gang.owner.index, self.env.now, columns)
+
+    def take_down(self, columns: NodeSet) -> None:
+        """Take nodes out of service that have failed."""
+        self.pool.take_down(columns)
+
+    def put_up(self, columns: NodeSet) -> None:
+        """Put nodes that have been repaired back into service."""
+        self.pool.put_up(columns)
 
     def settle(self, now: int) -> None:
         """Do nothing: what a gang has executed follows from when it began."""

@@ -34,7 +34,9 @@ class Image(NamedTuple):
         return self._replace(columns=None, stored=self.work)
 
 
-def image_after(before: Image | None, outcome: Status, executed: int, nodes: int, columns: NodeSet) -> tuple[Image | None, int]:
+def image_after(
+    before: Image | None, outcome: Status, executed: int, nodes: int, columns: NodeSet, *, checkpointed: int = 0
+) -> tuple[Image | None, int]:
     """Return what is saved of a job after a run attempt, and how much work that attempt's end discards, ticks.
 
     Args:
@@ -43,6 +45,7 @@ def image_after(before: Image | None, outcome: Status, executed: int, nodes: int
         executed: how long it executed, ticks.
         nodes: its size.
         columns: the nodes it ran on.
+        checkpointed: how much of what it executed is in the checkpoint store by a periodic checkpoint, ticks.
 
     Returns:
         The image, and the work discarded: of this attempt, and of earlier ones where that was saved in memory only.
@@ -51,12 +54,14 @@ def image_after(before: Image | None, outcome: Status, executed: int, nodes: int
         return None, 0
     saved, stored = (before.work, before.stored) if before is not None else (0, 0)
     total = saved + executed
+    if checkpointed:
+        stored = saved + checkpointed
     match outcome:
         case Status.CHECKPOINTED:
             return Image(total, total, nodes), 0
         case Status.SUSPENDED:
             return Image(total, stored, nodes, columns), 0
-        case Status.PREEMPTED | Status.REQUEUED:
+        case Status.PREEMPTED | Status.REQUEUED | Status.FAILED:
             return (Image(stored, stored, nodes) if stored else None), total - stored
         case _:
             return None, total

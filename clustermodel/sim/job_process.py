@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Final, NamedTuple
 
 from simpy import Event, Process
@@ -12,11 +12,11 @@ from clustermodel.errors import DecisionError
 from clustermodel.job import JobRow
 from clustermodel.policies.interface import QueuedJob, RunningJob
 from clustermodel.recording.run_attempts import PREEMPTIONS, Status
-from clustermodel.schedule.node_set import NodeSet
+from clustermodel.schedule.node_set import NodeSet, members
 from clustermodel.sim.events import Grant
 from clustermodel.sim.job_image import Image
 
-REQUEUING: Final = (Status.REQUEUED, *PREEMPTIONS)
+REQUEUING: Final = (Status.REQUEUED, Status.FAILED, *PREEMPTIONS)
 """Outcomes of a run attempt after which the job returns to the queue."""
 
 
@@ -66,6 +66,11 @@ class JobInSystem:
         """How much of its run time has been saved, ticks."""
         return self.image.work if self.image is not None else 0
 
+    @property
+    def saved_on(self) -> int | None:
+        """The number of nodes with which it has been saved; ``None`` if it has not been."""
+        return self.image.nodes if self.image is not None else None
+
 
 class Execution(RunningJob):
     """One run attempt of a job: what every kind of gang can do, wherever it runs.
@@ -77,7 +82,7 @@ class Execution(RunningJob):
         terms: how many they are, how long it will execute, and how that ends.
     """
 
-    __slots__ = ("duration", "length", "outcome", "owner")
+    __slots__ = ("checkpointed", "duration", "interval", "length", "outcome", "owner")
 
     def __init__(self, owner: JobInSystem, start: int, columns: NodeSet, terms: Terms) -> None:
         super().__init__(owner.queued, start, columns, terms.nodes, terms.length)
@@ -88,6 +93,16 @@ class Execution(RunningJob):
         """How long the scheduler expects it to execute, ticks."""
         self.outcome = terms.outcome
         """How the run attempt ends, as far as known."""
+        self.interval: int | None = None
+        """How long it executes between two periodic checkpoints, ticks; ``None`` where there are none."""
+        self.checkpointed = 0
+        """How much of what it has executed in this run attempt has been saved by periodic checkpoints, ticks."""
+
+    def next_checkpoint(self) -> int:
+        """Return how long it will have executed when its next periodic checkpoint begins, ticks; its duration if none will."""
+        if self.interval is None:
+            return self.duration
+        return min(self.checkpointed + self.interval, self.duration)
 
     @abstractmethod
     def run(self) -> Generator[Event, object, None]:
@@ -100,6 +115,10 @@ class Execution(RunningJob):
     @abstractmethod
     def overhead_left(self) -> int:
         """Return its pending overhead, ticks of its own time; 0 where that depends on the queue at the checkpoint store."""
+
+    def checkpoints_left(self) -> int:
+        """Return how long its periodic checkpoints to come take, ticks of its own slices; 0 if ``expected_end`` has it."""
+        return 0
 
     def has_had_its_time(self) -> bool:
         """Return whether it has executed for as long as the scheduler expected it to."""
@@ -152,9 +171,17 @@ def progress(gang: RunningJob) -> int:
 
 
 def overhead_left(gang: RunningJob) -> int:
-    """Return a running gang's pending overhead, ticks of its own slices."""
+    """Return a running gang's pending overhead, with its periodic checkpoints to come, ticks of its own slices."""
     assert isinstance(gang, Execution)
-    return gang.overhead_left()
+    return gang.overhead_left() + gang.checkpoints_left()
+
+
+def nodes_needed_by(gang: Execution) -> Iterator[int]:
+    """Yield the nodes without which a running gang cannot go on: its own, and those whose memory still holds its image."""
+    yield from members(gang.columns)
+    image = gang.owner.image
+    if gang.fetching and image is not None and image.columns is not None:
+        yield from members(image.columns)
 
 
 def job_life(

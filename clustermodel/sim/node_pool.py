@@ -1,4 +1,4 @@
-"""The machine's nodes as a resource that jobs queue for, each for its whole gang at once.
+"""The machine's nodes as a resource that jobs queue for, each for its whole gang at once; some of them may be down.
 
 The resource never decides whose turn it is: a request waits in the queue until the coordinator grants it.  A scan of the
 queue (``simpy.Resource``) would be a scheduling policy of its own, and one request per node joined by ``all_of`` deadlocks
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from clustermodel.errors import DecisionError
+from clustermodel.errors import DecisionError, counted
 from clustermodel.policies.interface import QueuedJob
 from clustermodel.schedule.node_set import IdleNodes, NodeSet, count, is_node_set, text
 from clustermodel.sim.events import Clock, Grant
@@ -30,6 +30,7 @@ class NodePool:
         self._env = env
         self._size = nodes
         self._idle = IdleNodes(nodes)
+        self._down = 0  # nodes that are out of service
         self.arrived: list[JobInSystem] = []
         """Jobs that have asked for nodes since the last cycle."""
         self._deletions = 0  # since the dictionary of the queue was last rebuilt
@@ -92,12 +93,27 @@ class NodePool:
         self.waiting.update(in_order)
         self._deletions = 0
 
+    @property
+    def stranded(self) -> str:
+        """What is wrong where these jobs wait and nothing will ever happen again, for a message."""
+        ids = list(self.waiting)
+        shown = ", ".join(map(str, ids[:5])) + (", ..." if len(ids) > 5 else "")
+        return (
+            f"{counted(len(ids), 'job')} left waiting for ever on an idle machine (job {shown}): "
+            "it neither starts them nor sets its alarm clock"
+        )
+
     # The nodes.
 
     @property
     def idle(self) -> int:
-        """Number of nodes that no gang holds."""
+        """Number of nodes that a gang could have."""
         return self._idle.count
+
+    @property
+    def unused(self) -> int:
+        """Number of nodes that no gang holds: those that are idle, and those out of service."""
+        return self._idle.count + self._down
 
     def has_idle(self, columns: NodeSet) -> bool:
         """Return whether all of ``columns`` are idle."""
@@ -129,18 +145,30 @@ class NodePool:
         return columns
 
     def take_whole_machine(self) -> None:
-        """Hand all nodes to the time-slice process, for good.
+        """Hand all nodes to the time-slice process, for good, those out of service too.
 
         Raises:
             DecisionError: a gang that shares nothing in time holds some of them.
         """
-        if self.idle < self._size:
+        if held := self._size - self.unused:
             raise DecisionError(
-                f"nodes cannot be shared in time while {self._size - self.idle} of {self._size} are held "
+                f"nodes cannot be shared in time while {held} of {self._size} are held "
                 "without a row; a policy starts either all jobs in rows or none"
             )
         self._idle.take_lowest(self.idle)
+        self._down = 0
 
     def release(self, columns: NodeSet) -> None:
         """Take a gang's nodes back."""
         self._idle.give_back(columns)
+
+    def take_down(self, columns: NodeSet) -> None:
+        """Take idle nodes out of service."""
+        taken = self._idle.take(columns)
+        assert taken, "the gangs on a failed node have been stopped"
+        self._down += count(columns)
+
+    def put_up(self, columns: NodeSet) -> None:
+        """Put nodes back into service."""
+        self._idle.give_back(columns)
+        self._down -= count(columns)

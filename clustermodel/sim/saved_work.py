@@ -18,6 +18,8 @@ from clustermodel.schedule.node_set import NodeSet, text
 from clustermodel.sim.job_image import SAVING, image_after
 from clustermodel.sim.job_process import Execution, JobInSystem
 from clustermodel.sim.node_memory import NodeMemory
+from clustermodel.theory.checkpointing import daly_interval_s, young_interval_s
+from clustermodel.ticks import duration_to_ticks, to_seconds
 
 Overhead = tuple[Account, int]
 """What a gang spends time on without executing, and for how long, ticks."""
@@ -33,6 +35,8 @@ class SavedWork:
     """
 
     def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._intervals: dict[int, int | None] = {}  # nodes of a gang -> interval of its periodic checkpoints
         self._checkpoint = machine.checkpointing.checkpoint
         self._restart = machine.checkpointing.restart
         self._switch = machine.switch_ticks
@@ -116,6 +120,44 @@ class SavedWork:
     def _one_switch(self) -> Overhead:
         return Account.CONTEXT_SWITCH, self._switch
 
+    # Periodic checkpoints.
+
+    def interval(self, nodes: int) -> int | None:
+        """Return how long a gang of ``nodes`` executes between two periodic checkpoints, ticks; ``None``: there are none."""
+        if nodes not in self._intervals:
+            self._intervals[nodes] = self._interval_of(nodes)
+        return self._intervals[nodes]
+
+    def _interval_of(self, nodes: int) -> int | None:
+        interval_s = self._machine.checkpointing.interval_s
+        if isinstance(interval_s, str):
+            failures = self._machine.failures
+            assert failures is not None
+            formula = {"young": young_interval_s, "daly": daly_interval_s}[interval_s]
+            interval_s = formula(to_seconds(self.checkpoint_ticks(nodes)), failures.node_mtbf_s(self._machine.nodes) / nodes)
+        return None if interval_s is None else max(1, duration_to_ticks(interval_s))
+
+    def overheads_of_a_checkpoint(self) -> list[Overhead]:
+        """Return what a gang spends on a periodic checkpoint; the transfer is that of one round."""
+        return _costing([(Account.CHECKPOINT, self._checkpoint)])
+
+    def checkpoint_ticks(self, nodes: int) -> int:
+        """Return how long a periodic checkpoint of a gang takes if the store has room at once, all rounds together, ticks."""
+        return self._checkpoint * self.rounds(nodes)
+
+    def holding(self, job: JobInSystem, ticks: int) -> int:
+        """Return how long a waiting job that starts now can be expected to hold its nodes to execute for ``ticks`` in all.
+
+        That is without what has been saved of it, but with restoring that and with periodic checkpoints.
+        """
+        nodes, image, restoring = job.queued.nodes, job.image, 0
+        if image is not None:
+            nodes, ticks = image.nodes, max(ticks - image.work, 1)
+            restoring = self._restart * self.rounds(nodes)
+        interval = self.interval(nodes)
+        checkpoints = 0 if interval is None else (ticks - 1) // interval
+        return restoring + ticks + checkpoints * self.checkpoint_ticks(nodes)
+
     # What becomes of images.
 
     def restored(self, gang: Execution) -> None:
@@ -137,7 +179,20 @@ class SavedWork:
             if gang.outcome in SAVING:
                 return 0  # it was stopped before it had its image, which is where it was
             self._memory.free(before.columns)
-        job.image, discarded = image_after(before, gang.outcome, executed, gang.nodes, gang.columns)
+        job.image, discarded = image_after(
+            before, gang.outcome, executed, gang.nodes, gang.columns, checkpointed=gang.checkpointed
+        )
+        return discarded
+
+    def lose(self, job: JobInSystem) -> int:
+        """Discard what is saved of a waiting job in the memory of nodes, one of which has failed; return how much, ticks.
+
+        It goes on from what is in the checkpoint store.
+        """
+        image = job.image
+        assert image is not None
+        self._memory.free(image.columns)
+        job.image, discarded = image_after(image, Status.FAILED, 0, image.nodes, ())
         return discarded
 
 

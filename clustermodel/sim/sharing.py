@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from clustermodel.recording.slice_log import SliceLog
@@ -16,8 +17,11 @@ class Sharing(Protocol):
     def slice_log(self) -> SliceLog | None:
         """What ran between scheduling events; ``None`` where nodes are not shared in time."""
 
-    def shared_in_time(self) -> Sharing:
+    def shared_in_time(self, down: Iterable[NodeSet]) -> Sharing:
         """Return time sharing of the same nodes; itself if that is what it is.
+
+        Args:
+            down: the nodes that are down.
 
         Raises:
             DecisionError: gangs hold nodes to themselves.
@@ -46,6 +50,12 @@ class Sharing(Protocol):
         Raises:
             DecisionError: that is impossible.
         """
+
+    def take_down(self, columns: NodeSet) -> None:
+        """Take nodes out of service that have failed, and that no gang holds any more."""
+
+    def put_up(self, columns: NodeSet) -> None:
+        """Put nodes that have been repaired back into service."""
 
     def settle(self, now: int) -> None:
         """Bring what gangs have executed, the ledger and the logs up to ``now``."""

@@ -21,6 +21,7 @@ from clustermodel.sim.coordinator import Coordinator
 from clustermodel.sim.dedicated_nodes import DedicatedNodes
 from clustermodel.sim.events import Clock
 from clustermodel.sim.job_streams import Feedback, submit_jobs
+from clustermodel.sim.node_failures import NodeStates
 from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.time_sharing.node_by_node import NodeByNode
@@ -61,6 +62,7 @@ def simulate(
     history: bool = False,
     speedup: Speedup = LINEAR,
     progress: Callable[[int], None] | None = None,
+    failure_rng: np.random.Generator | None = None,
 ) -> Outcome:
     """Run ``policy`` on ``machine`` until every job of every stream has ended.
 
@@ -76,6 +78,7 @@ def simulate(
         history: keep every state of the Ousterhout matrix and the ledger.
         speedup: how run times change where jobs are started with another width than they asked for.
         progress: called now and then with the number of jobs submitted since the last call.
+        failure_rng: the random stream of the failures of nodes; one with seed 0 by default.
 
     Raises:
         DecisionError: the policy asked for something impossible, or left jobs waiting for ever.
@@ -90,6 +93,7 @@ def simulate(
     sharing = DedicatedNodes(
         env, pool, store, saved, ledger, records, lambda: TimeSharing(env, machine, ledger, saved, states, FIDELITIES[fidelity])
     )
+    node_states = NodeStates(env, 0.0 if machine.failures is None else machine.failures.mean_repair_s, saved, ledger, records)
     coordinator = Coordinator(
         env,
         machine,
@@ -100,11 +104,19 @@ def simulate(
         saved=saved,
         ledger=ledger,
         records=records,
+        states=node_states,
         explain=explain,
         speedup=speedup,
     )
-    policy.begin(Setup(machine.nodes, machine.kill_at_estimate, rng, explain, machine, speedup, coordinator.run_time))
+    policy.begin(
+        Setup(
+            machine.nodes, machine.kill_at_estimate, rng, explain, machine, speedup, coordinator.run_time, coordinator.holding
+        )
+    )
     finished = env.process(coordinator.run())
+    if machine.failures is not None:
+        failures = machine.failures.failures(machine.nodes, failure_rng or np.random.default_rng(0))
+        env.process(node_states.follow(failures))
     for rows in streams:
         source = iter(rows) if progress is None else _reported(rows, progress)
         submit: Callable[[JobRow], object] = coordinator.submit

@@ -47,6 +47,10 @@ class EventInterval(Protocol):
     def migration(self) -> int:
         """Node time of migrations: eqs. (4) and (5)."""
 
+    @property
+    def up(self) -> int:
+        """Number of nodes that are not down: nodes that have failed are neither empty nor lost capacity."""
+
 
 def gang_capacity_loss(intervals: Iterable[EventInterval], quantum: int, switch: int, machine_nodes: int) -> float:
     """Return kappa of Zhang et al. 2003, eq. (3), slice by slice, for a machine whose nodes are shared in time.
@@ -73,15 +77,15 @@ def gang_capacity_loss(intervals: Iterable[EventInterval], quantum: int, switch:
         lost += interval.migration
         rows = len(interval.held)
         if not rows:
-            lost += machine_nodes * interval.length
+            lost += interval.up * interval.length
             continue
         slices, rest = divmod(interval.length, quantum)
         for place, (held, (first, later)) in enumerate(zip(interval.held, interval.switching, strict=True)):
             full = -(-max(slices - place, 0) // rows)  # complete slices of this row
-            lost += full * (machine_nodes - held) * quantum
+            lost += full * (interval.up - held) * quantum
             lost += ((first + (full - 1) * later) if full else 0) * min(quantum, switch)
             if place == slices % rows:  # its slice was cut short by the event
-                lost += (machine_nodes - held) * rest + (later if full else first) * min(rest, switch)
+                lost += (interval.up - held) * rest + (later if full else first) * min(rest, switch)
     return lost / (total * machine_nodes) if total else float("nan")
 
 

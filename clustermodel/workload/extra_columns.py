@@ -1,4 +1,5 @@
-"""Columns that few workloads have: the stream of a job, its memory, and the job that its submission depends on.
+"""Columns that few workloads have: the stream of a job, its memory, the job that its submission depends on, and what an
+accounting log has recorded of it.
 
 They stand beside the table of :class:`~clustermodel.job.JobRow`, so that workloads without them cost nothing.
 """
@@ -6,7 +7,7 @@ They stand beside the table of :class:`~clustermodel.job.JobRow`, so that worklo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -23,6 +24,22 @@ THINK: Final = "think"
 EXTRA_COLUMNS: Final = (STREAM, MEMORY, PRECEDING, THINK)
 KIB_PER_GIB: Final = 2**20
 
+WAIT: Final = "wait"
+SUSPENDED: Final = "suspended"
+REQUEUES: Final = "requeues"
+NODE_COUNT: Final = "node_count"
+CORES: Final = "cores"
+GPUS: Final = "gpus"
+ACCOUNT: Final = "account"
+PARTITION: Final = "partition"
+QOS: Final = "qos"
+QUEUE: Final = "queue"
+JOB_NAME: Final = "job_name"
+NAMED_COLUMNS: Final = (ACCOUNT, PARTITION, QOS, QUEUE, JOB_NAME)
+"""Recorded columns whose numbers stand for names."""
+RECORDED_COLUMNS: Final = (WAIT, SUSPENDED, REQUEUES, NODE_COUNT, CORES, GPUS, *NAMED_COLUMNS)
+"""What an accounting log records of a job; no schedule depends on it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExtraColumns:
@@ -31,14 +48,20 @@ class ExtraColumns:
     ``stream``: position of the job's label in :attr:`labels`; ``memory``: KiB per node; ``preceding``: number of the job on
     whose completion the submission depends; ``think``: ticks from that completion to the submission.  :data:`UNSET` where a
     job has no value.
+
+    Recorded by an accounting log: ``wait``: ticks from the submission to the start; ``suspended``: ticks for which the job was
+    suspended; ``requeues``: number of run attempts before this one; ``node_count``, ``cores``, ``gpus``: allocated;
+    ``account``, ``partition``, ``qos``, ``queue``, ``job_name``: numbers of :attr:`names`.
     """
 
     ids: IntArray
     """Job numbers, shape ``(jobs,)``, in any order, each once."""
     columns: Mapping[str, IntArray]
-    """Some of :data:`EXTRA_COLUMNS`, each of shape ``(jobs,)``."""
+    """Some of :data:`EXTRA_COLUMNS` and :data:`RECORDED_COLUMNS`, each of shape ``(jobs,)``."""
     labels: tuple[str, ...] = ()
     """Names of the streams."""
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The names that the numbers 1, 2, ... of a column stand for; of :data:`NAMED_COLUMNS`, ``user`` and ``group``."""
 
     def of(self, ids: IntArray) -> dict[str, IntArray]:
         """Return the columns of the jobs ``ids``, shape ``(jobs,)``, in that order; a predecessor must be among them.
@@ -59,13 +82,11 @@ class ExtraColumns:
 
     def with_column(self, name: str, values: IntArray, labels: tuple[str, ...] | None = None) -> ExtraColumns:
         """Return the same with one column more, or another one of that name."""
-        return ExtraColumns(
-            ids=self.ids, columns={**self.columns, name: values}, labels=self.labels if labels is None else labels
-        )
+        return replace(self, columns={**self.columns, name: values}, labels=self.labels if labels is None else labels)
 
     def without_streams(self) -> ExtraColumns:
         """Return the same without the column of streams."""
-        return ExtraColumns(ids=self.ids, columns={name: one for name, one in self.columns.items() if name != STREAM})
+        return replace(self, columns={name: one for name, one in self.columns.items() if name != STREAM}, labels=())
 
     def think_times_scaled(self, factor: float) -> ExtraColumns:
         """Return the same with think times multiplied by ``factor``."""
@@ -79,11 +100,14 @@ class ExtraColumns:
         columns = dict(self.columns)
         if PRECEDING in columns:
             columns[PRECEDING] = np.where(columns[PRECEDING] == UNSET, UNSET, columns[PRECEDING] + shift)
-        return ExtraColumns(ids=self.ids + shift, columns=columns, labels=self.labels)
+        return replace(self, ids=self.ids + shift, columns=columns)
 
 
 def joined(parts: Sequence[ExtraColumns]) -> ExtraColumns:
-    """Return the columns of several workloads without a job number in common; labels of streams are the caller's business."""
+    """Return the columns of several workloads without a job number in common; labels of streams are the caller's business.
+
+    Recorded columns are left out: their numbers stand for different names in each log.
+    """
     names = [name for name in EXTRA_COLUMNS if any(name in part.columns for part in parts)]
     columns = {
         name: np.concatenate([part.columns.get(name, np.full(len(part.ids), UNSET, dtype=np.int64)) for part in parts])

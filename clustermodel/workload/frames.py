@@ -13,6 +13,7 @@ from clustermodel.job import JobRow
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import require_number, require_seconds, require_whole
 from clustermodel.workload.extra_columns import KIB_PER_GIB, MEMORY, PRECEDING, STREAM, THINK, UNSET, ExtraColumns
+from clustermodel.workload.recorded_frames import RECORDED_FIELDS, add_recorded, recorded_of_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,16 +21,18 @@ if TYPE_CHECKING:
 _NEEDED: Final = ("submit_s", "nodes", "run_s")
 _OPTIONAL: Final = (
     "job", "estimate_s", "user", "group", "priority", "status", "stream", "memory_gib", "preceding", "think_time_s",
+    *RECORDED_FIELDS,
 )  # fmt: skip
 _DEFAULTS: Final = {"user": -1, "group": -1, "priority": 0, "status": -1}
 
 
-def frame_of(columns: Mapping[str, IntArray], labels: Sequence[str]) -> pd.DataFrame:
+def frame_of(columns: Mapping[str, IntArray], labels: Sequence[str], names: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
     """Return the columns of a workload as pandas, in the units that :func:`jobs_of_frame` reads.
 
     Args:
         columns: of :class:`~clustermodel.job.JobRow` and the extra ones, times in ticks.
         labels: of the streams.
+        names: which the numbers of recorded columns stand for.
     """
     import pandas as pd
 
@@ -53,6 +56,7 @@ def frame_of(columns: Mapping[str, IntArray], labels: Sequence[str]) -> pd.DataF
     if PRECEDING in columns:
         frame["preceding"] = columns[PRECEDING]
         frame["think_time_s"] = _or_nan(np.where(columns[PRECEDING] == UNSET, UNSET, columns[THINK]), TICKS_PER_SECOND)
+    add_recorded(frame, columns, names)
     return frame
 
 
@@ -134,7 +138,13 @@ def _extra(frame: pd.DataFrame, ids: IntArray) -> ExtraColumns | None:
         columns[THINK] = _ticks(frame, "think_time_s", missing=0) if "think_time_s" in frame else np.zeros_like(ids)
     elif "think_time_s" in frame:
         raise SpecificationError("Workload.from_frame: column 'preceding' is missing; 'think_time_s' needs it")
-    return ExtraColumns(ids=ids, columns=columns, labels=labels) if columns else None
+    recorded, names = recorded_of_frame(
+        frame,
+        lambda table, name: _ticks(table, name, missing=UNSET / TICKS_PER_SECOND),
+        lambda table, name: _whole(table, name, UNSET),
+    )
+    columns |= recorded
+    return ExtraColumns(ids=ids, columns=columns, labels=labels, names=names) if columns else None
 
 
 def _is_categorical(column: pd.Series[str]) -> bool:

@@ -50,12 +50,6 @@ def remembered(make: Callable[_Arguments, Workload]) -> Callable[_Arguments, Wor
     return made
 
 
-def forget_workloads() -> None:
-    """Drop all remembered workloads."""
-    with _lock:
-        _remembered.clear()
-
-
 def _key(make: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Hashable | None:
     """Return what identifies a call; 1, 1.0 and ``True`` are different arguments.  ``None`` if an argument has no hash."""
     values = (*args, *(kwargs[name] for name in sorted(kwargs)))

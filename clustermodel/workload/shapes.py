@@ -7,14 +7,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from clustermodel.arrays import BoolArray
-
 SHAPES: Final = ("short-narrow", "short-wide", "long-narrow", "long-wide")
 """The shapes, in the order of Perkovic & Keleher 2000, table 2."""
 
 
-def jobs_by_shape(nodes: npt.ArrayLike, estimate: npt.ArrayLike, *, narrow: int | None = None) -> dict[str, BoolArray]:
-    """Return which jobs have each of the four shapes.
+def shapes_of_jobs(
+    nodes: npt.ArrayLike, estimate: npt.ArrayLike, *, narrow: int | None = None, among: npt.ArrayLike = True
+) -> npt.NDArray[np.str_]:
+    """Return the shape of each job.
 
     A job is *short* if its estimate is at most the median of all estimates, and *narrow* if it asks for at most the median
     number of nodes, or at most ``narrow``.  The caption of Perkovic & Keleher 2000, table 2 says "median job parallelism and
@@ -24,12 +24,15 @@ def jobs_by_shape(nodes: npt.ArrayLike, estimate: npt.ArrayLike, *, narrow: int 
         nodes: requested by each job, shape ``(jobs,)``.
         estimate: of each job, in any unit, shape ``(jobs,)``.
         narrow: largest number of nodes of a narrow job; by default the median.
+        among: which jobs have a shape and count in the medians, shape ``(jobs,)``; by default all.
 
     Returns:
-        For each of :data:`SHAPES` an array of shape ``(jobs,)``.  Every job has one shape.
+        For each job one of :data:`SHAPES`, or an empty text if it is not ``among`` them; shape ``(jobs,)``.
     """
     size, length = np.asarray(nodes), np.asarray(estimate)
-    is_narrow = size <= (np.median(size) if narrow is None else narrow)
-    is_short = length <= np.median(length)
-    members = (is_short & is_narrow, is_short & ~is_narrow, ~is_short & is_narrow, ~is_short & ~is_narrow)
-    return dict(zip(SHAPES, members, strict=True))
+    chosen = np.broadcast_to(np.asarray(among, dtype=bool), size.shape)
+    if not chosen.any():
+        return np.full(size.shape, "", dtype="U12")
+    is_wide = size > (np.median(size[chosen]) if narrow is None else narrow)
+    is_long = length > np.median(length[chosen])
+    return np.where(chosen, np.array(SHAPES)[2 * is_long + is_wide], "")

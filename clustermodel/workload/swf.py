@@ -4,32 +4,31 @@ A data line has 18 numbers; ``-1`` means unknown; lines that start with ``;`` ar
 kept as metadata.  Jobs that are left out and values that are filled in are counted by reason.  A wrong value is an error
 only if a result depends on it (:mod:`clustermodel.workload.swf_line`); docs/guide_trace has the rule of each field.
 
-Lines have at most :data:`LONGEST_LINE` characters, and at most :data:`MOST_LINES_WITHOUT_JOB` lines and
-:data:`MOST_TEXT_WITHOUT_JOB` characters of comments and blank lines may follow each other, header included.  So the memory
-of a stream is bounded, whatever the file has.
+Lines have at most 65,536 characters, and at most :data:`MOST_LINES_WITHOUT_JOB` lines and :data:`MOST_TEXT_WITHOUT_JOB`
+characters of comments and blank lines may follow each other, header included.  So the memory of a stream is bounded,
+whatever the file has.
 """
 
 from __future__ import annotations
 
 import gzip
 import os
-import stat
-import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError, TraceError, quoted, visible
+from clustermodel.errors import SpecificationError, TraceError, visible
 from clustermodel.job import JobRow
 from clustermodel.output_files import write_file
+from clustermodel.text_files import numbered_lines
 from clustermodel.ticks import duration_to_ticks, to_ticks
-from clustermodel.validation import LARGEST_WHOLE, flag
-from clustermodel.workload.extra_columns import PRECEDING, THINK, ExtraColumns
+from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
+from clustermodel.workload.extra_columns import PRECEDING, THINK, WAIT, ExtraColumns
 from clustermodel.workload.swf_line import (
     DECISIVE_FIELDS,
     ESTIMATE,
@@ -41,16 +40,14 @@ from clustermodel.workload.swf_line import (
 from clustermodel.workload.table import Provenance, Workload, transformed
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
-LONGEST_LINE: Final = 65_536
-"""Largest number of characters in a line."""
 MOST_LINES_WITHOUT_JOB: Final = 100_000
 """Largest number of consecutive comments and blank lines."""
 MOST_TEXT_WITHOUT_JOB: Final = 2**20
 """Largest number of characters in these lines together; also limits the header."""
 
+_Parser = Callable[[str, Sequence[int]], tuple[list[float], Sequence[str]]]
 _MALFORMED: Final = "malformed line"
 _LONGEST_SIZE: Final = 20  # digits
-_ENCODING: Final = "utf-8-sig"  # skips the byte order mark that some editors write
 
 
 class SwfStream:
@@ -106,6 +103,8 @@ class SwfStream:
         self._line = 0  # of the job that was yielded last
         self._feedback: dict[int, tuple[int, int]] | None = None
         """Job number -> preceding job and think time (ticks) of the jobs read, where :func:`read_swf` asks for them."""
+        self._waits: dict[int, int] | None = None
+        """Job number -> recorded wait (ticks) of the jobs read, where :func:`read_swf` asks for them."""
         self.malformed: list[str] = []
         """Messages of the first ten lines that were skipped as ``lenient``."""
 
@@ -142,12 +141,17 @@ class SwfStream:
         self.malformed.clear()
         return transformed(self._raw_rows(), self._keep, self._scale, self.provenance.dropped)
 
+    def _parser(self) -> _Parser:
+        """Return the function that parses a line, and notes what :func:`read_swf` asks for beside the row."""
+        parse = parse_line if self._feedback is None else partial(parse_line_with_feedback, self._feedback)
+        return parse if self._waits is None else partial(_parse_with_wait, parse, self._waits)
+
     def _raw_rows(self) -> Iterator[JobRow]:
         dropped, repaired = self.provenance.dropped, self.provenance.repaired
         prefer, other = (4, 7) if self._processors_from == "allocated" else (7, 4)
         substitute = f"{SWF_FIELDS[prefer]} missing, {SWF_FIELDS[other]} used"
         needed = (*DECISIVE_FIELDS, prefer, *([ESTIMATE] if self._use_estimates else []))
-        parse = parse_line if self._feedback is None else partial(parse_line_with_feedback, self._feedback)
+        parse = self._parser()
         for number, text in _lines(self.path):
             if text[0] == ";":
                 continue
@@ -205,12 +209,14 @@ def read_swf(
     scale: LoadScale | None = None,
     lenient: bool = False,
     feedback: bool = False,
+    waits: bool = False,
 ) -> Workload:
-    """Read a trace into memory; the arguments are those of :class:`SwfStream`, and ``feedback``.
+    """Read a trace into memory; the arguments are those of :class:`SwfStream`, ``feedback`` and ``waits``.
 
     With ``feedback=True`` a job with a preceding job (field 17) is submitted a think time (field 18, 0 if unknown) after that
     job has completed in the simulation; its recorded submission is used where the preceding job is not in the workload or was
-    not submitted earlier.  By default all recorded submissions are used.
+    not submitted earlier.  By default all recorded submissions are used.  With ``waits=True`` the column ``wait`` has the
+    recorded waits (field 3); no schedule depends on them.
 
     Raises:
         TraceError: the file cannot be read, is damaged, has a malformed line, two jobs with the same number, or no usable job.
@@ -227,6 +233,7 @@ def read_swf(
     # Scaling is applied after sorting: the fixed point is the first submission, not the first line.
     stream._scale = None
     stream._feedback = {} if flag("feedback", feedback) else None
+    stream._waits = {} if flag("waits", waits) else None
     rows = list(stream._transformed_rows())
     provenance = stream.provenance
     if not rows:
@@ -245,6 +252,10 @@ def read_swf(
             "job numbers must be unique"
         )
     extra = None if stream._feedback is None else _feedback_columns(rows, stream._feedback, provenance.repaired)
+    if stream._waits is not None:
+        ids = np.array([row.id for row in rows], dtype=np.int64)
+        recorded = np.array([stream._waits[row.id] for row in rows], dtype=np.int64)
+        extra = (extra or ExtraColumns(ids=ids, columns={})).with_column(WAIT, recorded)
     if extra is not None and scale is not None:
         extra = extra.think_times_scaled(scale.interarrival)
     return Workload(
@@ -291,6 +302,18 @@ def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *
     write_file(path, gzip.compress(data, mtime=0) if Path(path).suffix == ".gz" else data)
 
 
+def _parse_with_wait(
+    parse: _Parser,
+    waits: dict[int, int],
+    text: str,
+    needed: Sequence[int],
+) -> tuple[list[float], Sequence[str]]:
+    """Return what ``parse`` does, and note in ``waits`` the recorded wait (ticks) of the job."""
+    values, repairs = parse(text, needed)
+    waits[int(values[0])] = to_ticks(values[2]) if 0 <= values[2] <= LONGEST_S else UNKNOWN
+    return values, repairs
+
+
 def _why_after(row: JobRow, last: JobRow) -> str:
     """Return why job ``last`` should be after ``row``, in words that follow its number."""
     if row.submit < last.submit:
@@ -302,50 +325,27 @@ def _number(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:.6f}".rstrip("0")
 
 
-def _open(path: Path) -> TextIO:
-    try:
-        mode = path.stat().st_mode
-    except ValueError as problem:  # a NUL in the name
-        raise TraceError(f"{quoted(str(path))}: cannot be read: {problem}") from None
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise TraceError(f"{path}: cannot be read: it is not a file but a pipe or a device, and a trace is read twice")
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding=_ENCODING, errors="replace")
-    return open(path, encoding=_ENCODING, errors="replace")
-
-
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, text without margins) of the lines that are not blank.
 
     Unreadable files and exceeded limits raise :class:`TraceError`.
     """
-    number = others = length = 0  # lines; consecutive lines without a job; their characters
-    try:
-        with _open(path) as file:
-            for line in iter(partial(file.readline, LONGEST_LINE + 1), ""):
-                number += 1
-                if len(line) > LONGEST_LINE and line[-1] != "\n":
-                    raise TraceError(f"{path}:{number}: the line has more than {LONGEST_LINE:,} characters")
-                text = line.strip()
-                if text and text[0] != ";":
-                    others = length = 0
-                    yield number, text
-                    continue
-                others += 1
-                length += len(line)
-                if others > MOST_LINES_WITHOUT_JOB or length > MOST_TEXT_WITHOUT_JOB:
-                    raise TraceError(
-                        f"{path}:{number}: more than {MOST_LINES_WITHOUT_JOB:,} lines or {MOST_TEXT_WITHOUT_JOB:,} characters "
-                        "of comments and blank lines without a job in between"
-                    )
-                if text:
-                    yield number, text
-    except EOFError:
-        raise TraceError(f"{path}: the compressed data ends early, after line {number}; the file is truncated") from None
-    except (gzip.BadGzipFile, zlib.error) as problem:
-        raise TraceError(f"{path}: not readable as gzip after line {number}: {problem}") from None
-    except OSError as problem:
-        raise TraceError(f"{path}: cannot be read: {problem.strerror or problem}") from None
+    others = length = 0  # consecutive lines without a job; their characters
+    for number, line in numbered_lines(path):
+        text = line.strip()
+        if text and text[0] != ";":
+            others = length = 0
+            yield number, text
+            continue
+        others += 1
+        length += len(line)
+        if others > MOST_LINES_WITHOUT_JOB or length > MOST_TEXT_WITHOUT_JOB:
+            raise TraceError(
+                f"{path}:{number}: more than {MOST_LINES_WITHOUT_JOB:,} lines or {MOST_TEXT_WITHOUT_JOB:,} characters "
+                "of comments and blank lines without a job in between"
+            )
+        if text:
+            yield number, text
 
 
 def _read_header(path: Path) -> dict[str, str]:

@@ -16,8 +16,9 @@ from clustermodel.job import Job, JobRow
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import LONGEST_S, require_whole
 from clustermodel.workload.estimates import PHI, phi_factors
-from clustermodel.workload.extra_columns import EXTRA_COLUMNS, PRECEDING, STREAM, UNSET, ExtraColumns
+from clustermodel.workload.extra_columns import EXTRA_COLUMNS, PRECEDING, RECORDED_COLUMNS, STREAM, UNSET, ExtraColumns
 from clustermodel.workload.frames import frame_of, jobs_of_frame
+from clustermodel.workload.import_report import ImportReport
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
 if TYPE_CHECKING:
@@ -42,13 +43,18 @@ class Provenance:
     """Number of jobs left out, by reason."""
     repaired: Counter[str] = field(default_factory=Counter)
     """Number of jobs with a value filled in or corrected, by reason."""
+    report: ImportReport | None = None
+    """What became of each line of the accounting log that the jobs come from; ``None`` for any other source."""
 
     def lines(self) -> list[str]:
-        """Return one printable line per drop or repair reason."""
+        """Return what an import reports, and one printable line per drop or repair reason."""
         return [
-            f"{counted(count, 'job')} {verb}: {reason}"
-            for verb, counts in (("dropped", self.dropped), ("repaired", self.repaired))
-            for reason, count in sorted(counts.items())
+            *(() if self.report is None else self.report.texts()),
+            *(
+                f"{counted(count, 'job')} {verb}: {reason}"
+                for verb, counts in (("dropped", self.dropped), ("repaired", self.repaired))
+                for reason, count in sorted(counts.items())
+            ),
         ]
 
 
@@ -76,7 +82,7 @@ class Workload:
     """An immutable table of jobs in order of submission, then id.
 
     Args:
-        rows: the jobs, in any order.
+        rows: the jobs, in any order; or an array of them, shape ``(jobs, 9)``.
         name: a label for tables and figures.
         provenance: where the jobs come from.
         machine_nodes: size of the machine they were recorded on, used as the default machine.
@@ -89,16 +95,16 @@ class Workload:
 
     def __init__(
         self,
-        rows: Iterable[JobRow],
+        rows: Iterable[JobRow] | IntArray,
         *,
         name: str = "workload",
         provenance: Provenance | None = None,
         machine_nodes: int | None = None,
         extra: ExtraColumns | None = None,
     ) -> None:
-        given = list(rows)
+        given = rows if isinstance(rows, np.ndarray) else list(rows)
         try:
-            table = np.array(given or np.empty((0, len(JobRow._fields))), dtype=np.int64)
+            table = np.array(given if len(given) else np.empty((0, len(JobRow._fields))), dtype=np.int64)
         except OverflowError:
             raise SpecificationError(
                 f"Workload {name!r}: a time or size is too large for 64-bit ticks; scale it by smaller factors"
@@ -180,7 +186,7 @@ class Workload:
         Names are those of :class:`~clustermodel.job.JobRow` and of :class:`~clustermodel.workload.extra_columns.ExtraColumns`;
         an extra column that the workload does not have is -1 throughout.
         """
-        if name in EXTRA_COLUMNS:
+        if name in EXTRA_COLUMNS + RECORDED_COLUMNS:
             return self._columns.get(name, np.full(len(self), UNSET, dtype=np.int64))
         column: IntArray = self._table[:, JobRow._fields.index(name)]
         return column
@@ -205,15 +211,25 @@ class Workload:
     def frame(self) -> pd.DataFrame:
         """The table as pandas: ``job, submit_s, nodes, run_s, estimate_s, user, group, priority, status``.
 
-        Where the workload has them, followed by ``stream``, ``memory_gib``, ``preceding`` and ``think_time_s``.
+        Where the workload has them, followed by ``stream``, ``memory_gib``, ``preceding`` and ``think_time_s``, and by what an
+        accounting log has recorded: ``wait_s``, ``suspended_s``, ``requeues``, ``node_count``, ``cores``, ``gpus``, and the
+        names ``account``, ``partition``, ``qos``, ``queue`` and ``job_name``.
         """
         columns = {name: self.column(name) for name in (*JobRow._fields, *self._columns)}
-        return frame_of(columns, self.streams)
+        return frame_of(columns, self.streams, self.names)
 
     @property
     def streams(self) -> tuple[str, ...]:
         """The labels of the streams that were merged into this workload; empty if it is one stream."""
         return self.extra.labels if self.extra is not None else ()
+
+    @property
+    def names(self) -> Mapping[str, tuple[str, ...]]:
+        """The names that the numbers 1, 2, ... of a column stand for, by column: ``names["user"][number - 1]``.
+
+        Workloads from accounting logs have them, for users, groups, accounts, partitions, QOS, queues and job names.
+        """
+        return {} if self.extra is None else self.extra.names
 
     @property
     def has_feedback(self) -> bool:
@@ -338,6 +354,7 @@ class Workload:
             header=old.header,
             dropped=Counter(old.dropped),
             repaired=Counter(old.repaired),
+            report=old.report,
         )
 
 

@@ -7,8 +7,6 @@ A machine of 512 nodes with slices of a minute, which cost 1 % of a slice for a 
     clustermodel sweep scenarios/hypothetical/multiprogramming_level.py --out results
 """
 
-import pandas as pd
-
 from clustermodel import (
     ContextSwitch,
     FactorEstimates,
@@ -18,7 +16,6 @@ from clustermodel import (
     Poisson,
     Scenario,
     Study,
-    StudyTable,
     TimeSlicing,
     TwoStageUniform,
 )
@@ -45,14 +42,15 @@ def study(jobs: int = 3_000, replications: int = 10, levels: tuple[int, ...] = (
 
     return Study(
         name="multiprogramming level",
-        text=__doc__ or "",
         factors={"load": [0.7, 0.85], "policy": ["bgs", "mbgs"], "mpl": levels},
         scenario=scenario,
         replications=replications,
         shown=("mean_bounded_slowdown", "mean_response_s", "utilization", "context_switch_share", "idle_waiting_share"),
         tables={
             "Mean bounded slowdown": lambda table: table.pivot("mean_bounded_slowdown", columns="mpl"),
-            "Ratio of mean response to that with MPL 1, paired": against_space_sharing,
+            "Ratio of mean response to that with MPL 1, paired": lambda table: table.differences(
+                "mean_response_s", "mpl", 1, ratio=True
+            ),
         },
         figures={
             "Slowdown and response": lambda table: table.plot.curves(
@@ -60,7 +58,3 @@ def study(jobs: int = 3_000, replications: int = 10, levels: tuple[int, ...] = (
             ),
         },
     )
-
-
-def against_space_sharing(table: StudyTable) -> pd.DataFrame:
-    return table.differences("mean_response_s", "mpl", 1, ratio=True)

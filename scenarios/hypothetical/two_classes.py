@@ -7,9 +7,6 @@ a context switch, and selective suspension, at four loads of the machine.
     clustermodel sweep scenarios/hypothetical/two_classes.py --out results
 """
 
-import pandas as pd
-from matplotlib.figure import Figure
-
 from clustermodel import (
     ContextSwitch,
     Cycle,
@@ -18,13 +15,13 @@ from clustermodel import (
     Lognormal,
     Machine,
     Poisson,
-    Result,
     Scenario,
     Study,
-    StudyTable,
     TimeSlicing,
     merge,
 )
+from clustermodel.experiment.job_classes import class_measures
+from clustermodel.experiment.measure_table import Relative, measure_table
 
 POLICIES = {"EASY": "easy", "BGS": "bgs", "MBGS": "mbgs", "SS": "ss"}
 INTERACTIVE = JobStream(
@@ -39,9 +36,8 @@ BATCH = JobStream(
     run_s=Lognormal(mean=7_200, cv=1.5),
     estimates=FactorEstimates(3),
 )
-
-
 WHO = ("interactive", "batch")
+AGAINST_EASY = {who: Relative(f"{who}_response_s", {"policy": "EASY"}) for who in WHO}
 
 
 def study(days: int = 28, replications: int = 10, loads: tuple[float, ...] = (0.6, 0.7, 0.8, 0.9)) -> Study:
@@ -55,37 +51,23 @@ def study(days: int = 28, replications: int = 10, loads: tuple[float, ...] = (0.
 
     return Study(
         name="two user classes on 512 nodes",
-        text=__doc__ or "",
         factors={"load": loads, "policy": list(POLICIES)},
         scenario=scenario,
-        measures={
-            "interactive_response_s": lambda result: of_class(result, "interactive", "mean_response_s"),
-            "batch_response_s": lambda result: of_class(result, "batch", "mean_response_s"),
-            "interactive_slowdown": lambda result: of_class(result, "interactive", "mean_bounded_slowdown"),
-            "batch_slowdown": lambda result: of_class(result, "batch", "mean_bounded_slowdown"),
-        },
+        measures=class_measures(
+            lambda result: result.jobs["stream"],
+            WHO,
+            {"{}_response_s": "mean_response_s", "{}_slowdown": "mean_bounded_slowdown"},
+        ),
         replications=replications,
         shown=("interactive_slowdown", "batch_slowdown", "interactive_response_s", "batch_response_s", "utilization"),
         tables={
             "Mean response of interactive jobs, s": lambda table: table.pivot("interactive_response_s", columns="policy"),
             "Mean response of batch jobs, s": lambda table: table.pivot("batch_response_s", columns="policy"),
-            "Ratio of mean response to that of EASY, paired": against_easy,
+            "Ratio of mean response to that of EASY, paired": lambda table: measure_table(table, AGAINST_EASY),
         },
-        figures={"Mean bounded slowdown by class": picture},
+        figures={
+            "Mean bounded slowdown by class": lambda table: table.plot.curves(
+                x="load", y=[f"{who}_slowdown" for who in WHO], log=True, share_y=False
+            )
+        },
     )
-
-
-def of_class(result: Result, stream: str, column: str) -> float:
-    """Return a metric of the jobs of one class."""
-    return float(result.by_stream().loc[stream, column])
-
-
-def against_easy(table: StudyTable) -> pd.DataFrame:
-    parts = [
-        table.differences(f"{who}_response_s", "policy", "EASY", ratio=True).assign(jobs=who).set_index("jobs") for who in WHO
-    ]
-    return pd.concat(parts)
-
-
-def picture(table: StudyTable) -> Figure:
-    return table.plot.curves(x="load", y=[f"{who}_slowdown" for who in WHO], log=True, share_y=False)

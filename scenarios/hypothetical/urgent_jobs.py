@@ -13,12 +13,13 @@ from functools import lru_cache, partial
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, TimeSlicing, Workload, bars
+from clustermodel import Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, TimeSlicing, Workload
 from clustermodel.experiment.design import Measure
-from clustermodel.experiment.measure_table import Columns, Scaled, measure_table
+from clustermodel.experiment.job_classes import by_class, class_measures
+from clustermodel.experiment.measure_table import Columns, Relative, Scaled, measure_table
 from clustermodel.experiment.random_streams import random_stream
 from clustermodel.measure.job_table import preemptions
-from clustermodel.measure.metrics import LARGE_ABOVE_NODES, job_statistics
+from clustermodel.measure.metrics import LARGE_ABOVE_NODES
 from clustermodel.workload.study_jobs import study_jobs
 
 BASE, QUANTUM_S, MPL, SWITCH_S, COST_S = "bgs", 200, 5, 4, 60
@@ -63,10 +64,10 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
     waits = ("urgent_jobs", "start_at_once", "compete", "longest_wait_alone_s", "over_a_rotation")
     measures: dict[str, Measure] = {name: partial(of_urgent, name=name) for name in waits}
     measures["preemptions"] = lambda result: int(preemptions(result.records).sum())
-    measures |= {f"{name}: {group}": partial(of_class, name=name, group=group) for name in STATISTICS for group in CLASSES}
+    measures |= class_measures(urgency, CLASSES[:2], {f"{name}: {{}}": name for name in STATISTICS})
+    measures |= class_measures(size, CLASSES[2:], {f"{name}: {{}}": name for name in STATISTICS})
     return Study(
         name="urgent jobs in gang scheduling",
-        text=__doc__ or "",
         factors={"policy": (BASE, *URGENT_GANGS, "easy", "ss")},
         scenario=scenario,
         measures=measures,
@@ -87,11 +88,12 @@ def with_urgent_jobs(workload: Workload, share: float, seed: int) -> Workload:
     return Workload(rows, name=workload.name, provenance=workload.provenance, machine_nodes=workload.machine_nodes)
 
 
-def of_class(result: Result, name: str, group: str) -> float:
-    records = result.records
-    urgent, large = records.column("priority") > 0, records.column("nodes") > LARGE_ABOVE_NODES
-    members = dict(zip(CLASSES, (urgent, ~urgent, ~large, large), strict=True))[group]
-    return float(pd.Series(dict(job_statistics(records, records.finished & members)))[name])
+def urgency(result: Result) -> "pd.Series[str]":
+    return (result.jobs["priority"] > 0).map({True: "urgent", False: "others"})
+
+
+def size(result: Result) -> "pd.Series[str]":
+    return (result.jobs["nodes"] > LARGE_ABOVE_NODES).map({True: "large", False: "small"})
 
 
 def of_urgent(result: Result, name: str) -> float:
@@ -107,14 +109,12 @@ def of_urgent(result: Result, name: str) -> float:
 
 
 def differences(table: StudyTable) -> pd.DataFrame:
-    rows = []
-    for policy in table.levels("policy")[1:]:
-        found = {name: table.difference(name, {"policy": policy}, {"policy": BASE}) for name in PAIRED}
-        rows.append({"policy": policy, **{name: f"({one})" if 0 in one else str(one) for name, one in found.items()}})
-    return pd.DataFrame(rows)
+    columns = {name: Relative(name, {"policy": BASE}, ratio=False) for name in PAIRED}
+    found = measure_table(table, columns, by=["policy"]).set_index("policy")
+    return found.map(lambda one: f"({one})" if 0 in one else str(one)).reset_index()
 
 
 def picture(table: StudyTable) -> Figure:
     names = ("mean_response_s", "mean_bounded_slowdown")
-    parts = [table.frame.assign(group=group, **{name: table.frame[f"{name}: {group}"] for name in names}) for group in CLASSES]
-    return bars(pd.concat(parts), y=names, x="group", log=True)
+    found = by_class(table, "group", {group: {name: f"{name}: {group}" for name in names} for group in CLASSES})
+    return found.plot.bars(y=names, x="group", log=True)

@@ -17,12 +17,9 @@ def study(jobs: int = 3_000, replications: int = 10) -> Study:
     """Return the map."""
 
     def scenario(cost_s: float, load: float, policy: str, seed: int) -> Scenario:
-        return Scenario(
-            machine=Machine(nodes=128, checkpointing=Checkpointing(checkpoint_s=cost_s, restart_s=cost_s)),
-            workload=synthetic_workload(jobs=jobs, nodes=128, load=load, seed=seed),
-            policy=POLICIES[policy],
-            seed=seed,
-        )
+        machine = Machine(nodes=128, checkpointing=Checkpointing(checkpoint_s=cost_s, restart_s=cost_s))
+        workload = synthetic_workload(jobs=jobs, nodes=128, load=load, seed=seed)
+        return Scenario(machine=machine, workload=workload, policy=POLICIES[policy], seed=seed)
 
     return tradeoff_map(
         scenario,
@@ -31,6 +28,5 @@ def study(jobs: int = 3_000, replications: int = 10) -> Study:
         "mean_bounded_slowdown",
         replications=replications,
         name="cost of a checkpoint x load",
-        text=__doc__ or "",
         shown=("mean_bounded_slowdown", "mean_response_s", "preempted", "checkpoint_share", "restart_share", "utilization"),
     )

@@ -7,9 +7,7 @@ from one task to another (``charge="on-change"``).
     clustermodel sweep scenarios/tradeoffs/context_switch_mpl.py --out results
 """
 
-import pandas as pd
-
-from clustermodel import ContextSwitch, Machine, Scenario, Study, StudyTable, TimeSlicing, load_model
+from clustermodel import ContextSwitch, Machine, Scenario, Study, TimeSlicing, load_model
 
 MEASURES = (
     "mean_response_s",
@@ -25,27 +23,22 @@ def study(jobs: int = 3_000, replications: int = 10, run_time_factor: float = 1.
     """Return the study."""
 
     def scenario(switch: float, policy: str, seed: int) -> Scenario:
-        return Scenario(
-            machine=Machine(
-                nodes=320,
-                time_slicing=TimeSlicing(quantum_s=200, mpl=5),
-                context_switch=ContextSwitch(fraction=switch),
-            ),
-            workload=load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=run_time_factor, phi=0.2),
-            policy=policy,
-            seed=seed,
-        )
+        slices = TimeSlicing(quantum_s=200, mpl=5)
+        machine = Machine(nodes=320, time_slicing=slices, context_switch=ContextSwitch(fraction=switch))
+        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=run_time_factor, phi=0.2)
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return Study(
         name="context switch x MPL",
-        text=__doc__ or "",
         factors={"switch": [0.0, 0.01, 0.02, 0.05, 0.1], "policy": ["bf", *(f"bgs:mpl={level}" for level in (2, 3, 4, 5))]},
         scenario=scenario,
         replications=replications,
         shown=MEASURES,
         tables={
             "Mean bounded slowdown": lambda table: table.pivot("mean_bounded_slowdown", columns="switch"),
-            "Ratio of mean response to that of BF, paired": against_bf,
+            "Ratio of mean response to that of BF, paired": lambda table: table.differences(
+                "mean_response_s", "policy", "bf", ratio=True
+            ),
             "Lowest slowdown at each cost": lambda table: table.lowest("mean_bounded_slowdown"),
         },
         figures={
@@ -54,7 +47,3 @@ def study(jobs: int = 3_000, replications: int = 10, run_time_factor: float = 1.
             ),
         },
     )
-
-
-def against_bf(table: StudyTable) -> pd.DataFrame:
-    return table.differences("mean_response_s", "policy", "bf", ratio=True)

@@ -14,17 +14,11 @@ def study(jobs: int = 3_000, replications: int = 10, run_time_factor: float = 1.
     """Return the map."""
 
     def scenario(cost_s: float, tasks: int | None, policy: str, seed: int) -> Scenario:
-        return Scenario(
-            machine=Machine(
-                nodes=320,
-                time_slicing=TimeSlicing(quantum_s=200, mpl=5),
-                context_switch=ContextSwitch(fraction=0.01),
-                checkpointing=Checkpointing(checkpoint_s=cost_s / 2, restart_s=cost_s / 2, max_tasks_per_slice=tasks),
-            ),
-            workload=load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=run_time_factor, phi=0.2),
-            policy=policy,
-            seed=seed,
-        )
+        slices, switch = TimeSlicing(quantum_s=200, mpl=5), ContextSwitch(fraction=0.01)
+        saving = Checkpointing(checkpoint_s=cost_s / 2, restart_s=cost_s / 2, max_tasks_per_slice=tasks)
+        machine = Machine(nodes=320, time_slicing=slices, context_switch=switch, checkpointing=saving)
+        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=run_time_factor, phi=0.2)
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return tradeoff_map(
         scenario,
@@ -33,6 +27,5 @@ def study(jobs: int = 3_000, replications: int = 10, run_time_factor: float = 1.
         "mean_bounded_slowdown",
         replications=replications,
         name="cost of migration x tasks that migrate",
-        text=__doc__ or "",
         shown=("mean_bounded_slowdown", "mean_response_s", "kappa", "checkpoint_share", "restart_share", "blocked_share"),
     )

@@ -18,20 +18,13 @@ def study(jobs: int = 3_000, replications: int = 10, policy: str = "bgs", run_ti
     def scenario(quantum_s: float, switch_s: float, seed: int) -> Scenario | None:
         if switch_s > quantum_s / 2:
             return None
-        return Scenario(
-            machine=Machine(
-                nodes=320,
-                time_slicing=TimeSlicing(quantum_s=quantum_s, mpl=5),
-                context_switch=ContextSwitch(seconds=switch_s),
-            ),
-            workload=load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=run_time_factor, phi=0.2),
-            policy=policy,
-            seed=seed,
-        )
+        slices, switch = TimeSlicing(quantum_s=quantum_s, mpl=5), ContextSwitch(seconds=switch_s)
+        machine = Machine(nodes=320, time_slicing=slices, context_switch=switch)
+        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=run_time_factor, phi=0.2)
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return Study(
         name="slice length x context switch",
-        text=__doc__ or "",
         factors={"quantum_s": [10, 30, 100, 300, 1_000], "switch_s": [0, 1, 5, 20]},
         scenario=scenario,
         replications=replications,

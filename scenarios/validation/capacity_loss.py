@@ -6,10 +6,12 @@ migration's checkpoints and restarts.  Both count the same run, so they must be 
     clustermodel validate scenarios/validation/capacity_loss.py --out results
 """
 
-from rigid import rigid_jobs, shared_machine
+from clustermodel import Checkpointing, ContextSwitch, Exponential, Machine, Result, Scenario, TimeSlicing, Validation, validate
+from clustermodel.experiment.queueing_models import model_jobs
 
-from clustermodel import Result, Scenario, Validation, validate
-
+MEAN_S, LOAD = 100.0, 0.75
+"""FCFS cannot carry this load."""
+SIZES = dict.fromkeys(range(1, 9), 1 / 8)
 POLICIES = {"eq. (2)": ("fcfs", "bf"), "eq. (3)": ("gs", "bgs", "mgs", "mbgs")}
 
 
@@ -22,11 +24,19 @@ def study(jobs: int = 400, replications: int = 20) -> Validation:
     """Return the validation."""
 
     def scenario(equation: str, policy: str, switches: str, seed: int) -> Scenario | None:
-        shared = equation == "eq. (3)"
-        if policy not in POLICIES[equation] or shared != (switches != "none"):
+        if policy not in POLICIES[equation] or (equation == "eq. (3)") != (switches != "none"):
             return None
-        machine = shared_machine(switches)
-        return Scenario(machine=machine, workload=rigid_jobs(jobs, seed, machine.nodes), policy=policy, seed=seed)
+        shared = Machine(
+            nodes=8,
+            time_slicing=TimeSlicing(quantum_s=20, mpl=4),
+            context_switch=ContextSwitch(fraction=0.02, charge="on-change" if switches == "on-change" else "every-slice"),
+            checkpointing=Checkpointing(checkpoint_s=3, restart_s=7),
+        )
+        rate = LOAD * 8 / (4.5 * MEAN_S)
+        workload = model_jobs(
+            jobs=jobs, seed=seed, stream="the same for all", run_s=Exponential(MEAN_S), per_s=rate, sizes=SIZES
+        )
+        return Scenario(machine=Machine(nodes=8) if switches == "none" else shared, workload=workload, policy=policy, seed=seed)
 
     return validate(
         formula,
@@ -41,5 +51,4 @@ def study(jobs: int = 400, replications: int = 20) -> Validation:
         replications=replications,
         at_most=replications,
         name="Loss of capacity by eqs. (2), (3)",
-        text=__doc__ or "",
     )

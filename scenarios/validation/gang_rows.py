@@ -10,13 +10,12 @@ response of the same work under processor sharing is a control variate with a kn
 from functools import cache
 from typing import NamedTuple
 
-from jobs import MEAN_S, mean_response, poisson, run_times, shared_work_response, sizes_of, workload
-
-from clustermodel import Machine, Scenario, TimeSlicing, Validation, validate
+from clustermodel import Exponential, Machine, Scenario, TimeSlicing, Validation, validate
+from clustermodel.experiment.queueing_models import mean_response, model_jobs, shared_work_response
 from clustermodel.theory.gang_rows import gang_rows, gang_saturation
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response
 
-QUANTUM_S, SHARE = 0.25, 0.7
+MEAN_S, QUANTUM_S, SHARE = 100.0, 0.25, 0.7
 
 
 class Matrix(NamedTuple):
@@ -61,12 +60,16 @@ def study(jobs: int = 6_000, at_most: int = 160) -> Validation:
     """Return the validation."""
 
     def scenario(policy: str, matrix: Matrix, seed: int) -> Scenario:
-        nodes, mpl, shares = matrix
-        about = f"gangs in rows: {policy}, {nodes}, {mpl}"
-        submit = poisson(arrival_rate(policy, matrix), jobs, seed, about)
-        run, drawn = run_times("exponential", jobs, seed, about), sizes_of(dict(shares), jobs, seed, about)
-        machine = Machine(nodes=nodes, time_slicing=TimeSlicing(quantum_s=QUANTUM_S, mpl=mpl))
-        return Scenario(machine=machine, workload=workload(submit, run, drawn), policy=policy, seed=seed)
+        workload = model_jobs(
+            jobs=jobs,
+            seed=seed,
+            stream=f"gangs in rows: {policy}, {matrix.nodes}, {matrix.mpl}",
+            run_s=Exponential(MEAN_S),
+            per_s=arrival_rate(policy, matrix),
+            sizes=dict(matrix.shares),
+        )
+        machine = Machine(nodes=matrix.nodes, time_slicing=TimeSlicing(quantum_s=QUANTUM_S, mpl=matrix.mpl))
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return validate(
         formula,
@@ -78,5 +81,4 @@ def study(jobs: int = 6_000, at_most: int = 160) -> Validation:
         at_most=max(at_most, 20),
         controls={"processor sharing": (shared_work_response, shared_mean)},
         name="Gangs of several sizes: mean response",
-        text=__doc__ or "",
     )

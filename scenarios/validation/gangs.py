@@ -8,12 +8,11 @@ processor sharing on c servers is a control variate with a known mean.  Response
     clustermodel validate scenarios/validation/gangs.py --out results --set jobs=1000 --set loads=0.5,0.8
 """
 
-from jobs import MEAN_S, mean_response, poisson, run_times, shared_response, workload
-
-from clustermodel import Machine, Result, Scenario, TimeSlicing, Validation, validate
+from clustermodel import Exponential, Machine, Result, Scenario, TimeSlicing, Validation, validate
+from clustermodel.experiment.queueing_models import mean_response, model_jobs, shared_response
 from clustermodel.theory.gangs import gs_mean_response, mgs_mean_response
 
-QUANTUM_S, ROWS = 0.25, 256
+MEAN_S, QUANTUM_S, ROWS = 100.0, 0.25, 256
 
 
 def formula(policy: str, nodes: int, load: float) -> float:
@@ -22,7 +21,7 @@ def formula(policy: str, nodes: int, load: float) -> float:
 
 
 def response(result: Result) -> float:
-    """Return the mean response of the counted jobs, in mean run times."""
+    """Return the mean response of the jobs in the middle of the run, in mean run times."""
     return mean_response(result) / MEAN_S
 
 
@@ -40,10 +39,10 @@ def study(
     """Return the validation."""
 
     def scenario(policy: str, nodes: int, load: float, seed: int) -> Scenario:
-        about = f"one-node gangs: {policy}, {nodes}, {load}"
-        submit, run = poisson(load * nodes / MEAN_S, jobs, seed, about), run_times("exponential", jobs, seed, about)
+        stream = f"one-node gangs: {policy}, {nodes}, {load}"
+        workload = model_jobs(jobs=jobs, seed=seed, stream=stream, run_s=Exponential(MEAN_S), per_s=load * nodes / MEAN_S)
         machine = Machine(nodes=nodes, time_slicing=TimeSlicing(quantum_s=QUANTUM_S, mpl=ROWS))
-        return Scenario(machine=machine, workload=workload(submit, run), policy=policy, seed=seed)
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return validate(
         formula,
@@ -55,5 +54,4 @@ def study(
         at_most=max(at_most, 20),
         controls={"processor sharing": (shared, lambda nodes, load: mgs_mean_response(nodes, load * nodes, 1.0))},
         name="One-node gangs: mean response",
-        text=__doc__ or "",
     )

@@ -8,13 +8,16 @@ rho = 0.8: so much can the slices of 50 ms change a response of 500 s.
     clustermodel validate scenarios/validation/mg1.py --out results --set jobs=1000 --set at_most=20
 """
 
-from jobs import MEAN_S, VARIANCE_S2, mean_gap, mean_response, mean_run, poisson, run_times, workload
-
-from clustermodel import Machine, Scenario, TimeSlicing, Validation, validate
+from clustermodel import Exponential, HyperErlang, Machine, Scenario, TimeSlicing, Validation, validate
+from clustermodel.experiment.queueing_models import RunTimes, mean_gap, mean_response, mean_run, model_jobs
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response
 from clustermodel.theory.queueing import mg1_mean_wait
 
-QUANTUM_S, ROWS = 0.05, 256
+MEAN_S, QUANTUM_S, ROWS = 100.0, 0.05, 256
+HYPEREXPONENTIAL = HyperErlang(order=1, p=0.8, stage_s=(40.0, 340.0))
+RUN_TIMES: dict[str, RunTimes] = {"constant": MEAN_S, "exponential": Exponential(MEAN_S), "hyperexponential": HYPEREXPONENTIAL}
+CV = {"constant": 0.0, "exponential": 1.0, "hyperexponential": HYPEREXPONENTIAL.cv}
+"""Coefficients of variation of the run times."""
 FAMILIES = {"fcfs": "M/G/1 under FCFS: mean response (s)", "gs": "M/G/1-PS by GS: mean response (s)"}
 
 
@@ -22,7 +25,7 @@ def formula(policy: str, shape: str, load: float) -> float:
     """Return the mean response, seconds."""
     if policy == "gs":
         return mg1_ps_mean_response(load / MEAN_S, MEAN_S)
-    return MEAN_S + mg1_mean_wait(load / MEAN_S, MEAN_S, VARIANCE_S2[shape])
+    return MEAN_S + mg1_mean_wait(load / MEAN_S, MEAN_S, (CV[shape] * MEAN_S) ** 2)
 
 
 def study(
@@ -35,10 +38,10 @@ def study(
     """Return the validation."""
 
     def scenario(policy: str, shape: str, load: float, seed: int) -> Scenario:
-        about = f"{FAMILIES[policy]}: {shape} run times, ρ = {load}"
-        submit, run = poisson(load / MEAN_S, jobs, seed, about), run_times(shape, jobs, seed, about)
+        stream = f"{FAMILIES[policy]}: {shape} run times, ρ = {load}"
+        workload = model_jobs(jobs=jobs, seed=seed, stream=stream, run_s=RUN_TIMES[shape], per_s=load / MEAN_S)
         machine = Machine(nodes=1, time_slicing=TimeSlicing(quantum_s=QUANTUM_S, mpl=ROWS))
-        return Scenario(machine=machine, workload=workload(submit, run), policy=policy, seed=seed)
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return validate(
         formula,
@@ -50,5 +53,4 @@ def study(
         at_most=max(at_most, 20),
         controls={"mean run": (mean_run, MEAN_S), "mean gap": (mean_gap, lambda load: MEAN_S / load)},
         name="M/G/1: mean response",
-        text=__doc__ or "",
     )

@@ -6,10 +6,11 @@ are control variates.
     clustermodel validate scenarios/validation/mmc.py --out results --set jobs=1000 --set at_most=20
 """
 
-from jobs import MEAN_S, mean_gap, mean_run, mean_wait, poisson, run_times, workload
-
-from clustermodel import Machine, Scenario, Validation, validate
+from clustermodel import Exponential, Machine, Scenario, Validation, validate
+from clustermodel.experiment.queueing_models import mean_gap, mean_run, mean_wait, model_jobs
 from clustermodel.theory.queueing import mmc_mean_wait
+
+MEAN_S = 100.0
 
 
 def study(
@@ -24,9 +25,9 @@ def study(
         return mmc_mean_wait(nodes, load * nodes / MEAN_S, MEAN_S)
 
     def scenario(nodes: int, load: float, seed: int) -> Scenario:
-        about = f"M/M/c under FCFS: mean wait (s): c = {nodes}, ρ = {load}"
-        submit, run = poisson(load * nodes / MEAN_S, jobs, seed, about), run_times("exponential", jobs, seed, about)
-        return Scenario(machine=Machine(nodes=nodes), workload=workload(submit, run), policy="fcfs", seed=seed)
+        stream = f"M/M/c under FCFS: mean wait (s): c = {nodes}, ρ = {load}"
+        workload = model_jobs(jobs=jobs, seed=seed, stream=stream, run_s=Exponential(MEAN_S), per_s=load * nodes / MEAN_S)
+        return Scenario(machine=Machine(nodes=nodes), workload=workload, policy="fcfs", seed=seed)
 
     return validate(
         formula,
@@ -38,5 +39,4 @@ def study(
         at_most=max(at_most, 20),
         controls={"mean run": (mean_run, MEAN_S), "mean gap": (mean_gap, lambda nodes, load: MEAN_S / (load * nodes))},
         name="M/M/c, FCFS: mean wait",
-        text=__doc__ or "",
     )

@@ -7,13 +7,11 @@ the makespan times 8 nodes.
     clustermodel validate scenarios/validation/packing.py --out results --set jobs=500
 """
 
-import numpy as np
-from jobs import MEAN_S, sizes_of, workload
-
 from clustermodel import Machine, Scenario, TimeSlicing, Validation, validate
+from clustermodel.experiment.queueing_models import model_jobs
 from clustermodel.theory.packing import best_fit_fill, next_fit_fill
 
-NODES = 8
+NODES, RUN_S = 8, 100.0
 SIZES = {
     "1, 2, 4 or 8 nodes": dict.fromkeys((1, 2, 4, 8), 0.25),
     "1 to 8 nodes": dict.fromkeys(range(1, NODES + 1), 1 / NODES),
@@ -33,10 +31,10 @@ def study(jobs: int = 2_000, at_most: int = 160) -> Validation:
     """Return the validation."""
 
     def scenario(policy: str, mpl: int, sizes: dict[int, float], seed: int) -> Scenario:
-        nodes = sizes_of(sizes, jobs, seed, f"packing: {policy}, {mpl}, {sorted(sizes)}")
-        machine = Machine(nodes=NODES, time_slicing=TimeSlicing(quantum_s=MEAN_S, mpl=mpl))
-        jobs_at_once = workload(np.zeros(jobs), np.full(jobs, MEAN_S), nodes)
-        return Scenario(machine=machine, workload=jobs_at_once, policy=policy, seed=seed)
+        stream = f"packing: {policy}, {mpl}, {sorted(sizes)}"
+        workload = model_jobs(jobs=jobs, seed=seed, stream=stream, run_s=RUN_S, sizes=sizes)
+        machine = Machine(nodes=NODES, time_slicing=TimeSlicing(quantum_s=RUN_S, mpl=mpl))
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return validate(
         formula,
@@ -47,5 +45,4 @@ def study(jobs: int = 2_000, at_most: int = 160) -> Validation:
         replications=20,
         at_most=max(at_most, 20),
         name="Equal run times, all at once: fill of rows",
-        text=__doc__ or "",
     )

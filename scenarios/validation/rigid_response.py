@@ -8,11 +8,8 @@ the highest utilization.  Mean run time and mean time between arrivals are contr
 
 from typing import Any
 
-import numpy as np
-from jobs import mean_gap, mean_response, mean_run, poisson, workload
-
 from clustermodel import Machine, Scenario, Validation, validate
-from clustermodel.experiment.random_streams import random_stream
+from clustermodel.experiment.queueing_models import mean_gap, mean_response, mean_run, model_jobs
 from clustermodel.theory.rigid_jobs import fcfs_mean_response, multiserver_job_throughput
 
 MACHINES = {
@@ -39,16 +36,13 @@ def study(jobs: int = 20_000, at_most: int = 320, shares: tuple[float, ...] = (0
 
     def scenario(machine: Any, share: float, seed: int) -> Scenario:
         nodes, sizes, means_s = machine
-        about = f"rigid jobs under FCFS: {nodes}, {means_s}, {share}"
-        drawn = random_stream(seed, f"sizes of {about}").choice(list(sizes), size=jobs, p=list(sizes.values()))
-        mean_s = np.array([means_s[size] for size in drawn.tolist()])
-        run = random_stream(seed, f"run times of {about}").exponential(mean_s)
-        submit = poisson(arrival_rate(machine, share), jobs, seed, about)
-        return Scenario(machine=Machine(nodes=nodes), workload=workload(submit, run, drawn), policy="fcfs", seed=seed)
+        stream, rate = f"rigid jobs under FCFS: {nodes}, {means_s}, {share}", arrival_rate(machine, share)
+        workload = model_jobs(jobs=jobs, seed=seed, stream=stream, run_s=means_s, per_s=rate, sizes=sizes)
+        return Scenario(machine=Machine(nodes=nodes), workload=workload, policy="fcfs", seed=seed)
 
     def expected_run(machine: Any) -> float:
         _, sizes, means_s = machine
-        return sum(share * means_s[size] for size, share in sizes.items())
+        return float(sum(share * means_s[size] for size, share in sizes.items()))
 
     return validate(
         formula,
@@ -63,5 +57,4 @@ def study(jobs: int = 20_000, at_most: int = 320, shares: tuple[float, ...] = (0
             "mean gap": (mean_gap, lambda machine, share: 1 / arrival_rate(machine, share)),
         },
         name="Rigid jobs, FCFS: mean response",
-        text=__doc__ or "",
     )

@@ -9,10 +9,25 @@ of events and slices (eqs. (2) and (3)).  Work done after the last start is take
 
 import numpy as np
 import pandas as pd
-from rigid import NODES, at_once, shared_machine
 
-from clustermodel import Result, Scenario, StudyTable, Validation, interval, validate
+from clustermodel import (
+    Checkpointing,
+    ContextSwitch,
+    Exponential,
+    Machine,
+    Result,
+    Scenario,
+    StudyTable,
+    TimeSlicing,
+    Validation,
+    interval,
+    validate,
+)
+from clustermodel.experiment.queueing_models import model_jobs
 from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss
+
+NODES = 8
+SIZES = dict.fromkeys(range(1, NODES + 1), 1 / NODES)
 
 
 def kappa(result: Result) -> float:
@@ -39,7 +54,7 @@ def lost_share(result: Result) -> float:
         draining = [stretch._replace(waiting=True) for stretch in stretches[waiting:]]  # as if all that it loses counted
         lost = gang_capacity_loss(draining, machine.time_slicing.quantum, machine.switch_ticks, NODES)
         done = float(nodes @ run) - NODES * (end.max() - last) * (1 - lost)
-    return 1 - done / (NODES * last)
+    return 1 - done / float(NODES * last)
 
 
 def whole_run(table: StudyTable) -> pd.DataFrame:
@@ -59,7 +74,15 @@ def study(jobs: int = 400, replications: int = 20) -> Validation:
     def scenario(policy: str, switches: str, seed: int) -> Scenario | None:
         if (policy in ("fcfs", "bf")) != (switches == "none"):
             return None
-        return Scenario(machine=shared_machine(switches), workload=at_once(jobs, seed), policy=policy, seed=seed)
+        shared = Machine(
+            nodes=NODES,
+            time_slicing=TimeSlicing(quantum_s=20, mpl=4),
+            context_switch=ContextSwitch(fraction=0.02, charge="on-change" if switches == "on-change" else "every-slice"),
+            checkpointing=Checkpointing(checkpoint_s=3, restart_s=7),
+        )
+        workload = model_jobs(jobs=jobs, seed=seed, stream="the same for all", run_s=Exponential(100), sizes=SIZES)
+        machine = Machine(nodes=NODES) if switches == "none" else shared
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return validate(
         lost_share,
@@ -73,7 +96,6 @@ def study(jobs: int = 400, replications: int = 20) -> Validation:
         replications=replications,
         at_most=replications,
         name="Loss of capacity at saturation",
-        text=__doc__ or "",
         shown=("simulated", "by_formula", "utilization", "kappa"),
         tables={"The whole run": whole_run},
     )

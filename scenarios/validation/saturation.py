@@ -7,9 +7,9 @@ when a tenth of them have started until the last one starts: so long jobs always
 """
 
 import numpy as np
-from jobs import run_times, sizes_of, workload
 
-from clustermodel import Machine, Result, Scenario, Validation, validate
+from clustermodel import Exponential, Machine, Result, Scenario, Validation, validate
+from clustermodel.experiment.queueing_models import model_jobs
 from clustermodel.theory.rigid_jobs import multiserver_job_utilization
 
 NODES = 8
@@ -30,7 +30,7 @@ def utilization_until_the_last_start(result: Result) -> float:
     start, end, nodes = (result.jobs[name].to_numpy(dtype=float) for name in ("start_s", "end_s", "nodes"))
     begin, stop = np.sort(start)[len(start) // 10], start.max()
     busy = float(nodes @ np.clip(np.minimum(end, stop) - np.maximum(start, begin), 0, None))
-    return busy / (NODES * (stop - begin))
+    return busy / (NODES * float(stop - begin))
 
 
 def formula(sizes: dict[int, float]) -> float:
@@ -43,9 +43,9 @@ def study(jobs: int = 4_000, at_most: int = 320) -> Validation:
 
     def scenario(sizes: dict[int, float], seed: int) -> Scenario:
         label = next(label for label, given in SIZES.items() if given == sizes)
-        about = f"Rigid jobs under FCFS, {NODES} nodes: highest utilization: {label}"
-        nodes, run = sizes_of(sizes, jobs, seed, about), run_times("exponential", jobs, seed, about)
-        return Scenario(machine=Machine(nodes=NODES), workload=workload(np.zeros(jobs), run, nodes), policy="fcfs", seed=seed)
+        stream = f"Rigid jobs under FCFS, {NODES} nodes: highest utilization: {label}"
+        workload = model_jobs(jobs=jobs, seed=seed, stream=stream, run_s=Exponential(100), sizes=sizes)
+        return Scenario(machine=Machine(nodes=NODES), workload=workload, policy="fcfs", seed=seed)
 
     return validate(
         formula,
@@ -56,5 +56,4 @@ def study(jobs: int = 4_000, at_most: int = 320) -> Validation:
         replications=20,
         at_most=max(at_most, 20),
         name="Rigid jobs, FCFS: highest utilization",
-        text=__doc__ or "",
     )

@@ -7,12 +7,15 @@ sharing without switches is a control variate with a known mean.
     clustermodel validate scenarios/validation/shared_node.py --out results --set jobs=1000 --set loads=0.5
 """
 
-from jobs import MEAN_S, mean_response, poisson, run_times, shared_response, workload
-
-from clustermodel import ContextSwitch, Machine, Scenario, TimeSlicing, Validation, validate
+from clustermodel import ContextSwitch, Exponential, HyperErlang, Machine, Scenario, TimeSlicing, Validation, validate
+from clustermodel.experiment.queueing_models import RunTimes, mean_response, model_jobs, shared_response
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response
 
-QUANTUM_S, ROWS = 0.05, 256
+MEAN_S, QUANTUM_S, ROWS = 100.0, 0.05, 256
+RUN_TIMES: dict[str, RunTimes] = {
+    "exponential": Exponential(MEAN_S),
+    "hyperexponential": HyperErlang(order=1, p=0.8, stage_s=(40.0, 340.0)),
+}
 
 
 def formula(charge: str, switch: float, load: float) -> float:
@@ -30,14 +33,14 @@ def study(
     """Return the validation."""
 
     def scenario(charge: str, switch: float, shape: str, load: float, seed: int) -> Scenario:
-        about = f"one shared node: {charge}, {switch}, {shape}, {load}"
-        submit, run = poisson(load / MEAN_S, jobs, seed, about), run_times(shape, jobs, seed, about)
+        stream = f"one shared node: {charge}, {switch}, {shape}, {load}"
+        workload = model_jobs(jobs=jobs, seed=seed, stream=stream, run_s=RUN_TIMES[shape], per_s=load / MEAN_S)
         machine = Machine(
             nodes=1,
             time_slicing=TimeSlicing(quantum_s=QUANTUM_S, mpl=ROWS),
             context_switch=ContextSwitch(fraction=switch, charge="on-change" if charge == "on-change" else "every-slice"),
         )
-        return Scenario(machine=machine, workload=workload(submit, run), policy="gs", seed=seed)
+        return Scenario(machine=machine, workload=workload, policy="gs", seed=seed)
 
     return validate(
         formula,
@@ -49,5 +52,4 @@ def study(
         at_most=max(at_most, 20),
         controls={"processor sharing": (shared_response, lambda load: mg1_ps_mean_response(load / MEAN_S, MEAN_S))},
         name="One node, short slices with switches: mean response",
-        text=__doc__ or "",
     )

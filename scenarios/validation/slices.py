@@ -7,14 +7,17 @@ the same jobs under processor sharing is a control variate with a known mean.
     clustermodel validate scenarios/validation/slices.py --out results --set jobs=1000
 """
 
-from jobs import BRANCHES, MEAN_S, mean_response, poisson, run_times, shared_response, workload
-
-from clustermodel import ContextSwitch, Machine, Scenario, TimeSlicing, Validation, validate
+from clustermodel import ContextSwitch, Exponential, HyperErlang, Machine, Scenario, TimeSlicing, Validation, validate
+from clustermodel.experiment.queueing_models import RunTimes, mean_response, model_jobs, shared_response
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response
 from clustermodel.theory.round_robin import mm1_round_robin_mean_response
 from clustermodel.theory.sliced_node import sliced_node_mean_response
 
-SWITCH_S = 5.0
+MEAN_S, SWITCH_S = 100.0, 5.0
+RUN_TIMES: dict[str, RunTimes] = {
+    "exponential": Exponential(MEAN_S),
+    "hyperexponential": HyperErlang(order=1, p=0.8, stage_s=(40.0, 340.0)),
+}
 
 
 def formula(shape: str, charge: str, quantum_s: float, mpl: int, load: float) -> float:
@@ -22,7 +25,7 @@ def formula(shape: str, charge: str, quantum_s: float, mpl: int, load: float) ->
     rate = load / MEAN_S
     if shape == "exponential":
         return mm1_round_robin_mean_response(rate, MEAN_S, quantum_s, SWITCH_S, charge=charge, arrivals="cut")
-    return sliced_node_mean_response(rate, BRANCHES, quantum_s, SWITCH_S, mpl=mpl, charge=charge)
+    return sliced_node_mean_response(rate, {40.0: 0.8, 340.0: 0.2}, quantum_s, SWITCH_S, mpl=mpl, charge=charge)
 
 
 def study(
@@ -35,14 +38,14 @@ def study(
     """Return the validation; ``levels`` are multiprogramming levels."""
 
     def scenario(shape: str, charge: str, quantum_s: float, mpl: int, load: float, seed: int) -> Scenario:
-        about = f"slices on one node: {shape}, {charge}, {quantum_s}, {mpl}, {load}"
-        submit, run = poisson(load / MEAN_S, jobs, seed, about), run_times(shape, jobs, seed, about)
+        stream = f"slices on one node: {shape}, {charge}, {quantum_s}, {mpl}, {load}"
+        workload = model_jobs(jobs=jobs, seed=seed, stream=stream, run_s=RUN_TIMES[shape], per_s=load / MEAN_S)
         machine = Machine(
             nodes=1,
             time_slicing=TimeSlicing(quantum_s=quantum_s, mpl=mpl),
             context_switch=ContextSwitch(seconds=SWITCH_S, charge="on-change" if charge == "on-change" else "every-slice"),
         )
-        return Scenario(machine=machine, workload=workload(submit, run), policy="gs", seed=seed)
+        return Scenario(machine=machine, workload=workload, policy="gs", seed=seed)
 
     return validate(
         formula,
@@ -60,5 +63,4 @@ def study(
         at_most=max(at_most, 20),
         controls={"processor sharing": (shared_response, lambda load: mg1_ps_mean_response(load / MEAN_S, MEAN_S))},
         name="One node, long slices with switches: mean response",
-        text=__doc__ or "",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ import numpy as np
 import pytest
 
 from clustermodel import StudyTable, TraceError, Workload, synthetic_workload
-from clustermodel.experiment.script import load_experiment
+from clustermodel.experiment.script import load_experiment, run_script
 from clustermodel.policies.queue_order import CRITERIA
-from clustermodel.workload.shapes import SHAPES, jobs_by_shape
+from clustermodel.workload.shapes import SHAPES, shapes_of_jobs
 from clustermodel.workload.study_jobs import study_jobs
 from tests.shared_data import trace_path
 
@@ -24,9 +25,9 @@ SLOWDOWN, WAIT, RESPONSE = "mean_bounded_slowdown_perkovic", "mean_wait_s", "mea
 
 
 @cache
-def run(path: Path) -> dict[str, Any]:
-    """Return the global names of a script."""
-    return runpy.run_path(str(path))
+def run(path: Path) -> Mapping[str, Any]:
+    """Return the global names of a script, which may import others of its folder."""
+    return run_script(path, path.read_text()) if path.parent == SCRIPTS else runpy.run_path(str(path))
 
 
 @cache
@@ -70,7 +71,7 @@ def test_tables_1_and_2() -> None:
     """Two shapes have the paper's numbers of jobs; the other jobs have been cleaned away."""
     script, table = run(SCRIPTS / "job_shapes.py"), stored("job_shapes_ctc")
     counts = {shape: int(mean(table, "jobs", shape=shape)) for shape in SHAPES}
-    missing = {shape: int(script["PAPER_SHAPES"][shape][0].replace(",", "")) - counts[shape] for shape in SHAPES}
+    missing = {shape: int(script["PAPER_SHAPES"]["jobs"][shape].replace(",", "")) - counts[shape] for shape in SHAPES}
     assert missing == {"short-narrow": 39, "short-wide": 0, "long-narrow": 2058, "long-wide": 0}
     assert sum(counts.values()) == mean(table, "jobs", shape="all")
 
@@ -178,7 +179,7 @@ def test_facts_of_small_jobs() -> None:
 def test_exact_estimates() -> None:
     script, workload = run(SCRIPTS / "randomization.py"), synthetic_workload(jobs=300)
     changed = script["exact"](workload, ("long-narrow",), 0, 128)
-    long_narrow = jobs_by_shape(workload.column("nodes"), workload.column("estimate"))["long-narrow"]
+    long_narrow = shapes_of_jobs(workload.column("nodes"), workload.column("estimate")) == "long-narrow"
     assert (changed.column("estimate") == changed.column("run"))[long_narrow].all()
     assert (changed.column("estimate") == workload.column("estimate"))[~long_narrow].all()
     for name in ("submit", "nodes", "run"):

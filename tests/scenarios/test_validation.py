@@ -5,26 +5,23 @@ After a new full run: ``python docs/make_studies.py`` with the names of docs/stu
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from runpy import run_path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from clustermodel import StudyTable, Validation, Verdicts, equivalence_test
+from clustermodel import Machine, Scenario, StudyTable, Validation, Verdicts, equivalence_test
 from clustermodel.experiment.factors import Label, Trial
+from clustermodel.experiment.queueing_models import model_jobs
 from clustermodel.experiment.script import load_experiment
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scenarios" / "validation"
-HELPERS = {"jobs", "rigid"}
 PAGE = ROOT / "docs" / "validation.md"
 EXACT = ("capacity_loss", "saturated", "migration")
 SMALL: Mapping[str, Mapping[str, str]] = {
@@ -53,7 +50,7 @@ def validation(name: str, settings: Mapping[str, str] = {}) -> Validation:
 
 def test_every_script_has_a_small_run_and_at_most_120_lines() -> None:
     scripts = {path.stem: path for path in SCRIPTS.glob("*.py")}
-    assert scripts.keys() - HELPERS == SMALL.keys()
+    assert scripts.keys() == SMALL.keys()
     assert max(len(path.read_text().splitlines()) for path in scripts.values()) <= 120
 
 
@@ -86,30 +83,16 @@ def test_no_formula_differs_in_small_runs(name: str) -> None:
     assert strayed(found) < 4
 
 
-def test_the_formula_of_saturation_needs_exponential_run_times(scripts: Callable[[str], ModuleType]) -> None:
+def test_the_formula_of_saturation_needs_exponential_run_times() -> None:
     # With constant run times the same comparison fails, so it can.
-    jobs, saturation = scripts("jobs"), scripts("saturation")
-    study = saturation.study(jobs=600, at_most=20)
-    sizes = "20 % of the jobs have 8 nodes, the others 1"
+    saturation = run_path(str(SCRIPTS / "saturation.py"))
+    sizes = saturation["SIZES"]["20 % of the jobs have 8 nodes, the others 1"]
     values = []
     for seed in range(1, 11):
-        nodes = jobs.sizes_of(saturation.SIZES[sizes], 600, seed, "constant run times")
-        constant = jobs.workload(np.zeros(600), np.full(600, jobs.MEAN_S), nodes)
-        scenario = study.scenario_of(Trial((sizes,), seed))
-        assert scenario is not None
-        result = type(scenario)(machine=scenario.machine, workload=constant, policy="fcfs").run()
-        values.append(saturation.utilization_until_the_last_start(result))
-    assert equivalence_test(values, saturation.formula(saturation.SIZES[sizes]), 0.01).verdict == "differs"
-
-
-@pytest.fixture
-def scripts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], ModuleType]]:
-    """Import a module of ``scenarios/validation``."""
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    before = set(sys.modules)
-    yield importlib.import_module
-    for name in {path.stem for path in SCRIPTS.glob("*.py")} - before:
-        sys.modules.pop(name, None)
+        constant = model_jobs(jobs=600, seed=seed, stream="constant run times", run_s=100.0, sizes=sizes)
+        result = Scenario(machine=Machine(nodes=8), workload=constant, policy="fcfs").run()
+        values.append(saturation["utilization_until_the_last_start"](result))
+    assert equivalence_test(values, saturation["formula"](sizes), 0.01).verdict == "differs"
 
 
 def test_a_longer_run_loses_a_smaller_share_while_it_drains() -> None:

@@ -340,7 +340,7 @@ def test_a_store_that_takes_no_tasks_and_a_memory_that_is_full_refuse() -> None:
 
 
 def test_how_a_run_attempt_can_end() -> None:
-    assert [status.label for status in Status][-4:] == ["requeued", "preempted", "checkpointed", "suspended"]
+    assert [status.label for status in Status][-5:] == ["requeued", "preempted", "checkpointed", "suspended", "failed"]
 
 
 def test_nodes_of_a_job_ahead_of_the_head_that_is_being_saved_are_not_counted_on() -> None:

@@ -268,4 +268,4 @@ def test_an_interval_says_which_nodes_switched_in_slices_that_came() -> None:
     # has come, so no node has switched in it.  15-25 job 3, 25-28 job 1 (1 s of 9 left), 28-38 job 2, whose 8 s are done.
     result = play(1, "1 0 1 9\n2 0 1 11\n3 15 1 8", mpl=3, switch=ContextSwitch(seconds=2))
     assert result.slices is not None
-    assert next(iter(result.slices)) == LoggedRotation(15_000_000, False, (1, 1), ((1, 0), (1, 0)), 0)
+    assert next(iter(result.slices)) == LoggedRotation(15_000_000, False, (1, 1), ((1, 0), (1, 0)), 0, 1)

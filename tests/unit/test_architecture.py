@@ -14,11 +14,11 @@ from clustermodel.cli.main import COMMANDS
 ROOT = Path(clustermodel.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
-FOUNDATION = {"errors", "ticks", "arrays", "output_files", "validation"}
-SPECIFICATION = FOUNDATION | {"machine", "job", "speedup", "statistics", "equivalence", "workload"}
+FOUNDATION = {"errors", "ticks", "arrays", "output_files", "text_files", "validation"}
+SPECIFICATION = FOUNDATION | {"failures", "machine", "job", "speedup", "statistics", "equivalence", "workload"}
 DECISION = SPECIFICATION | {"schedule", "policies"}
 RECORDING = DECISION | {"recording"}
-MECHANISM = RECORDING | {"sim"}
+MECHANISM = RECORDING | {"sim", "theory"}
 MEASUREMENT = RECORDING | {"measure", "theory"}
 FIGURES = MEASUREMENT | {"figures"}
 EXPERIMENT = MECHANISM | FIGURES | {"experiment"}
@@ -28,8 +28,10 @@ MAY_IMPORT = {
     "ticks": set(),
     "arrays": set(),
     "output_files": {"errors"},
+    "text_files": {"errors"},
     "validation": {"errors"},
-    "machine": FOUNDATION,
+    "failures": FOUNDATION | {"failures"},
+    "machine": FOUNDATION | {"failures"},
     "job": FOUNDATION,
     "speedup": FOUNDATION,
     "statistics": FOUNDATION,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from clustermodel import StudyTable
-from clustermodel.experiment.load_curves import load_curve, overtaking, utilization_at
+from clustermodel.experiment.load_curves import highest_utilization, load_curve, overtaking, utilization_at
 
 
 def table_of(**curves: tuple[Sequence[float], Sequence[float]]) -> StudyTable:
@@ -49,3 +49,9 @@ def test_load_curve() -> None:
     utilization, slowdown = load_curve(table, "slowdown", "factor", policy="a")
     assert utilization.tolist() == [0.5, 0.7]
     assert slowdown.tolist() == [1.0, 10.0]
+
+
+def test_the_highest_utilization_and_where_it_is_reached() -> None:
+    table = table_of(a=([0.5, 0.9, 0.8], [1.0, 2.0, 3.0]), b=([0.95], [1.0]))
+    level, reached = highest_utilization(table, "factor", policy="a")
+    assert (level, reached.mean) == (1, 0.9)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clustermodel import SpecificationError, StudyTable
-from clustermodel.experiment.measure_table import Scaled, measure_table
+from clustermodel.experiment.measure_table import Relative, Scaled, measure_table
 
 
 def table(replications: int = 2) -> StudyTable:
@@ -53,3 +53,23 @@ def test_unknown_columns_and_factors_are_refused() -> None:
         measure_table(table(), {"wait": "wait"})
     with pytest.raises(SpecificationError, match="is no factor"):
         measure_table(table(), {"wait": "wait_s"}, by=["nodes"])
+
+
+def test_comparisons_with_a_baseline_are_paired_and_have_no_row_for_it() -> None:
+    columns = {
+        "ratio": Relative("wait_s", {"policy": "fcfs"}),
+        "difference": Relative("wait_s", {"policy": "fcfs"}, ratio=False),
+    }
+    frame = measure_table(table(), columns, by=["policy"])
+    assert frame["policy"].tolist() == ["easy"]
+    assert frame["ratio"][0] == table().difference("wait_s", {"policy": "easy"}, {"policy": "fcfs"}, ratio=True)
+    assert (frame["difference"][0].mean, frame["difference"][0].half) == (600, 0)
+    both = measure_table(table(), {"wait": "wait_s", **columns}, by=["policy"])
+    assert both["policy"].tolist() == ["fcfs", "easy"]
+    assert both["ratio"][0].mean == 1
+
+
+def test_several_levels_of_a_factor_choose_rows() -> None:
+    assert table().at(policy=("easy", "fcfs")).frame["policy"].tolist() == ["fcfs", "fcfs", "easy", "easy"]
+    with pytest.raises(SpecificationError, match="no finished trial has policy"):
+        table().at(policy=["ss", "gs"])

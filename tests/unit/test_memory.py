@@ -14,17 +14,17 @@ from clustermodel import SpecificationError, Workload, load_model, synthetic_wor
 from clustermodel.experiment.identified_run import DigestsOfJobs
 from clustermodel.job import JobRow
 from clustermodel.workload import memory
-from clustermodel.workload.memory import forget_workloads, remembered
+from clustermodel.workload.memory import remembered
 
 made: list[object] = []
 
 
 @pytest.fixture(autouse=True)
 def _empty() -> Iterator[None]:
-    forget_workloads()
+    memory._remembered.clear()
     made.clear()
     yield
-    forget_workloads()
+    memory._remembered.clear()
 
 
 @remembered
@@ -79,7 +79,7 @@ def test_generated_workloads_are_those_that_are_made_anew() -> None:
     model = load_model("blue-pacific")
     first, again = (model.generate(jobs=50, seed=2) for _ in range(2))
     assert first.column("run").base is again.column("run").base
-    forget_workloads()
+    memory._remembered.clear()
     assert list(load_model("blue-pacific").generate(jobs=50, seed=2).rows()) == list(first.rows())
     assert list(model.generate(jobs=50, seed=3).rows()) != list(first.rows())
     with pytest.raises(SpecificationError, match="jobs: 0 is not allowed"):

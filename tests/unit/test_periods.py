@@ -1,4 +1,4 @@
-"""Months of a trace."""
+"""Months of a trace, and its equal parts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from clustermodel import SpecificationError, Workload, read_swf
 from clustermodel.job import JobRow
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.workload.periods import by_month
+from clustermodel.workload.periods import by_month, in_parts
 from clustermodel.workload.table import Provenance
 from tests.shared_data import trace_path
 
@@ -49,3 +49,16 @@ def test_the_months_of_kth() -> None:
     months = by_month(workload)
     assert [len(months[name]) for name in ("1996-09", "1996-10", "1997-08")] == [106, 2406, 1926]
     assert sum(map(len, months.values())) == len(workload)
+
+
+def test_parts_are_equally_long_or_have_as_many_jobs() -> None:
+    workload = log({}, 0, 1, 2, 3, 50, 60, 99)
+    by_time = in_parts(workload, 3)
+    assert {name: part.seconds("submit").tolist() for name, part in by_time.items()} == {
+        "part 1": [0, 1, 2, 3], "part 2": [50, 60], "part 3": [99],
+    }  # fmt: skip
+    by_jobs = in_parts(workload, 3, equal="jobs")
+    assert [part.column("id").tolist() for part in by_jobs.values()] == [[0, 1], [2, 3], [4, 5, 6]]
+    assert by_jobs["part 2"].name == "log 2 of 3"
+    with pytest.raises(SpecificationError, match=r"^parts: 0 is not allowed"):
+        in_parts(workload, 0)

@@ -25,6 +25,7 @@ MODULES_A_PAGE_NAMES = {
         "schedule.running_profile",
         "sim.events",
     },
+    "failures.md": {"theory.checkpointing"},
     "model.md": {"schedule.node_set"},
     "outputs.md": {"theory.capacity"},
     "tutorial.md": {"cli"},
@@ -45,12 +46,20 @@ INTERNAL = {
     "experiment.worker",
     "figures.terminal",
     "output_files",
+    "text_files",
     "validation",
+    "workload.log_file",
+    "workload.log_jobs",
+    "workload.log_workload",
+    "workload.node_names",
+    "workload.pbs_resources",
+    "workload.recorded_frames",
+    "workload.sacct_records",
 }
 """Modules that only other modules of the package use.  The part ``cli`` is internal too: its interface is the commands."""
 
 PARTS = {
-    "Specifications": {"machine", "job", "speedup", "ticks"},
+    "Specifications": {"machine", "failures", "job", "speedup", "ticks"},
     "Workloads": {"workload"},
     "Schedules": {"schedule"},
     "Policies": {"policies"},

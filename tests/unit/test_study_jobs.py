@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from clustermodel import TraceError, Workload, synthetic_workload, write_swf
-from clustermodel.workload.shapes import SHAPES, jobs_by_shape
+from clustermodel.workload.shapes import shapes_of_jobs
 from clustermodel.workload.study_jobs import JOBS, LOAD, study_jobs
 
 
@@ -46,17 +46,19 @@ def test_a_missing_trace_is_one_line(tmp_path: Path) -> None:
 
 def test_every_job_has_one_shape() -> None:
     nodes, estimate = [1, 1, 3, 3], [10, 60, 10, 60]
-    members = jobs_by_shape(nodes, estimate)
-    assert list(members) == list(SHAPES)
-    assert np.array(list(members.values())).astype(int).tolist() == np.eye(4, dtype=int)[[0, 2, 1, 3]].tolist()
-    narrow = jobs_by_shape(nodes, estimate, narrow=3)
-    assert [int(narrow[shape].sum()) for shape in SHAPES] == [2, 0, 2, 0]
+    assert shapes_of_jobs(nodes, estimate).tolist() == ["short-narrow", "long-narrow", "short-wide", "long-wide"]
+    assert shapes_of_jobs(nodes, estimate, narrow=3).tolist() == ["short-narrow", "long-narrow"] * 2
 
 
 def test_the_median_job_is_short_and_narrow() -> None:
-    members = jobs_by_shape([1, 2, 3], [1, 2, 3])
-    assert members["short-narrow"].tolist() == [True, True, False]
-    assert members["long-wide"].tolist() == [False, False, True]
+    assert shapes_of_jobs([1, 2, 3], [1, 2, 3]).tolist() == ["short-narrow", "short-narrow", "long-wide"]
+
+
+def test_jobs_that_do_not_count_have_no_shape() -> None:
+    nodes, estimate = [1, 2, 3, 0], [1, 2, 3, 9]
+    assert shapes_of_jobs(nodes, estimate, among=[True, True, True, False]).tolist()[1:] == ["short-narrow", "long-wide", ""]
+    assert shapes_of_jobs(nodes, estimate, among=[False] * 4).tolist() == [""] * 4
+    assert shapes_of_jobs([], []).tolist() == []
 
 
 def test_a_trace_that_is_written_again_is_read_again(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from clustermodel import SpecificationError
-from clustermodel.experiment.published import draw_with_published, with_published
+from clustermodel.experiment.measure_table import draw_with_published, with_published
 
 FOUND = pd.DataFrame({"wait": [1.0, 2.0], "slowdown": [3.0, 4.0]}, index=pd.Index(["a", "b"], name="policy"))
 PAPER = pd.DataFrame({"wait": [20.0, 30.0], "other": [5.0, 6.0]}, index=["b", "c"])

@@ -171,7 +171,7 @@ class StartTimeWidening:
             if not current.idle:
                 break
             dispatch = current.dispatched.get(job.id)
-            if dispatch is None or dispatch.limit is not None:
+            if dispatch is None or dispatch.limit is not None or current.view.saved_on(job) is not None:
                 continue
             nodes, length = self._widened(current, job, dispatch.nodes, dispatch.length)
             if nodes > dispatch.nodes:

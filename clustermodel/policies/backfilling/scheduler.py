@@ -122,8 +122,13 @@ class Backfilling:
             self._sorter.submitted(batch.submitted)
         for job in batch.submitted:
             shapes[job.id] = shapes_of(job, lengths.of(job), self._sizes, self._setup)
+        for job in batch.requeued:
+            if (nodes := view.saved_on(job)) is not None:  # it goes on, after the failure of a node, on as many nodes as before
+                run_time = self._setup.speedup.time_on(lengths.predicted(job), job.nodes, nodes)
+                shapes[job.id] = ((nodes, self._setup.holding(job, run_time)),)
         current = SchedulingCycle(self._scheduler, batch, view, nodes_freed=nodes_freed)
-        if late := plan.profile.overrunning(view.now):
+        late = plan.profile.overrunning(view.now)
+        if late or batch.failed:
             self._replan(late, current)
         self._guarantees.schedule(current)
         if self._speculation is not None:
@@ -142,11 +147,11 @@ class Backfilling:
     def _forget(self, batch: Batch, view: View) -> bool:
         """Take out the jobs that have completed or stopped; return whether reserved nodes were freed."""
         plan = self._scheduler.plan
-        nodes_freed = plan.profile.catch_up(batch.ended, view.now)
+        nodes_freed = plan.profile.catch_up(batch.ended, view.now, failed=batch.failed, repaired=batch.repaired)
         for gang in batch.ended:
             job = gang.job
             if job.id in view.waiting:
-                continue  # stopped at its speculated time
+                continue  # stopped at its speculated time, or by the failure of a node
             del self._scheduler.shapes[job.id]
             self._sorter.left(job)
             if self._speculation is not None:
@@ -157,7 +162,9 @@ class Backfilling:
         return nodes_freed
 
     def _replan(self, late: list[int], current: SchedulingCycle) -> None:
-        """Place all jobs again because running jobs have outlived their expected ends; guaranteed starts may be missed."""
+        """Place all jobs again because running jobs have outlived their expected ends, or nodes have failed; guaranteed starts
+        may be missed.
+        """
         plan, waiting = current.plan, current.view.waiting
         jobs = [job for job in current.queue if job.id in plan.reserved]
         for job_id in [job_id for job_id in plan.reserved if job_id not in waiting]:
@@ -165,7 +172,7 @@ class Backfilling:
         for job in jobs:
             plan.drop(job)
         plan.profile.extend(late, current.now)
-        for job in jobs:
+        for job in () if current.batch.failed else jobs:  # after a failure all are placed again, with the jobs that it stopped
             plan.keep(job, current.earliest(job))
         current.nodes_freed = False
 

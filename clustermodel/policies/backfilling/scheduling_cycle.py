@@ -107,7 +107,9 @@ class SchedulingCycle:
 
     @property
     def arriving(self) -> Sequence[QueuedJob]:
-        """Submitted and requeued jobs without a reservation, in the order of this cycle."""
+        """Submitted and requeued jobs without a reservation, after a failure all without one, in the order of this cycle."""
+        if self.batch.failed:
+            return [job for job in self.queue if job.id not in self.plan.reserved]
         jobs = self.batch.submitted
         if requeued := [job for job in self.batch.requeued if job.id not in self.plan.reserved]:
             jobs = sorted([*requeued, *jobs], key=lambda job: job.queue_order)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from clustermodel.errors import DecisionError
 from clustermodel.machine import Machine
 from clustermodel.recording.ledger import Account
-from clustermodel.schedule.node_set import NodeSet, places, text
+from clustermodel.schedule.node_set import NodeSet, from_mask, places, text
 from clustermodel.sim.time_sharing.sliced_gang import SlicedGang
 
 
@@ -35,6 +35,8 @@ class MatrixRows:
         """The row that ran last."""
         self.in_use_changed = True
         """Whether a row has come into use or been emptied since :meth:`rotation` was called last."""
+        self.down = 0
+        """Columns whose nodes are down, a bitmask."""
 
     def place(self, gang: SlicedGang, row: int) -> None:
         """Let ``gang`` run in ``row`` as well.
@@ -44,6 +46,9 @@ class MatrixRows:
         """
         if not 0 <= row < self.mpl:
             raise DecisionError(f"job {gang.job.id} cannot run in row {row}: the multiprogramming level is {self.mpl}")
+        if gang.mask & self.down:
+            nodes = text(from_mask(gang.mask & self.down))
+            raise DecisionError(f"job {gang.job.id} cannot run in row {row} on columns {text(gang.columns)}: {nodes} are down")
         if gang.mask & self.occupied[row]:
             if gang.job.id in self.gangs[row]:
                 raise DecisionError(f"job {gang.job.id} cannot be replicated in row {row}: it is in it already")
@@ -135,6 +140,11 @@ class MatrixRows:
                 tasks = sum(tasks_at_the_store(other, limit) for other in gangs.values() if other.migrating)
                 if tasks > limit:
                     raise DecisionError(f"{tasks} tasks would migrate in a slice of row {row}: at most Q = {limit} can")
+
+    @property
+    def nodes_up(self) -> int:
+        """Number of nodes that are not down."""
+        return self.machine.nodes - self.down.bit_count()
 
     def rotation(self) -> list[int]:
         """Return the rows in use in the order they come, the next one first."""

@@ -16,7 +16,7 @@ from simpy import Event, Interrupt, Process
 from clustermodel.machine import Machine
 from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.slice_log import SliceLog
-from clustermodel.schedule.node_set import NodeSet
+from clustermodel.schedule.node_set import NodeSet, as_mask
 from clustermodel.sim.checkpoint_store import CheckpointStore
 from clustermodel.sim.events import Clock, InstantOver
 from clustermodel.sim.saved_work import TRANSFERS
@@ -127,24 +127,37 @@ class Turn:
             self.note(node, doing)
 
     def _run(self) -> Generator[Event, object, None]:
-        env, gang = self._machine.env, self.gang
+        gang = self.gang
         try:
             yield self._ready
-            while gang.pending:
-                account, ticks = gang.pending[0]
-                self._turn_to(account)
-                if account in TRANSFERS:
-                    yield from self._machine.transfer(gang, ticks)
-                else:
-                    yield env.timeout(ticks)
-                self.settle()
-                self.spending = None
-            if gang.duration > self.executed:
-                self._turn_to(Account.USEFUL)
-                yield env.timeout(gang.duration - self.executed)
+            yield from self._spend_overheads()
+            while (until := gang.next_checkpoint()) < gang.duration:
+                yield from self._execute(until)
+                gang.begin_checkpoint()
+                yield from self._spend_overheads()
+            yield from self._execute(until)
             gang.finished.succeed()
         except Interrupt:
             pass
+
+    def _execute(self, until: int) -> Generator[Event, object, None]:
+        if until > self.executed:
+            self._turn_to(Account.USEFUL)
+            yield self._machine.env.timeout(until - self.executed)
+            self.settle()
+            self.spending = None
+
+    def _spend_overheads(self) -> Generator[Event, object, None]:
+        gang = self.gang
+        while gang.pending:
+            account, ticks = gang.pending[0]
+            self._turn_to(account)
+            if account in TRANSFERS:
+                yield from self._machine.transfer(gang, ticks)
+            else:
+                yield self._machine.env.timeout(ticks)
+            self.settle()
+            self.spending = None
 
 
 class NodeByNode:
@@ -178,6 +191,7 @@ class NodeByNode:
         self._turns: dict[SlicedGang, Turn] = {}
         self._row: int | None = None  # the row whose slice it is
         self._held: list[int] = []  # nodes in use in each row of the rotation
+        self._up = machine.nodes  # nodes that are not down
         self._not_progressing: list[list[int]] = []  # nodes that switch or wait for it in each: in the first lap, in later ones
         self._slice_began = env.now
         self._since = env.now  # the last scheduling event
@@ -185,7 +199,10 @@ class NodeByNode:
 
     def nodes_of(self, gang: SlicedGang) -> list[Node]:
         """Return the nodes that hold the gang's tasks."""
-        return [node for column, node in enumerate(self._nodes) if gang.mask >> column & 1]
+        return self._nodes_of(gang.mask)
+
+    def _nodes_of(self, mask: int) -> list[Node]:
+        return [node for column, node in enumerate(self._nodes) if mask >> column & 1]
 
     def transfer(self, gang: SlicedGang, ticks: int) -> Generator[Event, object, None]:
         """Write or read a gang's tasks for ``ticks``, all its rounds together, as many at a time as the store takes."""
@@ -211,6 +228,16 @@ class NodeByNode:
         """Let a gang that will not execute any more spend its pending overheads, and finish."""
         self.rows.changed.add(gang)
 
+    def take_down(self, columns: NodeSet) -> None:
+        """Take nodes out of service that have failed, and on which no gang runs any more."""
+        self.rows.down |= (mask := as_mask(columns))
+        for node in self._nodes_of(mask):
+            node.loaded = None
+
+    def put_up(self, columns: NodeSet) -> None:
+        """Put nodes that have been repaired back into service."""
+        self.rows.down &= ~as_mask(columns)
+
     def executed(self, gang: SlicedGang) -> int:
         """Return how long ``gang`` has executed, ticks, up to the last scheduling event."""
         return self._executed[gang]
@@ -230,9 +257,9 @@ class NodeByNode:
         """Note what has been seen since the last scheduling event."""
         if self._held:
             switching = [RowSwitches(first, 0, later, 0) for first, later in self._not_progressing] if self._switch else []
-            self._log.slices(elapsed, self._held, switching, self.overhead, waiting=self.waiting)
+            self._log.slices(elapsed, self._held, switching, self.overhead, self._up, waiting=self.waiting)
         else:
-            self._log.idle(elapsed, waiting=self.waiting)
+            self._log.idle(elapsed, self._up, waiting=self.waiting)
         self.overhead = 0
 
     def resume(self, *, waiting: bool) -> None:
@@ -243,6 +270,7 @@ class NodeByNode:
         self.waiting = waiting
         order = self.rows.rotation()
         self._held = [self.rows.held[row] for row in order]
+        self._up = self.rows.nodes_up
         self._not_progressing = [[0, 0] for _ in order]
         if order:
             self._rotation = self.env.process(self._rotate(order))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from clustermodel.errors import DecisionError
+from clustermodel.errors import DecisionError, SpecificationError
 from clustermodel.machine import Machine
 from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.matrix_history import Cell, History, Moment
@@ -24,6 +24,12 @@ class TimeSliceProcess(Slices, Protocol):
     @property
     def rows(self) -> MatrixRows:
         """Which gangs are in which row."""
+
+    def take_down(self, columns: NodeSet) -> None:
+        """Take nodes out of service that have failed, and on which no gang runs any more."""
+
+    def put_up(self, columns: NodeSet) -> None:
+        """Put nodes that have been repaired back into service."""
 
     def admit(self, gang: SlicedGang) -> None:
         """A gang starts; it is placed in a row next."""
@@ -73,6 +79,11 @@ class TimeSharing:
         history: History | None,
         time_slices: MakeTimeSlices,
     ) -> None:
+        if machine.checkpointing.interval_s is not None and machine.checkpointing.max_tasks_per_slice is not None:
+            raise SpecificationError(
+                "Checkpointing: interval_s and max_tasks_per_slice are not allowed together where nodes are shared in time, "
+                "because who writes next would depend on the store's queue inside a slice; leave one of them out"
+            )
         self.slice_log = SliceLog()
         """What ran between scheduling events."""
         self._env = env
@@ -82,10 +93,12 @@ class TimeSharing:
         self._history = history
         self._slices = slices = time_slices(env, machine, ledger, self.slice_log)
         self.settle = slices.settle
+        self.take_down = slices.take_down
+        self.put_up = slices.put_up
         self._starts = 0
 
-    def shared_in_time(self) -> TimeSharing:
-        """Return itself."""
+    def shared_in_time(self, down: Iterable[NodeSet]) -> TimeSharing:
+        """Return itself; which nodes are down is known."""
         return self
 
     def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None, row: int | None) -> Execution:
@@ -106,6 +119,7 @@ class TimeSharing:
         assert columns is not None
         self._starts += 1
         gang = SlicedGang(self._env, job, columns, mask, row, terms, self._starts, self._slices, self._saved)
+        gang.plan_checkpoints(self._saved.interval(gang.nodes), self._saved.checkpoint_ticks(gang.nodes))
         if job.image is not None:
             gang.begin_by_restoring(self._saved.in_all(self._saved.overheads_of_restoring(job, columns), gang.nodes))
         self._slices.admit(gang)

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from simpy import Event, Interrupt
 
+from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import PREEMPTIONS, Status
 from clustermodel.schedule.node_set import NodeSet, as_mask
 from clustermodel.sim.events import Clock
@@ -53,10 +54,14 @@ class SlicedGang(Execution):
     """
 
     __slots__ = (
+        "_begun",
+        "_being_written",
+        "_checkpoint",
         "_executed",
         "_saved",
         "_slices",
         "_to_restore",
+        "done",
         "due",
         "finished",
         "home",
@@ -93,10 +98,16 @@ class SlicedGang(Execution):
         self._saved = saved
         self._to_restore = 0  # how much of the pending overheads restores what was saved, ticks
         self._executed: int | None = None  # once the run attempt has ended, ticks
+        # Of periodic checkpoints, where there are any:
+        self._checkpoint = 0  # how long one takes, ticks
+        self._begun = 0  # how long it had executed when the last one began, ticks
+        self._being_written = 0  # how much of the pending overheads is the last one, ticks
         # Kept by the rotation of the fast mode, which explains them.
         self.pace: Pace | None = None
         self.due = 0
         self.left = self.duration
+        self.done = 0
+        """How long it has executed up to the last scheduling event, ticks; kept where it has periodic checkpoints."""
 
     def run(self) -> Generator[Event, object, None]:
         """Wait until the time-slice process has let the gang finish, or the coordinator stops it."""
@@ -146,6 +157,48 @@ class SlicedGang(Execution):
         if not self._to_restore:
             self._saved.restored(self)
 
+    def plan_checkpoints(self, interval: int | None, ticks: int) -> None:
+        """Be checkpointed whenever it has executed for ``interval``, which takes ``ticks`` of its own slices."""
+        self.interval, self._checkpoint = interval, ticks
+        if interval is not None:
+            self.left += (self.duration - 1) // interval * ticks
+
+    def next_checkpoint(self) -> int:
+        """Return how long it will have executed when its next periodic checkpoint begins, ticks; its duration if none will."""
+        return self.duration if self.interval is None else min(self._begun + self.interval, self.duration)
+
+    def begin_checkpoint(self) -> None:
+        """Begin the next periodic checkpoint, which is due: the gang writes it at the start of its own next slices."""
+        self._begun = self.next_checkpoint()
+        if self._checkpoint:
+            self._being_written = self._checkpoint
+            self.pending.append((Account.CHECKPOINT, self._checkpoint))
+            self.note_migrating()
+        else:
+            self.checkpointed = self._begun
+
+    def checkpoints_left(self) -> int:
+        """Return how long the periodic checkpoints take that begin from now on until its estimate, ticks of its own slices."""
+        if self.interval is None or self.stopping:
+            return 0
+        return max((self.length - 1) // self.interval - self._begun // self.interval, 0) * self._checkpoint
+
+    def advance(self, ticks: int) -> list[Overhead]:
+        """Execute and spend overheads for ``ticks`` of its own slices; return what was spent on what."""
+        spent = []
+        while ticks:
+            if self.pending:
+                spent += (now_spent := self.spend(ticks))
+                ticks -= sum(amount for _, amount in now_spent)
+                continue
+            until = self.next_checkpoint()
+            step = min(ticks, until - self.done)
+            self.done += step
+            ticks -= step
+            if self.done == until < self.duration:
+                self.begin_checkpoint()
+        return spent
+
     def migrate_to(self, columns: NodeSet) -> None:
         """Have other columns, and a checkpoint and a restart to spend; one that costs nothing is over when the rows go on."""
         self.columns = columns
@@ -177,6 +230,10 @@ class SlicedGang(Execution):
             self._to_restore -= min(self._to_restore, before - ticks)
             if not self._to_restore:
                 self._saved.restored(self)
+        if self._being_written:
+            self._being_written -= min(self._being_written, before - ticks)
+            if not self._being_written:
+                self.checkpointed = self._begun
         return spent
 
     # Rows.

@@ -13,7 +13,7 @@ from simpy import Event
 from clustermodel.machine import Machine
 from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.slice_log import SliceLog
-from clustermodel.schedule.node_set import NodeSet
+from clustermodel.schedule.node_set import NodeSet, as_mask
 from clustermodel.sim.events import AlarmClock, Clock
 from clustermodel.sim.time_sharing.context_switches import NO_SWITCHES, LoadedTasks, RowSwitches
 from clustermodel.sim.time_sharing.matrix_rows import MatrixRows
@@ -39,7 +39,7 @@ class ComputedSlices:
         self._env = env
         self._ledger = ledger
         self._log = log
-        self._nodes = machine.nodes
+        self._nodes = self._up = machine.nodes  # all, and those that are not down
         self._switch = switch = machine.switch_ticks
         self._on_change = switch > 0 and machine.context_switch.charge == "on-change"
         self._rotation = Rotation(machine.time_slicing.mpl, machine.time_slicing.quantum, switch, env.now)
@@ -47,7 +47,8 @@ class ComputedSlices:
         self._since = env.now
         self._waiting = False
         self._switches: list[RowSwitches] = []  # for each place in the rotation; empty where switches take no time
-        self._held_up: dict[SlicedGang, int] = {}  # gangs with pending overheads -> what their pace had served then
+        # Gangs with pending overheads, or periodic checkpoints to come -> what their pace had served at the last event.
+        self._held_up: dict[SlicedGang, int] = {}
         self._bell = Event(env)
         self._alarm = AlarmClock(env, self._ring)
         env.process(self.run())
@@ -99,8 +100,18 @@ class ComputedSlices:
         gang.left = gang.overhead_left()
         self.rows.changed.add(gang)
 
+    def take_down(self, columns: NodeSet) -> None:
+        """Take nodes out of service that have failed, and on which no gang runs any more."""
+        self.rows.down |= as_mask(columns)
+
+    def put_up(self, columns: NodeSet) -> None:
+        """Put nodes that have been repaired back into service."""
+        self.rows.down &= ~as_mask(columns)
+
     def executed(self, gang: SlicedGang) -> int:
         """Return how long a gang has executed, ticks, up to the last scheduling event: what it does not need any more."""
+        if gang.interval is not None:
+            return gang.done
         pace = gang.pace
         executed = gang.duration - (gang.left if pace is None else gang.due - pace.served())
         return executed + gang.overhead_left() if gang.pending else executed
@@ -115,13 +126,14 @@ class ComputedSlices:
         if not order:
             self._rotation.idle(elapsed)
             self._ledger.charge(Account.IDLE, self._nodes * elapsed, waiting=waiting)
-            self._log.idle(elapsed, waiting=waiting)
+            self._log.idle(elapsed, self._up, waiting=waiting)
             return
         advance = self._rotation.advance(elapsed)
         self.rows.last = order[advance.last % len(order)]
         self._charge(advance, order)
         overhead = self._spend_overheads() if self._held_up else 0
-        self._log.slices(elapsed, [held[row] for row in order], self._switched(advance.last), overhead, waiting=waiting)
+        switched = self._switched(advance.last)
+        self._log.slices(elapsed, [held[row] for row in order], switched, overhead, self._up, waiting=waiting)
         if self._on_change:
             self._loaded.advance(order, advance.last, advance.length)
 
@@ -158,10 +170,11 @@ class ComputedSlices:
         for gang in list(self._held_up):
             pace = gang.pace
             assert pace is not None
-            for account, spent in gang.spend(pace.served() - self._held_up[gang]):
+            ticks = pace.served() - self._held_up[gang]
+            for account, spent in gang.spend(ticks) if gang.interval is None else gang.advance(ticks):
                 self._ledger.charge(account, spent * gang.nodes, waiting=self._waiting)
                 charged += spent * gang.nodes
-            if not gang.pending:
+            if not gang.pending and gang.interval is None:
                 del self._held_up[gang]
         return charged
 
@@ -174,7 +187,7 @@ class ComputedSlices:
         rows, rotation = self.rows, self._rotation
         if rows.changed:
             rows.require_possible()
-        self._waiting = waiting
+        self._waiting, self._up = waiting, rows.nodes_up
         if rows.in_use_changed:
             rotation.order = rows.rotation()
         if self._on_change:
@@ -189,7 +202,7 @@ class ComputedSlices:
             if switch:
                 self._switches = [RowSwitches(rows.held[row], 0, rows.held[row], 0) for row in rotation.order]
         for gang in rows.changed:
-            if gang.pending:
+            if gang.pending or gang.interval is not None:
                 self._held_up[gang] = 0
         for gang in self._held_up:
             assert gang.pace is not None

@@ -18,6 +18,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from clustermodel import Backfilling, Machine, Scenario, Study, StudyTable, bars
+from clustermodel.experiment.factors import Label
+from clustermodel.experiment.measure_table import Columns, Relative, measure_table
 from clustermodel.policies.backfilling.moldable import Greedy
 from clustermodel.workload.study_jobs import study_jobs
 
@@ -46,10 +48,14 @@ FIGURES = {
 """Techniques by the figure that shows them."""
 PAPER_DELAY = {("half + speculation", "R/L-NG"): "0.21"}
 """Perkovic & Keleher 2000, section 7: delay of D's."""
-MEASURES = {
-    "mean_bounded_slowdown_perkovic": "bounded slowdown, of D's",
-    "mean_wait_s": "delay, of D's",
-    "mean_response_s": "response, of D's",
+MEASURES = ("mean_bounded_slowdown_perkovic", "mean_wait_s", "mean_response_s")
+BASE: dict[str, Label] = {"technique": AS_ASKED, "policy": CONSERVATIVE}
+COLUMNS: Columns = {
+    "bounded slowdown": MEASURES[0],
+    "bounded slowdown, of D's": Relative(MEASURES[0], BASE),
+    "delay, of D's": Relative(MEASURES[1], BASE),
+    "response, of D's": Relative(MEASURES[2], BASE),
+    "wasted load": "wasted_load",
 }
 
 
@@ -61,29 +67,24 @@ def study(
     policies: tuple[str, ...] = ("D", "1/L", "1/L-NG", "R/L-NG"),
     techniques: tuple[str, ...] = tuple(TECHNIQUES),
 ) -> Study:
-    """Return the study.
+    """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones.
 
-    Args:
-        trace: an SWF file; by default the jobs are synthetic.
-        nodes: size of the machine.
-        jobs: their number; 0 for all of the trace, or 20,000 synthetic ones.
-        replications: seeds.
-        policies: the algorithms, D among them.
-        techniques: "as asked" among them.
+    D is among the ``policies``, "as asked" among the ``techniques``.
     """
 
     def scenario(policy: str, technique: str, seed: int) -> Scenario:
         order, guarantees = policy.removesuffix("-NG"), "none" if policy.endswith("-NG") else "all"
+        machine = Machine(nodes=nodes)
+        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
         return Scenario(
-            machine=Machine(nodes=nodes),
-            workload=study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed),
+            machine=machine,
+            workload=workload,
             policy=Backfilling(order=order, guarantees=guarantees, **TECHNIQUES[technique]),
             seed=seed,
         )
 
     return Study(
         name="adaptation",
-        text=__doc__ or "",
         factors={"technique": techniques, "policy": policies},
         scenario=scenario,
         replications=replications,
@@ -96,19 +97,14 @@ def study(
 
 
 def relative(table: StudyTable, name: str) -> pd.DataFrame:
-    base = {"technique": AS_ASKED, "policy": CONSERVATIVE}
-    rows = []
-    for point in table.points(["technique", "policy"]):
-        if point["technique"] in FIGURES[name]:
-            here = table.at(**point)
-            row: dict[str, object] = {**point, "bounded slowdown": here.interval("mean_bounded_slowdown_perkovic")}
-            row |= {title: table.difference(measure, point, base, ratio=True) for measure, title in MEASURES.items()}
-            if name == "Figure 9":
-                row["paper, delay"] = PAPER_DELAY.get((str(point["technique"]), str(point["policy"])), "")
-            rows.append({**row, "wasted load": here.interval("wasted_load")})
-    return pd.DataFrame(rows)
+    found = measure_table(table, COLUMNS, by=["technique", "policy"])
+    found = found[found["technique"].isin(FIGURES[name])]
+    if name == "Figure 9":
+        points = zip(found["technique"], found["policy"], strict=True)
+        found.insert(6, "paper, delay", [PAPER_DELAY.get(point, "") for point in points])
+    return found
 
 
 def picture(table: StudyTable, name: str) -> Figure:
-    shown = [*dict.fromkeys([AS_ASKED, *FIGURES[name]])]
-    return bars(table.frame[table.frame["technique"].isin(shown)], y=list(MEASURES), x="technique")
+    shown = table.at(technique=(AS_ASKED, *FIGURES[name]))
+    return bars(shown.frame, y=MEASURES, x="technique")

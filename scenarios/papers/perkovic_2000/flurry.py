@@ -17,21 +17,15 @@ from functools import cache, partial
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from queue_order import PAPER_RATIOS, SLOWDOWN, TITLES, WAIT
 
 from clustermodel import TICKS_PER_SECOND, JobRow, Machine, Result, Scenario, Study, StudyTable, Workload
-from clustermodel.measure.metrics import bounded_slowdown_perkovic
+from clustermodel.experiment.job_classes import class_measures
+from clustermodel.experiment.measure_table import measure_table
 from clustermodel.workload.study_jobs import study_jobs
 
-SLOWDOWN, WAIT = "mean_bounded_slowdown_perkovic", "mean_wait_s"
 CLEANED, RESTORED = "cleaned", "with the flurry"
-PAPER_RATIOS = {
-    ("P/L-NG", "D"): {SLOWDOWN: 0.43, WAIT: 0.62},
-    ("R/L-NG", "D"): {SLOWDOWN: 0.23, WAIT: 0.35},
-    ("P/L-NG", "1/L"): {SLOWDOWN: 0.65, WAIT: 0.72},
-    ("R/L-NG", "1/L"): {SLOWDOWN: 0.35, WAIT: 0.41},
-}
-"""Perkovic & Keleher 2000, section 5: 1 - the reductions by the first algorithm compared with the second."""
 PER_JOB = 2080 / 77205
 """Jobs of the flurry per job that the cleaned trace has kept (and that the machine can hold)."""
 FIRST, LAST = 0.6141, 0.6245
@@ -42,14 +36,7 @@ SIGMA = float(np.sqrt(np.log(MEAN_RUN_S * MEAN_OVERESTIMATION / ESTIMATE_S)))
 
 
 def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replications: int = 3) -> Study:
-    """Return the study.
-
-    Args:
-        trace: an SWF file; by default the jobs are synthetic.
-        nodes: size of the machine.
-        jobs: their number without the flurry; 0 for all of the trace, or 20,000 synthetic ones.
-        replications: seeds.
-    """
+    """Return the study; ``jobs`` is their number without the flurry, 0 for all of the trace, or 20,000 synthetic ones."""
     cleaned = partial(study_jobs, trace, jobs=jobs or None, nodes=nodes)
 
     def scenario(workload: str, policy: str, seed: int) -> Scenario:
@@ -57,22 +44,20 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
         chosen = jobs_of_trace if workload == CLEANED else with_flurry(jobs_of_trace, seed)
         return Scenario(machine=Machine(nodes=nodes), workload=chosen, policy=policy, seed=seed)
 
-    def of_others(result: Result, name: str) -> float:
-        """Return the mean bounded slowdown or wait of the jobs that are not of the flurry."""
-        others = result.jobs[result.jobs["job"] <= cleaned(seed=result.scenario.seed).column("id").max()]
-        wait, response, run = (others[column].to_numpy() for column in ("wait_s", "response_s", "run_s"))
-        return float((wait if name == "wait_s" else bounded_slowdown_perkovic(response, run)).mean())
+    def others(result: Result) -> NDArray[np.str_]:
+        """Return which jobs are not of the flurry."""
+        last = cleaned(seed=result.scenario.seed).column("id").max()
+        return np.where(result.jobs["job"] <= last, "others", "flurry")
 
     return Study(
         name="flurry",
-        text=__doc__ or "",
         factors={"workload": [CLEANED, RESTORED], "policy": ["D", "1/L", "P/L-NG", "R/L-NG"]},
         scenario=scenario,
-        measures={f"{name}_others": partial(of_others, name=name) for name in ("slowdown", "wait_s")},
+        measures=class_measures(others, ["others"], {"slowdown_{}": SLOWDOWN, "wait_s_{}": WAIT}),
         replications=replications,
         shown=(SLOWDOWN, WAIT, "mean_response_s", "wasted_load", "retried"),
         tables={"Means ± 95 % interval": means, "Ratios of section 5": partial(ratios, paper="CTC" in str(trace))},
-        figures={"Without and with the flurry": picture},
+        figures={"Without and with the flurry": lambda table: table.plot.bars(y=[SLOWDOWN, WAIT], x="policy", by="workload")},
     )
 
 
@@ -100,24 +85,16 @@ def means(table: StudyTable) -> pd.DataFrame:
         "bounded slowdown, all but the flurry": "slowdown_others",
         "delay (s), all but the flurry": "wait_s_others",
     }
-    points = table.points(["workload", "policy"])
-    return pd.DataFrame(
-        [{**point, **{title: table.at(**point).interval(name) for title, name in columns.items()}} for point in points]
-    )
+    return measure_table(table, columns, by=["workload", "policy"])
 
 
 def ratios(table: StudyTable, paper: bool) -> pd.DataFrame:
     rows = []
     for (policy, base), published in PAPER_RATIOS.items():
-        for measure, value in published.items():
-            title = "bounded slowdown" if measure == SLOWDOWN else "delay"
-            row = {"policy": policy, "compared with": base, "of": title, **({"paper": value} if paper else {})}
+        for measure, title in TITLES.items():
+            row = {"policy": policy, "compared with": base, "of": title, **({"paper": published[measure]} if paper else {})}
             for workload in (CLEANED, RESTORED):
                 here = table.at(workload=workload)
                 row[workload] = here.difference(measure, {"policy": policy}, {"policy": base}, ratio=True)
             rows.append(row)
     return pd.DataFrame(rows)
-
-
-def picture(table: StudyTable) -> Figure:
-    return table.plot.bars(y=[SLOWDOWN, WAIT], x="policy", by="workload")

@@ -13,11 +13,10 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from clustermodel import Machine, Result, Scenario, Study, StudyTable, Workload
-from clustermodel.arrays import FloatArray
-from clustermodel.workload.shapes import SHAPES, jobs_by_shape
+from clustermodel.experiment.measure_table import with_published
+from clustermodel.workload.shapes import SHAPES, shapes_of_jobs
 from clustermodel.workload.study_jobs import study_jobs
 
 ALL = "all"
@@ -26,31 +25,28 @@ PAPER_ALL = {
     "median_estimate_s": "10,800", "mean_overestimation": "176", "median_overestimation": "3.90",
 }  # fmt: skip
 """Perkovic & Keleher 2000, table 1."""
-PAPER_SHAPES = dict(zip(SHAPES, (("14,486", "22"), ("25,702", "14"), ("25,526", "460"), ("13,588", "110")), strict=True))
-"""Perkovic & Keleher 2000, table 2: jobs, mean overestimation factor."""
+PAPER_SHAPES = pd.DataFrame(
+    {"jobs": ("14,486", "25,702", "25,526", "13,588"), "mean_overestimation": ("22", "14", "460", "110")}, index=list(SHAPES)
+)
+"""Perkovic & Keleher 2000, table 2."""
 
 
 def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int = 0) -> Study:
-    """Return the study.
+    """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones.
 
-    Args:
-        trace: an SWF file; by default the jobs are synthetic.
-        nodes: size of the machine.
-        jobs: their number; 0 for all of the trace, or 20,000 synthetic ones.
-        narrow: largest number of nodes of a narrow job; 0 for the median.
+    Narrow jobs have up to ``narrow`` nodes, 0 for the median.
     """
 
     def scenario(shape: str, seed: int) -> Scenario:
         every = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
         rows = [row for row in every.rows() if 0 < row.nodes <= nodes]
         if shape != ALL:
-            members = jobs_by_shape([row.nodes for row in rows], [row.estimate for row in rows], narrow=narrow or None)
-            rows = [row for row, member in zip(rows, members[shape], strict=True) if member]
+            shapes = shapes_of_jobs([row.nodes for row in rows], [row.estimate for row in rows], narrow=narrow or None)
+            rows = [row for row, own in zip(rows, shapes, strict=True) if own == shape]
         return Scenario(machine=Machine(nodes=nodes), workload=Workload(rows, name=every.name), policy="easy", seed=seed)
 
     return Study(
         name="shapes of jobs",
-        text=__doc__ or "",
         factors={"shape": [ALL, *SHAPES]},
         scenario=scenario,
         measures={
@@ -63,38 +59,27 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int
             "Table 1, all jobs": partial(all_jobs, paper="CTC" in str(trace)),
             "Table 2, by shape": partial(by_shape, paper="CTC" in str(trace)),
         },
-        figures={"Overestimation factor by shape": picture},
+        figures={
+            "Overestimation factor by shape": lambda table: table.plot.bars(
+                y=["mean_overestimation", "median_overestimation"], by="shape"
+            )
+        },
     )
 
 
 def statistic_of(result: Result, statistic: str, name: str) -> float:
-    found = values(result, name)
-    return float(found.mean() if statistic == "mean" else np.median(found))
-
-
-def values(result: Result, name: str) -> FloatArray:
-    """Return a fact of each job as recorded in the trace."""
-    records = result.records
-    if name == "overestimation":
-        return records.seconds("estimate") / records.seconds("run")
-    return records.column("nodes").astype(np.float64) if name == "nodes" else records.seconds(name.removesuffix("_s"))
+    """Return the mean or the median of a fact of the jobs as recorded in the trace."""
+    nodes, run_s, estimate_s = (result.records.column("nodes"), *map(result.records.seconds, ("run", "estimate")))
+    facts = {"nodes": nodes, "run_s": run_s, "estimate_s": estimate_s, "overestimation": estimate_s / run_s}
+    return float(np.mean(facts[name]) if statistic == "mean" else np.median(facts[name]))
 
 
 def all_jobs(table: StudyTable, paper: bool) -> pd.DataFrame:
-    (row,) = table.at(shape=ALL).frame.to_dict("records")
-    found = pd.DataFrame(
-        {"fact": list(PAPER_ALL), "paper": list(PAPER_ALL.values()), "ours": [row[name] for name in PAPER_ALL]}
-    )
+    ours = table.at(shape=ALL).frame.iloc[0][list(PAPER_ALL)]
+    found = pd.DataFrame({"fact": list(PAPER_ALL), "paper": list(PAPER_ALL.values()), "ours": list(ours)})
     return found if paper else found.drop(columns="paper")
 
 
 def by_shape(table: StudyTable, paper: bool) -> pd.DataFrame:
     found = table.frame.set_index("shape").loc[list(SHAPES), ["jobs", "mean_overestimation", "median_overestimation"]]
-    if paper:
-        found.insert(0, "paper, jobs", [count for count, _ in PAPER_SHAPES.values()])
-        found.insert(2, "paper, mean_overestimation", [mean for _, mean in PAPER_SHAPES.values()])
-    return found
-
-
-def picture(table: StudyTable) -> Figure:
-    return table.plot.bars(y=["mean_overestimation", "median_overestimation"], by="shape")
+    return with_published(found, PAPER_SHAPES) if paper else found

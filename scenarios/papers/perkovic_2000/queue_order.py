@@ -14,12 +14,12 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
-from clustermodel import Machine, Result, Scenario, Study, StudyTable, bars
-from clustermodel.measure.metrics import bounded_slowdown_perkovic
+from clustermodel import Machine, Result, Scenario, Study, StudyTable
+from clustermodel.experiment.job_classes import by_class, class_measures
 from clustermodel.policies.queue_order import CRITERIA
-from clustermodel.workload.shapes import SHAPES, jobs_by_shape
+from clustermodel.workload.shapes import SHAPES, shapes_of_jobs
 from clustermodel.workload.study_jobs import study_jobs
 
 POLICIES = (*CRITERIA, *(f"{criterion}-NG" for criterion in CRITERIA))
@@ -37,17 +37,14 @@ PAPER_RATIOS = {
     ("R/L-NG", "1/L"): {SLOWDOWN: 0.35, WAIT: 0.41},
 }
 """Perkovic & Keleher 2000, section 5: 1 - the reductions by the first algorithm compared with the second."""
+SLOWDOWN_OF = {shape: {"bounded_slowdown": f"slowdown_{shape}"} for shape in SHAPES}
+TITLES = {SLOWDOWN: "bounded slowdown", WAIT: "delay"}
 
 
 def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int = 0, replications: int = 5) -> Study:
-    """Return the study.
+    """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones.
 
-    Args:
-        trace: an SWF file; by default the jobs are synthetic.
-        nodes: size of the machine.
-        jobs: their number; 0 for all of the trace, or 20,000 synthetic ones.
-        narrow: largest number of nodes of a narrow job; 0 for the median.
-        replications: seeds.
+    Narrow jobs have up to ``narrow`` nodes, 0 for the median.
     """
 
     def scenario(policy: str, seed: int) -> Scenario:
@@ -56,12 +53,10 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int
 
     return Study(
         name="queue order and guarantees",
-        text=__doc__ or "",
         factors={"policy": POLICIES},
         scenario=scenario,
         measures={
-            **{f"slowdown_{shape}": partial(of_shape, shape=shape, narrow=narrow) for shape in SHAPES},
-            **{f"wait_s_{shape}": partial(of_shape, shape=shape, narrow=narrow, name="wait_s") for shape in SHAPES},
+            **class_measures(partial(shapes, narrow=narrow), SHAPES, {"slowdown_{}": SLOWDOWN, "wait_s_{}": WAIT}),
             **{name: partial(guarantees, name=name) for name in PAPER_GUARANTEES},
         },
         replications=replications,
@@ -73,18 +68,19 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int
             "Figures 3 and 4, means ± 95 % interval": means,
             "Ratios of section 5": partial(ratios, paper="CTC" in str(trace)),
         },
-        figures={"Figure 3, all jobs": all_jobs, "Figure 4, by shape": by_shape},
+        figures={
+            "Figure 3, all jobs": lambda table: table.plot.bars(y=[SLOWDOWN, WAIT]),
+            "Figure 4, by shape": lambda table: by_class(table, "shape", SLOWDOWN_OF).plot.bars(
+                y="bounded_slowdown", panels="shape"
+            ),
+        },
     )
 
 
-def of_shape(result: Result, shape: str, narrow: int, name: str = "slowdown") -> float:
-    """Return the mean bounded slowdown or wait of the jobs of a shape."""
-    ran = result.jobs[result.jobs["start_s"].notna()]
-    jobs = ran[jobs_by_shape(ran["nodes"], ran["estimate_s"], narrow=narrow or None)[shape]]
-    values = (
-        bounded_slowdown_perkovic(jobs["response_s"].to_numpy(), jobs["run_s"].to_numpy()) if name == "slowdown" else jobs[name]
-    )
-    return float(values.mean())
+def shapes(result: Result, narrow: int) -> NDArray[np.str_]:
+    """Return the shape of each job that the machine can hold."""
+    jobs = result.jobs
+    return shapes_of_jobs(jobs["nodes"], jobs["estimate_s"], narrow=narrow or None, among=jobs["start_s"].notna())
 
 
 def guarantees(result: Result, name: str) -> float | None:
@@ -123,22 +119,8 @@ def ratios(table: StudyTable, paper: bool) -> pd.DataFrame:
     rows = []
     for (policy, base), published in PAPER_RATIOS.items():
         row: dict[str, object] = {"policy": policy, "compared with": base}
-        for measure, value in published.items():
-            title = "bounded slowdown" if measure == SLOWDOWN else "delay"
-            row |= {f"paper, {title}": value} if paper else {}
+        for measure, title in TITLES.items():
+            row |= {f"paper, {title}": published[measure]} if paper else {}
             row[title] = table.difference(measure, {"policy": policy}, {"policy": base}, ratio=True)
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def all_jobs(table: StudyTable) -> Figure:
-    return table.plot.bars(y=[SLOWDOWN, WAIT])
-
-
-def by_shape(table: StudyTable) -> Figure:
-    frame = table.frame
-    parts = [
-        frame[["run", "policy", "replication"]].assign(shape=shape, bounded_slowdown=frame[f"slowdown_{shape}"])
-        for shape in SHAPES
-    ]
-    return bars(pd.concat(parts), y="bounded_slowdown", panels="shape")

@@ -18,11 +18,12 @@ from functools import cache, partial
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
-from clustermodel import LoadScale, Machine, Result, Scenario, Study, StudyTable, Workload, bars
-from clustermodel.arrays import BoolArray
-from clustermodel.measure.metrics import bounded_slowdown_perkovic
-from clustermodel.workload.shapes import SHAPES, jobs_by_shape
+from clustermodel import LoadScale, Machine, Result, Scenario, Study, StudyTable, Workload
+from clustermodel.experiment.job_classes import by_class, class_measures
+from clustermodel.experiment.measure_table import measure_table
+from clustermodel.workload.shapes import SHAPES, shapes_of_jobs
 from clustermodel.workload.study_jobs import study_jobs
 
 BEFORE, AFTER = "1/L-NG", "R/L-NG"
@@ -38,15 +39,9 @@ EXACT = {
 def study(
     trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int = 0, other_nodes: int = 256, replications: int = 5
 ) -> Study:
-    """Return the study.
+    """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones.
 
-    Args:
-        trace: an SWF file; by default the jobs are synthetic.
-        nodes: size of the machine.
-        jobs: their number; 0 for all of the trace, or 20,000 synthetic ones.
-        narrow: largest number of nodes of a narrow job; 0 for the median.
-        other_nodes: another size of the machine.
-        replications: seeds.
+    Narrow jobs have up to ``narrow`` nodes, 0 for the median.
     """
     original = partial(study_jobs, trace, jobs=jobs or None, nodes=nodes)
     on_other = f"on {other_nodes} nodes"
@@ -60,21 +55,15 @@ def study(
         machine = Machine(nodes=other_nodes if change == on_other else nodes)
         return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
-    def of_shape(result: Result, shape: str, name: str) -> float:
-        """Return the mean bounded slowdown or wait of the jobs that had a shape before the change."""
-        held, members = shapes_of(original(seed=result.scenario.seed), narrow, result.machine.nodes)
-        found = result.jobs[held][members[shape]]
-        wait, response, run = (found[column].to_numpy() for column in ("wait_s", "response_s", "run_s"))
-        return float((wait if name == "wait_s" else bounded_slowdown_perkovic(response, run)).mean())
+    def shapes_before(result: Result) -> NDArray[np.str_]:
+        """Return the shape of each job before the change."""
+        return shapes_in(original(seed=result.scenario.seed), narrow, result.machine.nodes)
 
     return Study(
         name="randomization",
-        text=__doc__ or "",
         factors={"change": ["as it is", *EXACT, on_other], "policy": ["D", BEFORE, AFTER]},
         scenario=scenario,
-        measures={
-            f"{name}_{shape}": partial(of_shape, shape=shape, name=name) for name in ("slowdown", "wait_s") for shape in SHAPES
-        },
+        measures=class_measures(shapes_before, SHAPES, {"slowdown_{}": SLOWDOWN, "wait_s_{}": WAIT}),
         replications=replications,
         shown=(SLOWDOWN, WAIT, "mean_response_s", "wasted_load", "retried"),
         tables={"Mean bounded slowdown ± 95 % interval": means, "Mean bounded slowdown by shape ± 95 % interval": by_shape},
@@ -82,21 +71,17 @@ def study(
     )
 
 
-def shapes_of(workload: Workload, narrow: int, nodes: int) -> tuple[BoolArray, dict[str, BoolArray]]:
-    """Return which jobs a machine of ``nodes`` can hold, and which of those have each shape."""
-    held = (workload.column("nodes") > 0) & (workload.column("nodes") <= nodes)
-    return held, jobs_by_shape(workload.column("nodes")[held], workload.column("estimate")[held], narrow=narrow or None)
+def shapes_in(workload: Workload, narrow: int, nodes: int) -> NDArray[np.str_]:
+    """Return the shape of each job that a machine of ``nodes`` can hold."""
+    size = workload.column("nodes")
+    return shapes_of_jobs(size, workload.column("estimate"), narrow=narrow or None, among=(size > 0) & (size <= nodes))
 
 
 @cache
 def exact(workload: Workload, shapes: tuple[str, ...], narrow: int, nodes: int) -> Workload:
     """Return the jobs with exact estimates for those of some shapes."""
-    held, members = shapes_of(workload, narrow, nodes)
-    chosen = np.zeros(len(held), dtype=bool)
-    chosen[held] = np.any([members[shape] for shape in shapes], axis=0)
-    rows = [
-        row._replace(estimate=row.run) if change else row for row, change in zip(workload.rows(), chosen.tolist(), strict=True)
-    ]
+    chosen = np.isin(shapes_in(workload, narrow, nodes), shapes)
+    rows = [row._replace(estimate=row.run) if change else row for row, change in zip(workload.rows(), chosen, strict=True)]
     return Workload(rows, name=workload.name, machine_nodes=workload.machine_nodes)
 
 
@@ -117,14 +102,12 @@ def means(table: StudyTable) -> pd.DataFrame:
 
 
 def by_shape(table: StudyTable) -> pd.DataFrame:
-    points = [point for point in table.points(["change", "policy"]) if point["policy"] != "D"]
-    return pd.DataFrame(
-        [{**point, **{shape: table.at(**point).interval(f"slowdown_{shape}") for shape in SHAPES}} for point in points]
-    )
+    columns = {shape: f"slowdown_{shape}" for shape in SHAPES}
+    return measure_table(table.at(policy=(BEFORE, AFTER)), columns, by=["change", "policy"])
 
 
 def picture(table: StudyTable) -> Figure:
-    frame = table.frame[table.frame["policy"] != "D"]
     columns = {"all jobs": SLOWDOWN, **{shape: f"slowdown_{shape}" for shape in SHAPES}}
-    parts = [frame.assign(shape=title, bounded_slowdown=frame[column]) for title, column in columns.items()]
-    return bars(pd.concat(parts), y="bounded_slowdown", x="change", panels="shape", share_y=False)
+    shown = table.at(policy=(BEFORE, AFTER))
+    found = by_class(shown, "shape", {shape: {"bounded_slowdown": column} for shape, column in columns.items()})
+    return found.plot.bars(y="bounded_slowdown", x="change", panels="shape", share_y=False)

@@ -9,7 +9,7 @@ The paper's text does not say which percentages its figures show; here they are 
     clustermodel sweep scenarios/papers/perkovic_2000/speculation.py --out results
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,6 @@ from clustermodel import Machine, Scenario, Study, StudyTable, curves
 from clustermodel.experiment.factors import Label
 from clustermodel.workload.study_jobs import study_jobs
 
-CONSERVATIVE = "D"
 SLOWDOWN = "mean_bounded_slowdown_perkovic"
 OFF: dict[str, Label] = {"speculation": None, "test_runs": False}
 
@@ -32,15 +31,9 @@ def study(
     policies: tuple[str, ...] = ("D", "1/L", "1/L-NG", "R/L-NG"),
     ratios: tuple[float, ...] = (0.1, 0.2, 0.35, 0.5, 0.7, 0.9),
 ) -> Study:
-    """Return the study.
+    """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones.
 
-    Args:
-        trace: an SWF file; by default the jobs are synthetic.
-        nodes: size of the machine.
-        jobs: their number; 0 for all of the trace, or 20,000 synthetic ones.
-        replications: seeds.
-        policies: the algorithms, D among them.
-        ratios: of speculated time to estimate.
+    D is among the ``policies``; ``ratios`` are those of speculated time to estimate.
     """
 
     def scenario(policy: str, speculation: float | None, test_runs: bool, seed: int) -> Scenario | None:
@@ -52,32 +45,31 @@ def study(
 
     return Study(
         name="speculation",
-        text=__doc__ or "",
         factors={"policy": policies, "speculation": [None, *ratios], "test_runs": [False, True]},
         scenario=scenario,
         replications=replications,
         shown=(SLOWDOWN, "mean_wait_s", "mean_response_s", "wasted_load", "retried"),
         tables={
-            "Figure 5, speculation, mean bounded slowdown ± 95 % interval": lambda table: shown(table, SLOWDOWN, False),
-            "Figure 5, of that without speculation": lambda table: shown(table, SLOWDOWN, False, OFF),
-            "Figure 6, speculation and test runs, mean bounded slowdown ± 95 % interval": lambda table: shown(
-                table, SLOWDOWN, True
-            ),
-            "Figure 6, of that without test runs": lambda table: shown(table, SLOWDOWN, True, {"test_runs": False}),
-            "Speculation and test runs, bounded slowdown of D's without": lambda table: shown(
-                table, SLOWDOWN, True, {**OFF, "policy": CONSERVATIVE}
-            ),
-            "Wasted load, speculation": lambda table: shown(table, "wasted_load", False),
-            "Wasted load, speculation and test runs": lambda table: shown(table, "wasted_load", True),
+            "Figure 5, speculation, mean bounded slowdown ± 95 % interval": by_ratio(SLOWDOWN, False),
+            "Figure 5, of that without speculation": by_ratio(SLOWDOWN, False, OFF),
+            "Figure 6, speculation and test runs, mean bounded slowdown ± 95 % interval": by_ratio(SLOWDOWN, True),
+            "Figure 6, of that without test runs": by_ratio(SLOWDOWN, True, {"test_runs": False}),
+            "Speculation and test runs, bounded slowdown of D's without": by_ratio(SLOWDOWN, True, {**OFF, "policy": "D"}),
+            "Wasted load, speculation": by_ratio("wasted_load", False),
+            "Wasted load, speculation and test runs": by_ratio("wasted_load", True),
         },
         figures={"Speculation, without and with test runs": picture},
     )
 
 
-def shown(table: StudyTable, measure: str, test_runs: bool, relative_to: Mapping[str, Label] = {}) -> pd.DataFrame:
-    """Return a measure, or its ratio to that at other levels, by policy and speculation."""
-    found = table.pivot(measure, columns="speculation", relative_to=relative_to, test_runs=test_runs)
-    return found[[part for part in found if part is not None]] if relative_to else found.rename(columns={None: "none"})
+def by_ratio(measure: str, test_runs: bool, relative_to: Mapping[str, Label] = {}) -> Callable[[StudyTable], pd.DataFrame]:
+    """Return the table of a measure, or of its ratio to that at other levels, by policy and speculation."""
+
+    def tabulate(table: StudyTable) -> pd.DataFrame:
+        found = table.pivot(measure, columns="speculation", relative_to=relative_to, test_runs=test_runs)
+        return found[[part for part in found if part is not None]] if relative_to else found.rename(columns={None: "none"})
+
+    return tabulate
 
 
 def picture(table: StudyTable) -> Figure:

@@ -10,16 +10,13 @@ Without a trace the log is synthetic, cut into three parts of equal length.
     clustermodel sweep scenarios/papers/talby_1999/slack.py --out results --set trace=../shared/traces/KTH-SP2-1996-2.2.swf.gz
 """
 
-from collections.abc import Callable
 from functools import cache, partial
-from math import inf
 
 import pandas as pd
 
 from clustermodel import Machine, Scenario, Slack, Study, StudyTable, Workload, read_swf, synthetic_workload
-from clustermodel.experiment.published import draw_with_published, with_published
-from clustermodel.workload.periods import by_month
-from clustermodel.workload.transforms import JobFilter
+from clustermodel.experiment.measure_table import draw_with_published, with_published
+from clustermodel.workload.periods import by_month, in_parts
 
 NODES, YEAR, WHOLE = 128, "year", "in one run"
 BASE, SLACK, FIFTH, OTHERS, EQUAL = "conservative", "slack", "every fifth", "the others", "equal"
@@ -38,6 +35,8 @@ PAPER_HEURISTICS = pd.DataFrame.from_dict({
     "ast": (2004.5, 2226.2, 1955.3, 2294.0), "aat": (2088.5, 2223.3, 1952.6, 2291.1), "dc": (2179.9, 2250.1, 1988.1, 2315.7),
     "du": (2206.0, 2279.8, 2048.9, 2337.6), "dp": (2120.0, 2228.5, 1962.3, 2295.1),
 }, orient="index", columns=[EQUAL, SLACK, FIFTH, OTHERS])  # fmt: skip
+PAPER_FACTORS = {1.0: 2156, 3.0: 2004, 5.0: 2027, 7.0: 1986, 9.0: 1939, 11.0: 1956}
+PAPER_GAPS = {0.0: 2004.46, 0.5: 2020.40, 1.0: 2044.39, 1.5: 2017.82, 2.0: 2226.17}
 HEURISTICS = tuple(PAPER_HEURISTICS.index)
 
 
@@ -63,15 +62,16 @@ def study(
         workload = parts(trace, jobs)[month]
         chosen: str | Slack = policy
         if policy in HEURISTICS:
+            fifth = frozenset(workload.column("id")[4::5].tolist())
             chosen = Slack(
                 heuristic=policy, remove=remove, slack_factor=slack_factor, awt=awt_s(trace, jobs, month == WHOLE),
-                user_priority=of_fifth(workload, min(gap, 1.0)), political_priority=of_fifth(workload, max(gap - 1.0, 0.0)),
+                user_priority=lambda job: min(gap, 1.0) if job.id in fifth else 0.0,
+                political_priority=lambda job: max(gap - 1.0, 0.0) if job.id in fifth else 0.0,
             )  # fmt: skip
         return Scenario(machine=Machine(nodes=NODES), workload=workload, policy=chosen, seed=seed)
 
     return Study(
         name="slack-based backfilling",
-        text=__doc__ or "",
         factors={
             "month": [*(PAPER_MONTHS.index[:-1] if trace else ("part 1", "part 2", "part 3")), WHOLE],
             "policy": (BASE, "easy", *heuristics), "remove": ("afresh", "in-place"), "slack_factor": slack_factors, "gap": gaps,
@@ -105,8 +105,7 @@ def parts(trace: str, jobs: int) -> dict[str, Workload]:
     if trace:
         return {**by_month(read_swf(trace)), WHOLE: read_swf(trace)}
     log = synthetic_workload(jobs=jobs, nodes=NODES, load=0.75)
-    ends = (0.0, log.span_s / 3, 2 * log.span_s / 3, inf)
-    return {f"part {n}": log.select(JobFilter(window_s=(ends[n - 1], ends[n]))) for n in (1, 2, 3)} | {WHOLE: log}
+    return {**in_parts(log, 3), WHOLE: log}
 
 
 @cache
@@ -114,11 +113,6 @@ def awt_s(trace: str, jobs: int, whole: bool) -> float:
     chosen = [workload for month, workload in parts(trace, jobs).items() if (month == WHOLE) == whole]
     runs = [Scenario(machine=Machine(nodes=NODES), workload=one, policy=BASE).run() for one in chosen]
     return float(pd.concat([run.jobs["wait_s"] for run in runs]).mean())
-
-
-def of_fifth(workload: Workload, priority: float) -> Callable[..., float]:
-    fifth = frozenset(workload.column("id")[4::5].tolist())
-    return lambda job: priority if job.id in fifth else 0.0
 
 
 def waits(table: StudyTable, **levels: object) -> pd.DataFrame:
@@ -141,26 +135,17 @@ def by(table: StudyTable, factor: str, paper: pd.DataFrame, **levels: float) -> 
         found.insert(1, "EASY", waits(table, policy="easy", month="*")[SLACK])
     found[SHORTER] = 100 * (1 - found[SLACK] / found.get(BASE, base[YEAR]))
     theirs = paper.assign(**{SHORTER: 100 * (1 - paper[SLACK] / paper.get(BASE, PAPER_MONTHS[BASE][YEAR]))})
-    return compared(table, found, theirs)
+    return with_published(found, theirs) if "1996-09" in table.levels("month") else found
 
 
 months = partial(by, factor="month", paper=PAPER_MONTHS[[BASE, EQUAL]].set_axis([BASE, SLACK], axis="columns"))
 unequal_months = partial(by, factor="month", paper=PAPER_MONTHS[[BASE, SLACK, FIFTH, OTHERS]], gap=2.0)
-factors = partial(
-    by, factor="slack_factor", paper=pd.DataFrame({SLACK: {1.0: 2156, 3.0: 2004, 5.0: 2027, 7.0: 1986, 9.0: 1939, 11.0: 1956}})
-)
-gap_sizes = partial(
-    by, factor="gap", paper=pd.DataFrame({SLACK: {0.0: 2004.46, 0.5: 2020.40, 1.0: 2044.39, 1.5: 2017.82, 2.0: 2226.17}})
-)
+factors = partial(by, factor="slack_factor", paper=pd.DataFrame({SLACK: PAPER_FACTORS}))
+gap_sizes = partial(by, factor="gap", paper=pd.DataFrame({SLACK: PAPER_GAPS}))
 
 
 def by_heuristic(table: StudyTable) -> pd.DataFrame:
     equal, unequal = (waits(table, policy="*", remove="*", gap=gap) for gap in (0.0, 2.0))
     unequal.insert(0, EQUAL, equal[SLACK])
     paper = PAPER_HEURISTICS.loc[unequal.index.get_level_values("policy")]
-    return compared(table, unequal, paper.set_axis(unequal.index))
-
-
-def compared(table: StudyTable, found: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
-    """Return results with the paper's, if they are of the paper's log."""
-    return with_published(found, paper) if "1996-09" in table.levels("month") else found
+    return with_published(unequal, paper.set_axis(unequal.index)) if "1996-09" in table.levels("month") else unequal

@@ -136,7 +136,6 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
 
     return Study(
         name="other readings",
-        text=__doc__ or "",
         factors={"policy": READINGS},
         scenario=scenario,
         replications=replications,

@@ -15,7 +15,6 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from clustermodel import Machine, Scenario, Study, StudyTable
-from clustermodel.statistics import Interval
 from clustermodel.workload.study_jobs import study_jobs
 
 POLICIES = {"PV-EASY": "pv-easy", "FCFS-EASY": "easy", "SJF-EASY": "easy:backfill_order=shortest"}
@@ -29,29 +28,20 @@ def study(
     replications: int = 10,
     errors: tuple[float, ...] = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0),
 ) -> Study:
-    """Return the study.
+    """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones.
 
-    Args:
-        trace: an SWF file; by default the jobs are synthetic.
-        nodes: size of the machine.
-        jobs: their number; 0 for all of the trace, or 20,000 synthetic ones.
-        replications: seeds.
-        errors: maximum errors, twice the paper's mean absolute errors.
+    ``errors`` are maximum errors, twice the paper's mean absolute errors.
     """
 
     def scenario(policy: str, error: float | None, seed: int) -> Scenario:
         name = POLICIES[policy]
         predictor = "" if error is None else f"{',' if ':' in name else ':'}predictor=virtual:{error}"
-        return Scenario(
-            machine=Machine(nodes=nodes, kill_at_estimate=False),
-            workload=study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed),
-            policy=name + predictor,
-            seed=seed,
-        )
+        machine = Machine(nodes=nodes, kill_at_estimate=False)
+        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
+        return Scenario(machine=machine, workload=workload, policy=name + predictor, seed=seed)
 
     return Study(
         name="prediction error",
-        text=__doc__ or "",
         factors={"policy": list(POLICIES), "error": [None, *errors]},
         scenario=scenario,
         replications=replications,
@@ -70,29 +60,14 @@ def study(
 
 
 def by_error(table: StudyTable, measure: str) -> pd.DataFrame:
-    rows = {
-        str(policy): {title(error): table.interval(measure, policy=policy, error=error) for error in table.levels("error")}
-        for policy in table.levels("policy")
-    }
-    return as_frame(rows)
+    return table.pivot(measure, columns="error").rename(columns=title)
 
 
 def ratios(table: StudyTable, measure: str) -> pd.DataFrame:
-    rows = {
-        f"relative to {other}": {
-            title(error): table.difference(
-                measure, {"policy": "PV-EASY", "error": error}, {"policy": other, "error": error}, ratio=True
-            )
-            for error in table.levels("error")
-        }
-        for other in table.levels("policy")
-        if other != "PV-EASY"
-    }
-    return as_frame(rows)
-
-
-def as_frame(rows: dict[str, dict[str, Interval]]) -> pd.DataFrame:
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("policy")
+    others = [other for other in POLICIES if other != "PV-EASY"]
+    found = [table.pivot(measure, columns="error", relative_to={"policy": other}).loc["PV-EASY"] for other in others]
+    names = [f"relative to {other}" for other in others]
+    return pd.DataFrame(found, index=pd.Index(names, name="policy")).rename(columns=title)
 
 
 def title(error: object) -> str:

@@ -42,15 +42,10 @@ def study(
     costs_s: tuple[int, ...] = (0, 10, 60, 300, 900, 1800, 3600),
     store: int = 0,
 ) -> Study:
-    """Return the study.
+    """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones.
 
-    Args:
-        trace: an SWF file; by default the jobs are synthetic.
-        nodes: size of the machine.
-        jobs: their number; 0 for all of the trace, or 20,000 synthetic ones.
-        replications: seeds.
-        costs_s: of saving and of restoring, seconds.
-        store: most tasks that the limited store takes at a time; 0 to leave this mode out.
+    ``costs_s`` are those of saving and of restoring; ``store`` is the most tasks that the limited store takes at a time, 0
+    to leave this mode out.
     """
 
     def scenario(mode: str, cost_s: int, seed: int) -> Scenario:
@@ -71,7 +66,6 @@ def study(
 
     return Study(
         name="preemption mode",
-        text=__doc__ or "",
         factors={"mode": [KILL, "checkpoint", "suspend", *([LIMITED] if store else [])], "cost_s": costs_s},
         scenario=scenario,
         measures={

@@ -16,8 +16,9 @@ from functools import lru_cache, partial
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import Machine, Result, Scenario, Study, StudyTable, bars, bounded_slowdown, delays_by_later_jobs
-from clustermodel.experiment.design import MEASURED, Measure
+from clustermodel import Machine, Result, Scenario, Study, StudyTable, delays_by_later_jobs
+from clustermodel.experiment.design import MEASURED
+from clustermodel.experiment.job_classes import by_class, class_measures
 from clustermodel.experiment.measure_table import Columns, Published, Scaled, measure_table
 from clustermodel.workload.study_jobs import study_jobs
 
@@ -88,18 +89,16 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
     paper = next((found for name, found in PAPER.items() if name in str(trace)), None)
 
     def scenario(policy: str, run_times: str, seed: int) -> Scenario:
-        return Scenario(
-            machine=Machine(nodes=nodes, kill_at_estimate=run_times == CUT),
-            workload=study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed),
-            policy=POLICIES[policy],
-            seed=seed,
-        )
+        machine = Machine(nodes=nodes, kill_at_estimate=run_times == CUT)
+        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
+        return Scenario(machine=machine, workload=workload, policy=POLICIES[policy], seed=seed)
 
     own = [one if isinstance(one, str) else one.measure for columns in TABLES.values() for one in columns.values()]
-    measures: dict[str, Measure] = {name: partial(measure, name=name) for name in own if name not in MEASURED}
+    measures = class_measures(by_run_time, ("short", "long"), {f"{{}}_{MBS}": MBS})
+    measures |= class_measures(by_attempts, ["preempted"], {f"{{}}_{MBS}": MBS})
+    measures |= {name: partial(measure, name=name) for name in own if name not in (*MEASURED, *measures)}
     return Study(
         name="strict fairness",
-        text=__doc__ or "",
         factors={"policy": list(POLICIES), "run_times": [AS_RECORDED, CUT]},
         scenario=scenario,
         measures=measures,
@@ -121,12 +120,15 @@ def measure(result: Result, name: str) -> float:
         literally, over_s = name == "delayed_literally", {"delayed_over_60_s": 60, "delayed_over_600_s": 600}.get(name, 0)
         delays = delays_by_later_jobs(result.records, result.machine.nodes, only_with_idle_nodes=not literally)
         return float((delays > over_s).sum())
-    if of_group == MBS:
-        jobs = result.jobs[result.jobs["end_s"].notna()]
-        members = {"short": jobs["run_s"] < 600, "long": jobs["run_s"] >= 600, "preempted": jobs["tries"] > 1}[group]
-        slowdown = bounded_slowdown(jobs["response_s"].to_numpy(), jobs["run_s"].to_numpy())
-        return float(pd.Series(slowdown, jobs.index)[members].mean())
     return float(fairness(result)[name].loc["all"])
+
+
+def by_run_time(result: Result) -> "pd.Series[str]":
+    return (result.jobs["run_s"] < 600).map({True: "short", False: "long"})
+
+
+def by_attempts(result: Result) -> "pd.Series[str]":
+    return (result.jobs["tries"] > 1).map({True: "preempted", False: "never preempted"})
 
 
 @lru_cache(maxsize=1)
@@ -139,10 +141,7 @@ def means(table: StudyTable, columns: Columns, paper: Published | None = None, r
 
 
 def picture(table: StudyTable) -> Figure:
-    frame = table.at(run_times=AS_RECORDED).frame
-    frame = frame[frame["policy"].isin(COMPARED)]
-    parts = [
-        frame.assign(group=name, **{mean: frame[mean.replace("mean_", prefix)] for mean in (MBS, MWBS)})
-        for name, prefix in {"big, blocked": "wide_blocked_", "small, blocked": "narrow_blocked_", "all": "mean_"}.items()
-    ]
-    return bars(pd.concat(parts), y=[MBS, MWBS], x="group")
+    prefixes = {"big, blocked": "wide_blocked_", "small, blocked": "narrow_blocked_", "all": "mean_"}
+    columns = {group: {mean: mean.replace("mean_", prefix) for mean in (MBS, MWBS)} for group, prefix in prefixes.items()}
+    found = by_class(table.at(run_times=AS_RECORDED, policy=COMPARED), "group", columns)
+    return found.plot.bars(y=[MBS, MWBS], x="group")

@@ -9,6 +9,7 @@ run time are left out.  The scheduling policy does not matter.
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from clustermodel import Machine, Result, Scenario, Study
@@ -23,14 +24,8 @@ TRACES = {
 """Files, and sizes of the machines."""
 PAPER: Published = {
     "CTC-SP2": {"nodes": 430, "jobs": 77_222, "load (%)": 66.18, "mean nodes of a job": 10.9853, "mean run time (s)": 11_277},
-    "SDSC-BLUE": {
-        "nodes": 1152,
-        "jobs": 223_407,
-        "load (%)": 76.21,
-        "mean nodes of a job": 41.5910,
-        "mean run time (s)": 4_381,
-    },
-}
+    "SDSC-BLUE": {"nodes": 1152, "jobs": 223_407, "load (%)": 76.21, "mean nodes of a job": 41.591, "mean run time (s)": 4_381},
+}  # fmt: skip
 COLUMNS: Columns = {
     "nodes": "machine_nodes", "days": "days", "jobs": "jobs", "load (%)": Scaled("load", 100),
     "mean nodes of a job": "mean_nodes", "mean run time (s)": "mean_run_s",
@@ -47,12 +42,11 @@ def study(traces: str = "../shared/traces", jobs: int = 0) -> Study:
 
     return Study(
         name="traces",
-        text=__doc__ or "",
         factors={"trace": list(TRACES)},
         scenario=scenario,
         measures={
             "machine_nodes": lambda result: result.machine.nodes,
-            "days": days,
+            "days": lambda result: float(np.ptp(of_jobs(result)["submit_s"])) / 86_400,
             "mean_nodes": lambda result: float(of_jobs(result)["nodes"].mean()),
             "mean_run_s": lambda result: float(of_jobs(result)["run_s"].mean()),
         },
@@ -63,8 +57,3 @@ def study(traces: str = "../shared/traces", jobs: int = 0) -> Study:
 
 def of_jobs(result: Result) -> pd.DataFrame:
     return result.jobs[result.jobs["end_s"].notna()]
-
-
-def days(result: Result) -> float:
-    submit_s = of_jobs(result)["submit_s"]
-    return float(submit_s.max() - submit_s.min()) / 86_400

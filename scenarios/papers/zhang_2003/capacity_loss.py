@@ -17,6 +17,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from clustermodel import Account, Checkpointing, ContextSwitch, Machine, Scenario, Study, StudyTable, TimeSlicing, load_model
+from clustermodel.experiment.load_curves import highest_utilization
 
 SPACE_SHARING = ("fcfs", "bf")
 TIME_SHARING = ("gs", "bgs", "mgs", "mbgs", "adaptive")
@@ -39,7 +40,6 @@ def study(jobs: int = 10_000, replications: int = 10, factors: tuple[float, ...]
 
     return Study(
         name="capacity loss",
-        text=__doc__ or "",
         factors={"policy": [*SPACE_SHARING, *TIME_SHARING], "charge": CHARGES, "factor": factors},
         scenario=scenario,
         replications=replications,
@@ -47,9 +47,7 @@ def study(jobs: int = 10_000, replications: int = 10, factors: tuple[float, ...]
             "kappa_by_formula": lambda result: result.kappa_by_formula,
             "migration_share": lambda result: float(result.ledger.frame["share"][[Account.CHECKPOINT, Account.RESTART]].sum()),
         },
-        shown=(
-            "utilization", "kappa", "mean_bounded_slowdown", "mean_wait_s", "context_switch_share", "blocked_share",
-        ),
+        shown=("utilization", "kappa", "mean_bounded_slowdown", "mean_wait_s", "context_switch_share", "blocked_share"),
         tables={"Shares of capacity at the highest utilization ± 95 % interval": at_highest_utilization},
         figures={"Switches charged in every slice, eq. (3), and on change": picture},
     )  # fmt: skip
@@ -61,23 +59,15 @@ def at_highest_utilization(table: StudyTable) -> pd.DataFrame:
         if point["policy"] in SPACE_SHARING and point["charge"] != "every-slice":
             continue
         of_all = table.at(**point)
-        reached = {factor: of_all.interval("utilization", factor=factor) for factor in of_all.levels("factor")}
-        factor = max(reached, key=lambda one: reached[one].mean)
+        factor, rho = highest_utilization(of_all, "factor")
         here = of_all.at(factor=factor)
-        kappa = here.interval("kappa")
-        rows.append(
-            {
-                **point,
-                "factor": factor,
-                "ρ": str(reached[factor]),
-                "1 - ρ": f"{1 - reached[factor].mean:.3f}",
-                "κ, eq. (2) or (3)": str(here.interval("kappa_by_formula")),
-                "κ, ledger": str(kappa),
-                "largest difference": f"{(of_all.frame['kappa_by_formula'] - of_all.frame['kappa']).abs().max():.0e}",
-                "no job waits": f"{1 - reached[factor].mean - kappa.mean:.3f}",
-                **{name: f"{here.interval(f'{name}_share').mean:.3f}" for name in ("context_switch", "migration", "blocked")},
-            }
-        )
+        by_formula, kappa = here.interval("kappa_by_formula"), here.interval("kappa")
+        row = {**point, "factor": factor, "ρ": rho, "1 - ρ": f"{1 - rho.mean:.3f}"}
+        row |= {"κ, eq. (2) or (3)": by_formula, "κ, ledger": kappa}
+        row["largest difference"] = f"{(of_all.frame['kappa_by_formula'] - of_all.frame['kappa']).abs().max():.0e}"
+        row["no job waits"] = f"{1 - rho.mean - kappa.mean:.3f}"
+        shares = ("context_switch", "migration", "blocked")
+        rows.append({**row, **{name: f"{here.interval(f'{name}_share').mean:.3f}" for name in shares}})
     return pd.DataFrame(rows)
 
 

@@ -16,16 +16,23 @@ from math import isinf, isnan
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import ContextSwitch, Machine, Scenario, Study, StudyTable, TimeSlicing, curves, load_model
-from clustermodel.experiment.load_curves import overtaking, utilization_at
+from clustermodel import (
+    RUN_TIME_FACTORS,
+    ContextSwitch,
+    Machine,
+    Scenario,
+    Study,
+    StudyTable,
+    TimeSlicing,
+    curves,
+    load_model,
+)
+from clustermodel.experiment.load_curves import highest_utilization, overtaking, utilization_at
 
 NODES, QUANTUM_S, ACCEPTABLE = 320, 200, 20.0  # Zhang et al. 2003, sections 2.2 and 5.3
 PAPER_ACCEPTABLE: dict[tuple[object, object], float] = {
-    ("GS-5", 0.0): 0.67,
-    ("BF", 0.0): 0.76,
-    ("BGS-2", 0.0): 0.82,
-    ("BGS-5", 0.0): 0.87,
-}
+    ("GS-5", 0.0): 0.67, ("BF", 0.0): 0.76, ("BGS-2", 0.0): 0.82, ("BGS-5", 0.0): 0.87,
+}  # fmt: skip
 PAPER_SATURATION: dict[tuple[object, object], str] = {
     ("BF", 0.0): "0.95", ("GS-5", 0.0): "0.84; 0.87 (fig. 12)", ("GS-3", 0.0): "0.79", ("GS-2", 0.0): "0.82 (fig. 12)",
     ("BGS-5", 0.02): "0.93", ("GS-3", 0.05): "0.73", ("GS-5", 0.05): "0.75", ("BGS-5", 0.0): "0.96 (table 1)",
@@ -37,7 +44,7 @@ PAPER_CRITICAL: dict[object, str] = {0.0: "none", 0.01: "none", 0.02: "0.92", 0.
 def study(
     jobs: int = 10_000,
     replications: int = 10,
-    factors: tuple[float, ...] = (1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8),
+    factors: tuple[float, ...] = RUN_TIME_FACTORS,
     switches: tuple[float, ...] = (0.0, 0.01, 0.02, 0.05),
     levels: tuple[int, ...] = (2, 3, 5),
 ) -> Study:
@@ -49,26 +56,22 @@ def study(
         few = strategy.endswith(("-2", "-3"))  # compared by the paper without switches and with the longest
         if (strategy == "BF" and switch) or (on_change and switch < 0.02) or (few and switch not in (0, max(switches))):
             return None
-        return Scenario(
-            machine=Machine(
-                nodes=NODES,
-                time_slicing=TimeSlicing(quantum_s=QUANTUM_S, mpl=5),
-                context_switch=ContextSwitch(fraction=switch, charge="on-change" if on_change else "every-slice"),
-            ),
-            workload=load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2),
-            policy="bf" if strategy == "BF" else "bgs:mpl=5" if on_change else gangs[strategy],
-            seed=seed,
-        )
+        context_switch = ContextSwitch(fraction=switch, charge="on-change" if on_change else "every-slice")
+        machine = Machine(nodes=NODES, time_slicing=TimeSlicing(quantum_s=QUANTUM_S, mpl=5), context_switch=context_switch)
+        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2)
+        policy = "bf" if strategy == "BF" else "bgs:mpl=5" if on_change else gangs[strategy]
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return Study(
         name="context switch",
-        text=__doc__ or "",
         factors={"factor": factors, "switch": switches, "strategy": ["BF", *gangs, "BGS-5, on change"]},
         scenario=scenario,
         replications=replications,
         shown=("utilization", "kappa", "mean_bounded_slowdown", "mean_wait_s"),
         tables={
-            "Figure 9, mean slowdown ± 95 % interval, by factor of run times": slowdowns,
+            "Figure 9, mean slowdown ± 95 % interval, by factor of run times": lambda table: table.pivot(
+                "mean_bounded_slowdown", columns="factor"
+            ),
             f"Utilization at a slowdown of {ACCEPTABLE:.0f}, and the highest": limits,
             "Utilization at which BF overtakes, by slowdown": critical,
         },
@@ -76,26 +79,16 @@ def study(
     )
 
 
-def slowdowns(table: StudyTable) -> pd.DataFrame:
-    return table.pivot("mean_bounded_slowdown", columns="factor")
-
-
 def limits(table: StudyTable) -> pd.DataFrame:
     rows = []
     for point in table.points(["switch", "strategy"]):
         here = table.at(**point)
         reached = utilization_at(here, "mean_bounded_slowdown", ACCEPTABLE, "factor")
-        highest = max((here.interval("utilization", factor=one) for one in here.levels("factor")), key=lambda one: one.mean)
         published = point["strategy"], point["switch"]
-        rows.append(
-            {
-                **point,
-                "paper, slowdown 20": PAPER_ACCEPTABLE.get(published, ""),
-                "slowdown 20": "slower already" if isnan(reached) else "not reached" if isinf(reached) else f"{reached:.3f}",
-                "paper, saturation": PAPER_SATURATION.get(published, ""),
-                "highest": str(highest),
-            }
-        )
+        row: dict[str, object] = {**point, "paper, slowdown 20": PAPER_ACCEPTABLE.get(published, "")}
+        row["slowdown 20"] = "slower already" if isnan(reached) else "not reached" if isinf(reached) else f"{reached:.3f}"
+        row["paper, saturation"] = PAPER_SATURATION.get(published, "")
+        rows.append({**row, "highest": highest_utilization(here, "factor")[1]})
     return pd.DataFrame(rows)
 
 
@@ -111,9 +104,9 @@ def critical(table: StudyTable) -> pd.DataFrame:
 
 def picture(table: StudyTable) -> Figure:
     measures = ["mean_bounded_slowdown", "mean_wait_s", "kappa"]
-    gangs, bf = (table.frame[(table.frame["strategy"] == "BF") == bf] for bf in (False, True))
-    everywhere = [bf.assign(switch=switch) for switch in table.levels("switch")]  # BF never switches
-    frame = pd.concat([*everywhere, gangs])
+    is_bf = table.frame["strategy"] == "BF"
+    everywhere = [table.frame[is_bf].assign(switch=switch) for switch in table.levels("switch")]  # BF never switches
+    frame = pd.concat([*everywhere, table.frame[~is_bf]])
     frame = frame.assign(switch=[f"switches of {switch:.0%}" for switch in frame["switch"]])
     bands = ("BF", "GS-5", "BGS-5")
     return curves(

@@ -6,65 +6,54 @@ under BF and under BGS with MPL 5, against utilization; free context switches, p
     clustermodel sweep scenarios/papers/zhang_2003/job_sizes.py --out results --set jobs=1000 --set replications=3
 """
 
-from functools import partial
-
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import Machine, Result, Scenario, Study, StudyTable, TimeSlicing, curves, load_model
+from clustermodel import RUN_TIME_FACTORS, Machine, Result, Scenario, Study, StudyTable, TimeSlicing, load_model
+from clustermodel.experiment.job_classes import by_class, class_measures
+from clustermodel.measure.metrics import LARGE_ABOVE_NODES
 
 SIZES = ("small", "large")
-MEANS = {"mean_bounded_slowdown": "bounded_slowdown", "mean_wait_s": "wait_s"}
-"""Columns of the table, and the metrics of the classes of jobs."""
+MEANS = ("mean_bounded_slowdown", "mean_wait_s")
 
 
-def study(
-    jobs: int = 10_000,
-    replications: int = 10,
-    factors: tuple[float, ...] = (1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8),
-) -> Study:
+def study(jobs: int = 10_000, replications: int = 10, factors: tuple[float, ...] = RUN_TIME_FACTORS) -> Study:
     """Return the study; ``factors`` multiply the run times."""
 
     def scenario(policy: str, factor: float, seed: int) -> Scenario:
-        return Scenario(
-            machine=Machine(nodes=320, time_slicing=TimeSlicing(quantum_s=200, mpl=5)),
-            workload=load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2),
-            policy=policy,
-            seed=seed,
-        )
-
-    def mean(result: Result, size: str, metric: str) -> float:
-        return float(result.by_class()["mean"][size, metric])
+        machine = Machine(nodes=320, time_slicing=TimeSlicing(quantum_s=200, mpl=5))
+        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2)
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return Study(
         name="job sizes",
-        text=__doc__ or "",
         factors={"policy": ["bf", "bgs"], "factor": factors},
         scenario=scenario,
         replications=replications,
-        measures={
-            f"{name}_{size}": partial(mean, size=size, metric=metric) for name, metric in MEANS.items() for size in SIZES
-        },
+        measures=class_measures(sizes, SIZES, {f"{name}_{{}}": name for name in MEANS}),
         shown=("utilization", "kappa", *MEANS),
         tables={
-            "Figure 11, mean slowdown ± 95 % interval": lambda table: by_class(table).pivot(
-                "mean_bounded_slowdown", columns="strategy"
-            ),
-            "Figure 11, mean wait (s) ± 95 % interval": lambda table: by_class(table).pivot("mean_wait_s", columns="strategy"),
+            "Figure 11, mean slowdown ± 95 % interval": lambda table: pivot(table, "mean_bounded_slowdown"),
+            "Figure 11, mean wait (s) ± 95 % interval": lambda table: pivot(table, "mean_wait_s"),
         },
         figures={"Figure 11": picture},
     )
 
 
-def by_class(table: StudyTable) -> StudyTable:
+def sizes(result: Result) -> "pd.Series[str]":
+    return (result.jobs["nodes"] > LARGE_ABOVE_NODES).map({True: "large", False: "small"})
+
+
+def by_strategy(table: StudyTable) -> StudyTable:
     """Return the table with a row for each run and size of jobs."""
-    frame = table.frame
-    parts = [
-        frame.assign(strategy=frame["policy"].str.upper() + f", {size}", **{name: frame[f"{name}_{size}"] for name in MEANS})
-        for size in SIZES
-    ]
-    return StudyTable(pd.concat(parts), ["factor", "strategy"], table.name)
+    found = by_class(table, "size", {size: {name: f"{name}_{size}" for name in MEANS} for size in SIZES})
+    strategy = found.frame["policy"].str.upper() + ", " + found.frame["size"]
+    return StudyTable(found.frame.assign(strategy=strategy), ["factor", "strategy"], table.name)
+
+
+def pivot(table: StudyTable, measure: str) -> pd.DataFrame:
+    return by_strategy(table).pivot(measure, columns="strategy")
 
 
 def picture(table: StudyTable) -> Figure:
-    return curves(by_class(table).frame, x="utilization", at="factor", y=list(MEANS), by="strategy", log=True)
+    return by_strategy(table).plot.curves(x="utilization", at="factor", y=MEANS, by="strategy", log=True)

@@ -11,11 +11,9 @@ empty machine and is one replication, so intervals show how much the result vari
     clustermodel sweep scenarios/papers/zhang_2003/real_traces.py --out results --set jobs=3000 --set parts=3
 """
 
-from functools import cache, partial
-from itertools import islice
+from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -29,14 +27,12 @@ from clustermodel import (
     Study,
     StudyTable,
     TimeSlicing,
-    Workload,
     bars,
-    improvements,
-    read_swf,
-)  # fmt: skip
-from clustermodel.arrays import FloatArray
-from clustermodel.job import JobRow
-from clustermodel.measure.metrics import bounded_slowdown
+)
+from clustermodel.experiment.job_classes import by_class, class_measures
+from clustermodel.experiment.measure_table import Relative, Scaled, measure_table
+from clustermodel.workload.periods import in_parts
+from clustermodel.workload.study_jobs import study_jobs
 
 LOGS = {
     "KTH-SP2": ("KTH-SP2-1996-2.2.swf.gz", 100),
@@ -46,8 +42,12 @@ LOGS = {
 }
 CLASSES = ("narrow, short", "narrow, long", "wide, short", "wide, long")
 """Wide jobs need more than a quarter of the machine, long jobs run for more than an hour."""
-OF_CLASS = ("mean response time (h)", "mean bounded slowdown")
-MEANS = ("mean_response_s", "mean_bounded_slowdown")
+RESPONSE, SLOWDOWN = MEANS = ("mean_response_s", "mean_bounded_slowdown")
+METRICS: dict[str, str | Scaled] = {"response_h_{}": Scaled(RESPONSE, 1 / 3600), "slowdown_{}": SLOWDOWN}
+OF_CLASS = dict(zip(("mean response time (h)", "mean bounded slowdown"), METRICS, strict=True))
+"""Measures of a class, by title."""
+RATIOS = {name: Relative(name, {"policy": "bf"}) for name in MEANS}
+POINT = ("log", "load", "policy")
 SHARES = {
     "useful": ["useful_share"],
     "context switch": ["context_switch_share"],
@@ -56,20 +56,6 @@ SHARES = {
     "idle beside stopped gangs, none waits": ["idle_beside_stopped_share"],
 }
 """Columns of each use of the capacity; the rest is idle with no job waiting and no gang stopped."""
-
-
-@cache
-def rows_of_log(path: Path, jobs: int) -> list[JobRow]:
-    """Return the first jobs of a log."""
-    return list(islice(read_swf(path).rows(), jobs))
-
-
-def part_of_log(path: Path, nodes: int, jobs: int, parts: int, part: int, load: float | None) -> Workload:
-    """Return part 1, 2, ... of the first jobs of a log."""
-    rows = rows_of_log(path, jobs)
-    ends = np.linspace(0, len(rows), parts + 1).astype(int)
-    chosen = Workload(rows[ends[part - 1] : ends[part]], name=f"{path.stem} {part} of {parts}", machine_nodes=nodes)
-    return chosen if load is None else chosen.scaled(LoadScale(interarrival=chosen.offered_load(nodes) / load))
 
 
 def study(
@@ -83,76 +69,52 @@ def study(
 
     def scenario(log: str, load: float | None, policy: str, seed: int) -> Scenario:
         name, nodes = LOGS[log]
-        machine = Machine(
-            nodes=nodes,
-            time_slicing=TimeSlicing(quantum_s=200, mpl=5),
-            context_switch=ContextSwitch(fraction=0.01),
-            checkpointing=Checkpointing(checkpoint_s=5, restart_s=5),
-        )
-        workload = part_of_log(traces / name, nodes, jobs, parts, seed, load)
+        slices, switch = TimeSlicing(quantum_s=200, mpl=5), ContextSwitch(fraction=0.01)
+        saving = Checkpointing(checkpoint_s=5, restart_s=5)
+        machine = Machine(nodes=nodes, time_slicing=slices, context_switch=switch, checkpointing=saving)
+        part = in_parts(study_jobs(traces / name, jobs=jobs), parts, equal="jobs")[f"part {seed}"]
+        workload = part if load is None else part.scaled(LoadScale(interarrival=part.offered_load(nodes) / load))
         return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return Study(
         name="real traces",
-        text=__doc__ or "",
         factors={"log": logs, "load": {"as recorded": None, "scaled to 0.865": 0.865}, "policy": policies},
         scenario=scenario,
         replications=parts,
         measures={
-            "mean_run_s": lambda result: float(run_times(result).mean()),
+            "mean_run_s": lambda result: float(result.jobs["run_s"].mean()),
             "mean_rows": lambda result: result.row_use.mean_rows,
             "idle_beside_stopped_share": lambda result: result.row_use.idle_beside_stopped.queue_empty / result.ledger.capacity,
-            **{f"response_h_{number}": partial(response_of_class, number=number) for number in range(len(CLASSES))},
-            **{f"slowdown_{number}": partial(slowdown_of_class, number=number) for number in range(len(CLASSES))},
+            **class_measures(class_of, range(4), METRICS),
         },
         shown=(
             "utilization", "kappa", "mean_response_s", "mean_bounded_slowdown", "mean_wait_s",
             "useful_share", "context_switch_share", "checkpoint_share", "restart_share", "blocked_share", "idle_waiting_share",
         ),
         tables={
-            "Paired ratios to BF ± 95 % interval": ratios,
+            "Paired ratios to BF ± 95 % interval": partial(measure_table, columns=RATIOS, by=POINT),
             "Where capacity goes: shares, and mean number of rows in use": capacity,
             "Mean response time (s) by its parts": response,
-            "Log as recorded: mean response time (h) and mean bounded slowdown by class of jobs": by_class,
+            "Log as recorded: mean response time (h) and mean bounded slowdown by class of jobs": means_by_class,
         },
         figures={
-            "Less than with BF": less_than_bf,
+            "Less than with BF": lambda table: table.plot.improvements(y=MEANS, baseline="bf", x="log", panels="load"),
             "Capacity lost": picture_of_capacity,
-            "By class of jobs": picture_of_classes,
+            "By class of jobs": lambda table: classes(table).plot.bars(
+                y=list(OF_CLASS), x="class of jobs", panels="log", log=True, share_y=False
+            ),
         },
     )  # fmt: skip
 
 
-def run_times(result: Result) -> FloatArray:
-    """Return the run time of each job, seconds; jobs are killed at the wall-time limit."""
-    return np.asarray(np.minimum(result.jobs["run_s"], result.jobs["estimate_s"]), dtype=np.float64)
-
-
-def of_class(result: Result, values: FloatArray, number: int) -> float | None:
-    wide, long = 4 * result.jobs["nodes"].to_numpy() > result.machine.nodes, run_times(result) > 3600
-    members = values[2 * wide + long == number]
-    return float(members.mean()) if len(members) else None
-
-
-def response_of_class(result: Result, number: int) -> float | None:
-    return of_class(result, result.jobs["response_s"].to_numpy() / 3600, number)
-
-
-def slowdown_of_class(result: Result, number: int) -> float | None:
-    return of_class(result, bounded_slowdown(result.jobs["response_s"].to_numpy(), run_times(result)), number)
-
-
-def ratios(table: StudyTable) -> pd.DataFrame:
-    rows = []
-    for point in table.points(["log", "load", "policy"]):
-        if point["policy"] != "bf":
-            base = {**point, "policy": "bf"}
-            rows.append({**point, **{name: str(table.difference(name, point, base, ratio=True)) for name in MEANS}})
-    return pd.DataFrame(rows)
+def class_of(result: Result) -> "pd.Series[int]":
+    """Return the number of each job's class."""
+    wide, long = 4 * result.jobs["nodes"] > result.machine.nodes, result.jobs["run_s"] > 3600
+    return 2 * wide + long
 
 
 def means(table: StudyTable) -> pd.DataFrame:
-    return table.frame.groupby(["log", "load", "policy"], sort=False).mean(numeric_only=True)
+    return table.frame.groupby(list(POINT), sort=False).mean(numeric_only=True)
 
 
 def capacity(table: StudyTable) -> pd.DataFrame:
@@ -167,23 +129,17 @@ def response(table: StudyTable) -> pd.DataFrame:
     return found.assign(stopped_or_overhead_s=stopped).round().abs().reset_index()
 
 
-def classes(table: StudyTable) -> pd.DataFrame:
+def classes(table: StudyTable) -> StudyTable:
     """Return a row for each run of the logs as recorded and class of jobs."""
-    frame, parts = table.at(load="as recorded").frame, []
-    for number, name in enumerate(CLASSES):
-        own = frame[["log", "policy", "replication", f"response_h_{number}", f"slowdown_{number}"]].dropna()
-        parts.append(own.set_axis(["log", "policy", "replication", *OF_CLASS], axis=1).assign(**{"class of jobs": name}))
-    return pd.concat(parts)
+    columns = {
+        name: {title: measure.format(number) for title, measure in OF_CLASS.items()} for number, name in enumerate(CLASSES)
+    }
+    return by_class(table.at(load="as recorded"), "class of jobs", columns)
 
 
-def by_class(table: StudyTable) -> pd.DataFrame:
-    found = classes(table).groupby(["log", "class of jobs", "policy"], sort=False)[list(OF_CLASS)].mean()
-    wide = pd.DataFrame(found.unstack("policy").round(2))
-    return wide.set_axis(wide.columns.map(", ".join), axis=1).reset_index()
-
-
-def less_than_bf(table: StudyTable) -> Figure:
-    return improvements(table.frame, y=MEANS, baseline="bf", x="log", panels="load")
+def means_by_class(table: StudyTable) -> pd.DataFrame:
+    found = classes(table).frame.pivot_table(list(OF_CLASS), ["log", "class of jobs"], "policy", sort=False).round(2)
+    return found.set_axis(found.columns.map(", ".join), axis=1).reset_index()
 
 
 def picture_of_capacity(table: StudyTable) -> Figure:
@@ -193,7 +149,3 @@ def picture_of_capacity(table: StudyTable) -> Figure:
         "mean_rows": "mean number of rows in use",
     }
     return bars(table.frame.rename(columns=names), y=list(names.values()), x="log", panels="load")
-
-
-def picture_of_classes(table: StudyTable) -> Figure:
-    return bars(classes(table), y=OF_CLASS, x="class of jobs", panels="log", log=True, share_y=False)

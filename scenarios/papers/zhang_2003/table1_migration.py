@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import Machine, Result, Scenario, Study, StudyTable, TimeSlicing, load_model
+from clustermodel import RUN_TIME_FACTORS, Machine, Result, Scenario, Study, StudyTable, TimeSlicing, load_model
+from clustermodel.experiment.job_classes import class_measures
+from clustermodel.experiment.load_curves import highest_utilization
 from clustermodel.statistics import Interval
 
 PAIRS = {"bgs": "mbgs", "gs": "mgs"}
@@ -37,31 +39,20 @@ PAPER_BY_RUN_TIME = {"bgs": (18.9, 4.8), "mgs": (104.8, 4.1)}
 """Workload 5: slowdowns of jobs with run times below the median, and of the others."""
 
 
-def study(
-    jobs: int = 10_000,
-    replications: int = 10,
-    factors: tuple[float, ...] = (1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8),
-) -> Study:
+def study(jobs: int = 10_000, replications: int = 10, factors: tuple[float, ...] = RUN_TIME_FACTORS) -> Study:
     """Return the study; ``factors`` multiply the run times: 1.0 to 1.8 are workloads 0 to 8."""
 
     def scenario(policy: str, factor: float, seed: int) -> Scenario:
-        return Scenario(
-            machine=Machine(nodes=320, time_slicing=TimeSlicing(quantum_s=200, mpl=5)),
-            workload=load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2),
-            policy=policy,
-            seed=seed,
-        )
+        machine = Machine(nodes=320, time_slicing=TimeSlicing(quantum_s=200, mpl=5))
+        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2)
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return Study(
         name="table 1, migration",
-        text=__doc__ or "",
         factors={"policy": [*PAIRS, *PAIRS.values()], "factor": factors},
         scenario=scenario,
         replications=replications,
-        measures={
-            "slowdown_short": lambda result: slowdown_by_run_time(result, short=True),
-            "slowdown_long": lambda result: slowdown_by_run_time(result, short=False),
-        },
+        measures=class_measures(by_median_run_time, ("short", "long"), {"slowdown_{}": "mean_bounded_slowdown"}),
         shown=("utilization", "kappa", "mean_bounded_slowdown", "mean_wait_s"),
         tables={
             "Table 1, utilization and mean slowdown ± 95 % interval": table_1,
@@ -73,71 +64,61 @@ def study(
     )
 
 
-def slowdown_by_run_time(result: Result, *, short: bool) -> float:
-    run, response = result.jobs["run_s"].to_numpy(), result.jobs["response_s"].to_numpy()
-    slowdown = np.maximum(response, 10) / np.maximum(run, 10)
-    return float(slowdown[(run < np.median(run)) == short].mean())
+def by_median_run_time(result: Result) -> "pd.Series[str]":
+    run = result.jobs["run_s"]
+    return (run < run.median()).map({True: "short", False: "long"})
 
 
 def workload_number(factor: object) -> int:
-    return round(10 * (float(str(factor)) - 1))
+    return RUN_TIME_FACTORS.index(float(str(factor)))
 
 
 def table_1(table: StudyTable) -> pd.DataFrame:
     rows = []
     for point in table.points(["policy", "factor"]):
-        number = workload_number(point["factor"])
+        number, here = workload_number(point["factor"]), table.at(**point)
         utilization, slowdown = PAPER[str(point["policy"])][number]
-        here = table.at(**point)
         ours = here.interval("mean_bounded_slowdown")
-        rows.append(
-            {
-                "policy": point["policy"],
-                "workload": number,
-                "paper, utilization": f"{utilization:.2f}",
-                "utilization": str(here.interval("utilization")),
-                "paper, slowdown": slowdown,
-                "slowdown": str(ours),
-                "ours / paper": round(ours.mean / slowdown, 2),
-            }
-        )
+        row: dict[str, object] = {"policy": point["policy"], "workload": number}
+        row |= {"paper, utilization": f"{utilization:.2f}", "utilization": here.interval("utilization")}
+        row |= {"paper, slowdown": slowdown, "slowdown": ours, "ours / paper": round(ours.mean / slowdown, 2)}
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
 def improvements(table: StudyTable) -> pd.DataFrame:
     rows = []
     for factor in table.levels("factor"):
-        number = workload_number(factor)
-        row: dict[str, object] = {"workload": number}
+        row: dict[str, object] = {"workload": workload_number(factor)}
         for without, policy in PAIRS.items():
-            row[f"{policy}, paper"] = PAPER_BETTER[policy][number]
-            row[policy] = str(improvement(table, without, policy, factor))
+            ratio = table.at(factor=factor).difference(
+                "mean_bounded_slowdown", {"policy": policy}, {"policy": without}, ratio=True
+            )
+            row[f"{policy}, paper"] = PAPER_BETTER[policy][workload_number(factor)]
+            row[policy] = Interval(100 * (1 - ratio.mean), 100 * ratio.half, ratio.level, ratio.count)
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def improvement(table: StudyTable, without: str, policy: str, factor: object) -> Interval:
-    here = table.at(factor=float(str(factor)))
-    ratio = here.difference("mean_bounded_slowdown", {"policy": policy}, {"policy": without}, ratio=True)
-    return Interval(100 * (1 - ratio.mean), 100 * ratio.half, ratio.level, ratio.count)
-
-
 def highest(table: StudyTable) -> pd.DataFrame:
-    rows = []
-    for policy, paper in PAPER_HIGHEST.items():
-        reached = [table.interval("utilization", policy=policy, factor=factor) for factor in table.levels("factor")]
-        rows.append({"policy": policy, "paper": paper, "ours": str(max(reached, key=lambda one: one.mean))})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        {"policy": policy, "paper": paper, "ours": highest_utilization(table, "factor", policy=policy)[1]}
+        for policy, paper in PAPER_HIGHEST.items()
+    )
 
 
 def by_run_time(table: StudyTable) -> pd.DataFrame:
-    rows = []
-    for policy, published in PAPER_BY_RUN_TIME.items():
-        for measure, paper in zip(("slowdown_short", "slowdown_long"), published, strict=True):
-            there = 1.5 in table.levels("factor")
-            ours = str(table.interval(measure, policy=policy, factor=1.5)) if there else ""
-            rows.append({"policy": policy, "jobs": measure.removeprefix("slowdown_"), "paper": paper, "ours": ours})
-    return pd.DataFrame(rows)
+    there = 1.5 in table.levels("factor")
+    return pd.DataFrame(
+        {
+            "policy": policy,
+            "jobs": jobs,
+            "paper": paper,
+            "ours": table.interval(f"slowdown_{jobs}", policy=policy, factor=1.5) if there else "",
+        }
+        for policy, published in PAPER_BY_RUN_TIME.items()
+        for jobs, paper in zip(("short", "long"), published, strict=True)
+    )
 
 
 def picture(table: StudyTable) -> Figure:

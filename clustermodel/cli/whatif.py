@@ -1,0 +1,145 @@
+"""``clustermodel whatif``: the waits that a log has recorded, and those of simulated policies on the same jobs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.table import Table
+
+from clustermodel.cli.options import load_workload, machine_of, machine_options, trace_options
+from clustermodel.cli.progress import progress_of_run
+from clustermodel.errors import SpecificationError, counted
+from clustermodel.experiment.scenario import Scenario
+from clustermodel.figures.terminal import literal, standard_error, standard_output
+from clustermodel.measure.observed import Observed, observed_schedule
+from clustermodel.policies.registry import make_policy, policy_label
+from clustermodel.validation import LARGEST_WHOLE
+from clustermodel.workload.table import Workload
+
+OBSERVED: Final = "observed"
+MEASURES: Final = {
+    "jobs": ("jobs", "{:,}"),
+    "mean_wait_s": ("mean\nwait (s)", "{:,.0f}"),
+    "median_wait_s": ("median\nwait (s)", "{:,.0f}"),
+    "p95_wait_s": ("95th pct.\nwait (s)", "{:,.0f}"),
+    "mean_bounded_slowdown": ("bounded\nslowdown", "{:,.2f}"),
+    "utilization": ("utili-\nzation", "{:.4f}"),
+}
+"""Columns of the table: heading and format by measure."""
+_ALIKE: Final = 0.1  # difference of mean waits that needs no explanation
+
+
+@click.command()
+@click.option("--trace", type=click.Path(path_type=Path), required=True, help="Log of sacct or PBS, or SWF file.")
+@click.option(
+    "--nodes",
+    type=click.IntRange(1, LARGEST_WHOLE),
+    help="Size of the machine; default: MaxProcs of an SWF header, else the most nodes in use at the same time.",
+)
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    help="Policy as NAME or NAME:key=value,key=value; repeat to compare.  Default: fcfs, easy, conservative.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Root of all random streams.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, an object per row, instead of the table.")
+@machine_options
+@trace_options
+def whatif(trace: Path, nodes: int | None, policies: tuple[str, ...], seed: int, *, as_json: bool, **options: Any) -> None:
+    """Compare the waits that a log has recorded with those of simulated policies on the same jobs.
+
+    The first row is the log's own schedule.  Its utilization is of the machine that is simulated, or of the most nodes in use
+    at the same time, if these are more.  Waits are from submission to start; job slowdowns are bounded at 10 s.
+
+    \b
+    Examples:
+      clustermodel whatif --trace jobs.sacct
+      clustermodel whatif --trace jobs.sacct --nodes 512 --policy easy --policy easy:backfill_order=shortest
+      clustermodel whatif --trace KTH-SP2-1996-2.2.swf.gz --nodes 100
+    """
+    notes = standard_error()
+    for policy in policies:
+        make_policy(policy)  # a mistyped name fails before the log is read
+    for option in ("scale_interarrival", "scale_run_time", "scale_size"):
+        if options[option] != 1:
+            raise SpecificationError(
+                f"--{option.replace('_', '-')}: {options[option]:g} is not allowed; the recorded waits belong to "
+                "the recorded load"
+            )
+    workload = load_workload(options, trace=trace, seed=seed, waits=True)
+    for line in workload.provenance.lines():
+        notes.print(f"{literal(workload.name)}: {literal(line)}")
+    peak = observed_schedule(workload).peak_nodes
+    own_size = workload.machine_nodes or peak
+    size = nodes or own_size
+    recorded = observed_schedule(workload, max(size, own_size))
+    machine = replace(machine_of(options, 1), nodes=size)
+    rows: list[dict[str, object]] = [{"policy": OBSERVED, **_measures(asdict(recorded))}]
+    for policy in dict.fromkeys(policies or ("fcfs", "easy", "conservative")):
+        scenario = Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
+        with progress_of_run(scenario, notes) as advance:
+            summary = scenario.run(progress=advance).summary()
+        rows.append({"policy": policy_label(policy), **_measures(summary.as_dict()), "rejected": summary.rejected})
+    for line in (*_about_machine(workload, size, peak, given=nodes is not None), *_remarks(rows, recorded)):
+        notes.print(literal(line))
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        standard_output().print(_table(rows, f"{workload.name} on {counted(size, _unit(workload))}"))
+
+
+def _unit(workload: Workload) -> str:
+    """Return what a node of the workload is, in the singular."""
+    report = workload.provenance.report
+    return "node" if report is None else report.unit.removesuffix("s")
+
+
+def _about_machine(workload: Workload, size: int, peak: int, *, given: bool) -> list[str]:
+    """Return where the size of the machine comes from; the report of an import has said it, if it comes from there."""
+    unit, report, own_size = _unit(workload), workload.provenance.report, workload.machine_nodes or peak
+    if report is not None and not given:
+        return []
+    source = "as asked for" if given else "by the header of the trace" if workload.machine_nodes else "as none is given"
+    lines = [f"machine: {counted(size, unit)}, {source}; the most in use at the same time were {peak:,} (--nodes)"]
+    if size < own_size:
+        lines.append(f"observed: on {counted(own_size, unit)}, not on {size:,}")
+    return lines
+
+
+def _measures(values: Mapping[str, object]) -> dict[str, object]:
+    return {name: values[name] for name in MEASURES}
+
+
+def _remarks(rows: Sequence[Mapping[str, object]], recorded: Observed) -> list[str]:
+    """Return what the reader of the table should know."""
+    remarks = []
+    if recorded.without_wait:
+        remarks.append(f"observed: without {counted(recorded.without_wait, 'job')} of unknown wait")
+    rejected = max(int(str(row.get("rejected", 0))) for row in rows)
+    if rejected:
+        remarks.append(f"simulated: {counted(rejected, 'job')} larger than the machine rejected")
+    waits = [float(str(row["mean_wait_s"])) for row in rows if row["mean_wait_s"] is not None]
+    own = waits[0]
+    if all(abs(wait - own) > _ALIKE * max(own, 1.0) for wait in waits[1:]):
+        remarks.append(
+            "observed and simulated mean waits differ by more than 10 %: the model knows no reservations, downtime, "
+            "priorities, limits per user and dependencies of the real machine"
+        )
+    return remarks
+
+
+def _table(rows: Sequence[Mapping[str, object]], title: str) -> Table:
+    table = Table(title=literal(title), title_justify="left")
+    table.add_column("", no_wrap=True)
+    for heading, _ in MEASURES.values():
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        cells = ("-" if row[name] is None else form.format(row[name]) for name, (_, form) in MEASURES.items())
+        table.add_row(literal(row["policy"]), *cells)
+    return table

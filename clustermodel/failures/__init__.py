@@ -1,0 +1,1 @@
+"""Failures of nodes: drawn at random, or the outages of a real machine."""

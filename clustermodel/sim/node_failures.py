@@ -1,0 +1,120 @@
+"""Nodes that fail and are repaired: the process that follows the machine's failures, and which nodes are down.
+
+Nothing here depends on what the policy does, so all policies see the same failures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from typing import Final
+
+from simpy import Event
+
+from clustermodel.failures.failure import Failure
+from clustermodel.policies.interface import Outage
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.ledger import Account, Ledger
+from clustermodel.schedule.node_set import members
+from clustermodel.sim.events import Clock
+from clustermodel.sim.job_process import Execution, JobInSystem, nodes_needed_by
+from clustermodel.sim.saved_work import SavedWork
+from clustermodel.sim.sharing import Sharing
+from clustermodel.ticks import duration_to_ticks
+
+NO_OUTAGES: Final[tuple[list[Outage], list[Outage]]] = ([], [])
+
+
+class NodeStates:
+    """Which nodes are down, and which fail or are repaired at the present instant.
+
+    Args:
+        env: the simulation.
+        mean_repair_s: how long an outage can be expected to last, seconds.
+        saved: what is saved of preempted jobs.
+        ledger: where outages are charged.
+        records: where they are noted.
+    """
+
+    def __init__(self, env: Clock, mean_repair_s: float, saved: SavedWork, ledger: Ledger, records: JobRecords) -> None:
+        self.down: dict[int, Outage] = {}
+        """The outages of the nodes that are down, by node."""
+        self.changed: Callable[[], None] = lambda: None
+        """Called when a node fails or is repaired; what follows is done when everything else of the instant is known."""
+        self._env = env
+        self._mean_repair = duration_to_ticks(mean_repair_s)
+        self._saved = saved
+        self._ledger = ledger
+        self._records = records
+        self._failing: list[int] = []  # nodes that fail at the present instant, and that gangs may still hold
+        self._repaired: list[int] = []  # nodes that are up again
+        self._uncharged: list[tuple[int, int]] = []  # when how many more nodes were down
+
+    def __bool__(self) -> bool:
+        """Whether nodes fail or are repaired at the present instant."""
+        return bool(self._failing or self._repaired)
+
+    def follow(self, failures: Iterable[Failure]) -> Generator[Event, object, None]:
+        """Let nodes fail and be repaired, for as long as the run lasts: a process.
+
+        Args:
+            failures: in order of time.
+        """
+        for time, node, repair in failures:
+            if time > self._env.now:
+                yield self._env.timeout(time - self._env.now)
+            self._failing.append(node)
+            self.changed()
+            self._env.process(self._repair(node, repair))
+
+    def _repair(self, node: int, ticks: int) -> Generator[Event, object, None]:
+        yield self._env.timeout(ticks)
+        self._repaired.append(node)
+        self.changed()
+
+    def hit(self, running: Iterable[Execution]) -> list[Execution]:
+        """Return the gangs that have a task, or their image, on a failing node."""
+        failing = set(self._failing)
+        return [gang for gang in running if not failing.isdisjoint(nodes_needed_by(gang))] if failing else []
+
+    def carry_out(self, sharing: Sharing) -> tuple[list[Outage], list[Outage]]:
+        """Take failing nodes, which no gang holds any more, out of service, and put those back that have been repaired.
+
+        Returns:
+            The outages that begin, and those that end, perhaps at once.
+        """
+        now = self._env.now
+        failing, repaired = sorted(self._failing), sorted(self._repaired)
+        self._failing.clear()
+        self._repaired.clear()
+        for node in failing:
+            self.down[node] = Outage(node, now, now + self._mean_repair)
+            sharing.take_down((node, node + 1))
+            self._records.node_failed(node, now)
+        outages = [self.down[node] for node in failing], [self.down.pop(node) for node in repaired]
+        for node in repaired:
+            sharing.put_up((node, node + 1))
+            self._records.node_repaired(node, now)
+        if change := len(failing) - len(repaired):
+            self._uncharged.append((now, change))
+        return outages
+
+    def charge(self) -> None:
+        """Charge nodes to *down* instead of *idle* from when they failed, and back from when they were repaired.
+
+        While no job is in the system, that is put off until the next submission: the books end with the last job.
+        """
+        for time, nodes in self._uncharged:
+            self._ledger.hold(time, Account.DOWN, nodes)
+            self._ledger.hold(time, Account.IDLE, -nodes)
+        self._uncharged.clear()
+
+    def discard_images(self, failed: Iterable[Outage], waiting: Iterable[JobInSystem]) -> None:
+        """Discard what is suspended in the memory of nodes that have failed; the jobs go on from the checkpoint store."""
+        nodes = {outage.node for outage in failed}
+        for job in waiting:
+            if (image := job.image) is None or image.columns is None or nodes.isdisjoint(members(image.columns)):
+                continue
+            if discarded := self._saved.lose(job):
+                self._records.discarded(job.index, discarded)
+                self._ledger.charge(Account.USEFUL, -image.nodes * discarded)
+                self._ledger.charge(Account.LOST, image.nodes * discarded)

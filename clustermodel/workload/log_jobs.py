@@ -1,0 +1,136 @@
+"""The jobs of an accounting log while it is read: their columns, the names in it, and what became of each line."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from clustermodel.arrays import BoolArray, IntArray
+from clustermodel.workload.import_report import JOBS
+
+UNSET: Final = -1
+MOST_EXAMPLES: Final = 10
+"""Number of damaged lines that a report shows."""
+_MOST_REASONS: Final = 30
+DAMAGED: Final = "damaged lines"
+REPEATED: Final = "repeated records"
+COMPONENTS: Final = "components of heterogeneous jobs, added to their first component"
+
+
+class LogJob(NamedTuple):
+    """A run attempt of a job in an accounting log; times in seconds since 1970, :data:`UNSET` for what is not known."""
+
+    line: int
+    key: int
+    """Number of the job's full identifier; run attempts of a job have the same."""
+    number: int
+    """The number that the log gives the job."""
+    heterogeneous: int
+    """Number of the heterogeneous job that it is a component of."""
+    cluster: int
+    submit: int
+    start: int
+    run: int
+    """Time for which it ran, without the time for which it was suspended."""
+    suspended: int
+    limit: int
+    nodes: int
+    cores: int
+    gpus: int
+    memory: int
+    """KiB of the whole job."""
+    user: int
+    group: int
+    account: int
+    partition: int
+    qos: int
+    queue: int
+    job_name: int
+    status: int
+    """SWF status: 1 completed, 0 failed, 5 cancelled."""
+    requeued: int
+    """1 if the job went back to the queue after this attempt."""
+    restarts: int
+    """Attempts before this one, as the log says; 0 where it does not."""
+    node_list: int
+
+
+class Names:
+    """Numbers the texts that it is given from 1, in order of appearance."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+
+    def number(self, name: Hashable) -> int:
+        """Return the number of a name; :data:`UNSET` for an empty one."""
+        if not name:
+            return UNSET
+        return self._numbers.setdefault(name, len(self._numbers) + 1)
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the names in order of their numbers."""
+        return tuple(map(str, self._numbers))
+
+
+class LogJobs:
+    """Collects the jobs of a log, and counts what became of each line.
+
+    Args:
+        path: of the log, for messages.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = path
+        self.counts: Counter[str] = Counter()
+        """Lines by what became of them; :data:`JOBS` are those that gave jobs."""
+        self.repaired: Counter[str] = Counter()
+        self.several_tasks = 0
+        """Lines that describe several tasks of a job array."""
+        self.clock_change = 0
+        """Jobs whose start and end are an hour further apart, or less, than they ran: local times with daylight saving."""
+        self.eligible_later = 0
+        """Jobs that could not start for more than a minute after their submission: dependencies, holds, begin times."""
+        self.examples: list[str] = []
+        self.users, self.groups, self.accounts, self.partitions = Names(), Names(), Names(), Names()
+        self.qos, self.queues, self.job_names = Names(), Names(), Names()
+        self.clusters, self.node_lists, self.keys, self.heterogeneous = Names(), Names(), Names(), Names()
+        self._values = array("q")
+
+    def add(self, job: LogJob) -> None:
+        """Add a job; its line is counted by :meth:`leave_out` or as :data:`JOBS` by the caller."""
+        self._values.extend(job)
+
+    def damaged(self, line: int, problem: object, lines: int = 1) -> None:
+        """Count a line that cannot be used; the report shows the first ones."""
+        self.counts[DAMAGED] += lines
+        if len(self.examples) < MOST_EXAMPLES:
+            self.examples.append(f"{self.path}:{line}: {problem}")
+
+    def left_out(self, reason: str, lines: int = 1) -> None:
+        """Count a line that gives no job; a damaged file may have many different reasons, of which the first are kept apart."""
+        if reason not in self.counts and len(self.counts) >= _MOST_REASONS:
+            reason = "for other reasons"
+        self.counts[reason] += lines
+
+    def __len__(self) -> int:
+        return len(self._values) // len(LogJob._fields)
+
+    def columns(self) -> dict[str, IntArray]:
+        """Return the columns of :class:`LogJob`, shape ``(jobs,)``."""
+        table = np.frombuffer(self._values, dtype=np.int64).reshape(-1, len(LogJob._fields)).T
+        return dict(zip(LogJob._fields, table, strict=True))
+
+    def kept(self, columns: dict[str, IntArray], keep: BoolArray, reason: str) -> dict[str, IntArray]:
+        """Return the columns of the jobs to ``keep``; lines of which no job is left are counted by ``reason``."""
+        if keep.all():
+            return columns
+        lost = np.setdiff1d(columns["line"][~keep], columns["line"][keep]).size
+        if lost:
+            self.counts[JOBS] -= lost
+            self.counts[reason] += lost
+        return {name: column[keep] for name, column in columns.items()}

@@ -1,0 +1,231 @@
+"""Values of accounting logs: time stamps, durations, amounts of memory, trackable resources (TRES)."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+from functools import lru_cache
+from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from clustermodel.errors import SpecificationError, quoted
+from clustermodel.validation import LONGEST_S
+
+NO_VALUE: Final = frozenset(
+    ("", "unknown", "none", "n/a", "na", "invalid", "(null)", "null", "none assigned", "undefined", "-", "?")
+)
+"""What logs write, in any case, where there is no value."""
+
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
+_LATEST_S: Final = 253_402_300_800  # the year 10000
+_TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?|\d{1,12}(\.\d+)?")
+_DURATION: Final = re.compile(r"(?:(\d{1,7})-)?(?:(\d{1,10}):)?(\d{1,10})(?::(\d{1,10}))?(\.\d+)?")
+_AMOUNT: Final = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([kmgtpe]?)(?:i?b|w)?", re.IGNORECASE)
+_KIB: Final = {"k": 1, "m": 2**10, "g": 2**20, "t": 2**30, "p": 2**40, "e": 2**50}
+_PER_CPU: Final = 2**31  # the flag of Slurm's MEM_PER_CPU, in megabytes, where an old sacct printed it as part of the number
+
+
+class Clock:
+    """Reads time stamps as seconds since 1970 UTC.
+
+    Args:
+        zone: name of the time zone of stamps without an offset, as ``Europe/Paris``; by default they are taken as they are
+            given, as in UTC.
+
+    Raises:
+        SpecificationError: there is no such time zone.
+    """
+
+    def __init__(self, zone: str | None = None) -> None:
+        self._zone: ZoneInfo | None = None
+        if zone is not None:
+            try:
+                self._zone = ZoneInfo(zone)
+            except (KeyError, ValueError, OSError, TypeError):
+                raise SpecificationError(
+                    f"timezone: {quoted(zone)} is not allowed; it must be the name of a time zone, as Europe/Paris"
+                ) from None
+        self._days: dict[str, int] = {}
+
+    def seconds(self, text: str) -> int | None:
+        """Return a time stamp as seconds; ``None`` where the log has none.  A repeated hour is read as its first pass.
+
+        Raises:
+            ValueError: ``text`` is not a time stamp.
+        """
+        if len(text) == 19 and text[10] == "T" and self._zone is None:  # the fast way for nearly all stamps
+            day = self._days.get(text[:10])
+            if day is None:
+                day = self._days[text[:10]] = _day(text)
+            hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
+            if hour > 23 or minute > 59 or second > 60:
+                raise ValueError(f"{quoted(text)} is not a time")
+            return (
+                day + 3600 * hour + 60 * minute + second or None
+            )  # 1970-01-01T00:00:00 is a zero in Slurm's database: not set
+        text = text.strip()
+        if text.lower() in NO_VALUE:
+            return None
+        if not _TIMESTAMP.fullmatch(text):
+            raise ValueError(f"{quoted(text)} is not a time")
+        if "-" not in text:
+            if float(text) >= _LATEST_S:
+                raise ValueError(f"{quoted(text)} is not a time")
+            return int(float(text)) or None
+        try:
+            stamp = datetime.fromisoformat(text)
+        except ValueError:
+            raise ValueError(f"{quoted(text)} is not a time") from None
+        if stamp.tzinfo is None:
+            stamp = stamp.replace(tzinfo=self._zone or UTC)
+        return int(stamp.timestamp()) or None
+
+    def later_pass(self, text: str, seconds: int, expected: int) -> int:
+        """Return ``seconds`` or, in an hour that daylight saving repeats, its second pass, whichever is nearer ``expected``."""
+        if self._zone is None or len(text) < 19 or "-" not in text[:8] or text[19:20] in ("Z", "+", "-"):
+            return seconds
+        second = int(datetime.fromisoformat(text[:19]).replace(tzinfo=self._zone, fold=1).timestamp())
+        return second if second > seconds and abs(second - expected) < abs(seconds - expected) else seconds
+
+
+def _clock_time(text: str) -> tuple[int, int, int]:
+    """Return the hours, minutes and seconds at the end of a stamp of 19 characters."""
+    try:
+        hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
+    except ValueError:
+        hour = minute = second = 99
+    if hour > 23 or minute > 59 or second > 60:
+        raise ValueError(f"{quoted(text)} is not a time")
+    return hour, minute, second
+
+
+def _day(text: str) -> int:
+    """Return the day with which a time stamp begins, in seconds since 1970."""
+    try:
+        return (date.fromisoformat(text[:10]).toordinal() - _EPOCH_DAY) * 86_400
+    except ValueError:
+        raise ValueError(f"{quoted(text)} is not a time") from None
+
+
+def local_stamp(text: str) -> int:
+    """Return ``MM/DD/YYYY HH:MM:SS``, the stamp of a PBS record in the server's time, as seconds from 1970 in that time.
+
+    Raises:
+        ValueError: it is not such a stamp.
+    """
+    hour, minute, second = _clock_time(text)
+    return _local_day(text[:10]) + 3600 * hour + 60 * minute + second
+
+
+@lru_cache(maxsize=16_384)
+def _local_day(text: str) -> int:
+    return _day(f"{text[6:]}-{text[:2]}-{text[3:5]}")
+
+
+@lru_cache(maxsize=65_536)
+def duration(text: str, plain_unit: int = 1) -> float | None:
+    """Return ``D-HH:MM:SS``, ``D-HH:MM``, ``D-HH``, ``D:HH:MM:SS``, ``HH:MM:SS``, ``MM:SS`` or a number as seconds.
+
+    Args:
+        text: of the log.
+        plain_unit: seconds of a number without colons.
+
+    Returns:
+        ``None`` where there is no value or no limit (``UNLIMITED``, ``Partition_Limit``).
+
+    Raises:
+        ValueError: ``text`` is not a duration.
+    """
+    text = text.strip()
+    if text.lower() in NO_VALUE or text.lower() in ("unlimited", "partition_limit", "infinite", "not_set"):
+        return None
+    if text.count(":") == 3 and "-" not in text:  # D:HH:MM:SS of Moab
+        text = text.replace(":", "-", 1)
+    found = _DURATION.fullmatch(text)
+    if not found:
+        raise ValueError(f"{quoted(text)} is not a duration")
+    days, first, second, third, fraction = found.groups()
+    if days is not None:
+        hours, minutes = (first, second) if first is not None else (second, None)
+        total = 86_400 * int(days) + 3600 * int(hours) + 60 * int(minutes or 0) + int(third or 0)
+    elif first is None:
+        total = int(second) * plain_unit
+    else:
+        total = 60 * int(first) + int(second) if third is None else 3600 * int(first) + 60 * int(second) + int(third)
+    if total > LONGEST_S:
+        raise ValueError(f"{quoted(text)} is longer than {LONGEST_S:g} s")
+    return total + float(fraction or 0)
+
+
+@lru_cache(maxsize=65_536)
+def kib(text: str, plain: str = "m") -> int | None:
+    """Return an amount of memory, as ``16G``, ``33600M``, ``62.50G`` or ``1993mb``, in KiB; ``None`` if it is none.
+
+    Args:
+        text: of the log.
+        plain: unit of a number without one: ``m`` in Slurm, ``b`` (bytes) in PBS.
+    """
+    found = _AMOUNT.fullmatch(text.strip())
+    if not found:
+        return None
+    amount = float(found[1])
+    unit = found[2].lower() or (plain if text.strip()[-1:].isdecimal() else "b")
+    value = amount / 1024 if unit == "b" else amount * _KIB[unit]
+    return round(value) if value < 2**52 else None
+
+
+@lru_cache(maxsize=65_536)
+def requested_kib(text: str, nodes: int, cores: int) -> int | None:
+    """Return Slurm's ReqMem as KiB of the job: ``4Gn`` is for each node, ``2000Mc`` for each core, ``16G`` for the job."""
+    text = text.strip()
+    each = text[-1:]
+    amount = kib(text[:-1] if each in ("n", "c") else text)
+    if amount is None or amount == 0:  # 0: all memory of the nodes
+        return None
+    if each == "n" and amount >= _PER_CPU * 1024:
+        return (amount - _PER_CPU * 1024) * max(cores, 1)
+    return amount * max(nodes, 1) if each == "n" else amount * max(cores, 1) if each == "c" else amount
+
+
+class Tres(NamedTuple):
+    """What a TRES string grants; 0 where it does not say, memory in KiB."""
+
+    cores: int
+    nodes: int
+    memory: int
+    gpus: int
+
+
+_NO_TRES: Final = Tres(0, 0, 0, 0)
+
+
+@lru_cache(maxsize=65_536)
+def tres(text: str) -> Tres:
+    """Return the resources of ``cpu=4,mem=8G,node=1,billing=4,gres/gpu:a100=2``."""
+    if "=" not in text:
+        return _NO_TRES
+    amounts = dict(pair.split("=", 1) for pair in text.split(",") if "=" in pair)
+    typed = sum(whole(amount) for name, amount in amounts.items() if name.startswith("gres/gpu:"))
+    return Tres(
+        cores=whole(amounts.get("cpu", "")),
+        nodes=whole(amounts.get("node", "")),
+        memory=kib(amounts.get("mem", "")) or 0,
+        gpus=whole(amounts.get("gres/gpu", "")) or typed,
+    )
+
+
+@lru_cache(maxsize=4096)
+def gres_gpus(text: str) -> int:
+    """Return the GPUs of ``gpu:2``, ``gpu:a100:2`` or ``gpu:a100:2(S:0-1)``, as ReqGRES and AllocGRES have them."""
+    found = re.findall(r"(?:^|,|:|/)gpu(?::[A-Za-z][^:,()]*)?(?:[:=](\d{1,9}))?(?=$|,|\()", text)
+    return sum(int(amount or 1) for amount in found)
+
+
+@lru_cache(maxsize=65_536)
+def whole(text: str) -> int:
+    """Return a number such as ``4``, ``4K`` or ``1.5K`` (1,024 each) as a whole number; 0 if it is none."""
+    text = text.strip()
+    if text.isascii() and text.isdecimal():
+        return int(text) if len(text) <= 15 else 0
+    found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)([KMG]?)", text)
+    return round(float(found[1]) * {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}[found[2]]) if found else 0

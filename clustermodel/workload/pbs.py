@@ -1,0 +1,272 @@
+"""Accounting records of PBS (OpenPBS, PBS Professional, TORQUE) as a workload.
+
+A record is ``MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value key=value ...``; an E record ends a job, an R record a run attempt after
+which the job is queued again.  docs/guide_own_log says what becomes of the other types.  The records are described in the
+PBS Professional Reference Guide and in the TORQUE Administrator's Guide.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final, NamedTuple
+
+from clustermodel.errors import SpecificationError, TraceError, quoted
+from clustermodel.workload.import_report import JOBS
+from clustermodel.workload.log_file import log_lines
+from clustermodel.workload.log_jobs import UNSET, LogJob, LogJobs
+from clustermodel.workload.log_values import duration, local_stamp, whole
+from clustermodel.workload.log_workload import LogOptions, workload_of
+from clustermodel.workload.pbs_resources import Resources, resources_of
+from clustermodel.workload.table import Workload
+
+NO_PBS: Final = (
+    "it has no accounting records of PBS, as PBS_HOME/server_priv/accounting has them, a file for each day: "
+    "MM/DD/YYYY HH:MM:SS;E;ID;key=value ..."
+)
+
+_RECORD: Final = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)(?:\.\d+)?;([A-Za-z]);([^;]*);(.*)", re.ASCII | re.DOTALL)
+_ID: Final = re.compile(r"(\d{1,18})(\[\])?", re.ASCII)
+_TYPES: Final = {
+    "Q": "queue records (Q)", "S": "start records (S)", "D": "deletion records (D)", "A": "abort records (A)",
+    "R": "rerun records (R)", "C": "checkpoint records (C)", "T": "restart records (T)", "L": "license records (L)",
+    "M": "move records (M)", "P": "provisioning records (P)", "p": "provisioning records (p)", "a": "change records (a)",
+    "z": "suspension records (z)", "r": "resumption records (r)", "s": "start records (s)", "e": "end records of phases (e)",
+    "c": "end records of phases (c)", "u": "release records (u)",
+    **{letter: f"reservation records ({letter})" for letter in "BFKkUY"},
+}  # fmt: skip
+"""Records that are no run attempts, by their letter."""
+
+ARRAY: Final = "records of whole job arrays"
+NEVER: Final = "never started"
+NO_TIME: Final = "with run time zero"
+NO_SUBMISSION: Final = "without a submission time"
+NO_LENGTH: Final = "without a run time"
+
+_KILLED: Final = 256 + 15  # by SIGTERM, as qdel does
+_MOST_SUSPICIOUS_S: Final = 60
+_MOST_RUNNING: Final = 1_000_000
+
+
+def read_pbs(
+    path: str | os.PathLike[str],
+    *,
+    unit: str = "auto",
+    processors_from: str = "allocated",
+    use_estimates: bool = True,
+) -> Workload:
+    """Read accounting records of PBS or TORQUE into memory.
+
+    Each run attempt is a job.  It runs from ``start`` to ``end``, less the time for which it was suspended (records z and r).
+    Every line is counted in ``provenance.report``.  The columns ``wait``, ``requeues``, ``cores``, ``gpus`` and others keep
+    what the log has recorded (:mod:`clustermodel.workload.extra_columns`).
+
+    Args:
+        path: a file, plain or compressed with gzip, bzip2 or xz.
+        unit: what a node of the workload stands for: ``"nodes"``, ``"cores"`` or ``"gpus"``; by default cores where the log
+            shows that jobs share nodes, else nodes.
+        processors_from: ``"allocated"`` or ``"requested"`` nodes and cores; the other is used where one is missing.
+        use_estimates: when false, every estimate is the run time, not the limit ``Resource_List.walltime``.
+
+    Returns:
+        The workload; its ``machine_nodes`` is the largest number of units in use at the same time.
+
+    Raises:
+        TraceError: the file cannot be read, has no such records, or no usable job.
+        SpecificationError: an option has a value that is not allowed.
+    """
+    options = LogOptions(unit=unit, use_estimates=use_estimates)
+    if processors_from not in ("allocated", "requested"):
+        raise SpecificationError(f"processors_from: {processors_from!r} is not allowed; it must be 'allocated' or 'requested'")
+    reader = _Reader(LogJobs(os.fspath(path)), requested_first=processors_from == "requested")
+    lines = reader.read()
+    return workload_of(reader.jobs, options, kind="accounting records of PBS", lines=lines, names=lambda text: text.split(","))
+
+
+def is_pbs(text: str) -> bool:
+    """Return whether a line is an accounting record of PBS."""
+    return _RECORD.fullmatch(text) is not None
+
+
+class _Started(NamedTuple):
+    """An S record: when it was written, in the server's time, and its text."""
+
+    stamp: int
+    text: str
+
+
+class _Reader:
+    """Reads the records of a log into :attr:`jobs`."""
+
+    def __init__(self, jobs: LogJobs, *, requested_first: bool) -> None:
+        self.jobs = jobs
+        self._requested_first = requested_first
+        self._started: dict[str, _Started] = {}
+        """Attempts whose end has not been read, by job."""
+        self._suspended_at: dict[str, int] = {}
+        self._suspended: dict[str, int] = {}
+        """Seconds for which a running job has been suspended."""
+
+    def read(self) -> int:
+        """Read the file; return its number of lines."""
+        line, any_record = 0, False
+        for line, text in enumerate(log_lines(self.jobs.path), start=1):
+            found = _RECORD.fullmatch(text)
+            if found is None:
+                if text.strip():
+                    self.jobs.damaged(line, "it is no accounting record of PBS")
+                else:
+                    self.jobs.left_out("blank lines")
+                continue
+            any_record = True
+            try:
+                reason = self._record(line, found[1], found[2], found[3], found[4])
+            except ValueError as problem:
+                self.jobs.damaged(line, problem)
+            else:
+                self.jobs.left_out(reason)
+        if not any_record:
+            raise TraceError(f"{self.jobs.path}: {NO_PBS}")
+        return line
+
+    def _record(self, line: int, stamp: str, kind: str, job: str, text: str) -> str:
+        """Take up a record; return what its line counts as.
+
+        Raises:
+            ValueError: a field has a value that cannot be read; the message names it.
+        """
+        if kind == "S":
+            if len(self._started) < _MOST_RUNNING:
+                self._started[job] = _Started(local_stamp(stamp), text)
+        elif kind == "z":
+            self._suspended_at[job] = local_stamp(stamp)
+        elif kind == "r":
+            self._resume(job, stamp)
+        elif kind in ("E", "R"):
+            return self._attempt(line, stamp, job, text, requeued=kind == "R")
+        return _TYPES.get(kind, f"records of unknown type {quoted(kind)}")
+
+    def _resume(self, job: str, stamp: str) -> None:
+        since = self._suspended_at.pop(job, None)
+        if since is not None:
+            self._suspended[job] = self._suspended.get(job, 0) + max(0, local_stamp(stamp) - since)
+
+    def _attempt(self, line: int, stamp: str, job: str, text: str, *, requeued: bool) -> str:
+        """Add the run attempt that a record ends; return what its line counts as."""
+        identity = _ID.match(job)
+        if identity is None:
+            raise ValueError(f"{quoted(job)} is not a job identifier")
+        if identity[2]:
+            return ARRAY
+        self._resume(job, stamp)
+        suspended = self._suspended.pop(job, 0)
+        started = self._started.pop(job, None)
+        values = _values(text)
+        if requeued and started is not None:  # an R record may have few fields of its own
+            values = {**_values(started.text), **values}
+        start, end = _epoch(values, "start"), _epoch(values, "end")
+        used = duration(values.get("resources_used.walltime", ""))
+        if start is None:
+            return _TYPES["R"] if requeued else NEVER
+        if end is None and started is not None:
+            end = start + max(0, local_stamp(stamp) - started.stamp)
+        elif end is None and used is not None:
+            end = start + round(used)
+        if end is None or end < start:
+            return NO_LENGTH
+        if used is not None and used > 0 and abs(end - start - suspended - used) > _MOST_SUSPICIOUS_S:
+            self.jobs.repaired["resources_used.walltime is not end - start - suspended time, which is used"] += 1
+        run = end - start - suspended
+        if run <= 0:
+            return NO_TIME
+        submit = next((time for name in ("ctime", "qtime", "etime") if (time := _epoch(values, name)) is not None), None)
+        if submit is None:
+            return NO_SUBMISSION
+        limit = duration(values.get("Resource_List.walltime", ""))
+        resources = resources_of(values)
+        self._add(line, job, int(identity[1]), values, resources, (submit, start, run, suspended, limit), requeued=requeued)
+        return JOBS
+
+    def _add(
+        self,
+        line: int,
+        job: str,
+        number: int,
+        values: dict[str, str],
+        resources: Resources,
+        times: tuple[int, int, int, int, float | None],
+        *,
+        requeued: bool,
+    ) -> None:
+        jobs = self.jobs
+        submit, start, run, suspended, limit = times
+        first = (resources.asked_nodes, resources.asked_cores) if self._requested_first else (resources.nodes, resources.cores)
+        other = (resources.nodes, resources.cores) if self._requested_first else (resources.asked_nodes, resources.asked_cores)
+        nodes, cores = (one or another for one, another in zip(first, other, strict=True))
+        if not any(first) and (nodes or cores):
+            jobs.repaired[f"{'requested' if self._requested_first else 'allocated'} size missing, the other one used"] += 1
+        jobs.add(
+            LogJob(
+                line=line,
+                key=jobs.keys.number(job),
+                number=number,
+                heterogeneous=UNSET,
+                cluster=UNSET,
+                submit=submit,
+                start=start,
+                run=run,
+                suspended=suspended,
+                limit=UNSET if limit is None else round(limit),
+                nodes=nodes,
+                cores=cores,
+                gpus=resources.gpus,
+                memory=resources.memory or UNSET,
+                user=jobs.users.number(values.get("user", "")),
+                group=jobs.groups.number(values.get("group", "")),
+                account=jobs.accounts.number(values.get("account", "") or _project(values)),
+                partition=UNSET,
+                qos=jobs.qos.number(values.get("qos", "")),
+                queue=jobs.queues.number(values.get("queue", "")),
+                job_name=jobs.job_names.number(values.get("jobname", "")),
+                status=_status(values.get("Exit_status", "")),
+                requeued=int(requeued),
+                restarts=max(0, whole(values.get("run_count", "")) - 1),
+                node_list=jobs.node_lists.number(",".join(resources.hosts)),
+            )
+        )
+
+
+def _values(text: str) -> dict[str, str]:
+    """Return the values of a record by key; of a key that is given twice, the first."""
+    values: dict[str, str] = {}
+    for pair in text.split():
+        key, equals, value = pair.partition("=")
+        if equals and key not in values:
+            values[key] = value.strip('"')
+    return values
+
+
+def _epoch(values: dict[str, str], name: str) -> int | None:
+    """Return a time in seconds since 1970; ``None`` if it is missing or 0.
+
+    Raises:
+        ValueError: it is not such a time.
+    """
+    text = values.get(name, "")
+    if not text:
+        return None
+    if not re.fullmatch(r"\d{1,11}(\.\d*)?", text, re.ASCII):
+        raise ValueError(f"field {name}: {quoted(text)} is not a time in seconds since 1970")
+    return int(float(text)) or None
+
+
+def _status(text: str) -> int:
+    """Return the SWF status of an exit status: completed, cancelled, or failed."""
+    if not re.fullmatch(r"-?\d{1,9}", text, re.ASCII):
+        return UNSET
+    return {0: 1, _KILLED: 5}.get(int(text), 0)
+
+
+def _project(values: dict[str, str]) -> str:
+    project = values.get("project", "")
+    return "" if project == "_pbs_project_default" else project

@@ -1,0 +1,371 @@
+"""Slurm's accounting: the output of ``sacct --parsable2`` as a workload.
+
+Slurm writes one record for each allocation, and further ones for its steps; docs/guide_own_log says how each state and each
+field is read.  The fields are described in the manual page of sacct (Slurm 20 to 24), the layout without a header line in the
+documentation of Open XDMoD.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from clustermodel.errors import SpecificationError, TraceError, quoted
+from clustermodel.workload.import_report import JOBS
+from clustermodel.workload.log_file import log_lines
+from clustermodel.workload.log_jobs import UNSET, LogJob, LogJobs
+from clustermodel.workload.log_values import NO_VALUE, Clock, duration, gres_gpus, requested_kib, tres, whole
+from clustermodel.workload.log_workload import LogOptions, workload_of
+from clustermodel.workload.node_names import node_names
+from clustermodel.workload.sacct_records import JOB_ID, Layout, Records, header_layout, headerless_layout
+from clustermodel.workload.table import Workload
+
+SACCT_COMMAND: Final = (
+    "TZ=UTC sacct --parsable2 --allusers --allocations --duplicates --starttime 2025-01-01 --endtime 2025-02-01 "
+    "--format=JobID,JobIDRaw,Cluster,Partition,QOS,Account,Group,User,Submit,Eligible,Start,End,ElapsedRaw,Suspended,State,"
+    "AllocNodes,AllocCPUS,ReqMem,ReqTRES,AllocTRES,TimelimitRaw,NodeList,JobName"
+)
+"""Writes a log with all that an import keeps."""
+NO_SACCT: Final = (
+    "it is no output of sacct --parsable2 with a header line, nor one in the layout of Open XDMoD; write a log with "
+    f"{SACCT_COMMAND}"
+)
+
+STATUS: Final = {
+    "COMPLETED": 1,
+    **dict.fromkeys(
+        ("FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL", "DEADLINE", "LAUNCH_FAILED", "RECONFIG_FAIL",
+         "PREEMPTED", "REQUEUED", "RESIZING", "SPECIAL_EXIT", "REQUEUE_HOLD"),
+        0,
+    ),
+    **dict.fromkeys(("CANCELLED", "REVOKED"), 5),
+}  # fmt: skip
+"""SWF status of the states in which a run attempt has ended."""
+REQUEUED: Final = frozenset(
+    ("PREEMPTED", "REQUEUED", "NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RESIZING", "SPECIAL_EXIT", "REQUEUE_HOLD")
+)
+"""States after which a further record of the job is a further run attempt."""
+WAITING_STATES: Final = frozenset(("PENDING", "REQUEUE_FED", "RESV_DEL_HOLD"))
+RUNNING_STATES: Final = frozenset(
+    ("RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "SIGNALING", "STAGE_OUT", "STOPPED", "POWER_UP_NODE", "EXPEDITING")
+)
+
+STEP: Final = "steps"
+NEVER: Final = "never started"
+WAITING: Final = "still waiting"
+RUNNING: Final = "still running or suspended"
+NO_TIME: Final = "with run time zero"
+NO_SUBMISSION: Final = "without a submission time"
+NO_START: Final = "without a start time"
+NO_LENGTH: Final = "without a run time"
+
+_MOST_TASKS: Final = 1_000_000
+_MOST_SUSPICIOUS_S: Final = 60
+_NEEDED: Final = {
+    "Submit": ("submit",),
+    "Start": ("start",),
+    "End or ElapsedRaw": ("end", "elapsed", "elapsedraw"),
+    "AllocNodes, AllocCPUS or AllocTRES": (
+        "nnodes", "allocnodes", "ncpus", "alloccpus", "alloctres", "nodelist", "reqtres", "reqcpus", "reqnodes",
+    ),
+}  # fmt: skip
+
+
+def read_sacct(
+    path: str | os.PathLike[str],
+    *,
+    unit: str = "auto",
+    timezone: str | None = None,
+    cluster: str | None = None,
+    processors_from: str = "allocated",
+    use_estimates: bool = True,
+) -> Workload:
+    """Read a log of Slurm's sacct, as ``--parsable2`` or ``--parsable`` writes it, into memory.
+
+    Each run attempt is a job: after a requeue the job is submitted again.  Components of a heterogeneous job that started
+    together are one job.  Every line is counted in ``provenance.report``.  The columns ``wait``, ``suspended``, ``requeues``,
+    ``cores``, ``gpus`` and others keep what the log has recorded (:mod:`clustermodel.workload.extra_columns`).
+
+    Args:
+        path: a file, plain or compressed with gzip, bzip2 or xz; with a header line, or in the layout of Open XDMoD.
+        unit: what a node of the workload stands for: ``"nodes"``, ``"cores"`` or ``"gpus"``; by default cores where the log
+            shows that jobs share nodes, else nodes.
+        timezone: name of the time zone of time stamps without an offset; by default they are read as UTC.
+        cluster: of which cluster to use the jobs; by default of the one with the most jobs.
+        processors_from: ``"allocated"`` or ``"requested"`` nodes and cores; the other is used where one is missing.
+        use_estimates: when false, every estimate is the run time, not the time limit.
+
+    Returns:
+        The workload; its ``machine_nodes`` is the largest number of units in use at the same time.
+
+    Raises:
+        TraceError: the file cannot be read, is no log of sacct, lacks a field that is needed, or has no usable job.
+        SpecificationError: an option has a value that is not allowed.
+    """
+    options = LogOptions(unit=unit, cluster=cluster, timezone=timezone, use_estimates=use_estimates)
+    reader = _Reader(LogJobs(os.fspath(path)), Clock(timezone), processors_from)
+    lines = reader.read()
+    return workload_of(reader.jobs, options, kind=reader.kind, lines=lines, names=node_names)
+
+
+def is_sacct(text: str) -> bool:
+    """Return whether a line is a header of sacct, or a record in the layout of Open XDMoD."""
+    return header_layout(text) is not None or headerless_layout(text) is not None
+
+
+class _Fields:
+    """Where the fields stand that an import reads; -1 for those that a log does not have."""
+
+    def __init__(self, layout: Layout) -> None:
+        at = layout.position
+        self.layout = layout
+        self.job_id, self.raw_id = at("jobid", "jobidraw"), at("jobidraw")
+        self.cluster, self.state, self.user, self.uid = at("cluster"), at("state"), at("user"), at("uid")
+        self.group, self.gid, self.account = at("group"), at("gid"), at("account")
+        self.partition, self.qos, self.job_name = at("partition"), at("qos"), at("jobname")
+        self.submit, self.start, self.end = at("submit"), at("start"), at("end")
+        self.eligible = at("eligible")
+        self.elapsed_raw, self.elapsed, self.suspended = at("elapsedraw"), at("elapsed"), at("suspended")
+        self.limit_raw, self.limit, self.restarts = at("timelimitraw"), at("timelimit"), at("restarts")
+        self.alloc_tres, self.req_tres, self.req_mem = at("alloctres"), at("reqtres"), at("reqmem")
+        self.alloc_nodes, self.nnodes, self.req_nodes = at("allocnodes"), at("nnodes"), at("reqnodes")
+        self.alloc_cpus, self.req_cpus = at("alloccpus", "ncpus"), at("reqcpus")
+        self.alloc_gres, self.req_gres, self.node_list = at("allocgres"), at("reqgres"), at("nodelist")
+
+
+class _Times(NamedTuple):
+    """Times of a run attempt, seconds."""
+
+    submit: int
+    start: int
+    run: int
+    suspended: int
+
+
+class _Reader:
+    """Reads the records of a log into :attr:`jobs`."""
+
+    def __init__(self, jobs: LogJobs, clock: Clock, processors_from: str) -> None:
+        if processors_from not in ("allocated", "requested"):
+            raise SpecificationError(
+                f"processors_from: {processors_from!r} is not allowed; it must be 'allocated' or 'requested'"
+            )
+        self.jobs = jobs
+        self.kind = "sacct"
+        self._clock = clock
+        self._requested_first = processors_from == "requested"
+
+    def read(self) -> int:
+        """Read the file; return its number of lines."""
+        lines = 0
+
+        def numbered() -> Iterator[str]:
+            nonlocal lines
+            for text in log_lines(self.jobs.path):
+                lines += 1
+                yield text
+
+        at: _Fields | None = None
+        for layout, line, fields in Records(self.jobs).of(numbered()):
+            if at is None or at.layout is not layout:
+                at = _Fields(self._checked(layout, line))
+            fields.append("")  # for the position -1
+            try:
+                reason = self._record(at, line, fields)
+            except ValueError as problem:
+                self.jobs.damaged(line, f"{self._wrong_field(at, fields)}{problem}")
+            else:
+                self.jobs.left_out(reason)
+        if at is None:
+            raise TraceError(f"{self.jobs.path}: {NO_SACCT}")
+        return lines
+
+    def _checked(self, layout: Layout, line: int) -> Layout:
+        """Refuse a log without a field that is needed."""
+        self.kind = f"sacct {'with a header line' if layout.has_header else 'in the layout of Open XDMoD'}"
+        missing = [name for name, fields in _NEEDED.items() if layout.position(*fields) < 0]
+        if missing:
+            raise TraceError(
+                f"{self.jobs.path}:{max(1, line - 1)}: the log has no field {', no field '.join(missing)}; "
+                f"write it with {SACCT_COMMAND}"
+            )
+        return layout
+
+    def _record(self, at: _Fields, line: int, fields: list[str]) -> str:
+        """Add the jobs of a record; return what its line counts as.
+
+        Raises:
+            ValueError: a field has a value that cannot be read; the message names it.
+        """
+        identity = JOB_ID.fullmatch(fields[at.job_id])
+        assert identity is not None
+        if identity[5]:
+            return STEP
+        state = _state(fields[at.state])
+        status = STATUS.get(state) if at.state >= 0 else UNSET
+        if status is None:
+            return WAITING if state in WAITING_STATES else RUNNING if state in RUNNING_STATES else _unknown(fields[at.state])
+        times = self._times(at, fields, state)
+        if isinstance(times, str):
+            return times
+        self._add(at, line, fields, identity, state, status, times)
+        return JOBS
+
+    def _wrong_field(self, at: _Fields, fields: list[str]) -> str:
+        """Return the beginning of a message about the first field that cannot be read."""
+        stamps = ("submit", "start", "end", "eligible")
+        for name in (*stamps, "elapsedraw", "elapsed", "suspended", "timelimitraw", "timelimit"):
+            text = fields[at.layout.position(name)]
+            try:
+                self._clock.seconds(text) if name in stamps else duration(text)
+            except ValueError:
+                return f"field {name}: "
+        return ""
+
+    def _times(self, at: _Fields, fields: list[str], state: str) -> _Times | str:
+        """Return the times of a run attempt, or why there is none."""
+        seconds = self._clock.seconds
+        submit, start, end = seconds(fields[at.submit]), seconds(fields[at.start]), seconds(fields[at.end])
+        suspended = round(duration(fields[at.suspended]) or 0)
+        length = duration(fields[at.elapsed_raw])
+        if length is None:
+            length = duration(fields[at.elapsed])
+        if length is None and start is not None and end is not None:
+            length = end - start - suspended
+        if start is None:
+            return NO_START if length and length > 0 else NEVER
+        if length is None:
+            return NO_LENGTH
+        run = round(length)
+        if run <= 0:
+            idle = fields[at.node_list].strip().lower() in NO_VALUE and not tres(fields[at.alloc_tres]).cores
+            return NEVER if idle and state != "COMPLETED" else NO_TIME
+        if submit is None:
+            return NO_SUBMISSION
+        if end is not None:
+            start = self._clock.later_pass(fields[at.start].strip(), start, end - run - suspended)
+            end = self._clock.later_pass(fields[at.end].strip(), end, start + run + suspended)
+            self._compare(end - start, run + suspended)
+        if fields[at.eligible] != fields[at.submit]:
+            eligible = seconds(fields[at.eligible])
+            self.jobs.eligible_later += eligible is not None and submit + _MOST_SUSPICIOUS_S < eligible <= start
+        return _Times(submit, start, run, suspended)
+
+    def _compare(self, between: int, ran: int) -> None:
+        """Count a job whose times do not agree; the run time is what its record says."""
+        off = abs(between - ran)
+        if abs(off - 3600) <= 2:
+            self.jobs.clock_change += 1
+        elif off > _MOST_SUSPICIOUS_S:
+            self.jobs.repaired["elapsed time is not end - start - suspended time, elapsed time used"] += 1
+
+    def _add(
+        self,
+        at: _Fields,
+        line: int,
+        fields: list[str],
+        identity: re.Match[str],
+        state: str,
+        status: int,
+        times: _Times,
+    ) -> None:
+        """Add the job of a record, or a job for each task."""
+        jobs = self.jobs
+        granted, asked = tres(fields[at.alloc_tres]), tres(fields[at.req_tres])
+        lists = fields[at.node_list].strip()
+        node_list = UNSET if lists.lower() in NO_VALUE else jobs.node_lists.number(lists)
+        got = (
+            granted.nodes or whole(fields[at.alloc_nodes]) or whole(fields[at.nnodes]),
+            granted.cores or whole(fields[at.alloc_cpus]),
+        )
+        wanted = (asked.nodes or whole(fields[at.req_nodes]), asked.cores or whole(fields[at.req_cpus]))
+        first, second = (wanted, got) if self._requested_first else (got, wanted)
+        nodes, cores = (one or other for one, other in zip(first, second, strict=True))
+        if not nodes and node_list > 0:
+            nodes = len(node_names(lists))
+        if not any(first) and (nodes or cores):
+            jobs.repaired[f"{'requested' if self._requested_first else 'allocated'} size missing, the other one used"] += 1
+        limit = duration(fields[at.limit_raw], 60)
+        if limit is None:
+            limit = duration(fields[at.limit], 60)
+        number, task, tasks, component, _ = identity.groups()
+        cluster = jobs.clusters.number(fields[at.cluster])
+        raw = JOB_ID.fullmatch(fields[at.raw_id])
+        each = [int(task)] if task else [UNSET] if tasks is None else _tasks(tasks)
+        # One number for cluster, job, task and component: a tuple for each job would take much more memory.
+        keys = [
+            jobs.keys.number((((int(number) << 30 | one + 1) << 30) | int(component or UNSET) + 1) << 10 | cluster + 1)
+            for one in each
+        ]
+        job = LogJob(
+            line=line,
+            key=keys[0],
+            number=int(raw[1]) if raw and not raw[5] else int(number),
+            heterogeneous=jobs.heterogeneous.number((number, task, cluster)) if component else UNSET,
+            cluster=cluster,
+            submit=times.submit,
+            start=times.start,
+            run=times.run,
+            suspended=times.suspended,
+            limit=UNSET if limit is None else round(limit),
+            nodes=nodes,
+            cores=cores,
+            gpus=granted.gpus
+            or gres_gpus(fields[at.alloc_gres])
+            or asked.gpus
+            or (gres_gpus(fields[at.req_gres]) or gres_gpus(fields[at.req_tres])) * max(nodes, 1),
+            memory=granted.memory or asked.memory or requested_kib(fields[at.req_mem], nodes, cores) or UNSET,
+            user=jobs.users.number(fields[at.user] or fields[at.uid]),
+            group=jobs.groups.number(fields[at.group] or fields[at.gid]),
+            account=jobs.accounts.number(fields[at.account]),
+            partition=jobs.partitions.number(fields[at.partition]),
+            qos=jobs.qos.number(fields[at.qos]),
+            queue=UNSET,
+            job_name=jobs.job_names.number(fields[at.job_name]),
+            status=status,
+            requeued=int(state in REQUEUED),
+            restarts=whole(fields[at.restarts]),
+            node_list=node_list,
+        )
+        jobs.add(job)
+        jobs.several_tasks += len(keys) > 1
+        for key in keys[1:]:
+            jobs.add(job._replace(key=key))
+
+
+@lru_cache(maxsize=4096)
+def _state(text: str) -> str:
+    """Return the state of ``CANCELLED by 1001``, or of ``OUT_OF_ME+``, as sacct cuts it in a narrow column."""
+    state = text.split(" ", 1)[0].upper()
+    if not state.endswith("+"):
+        return state
+    whole_states = [known for known in (*STATUS, *WAITING_STATES, *RUNNING_STATES) if known.startswith(state[:-1])]
+    return whole_states[0] if len(whole_states) == 1 else state
+
+
+def _unknown(state: str) -> str:
+    return f"of unknown state {quoted(state.strip())}"
+
+
+def _tasks(text: str) -> list[int]:
+    """Return the tasks of ``1-3,7,20-30:5%2``.
+
+    Raises:
+        ValueError: they cannot be read, or are more than a million.
+    """
+    tasks: list[int] = []
+    for one in text.partition("%")[0].split(","):
+        found = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?\s*", one, re.ASCII)
+        if not found:
+            raise ValueError(f"field JobID: the tasks {quoted(text)} cannot be read")
+        low = int(found[1])
+        chosen = range(low, int(found[2] or low) + 1, int(found[3] or 1) or 1)
+        if len(tasks) + len(chosen) > _MOST_TASKS:
+            raise ValueError(f"field JobID: {quoted(text)} are more than {_MOST_TASKS:,} tasks")
+        tasks += chosen
+    if not tasks:
+        raise ValueError(f"field JobID: the tasks {quoted(text)} cannot be read")
+    return tasks

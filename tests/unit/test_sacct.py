@@ -1,0 +1,318 @@
+"""Logs of sacct: every line is used or counted by reason, and what the records say survives."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clustermodel import SpecificationError, TraceError, Workload, read_pbs, read_sacct
+from tests.shared_data import SHARED
+
+LOGS = Path(__file__).resolve().parents[1] / "logs"
+HEADER = "JobID|Submit|Start|End|ElapsedRaw|State|AllocNodes"
+
+
+def record(number: object, **fields: object) -> str:
+    """Return a record under ``HEADER``: a job of two nodes that waits for 10 minutes and runs for 10."""
+    values = {
+        "Submit": "2025-03-03T08:00:00",
+        "Start": "2025-03-03T08:10:00",
+        "End": "2025-03-03T08:20:00",
+        "ElapsedRaw": 600,
+        "State": "COMPLETED",
+        "AllocNodes": 2,
+    }
+    return "|".join(map(str, (number, *{**values, **fields}.values())))
+
+
+def counts(workload: Workload) -> dict[str, int]:
+    report = workload.provenance.report
+    assert report is not None
+    assert sum(report.counts.values()) == report.lines
+    return dict(report.counts)
+
+
+@pytest.mark.parametrize("path", sorted(LOGS.iterdir()), ids=lambda path: path.name)
+def test_the_counts_sum_to_the_lines_of_the_file(path: Path) -> None:
+    workload = read_pbs(path) if path.suffix == ".pbs" else read_sacct(path)
+    counts(workload)
+    report = workload.provenance.report
+    assert report is not None
+    assert report.lines == path.read_bytes().count(b"\n")
+    assert report.jobs == len(workload)
+
+
+def test_arrays_are_tasks_and_steps_are_no_jobs() -> None:
+    workload = read_sacct(LOGS / "arrays.sacct")
+    assert counts(workload) == {
+        "jobs": 4,
+        "steps": 2,
+        "header lines": 1,
+        "still waiting": 1,
+        "never started": 1,
+        "damaged lines": 1,
+    }
+    # Tasks 1, 2, 3, 5, 10, 12, 14 of array 300, of which task 2 has two records, beside tasks 7 and 8 of array 100.
+    assert workload.column("id").tolist() == [107, 108, 300, 301, 302, 303, 304, 305, 306]
+    assert workload.column("run")[:3].tolist() == [600_000_000, 60_000_000, 1_800_000_000]
+    assert workload.names["user"] == ("ann", "bob")
+    assert workload.frame["qos"].unique().tolist() == ["normal"]
+
+
+def test_run_attempts_are_jobs_of_their_own() -> None:
+    workload = read_sacct(LOGS / "requeues.sacct")
+    assert counts(workload)["repeated records"] == 1
+    frame = workload.frame.set_index("job")
+    assert frame["requeues"].to_dict() == {50: 0, 51: 0, 53: 0, 54: 1, 55: 2}
+    # The third attempt is submitted when the second one has ended, its record has the first submission.
+    assert frame.loc[[50, 54, 55], "submit_s"].tolist() == [0, 2405, 4200]
+    assert frame.loc[[50, 54, 55], "wait_s"].tolist() == [600, 1195, 3000]
+    assert frame.loc[55, ["run_s", "suspended_s"]].tolist() == [7200, 3600]
+    assert frame.loc[53, "wait_s"] == 0
+    assert workload.provenance.repaired["started before its submission, submitted at its start"] == 1
+
+
+def test_components_of_a_heterogeneous_job_are_one_job() -> None:
+    workload = read_sacct(LOGS / "heterogeneous.sacct")
+    assert counts(workload) == {
+        "jobs": 2,
+        "components of heterogeneous jobs, added to their first component": 2,
+        "header lines": 1,
+        "steps": 1,
+    }
+    together = workload.frame.iloc[0]
+    assert together[["nodes", "cores", "gpus", "run_s"]].tolist() == [11, 76, 16, 3660]
+    assert together["memory_gib"] == pytest.approx(152 / 11)
+
+
+def test_separators_and_line_breaks_in_names() -> None:
+    workload = read_sacct(LOGS / "newlines.sacct")
+    assert counts(workload) == {"jobs": 6, "line breaks inside fields": 6, "header lines": 1, "damaged lines": 1}
+    assert workload.column("id").tolist() == [1, 2, 3, 4, 5, 7]
+    assert workload.names["user"] == ("Jürgen", "Zoë")
+    assert workload.names["job_name"][0] == "日本語の仕事"
+
+
+def test_each_state_has_its_count() -> None:
+    workload = read_sacct(LOGS / "states.sacct")
+    assert counts(workload) == {
+        "jobs": 15,
+        "still running or suspended": 5,
+        "never started": 3,
+        "still waiting": 2,
+        "header lines": 1,
+        "of unknown state 'FOO'": 1,
+        "of unknown state ''": 1,
+        "with run time zero": 1,
+        "without a submission time": 1,
+        "without a start time": 1,
+        "without a run time": 1,
+        "without allocated nodes": 1,
+    }
+    assert workload.column("status").tolist() == [1] + 8 * [0] + 4 * [5] + 2 * [0]
+
+
+def test_states_that_a_narrow_column_has_cut(write_trace: Callable[..., Path]) -> None:
+    path = write_trace(HEADER, record(1, State="OUT_OF_ME+"), record(2, State="CANCELLED+"), record(3, State="RE+"), name="log")
+    workload = read_sacct(path)
+    assert counts(workload) == {"jobs": 2, "header lines": 1, "of unknown state 'RE+'": 1}
+    assert workload.column("status").tolist() == [0, 5]
+
+
+def test_times_as_given_with_an_offset_and_in_seconds() -> None:
+    workload = read_sacct(LOGS / "times.sacct")
+    assert counts(workload)["damaged lines"] == 3
+    report = workload.provenance.report
+    assert report is not None
+    assert [line.split(": ", 1)[1] for line in report.examples] == [
+        "field start: '2025-03-30T25:50:00' is not a time",
+        "field elapsed: 'soon' is not a duration",
+        "field submit: '2025-13-30T01:30:00' is not a time",
+    ]
+    assert any(remark.startswith("clock: 3 jobs") for remark in report.remarks)
+    frame = workload.frame.set_index("job")
+    assert frame.loc[[4, 5], "submit_s"].tolist() == [0, 0]
+    assert frame.loc[3, "submit_s"] == 3600  # without a time zone, 01:30 is an hour later than 01:30+01:00
+
+
+def test_local_times_with_daylight_saving() -> None:
+    workload = read_sacct(LOGS / "times.sacct", timezone="Europe/Paris")
+    report = workload.provenance.report
+    assert report is not None
+    assert not any(remark.startswith("clock") for remark in report.remarks)
+    frame = workload.frame.set_index("job")
+    assert frame.loc[[3, 4, 5, 6], "submit_s"].tolist() == [0, 0, 0, 0]
+    # From 00:00 to 01:00 in summer; the second job starts in the first of the two hours from 2 to 3, by its elapsed time.
+    assert frame.loc[[1, 2], "wait_s"].tolist() == [3600, 1200]
+
+
+def test_memory_and_gpus_in_every_form() -> None:
+    workload = read_sacct(LOGS / "resources.sacct", unit="nodes")
+    frame = workload.frame
+    assert frame["nodes"].tolist() == [2, 2, 2, 1, 1, 2, 2, 2, 1536]
+    assert frame["gpus"].tolist() == [0, 0, 0, 2, 3, 2, 4, 0, 0]
+    gib = [4, 8 * 2000 / 1024 / 2, 8, 8, 62.5, 8 * 3000 / 1024 / 2, np.nan, 500 / 1024 / 2, np.nan]
+    assert frame["memory_gib"].tolist() == pytest.approx(gib, nan_ok=True)
+
+
+def test_limits_and_suspended_time() -> None:
+    frame = read_sacct(LOGS / "limits.sacct").frame
+    assert frame["run_s"].tolist() == [176_461, 930, 2400, 930, 930, 930]
+    assert frame["estimate_s"].tolist() == [259_200, 930, 2400, 900, 129_600, 3600]
+    assert frame["suspended_s"].tolist() == [0, 0, 1200, 0, 0, 0]
+
+
+def test_joined_logs_with_other_fields_separators_and_messages() -> None:
+    workload = read_sacct(LOGS / "joined.sacct")
+    assert counts(workload) == {
+        "jobs": 3,
+        "blank lines": 2,
+        "header lines": 2,
+        "messages of sacct": 1,
+        "line breaks inside fields": 1,
+        "damaged lines": 1,
+    }
+    assert workload.column("id").tolist() == [1, 2, 4]
+    assert workload.column("nodes").tolist() == [8, 8, 4]
+
+
+def test_the_older_layout_of_open_xdmod() -> None:
+    workload = read_sacct(LOGS / "old_xdmod.sacct")
+    assert counts(workload) == {"jobs": 1, "never started": 1, "line breaks inside fields": 1}
+    assert workload.frame.iloc[0][["nodes", "cores", "gpus", "job_name"]].tolist() == [2, 32, 2, "a|b"]
+
+
+def test_one_cluster_of_a_log_of_several() -> None:
+    workload = read_sacct(LOGS / "clusters.sacct")
+    assert counts(workload) == {"jobs": 2, "header lines": 1, "jobs of other clusters": 1}
+    assert workload.provenance.header["Computer"] == "oak"
+    assert read_sacct(LOGS / "clusters.sacct", cluster="elm").column("nodes").tolist() == [3]
+    with pytest.raises(TraceError, match="no jobs of 'ash'; its clusters are oak, elm"):
+        read_sacct(LOGS / "clusters.sacct", cluster="ash")
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+def test_compression_is_seen_by_the_content(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
+    plain = (LOGS / "arrays.sacct").read_bytes()
+    path = tmp_path / "log"
+    path.write_bytes(compress(plain))
+    assert len(read_sacct(path)) == 9
+    path.write_bytes(compress(plain)[:-9])
+    with pytest.raises(TraceError, match="log: the compressed data"):
+        read_sacct(path)
+
+
+def test_the_machine_is_the_most_in_use_at_the_same_time(write_trace: Callable[..., Path]) -> None:
+    later = {"Start": "2025-03-03T08:20:00", "End": "2025-03-03T08:30:00"}
+    path = write_trace(HEADER, record(1), record(2, AllocNodes=3), record(3, AllocNodes=4, **later), name="log")
+    assert read_sacct(path).machine_nodes == 5  # job 3 starts when the others end
+
+
+@pytest.mark.parametrize(("shared", "unit"), [(True, "cores"), (False, "nodes")])
+def test_the_unit_is_cores_where_jobs_share_nodes(write_trace: Callable[..., Path], shared: bool, unit: str) -> None:
+    lines = [
+        f"{record(number, AllocNodes=1)}|4|cn{1 if shared else number}" for number in range(1, 6)
+    ]  # on one node, or on a node each
+    workload = read_sacct(write_trace(f"{HEADER}|AllocCPUS|NodeList", *lines, name="log"))
+    report = workload.provenance.report
+    assert report is not None
+    assert report.unit == unit
+    assert workload.column("nodes").tolist() == 5 * [4 if shared else 1]
+
+
+def test_a_unit_that_jobs_do_not_have(write_trace: Callable[..., Path]) -> None:
+    path = write_trace(f"{HEADER}|AllocTRES", f"{record(1)}|gres/gpu=3", f"{record(2)}|cpu=4", name="log")
+    workload = read_sacct(path, unit="gpus")
+    assert counts(workload) == {"jobs": 1, "header lines": 1, "without allocated GPUs": 1}
+    assert workload.column("nodes").tolist() == [3]
+
+
+def test_requested_sizes(write_trace: Callable[..., Path]) -> None:
+    path = write_trace(f"{HEADER}|ReqNodes", f"{record(1)}|5", f"{record(2)}|", name="log")
+    workload = read_sacct(path, processors_from="requested")
+    assert workload.column("nodes").tolist() == [5, 2]
+    assert workload.provenance.repaired["requested size missing, the other one used"] == 1
+
+
+def test_recorded_columns_survive_a_table(tmp_path: Path) -> None:
+    frame = read_sacct(LOGS / "arrays.sacct").frame
+    again = Workload.from_frame(frame).frame
+    assert again.columns.tolist() == frame.columns.tolist()
+    assert again["job_name"].astype(str).tolist() == frame["job_name"].astype(str).tolist()
+    assert (again["wait_s"] == frame["wait_s"]).all()
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ((), "log: it is no output of sacct --parsable2 with a header line, nor"),
+        (("JobID  State ", "----- -----"), "layout of Open XDMoD; write a log with TZ=UTC sacct --parsable2 --allusers"),
+        (("JobID|State|Submit",  "1|COMPLETED|2025-03-03T08:00:00"), "log:1: the log has no field Start, no field End or"),
+        ((HEADER, record(1, State="RUNNING")), "log: no usable job: 2 lines: 1 header line, 1 still running or suspended"),
+    ],
+)  # fmt: skip
+def test_a_log_that_cannot_be_used_is_refused_in_one_line(
+    write_trace: Callable[..., Path], lines: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(TraceError) as refused:
+        read_sacct(write_trace(*lines, name="log"))
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_options_that_are_not_allowed() -> None:
+    path = LOGS / "arrays.sacct"
+    with pytest.raises(SpecificationError, match="timezone: 'Mars' is not allowed"):
+        read_sacct(path, timezone="Mars")
+    with pytest.raises(SpecificationError, match="unit: 'racks' is not allowed"):
+        read_sacct(path, unit="racks")
+    with pytest.raises(SpecificationError, match="processors_from: 'both' is not allowed"):
+        read_sacct(path, processors_from="both")
+
+
+def shared_log(name: str) -> Path:
+    path = SHARED / "traces" / "sacct" / name
+    if not path.is_file():
+        pytest.skip(f"{path} is not here; the logs are not part of the repository")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("phillips.log.gz", {"jobs": 4024, "with run time zero": 261}),
+        ("accounting-logs-with-job-arrays.log", {"jobs": 4, "repeated records": 2}),
+        ("accounting-logs.log", {"jobs": 3, "with run time zero": 1}),
+        ("sacct_dump2101.log", {"jobs": 6, "never started": 6, "steps": 2, "header lines": 1, "damaged lines": 1}),
+    ],
+)
+def test_real_logs(name: str, expected: dict[str, int]) -> None:
+    assert counts(read_sacct(shared_log(name))) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("non-ended-job-state.log", "no usable job: 2 lines: 1 still running or suspended, 1 still waiting"),
+        ("unknown-job-state.log", "no usable job: 2 lines: 1 of unknown state 'FOO', 1 of unknown state 'BAR'"),
+    ],
+)
+def test_real_logs_without_a_job(name: str, message: str) -> None:
+    with pytest.raises(TraceError, match=message):
+        read_sacct(shared_log(name))
+
+
+def test_a_job_name_of_the_real_dump_with_separators() -> None:
+    assert "Jo| bNa| me003" in read_sacct(shared_log("sacct_dump2101.log")).names["job_name"]
+
+
+def test_the_gpus_of_a_real_log() -> None:
+    frame = read_sacct(shared_log("phillips.log.gz")).frame
+    assert frame["gpus"].sum() > 0
+    assert frame["memory_gib"].max() < 1024  # one record has Slurm's flag of memory per core in its number
