@@ -241,7 +241,9 @@ class Study(Experiment[StudyTable]):
     ...     name="load",
     ...     factors={"load": [0.5, 0.8], "policy": ["fcfs", "easy"]},
     ...     scenario=lambda load, policy, seed: Scenario(
-    ...         machine=Machine(nodes=64), workload=synthetic_workload(jobs=50, nodes=64, load=load, seed=seed), policy=policy
+    ...         machine=Machine(nodes=64),
+    ...         workload=synthetic_workload(jobs=50, nodes=64, load=load, seed=seed),
+    ...         policy=policy,
     ...     ),
     ...     replications=3,
     ... )

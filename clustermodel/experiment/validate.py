@@ -285,8 +285,12 @@ def validate(
     ...     measure="offered_load",
     ...     factors={"load": [0.5, 0.7]},
     ...     scenario=lambda load, seed: Scenario(
-    ...         machine=Machine(nodes=64), workload=synthetic_workload(jobs=50, nodes=64, load=load, seed=seed), policy="fcfs"),
-    ...     name="offered load")
+    ...         machine=Machine(nodes=64),
+    ...         workload=synthetic_workload(jobs=50, nodes=64, load=load, seed=seed),
+    ...         policy="fcfs",
+    ...     ),
+    ...     name="offered load",
+    ... )
     >>> len(study)
     20
 

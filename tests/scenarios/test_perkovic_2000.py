@@ -52,12 +52,12 @@ def test_the_page_shows_the_stored_table(study: Any) -> None:
     assert make_studies["with_tables"](page, study.name, make_studies["markdown"](exhibits.tables)) == page
     for number in range(len(exhibits.figures)):
         picture = f"{study.name}_{number + 1}.png" if number else f"{study.name}.png"
-        assert f"(figures/{picture})" in page
+        assert f"figures/{picture})" in page
         assert (DOCS / "figures" / picture).stat().st_size > 10_000
 
 
-def test_the_page_of_the_papers_is_up_to_date() -> None:
-    page = (DOCS / "papers.md").read_text()
+def test_the_page_of_the_paper_is_up_to_date() -> None:
+    page = (DOCS / "papers" / "perkovic_2000.md").read_text()
     assert run(DOCS / "make_studies.py")["published"]("perkovic_2000", page) == page
 
 

@@ -169,8 +169,8 @@ def test_the_page_shows_the_stored_table(make_studies: Any, name: str) -> None:
         assert (DOCS / "figures" / f"{name}.png").stat().st_size > 10_000
 
 
-def test_the_page_of_the_papers_is_up_to_date(make_studies: Any) -> None:
-    page = (DOCS / "papers.md").read_text()
+def test_the_page_of_the_paper_is_up_to_date(make_studies: Any) -> None:
+    page = (DOCS / "papers" / "yuan_2010.md").read_text()
     assert make_studies.published("yuan_2010", page) == page
 
 

@@ -63,12 +63,12 @@ def test_the_page_shows_the_stored_table(make_studies: Any, name: str) -> None:
     shown = 1 if name == "real_traces_whole" else len(exhibits.figures)
     for number in range(shown):
         picture = f"{name}_{number + 1}.png" if number else f"{name}.png"
-        assert f"(figures/{picture})" in page
+        assert f"figures/{picture})" in page
         assert (DOCS / "figures" / picture).stat().st_size > 10_000
 
 
-def test_the_page_of_the_papers_is_up_to_date(make_studies: Any) -> None:
-    page = (DOCS / "papers.md").read_text()
+def test_the_page_of_the_paper_is_up_to_date(make_studies: Any) -> None:
+    page = (DOCS / "papers" / "zhang_2003.md").read_text()
     assert make_studies.published("zhang_2003", page) == page
 
 

@@ -359,7 +359,7 @@ def test_distributions_by_hand() -> None:
 
 
 def test_the_phi_model_is_drawn_with_what_it_expects() -> None:
-    """A fifth of the jobs uses all; 4 % of the others are in each of 20 intervals (002, section 2.1)."""
+    """A fifth of the jobs uses all; 4 % of the others are in each of 20 intervals (Zhang et al. 2003, section 2.1)."""
     workload = load_model("blue-pacific").generate(jobs=4000, seed=1, phi=0.2)
     (axes,) = estimates_used([workload], phi=0.2).axes
     ours, expected = (patch.get_data().values for patch in axes.patches)

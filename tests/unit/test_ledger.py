@@ -1,4 +1,4 @@
-"""The capacity ledger's arithmetic, and that it agrees with 002's formulas computed from the event log alone."""
+"""The capacity ledger's arithmetic, and that it agrees with the formulas of Zhang et al. 2003 on the event log."""
 
 from __future__ import annotations
 
