@@ -1,8 +1,9 @@
-"""``clustermodel run``: policies on a trace, a workload model, a synthetic year or the scenarios of a script."""
+"""``clustermodel run``: policies on a trace, a workload model, a synthetic year, or scenarios of files and scripts."""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import warnings
 from collections.abc import Sequence
@@ -16,22 +17,24 @@ import click
 from rich.console import Console
 
 from clustermodel.cli.interrupts import INTERRUPTED
-from clustermodel.cli.options import SpeedupModel, load_workload, machine_of, machine_options, trace_options
+from clustermodel.cli.options import SpeedupModel, given_options, load_workload, machine_options, machine_with, trace_options
 from clustermodel.cli.progress import progress_of_run
+from clustermodel.cli.scenarios import scenarios_of
 from clustermodel.errors import ClusterModelError, OutputError, PolicyError, SpecificationError, shown, visible
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario, nothing_played
-from clustermodel.experiment.script import load_scenarios
 from clustermodel.experiment.user_code import failure_line
 from clustermodel.figures.perfetto_packets import require_perfetto
 from clustermodel.figures.terminal import literal, print_notes, standard_error
 from clustermodel.figures.terminal_tables import comparison_table, run_row
 from clustermodel.figures.text_tables import print_table
+from clustermodel.machine import Machine
 from clustermodel.measure.input_notes import run_notes
 from clustermodel.policies.registry import make_policy, policy_label, policy_names
 from clustermodel.sim.simulation import FIDELITIES, Fidelity
 from clustermodel.workload.model import load_model, shipped_models
 
+_log = logging.getLogger(__name__)
 _LONGEST_FILE_NAME: Final = 255
 """Bytes, on the file systems of Linux, macOS and Windows."""
 
@@ -47,7 +50,7 @@ def _model_names(_context: click.Context, _option: click.Parameter, typed: str) 
 
 
 @click.command()
-@click.argument("scenario", type=click.Path(path_type=Path), required=False)
+@click.argument("scenarios", metavar="[SCENARIO]...", type=click.Path(path_type=Path), nargs=-1)
 @click.option("--trace", type=click.Path(path_type=Path), help="SWF file, or a log of sacct or PBS; default: a synthetic year.")
 @click.option(
     "--model",
@@ -92,7 +95,7 @@ def _model_names(_context: click.Context, _option: click.Parameter, typed: str) 
 @machine_options
 @trace_options
 def run(
-    scenario: Path | None,
+    scenarios: tuple[Path, ...],
     trace: Path | None,
     model: str | None,
     jobs: int | None,
@@ -111,8 +114,9 @@ def run(
     """Simulate policies and print one table, a row per policy.
 
     The jobs come from --trace, or from --model, or from a synthetic year; the last two are made with --seed.  Or they come
-    from SCENARIO, a Python script that defines `scenario` (a Scenario) or `scenarios` (several).  Job slowdowns are bounded
-    at 10 s; docs/outputs defines every column.
+    from SCENARIO: one or several scenario files (.toml), in which options of the policy, the machine and the run replace the
+    values of the file; or a Python script that defines `scenario` (a Scenario) or `scenarios` (several).  Job slowdowns are
+    bounded at 10 s; docs/outputs defines every column.
 
     \b
     Examples:
@@ -125,31 +129,31 @@ def run(
       clustermodel run --model blue-pacific --policy bf --policy bgs --policy mbgs --context-switch 0.02
       clustermodel run --jobs 2000 --policy easy --policy pv-easy --perfetto runs.pftrace
       clustermodel run scenarios/quickstart.py
+      clustermodel run kth.toml --policy easy --policy conservative --nodes 128
     """
     notes = standard_error()
-    if scenario is not None:
-        if policies or any(given is not None for given in (trace, model, jobs, nodes)):
-            raise SpecificationError(
-                f"{scenario}: a scenario script brings its own --trace, --model, --jobs, --nodes and --policy"
-            )
-        scenarios = load_scenarios(scenario)
+    if scenarios:
+        specified = scenarios_of(scenarios, given_options(click.get_current_context()))
     else:
-        scenarios = _scenarios(options, trace, model, jobs, nodes, policies, seed, fidelity, notes)
-    labels = [specified.label for specified in scenarios]
+        specified = _scenarios(options, trace, model, jobs, nodes, policies, seed, fidelity)
+    for source in {id(source): source for scenario in specified for source in scenario.sources}.values():
+        for line in source.provenance.lines():
+            notes.print(f"{literal(source.name)}: {literal(line)}")
+    labels = [scenario.label for scenario in specified]
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
         raise SpecificationError(f"policy: {twice!r} is asked for twice; names must be unique")
     files = {} if jobs_csv is None else _job_files(labels, jobs_csv)
     _require_writable(jobs_csv, figure, perfetto)
     if perfetto is not None:
-        scenarios = [replace(specified, history=True) for specified in scenarios]  # of time slices
+        specified = [replace(scenario, history=True) for scenario in specified]  # of time slices
 
     results: list[Result] = []
     interrupted: str | None = None
     try:
-        _run_all(scenarios, results, files, notes, with_traceback=with_traceback)
+        _run_all(specified, results, files, notes, with_traceback=with_traceback)
     except KeyboardInterrupt:
-        interrupted = next((unfinished.label for unfinished in scenarios[len(results) :]), "the last report")
+        interrupted = next((unfinished.label for unfinished in specified[len(results) :]), "the last report")
     finally:
         _show(results, notes, as_json=as_json)  # finished runs are reported, whatever stopped the others
     if figure is not None and results:
@@ -166,7 +170,7 @@ def run(
     if interrupted is not None:
         notes.print(
             f"clustermodel: interrupted during {literal(interrupted)}; "
-            f"{len(results)} of {len(scenarios)} runs had finished and are reported"
+            f"{len(results)} of {len(specified)} runs had finished and are reported"
         )
         return INTERRUPTED
     return 0
@@ -181,20 +185,17 @@ def _scenarios(
     policies: Sequence[str],
     seed: int,
     fidelity: Fidelity,
-    notes: Console,
 ) -> list[Scenario]:
     """Return a scenario for each policy, on the workload and the machine specified by the options."""
     for policy in policies:
         make_policy(policy)  # a mistyped name fails before the trace is read
-    machine = machine_of(options, 1 if nodes is None else nodes)
+    machine = machine_with(Machine(nodes=1 if nodes is None else nodes), options)
     if trace is not None and (model is not None or jobs is not None):
         raise SpecificationError(
             f"--{'jobs' if model is None else 'model'}: the jobs come from --trace {trace}; give one of the two"
         )
     drawn_from = None if model is None else load_model(model)
     workload = load_workload(options, trace=trace, model=drawn_from, jobs=jobs, nodes=nodes, seed=seed)
-    for line in workload.provenance.lines():
-        notes.print(f"{literal(workload.name)}: {literal(line)}")
     if nodes is None:
         if workload.machine_nodes is None:
             raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {trace} is the size of a machine; give one")
@@ -245,6 +246,10 @@ def _run_all(
 ) -> None:
     """Run the scenarios in turn; append each result to ``results`` and write its job records as soon as it is there."""
     for scenario in scenarios:
+        if _log.isEnabledFor(logging.DEBUG):
+            from clustermodel.experiment.run_key import key_of_scenario  # noqa: PLC0415  reads streamed traces
+
+            _log.debug("run %s has the key %s", scenario.label, key_of_scenario(scenario))
         began = perf_counter()
         with progress_of_run(scenario, notes) as advance, warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=NOTHING_PLAYED)  # one note below covers all runs

@@ -7,6 +7,7 @@ results.
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from collections import Counter
@@ -39,6 +40,9 @@ _SLOW: Final = {"gs": 8.0, "bgs": 8.0, "mgs": 10.0, "mbgs": 15.0, "adaptive": 8.
 """Rough wall times of policies per job, relative to EASY, for policies that have not run yet."""
 _LOOK_S: Final = 1.0
 """Interval between two checks of the workers while no run ends, seconds."""
+
+
+_log = logging.getLogger(__name__)
 
 
 class Progress(NamedTuple):
@@ -194,6 +198,7 @@ def _run_missing(
     distinct = {run.key: run for run in sorted(runs, key=lambda run: run.trial.replication, reverse=True)}
     todo = [run for run in distinct.values() if run.key in missing]
     state = _State(design, store, runs, missing, progress)
+    _log.info("%s: %d trials, %d runs to do, the others are stored in %s", design.name, len(runs), len(todo), store.directory)
     for run in todo:
         if run.error is not None:
             state.take(run, Failed(run.error))
@@ -251,6 +256,10 @@ class _State:
             OutputError: the outcome cannot be written.
         """
         factors = self._design.factors_of(run.trial)
+        took = f"{outcome.seconds:.2f} s" if isinstance(outcome, Finished) else "failed"
+        _log.debug(
+            "run %s, %s on %s, seed %s: %s", run.key, run.about["policy"], run.about["workload"], run.about["seed"], took
+        )
         if isinstance(outcome, Finished):
             self._store.keep(run, factors, outcome)
             if outcome.nothing_played:

@@ -37,7 +37,8 @@ class JobStreamMix:
             SpecificationError: an argument is not allowed, or a stream draws a value that no job can have.
         """
         parts = draw_streams(self.streams, days=days, seed=seed, load=load, machine_nodes=machine_nodes)
-        return merge(**parts)
+        arguments = {"streams": self.streams, "days": days, "seed": seed, "load": load, "machine_nodes": machine_nodes}
+        return merge(**parts).made_by("job_streams", arguments)
 
 
 @overload
@@ -104,7 +105,7 @@ def _merged(sources: Mapping[str, JobSource]) -> Workload:
         ),
         machine_nodes=max(known, default=None),
         extra=ExtraColumns(ids=extra.ids, columns=extra.columns, labels=tuple(sources)),
-    )
+    ).made_by("merge", {"workloads": dict(sources)})
 
 
 def _require_different_random_numbers(sources: Mapping[str, JobSource]) -> None:

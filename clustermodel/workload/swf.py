@@ -10,12 +10,15 @@ docs/guide_trace has the rule of each field.
 from __future__ import annotations
 
 import gzip
+import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from time import perf_counter
 from typing import Final
 
 import numpy as np
@@ -27,6 +30,7 @@ from clustermodel.ticks import duration_to_ticks, to_ticks
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
 from clustermodel.workload.extra_columns import PRECEDING, THINK, WAIT, ExtraColumns
 from clustermodel.workload.partial_executions import whole_jobs
+from clustermodel.workload.recipe import Recipe
 from clustermodel.workload.swf_file import data_lines, read_header
 from clustermodel.workload.swf_line import (
     DECISIVE_FIELDS,
@@ -36,9 +40,10 @@ from clustermodel.workload.swf_line import (
     parse_line,
     parse_line_with_feedback,
 )
-from clustermodel.workload.table import Provenance, Workload, transformed
-from clustermodel.workload.transforms import JobFilter, LoadScale
+from clustermodel.workload.table import Provenance, Workload
+from clustermodel.workload.transforms import JobFilter, LoadScale, transformed
 
+_log = logging.getLogger(__name__)
 _Parser = Callable[[str, Sequence[int]], tuple[list[float], Sequence[str]]]
 _LONGEST_SIZE: Final = 20  # digits
 
@@ -93,6 +98,10 @@ class SwfStream:
             },
             header=read_header(self.path),
         )
+        arguments = {"trace": self.path, "stream": True, **self.provenance.options, "keep": keep}
+        del arguments["filter"]
+        self.recipe = Recipe(source="trace", arguments=arguments, name=self.name, machine_nodes=self.machine_nodes)
+        """How to make the same stream again."""
         self._line = 0  # of the job that was yielded last
         self._feedback: dict[int, tuple[int, int]] | None = None
         """Job number -> preceding job and think time (ticks) of the jobs read, where :func:`read_swf` asks for them."""
@@ -111,6 +120,16 @@ class SwfStream:
                 if 0 < nodes <= LARGEST_WHOLE:
                     return nodes
         return None
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether this is a stream of the same file, read in the same way."""
+        if not isinstance(other, SwfStream):
+            return NotImplemented
+        mine, others = ({**one.recipe.arguments, "trace": one.path.absolute()} for one in (self, other))
+        return self.name == other.name and mine == others
+
+    def __hash__(self) -> int:
+        return hash(self.path.absolute())
 
     def rows(self) -> Iterator[JobRow]:
         """Yield the jobs in file order.
@@ -207,6 +226,7 @@ def read_swf(
         TraceError: the file cannot be read, is damaged, has a malformed line, two jobs with the same number, or no usable job.
         SpecificationError: an option has a value that is not allowed.
     """
+    began = perf_counter()
     stream = SwfStream(
         path,
         processors_from=processors_from,
@@ -236,6 +256,7 @@ def read_swf(
             f"{path}:{second}: field job_number: {number} is used by {times} jobs, first on line {first}; "
             f"job numbers must be unique{', and the partial executions of a job follow each other' * bool(provenance.partial)}"
         )
+    _log.info("read %s: %s jobs in %.2f s", path, f"{len(rows):,}", perf_counter() - began)
     extra = None if stream._feedback is None else _feedback_columns(rows, stream._feedback, provenance.repaired)
     if stream._waits is not None:
         ids = np.array([row.id for row in rows], dtype=np.int64)
@@ -249,6 +270,9 @@ def read_swf(
         provenance=provenance,
         machine_nodes=stream.machine_nodes,
         extra=extra,
+        recipe=replace(
+            stream.recipe, arguments={**stream.recipe.arguments, "stream": False, "feedback": feedback, "waits": waits}
+        ),
     )
 
 

@@ -46,6 +46,7 @@ INTERNAL = {
     "html",
     "output_files",
     "readable",
+    "tables",
     "text_files",
     "validation",
     "workload.log_file",
@@ -72,6 +73,7 @@ PARTS = {
     "Figures": {"figures"},
     "Studies": {"experiment"},
     "Reports": {"report"},
+    "Plug-ins": {"plugins"},
     "Errors": {"errors"},
 }
 """The sections of docs/api.md, and the parts of the package whose modules they list."""
