@@ -56,6 +56,7 @@ QUANTITIES: Final = {
     "failure_violations": Quantity("late starts with failures of nodes", _JOBS),
     "failures": Quantity("failures of nodes", "failures"),
     "failed_attempts": Quantity("failed run attempts", "run attempts"),
+    "down_share": Quantity("down nodes, share of capacity"),
     "horizon_s": Quantity("makespan", "s"),
     "warm_up_s": Quantity("warm-up", "s"),
 }

@@ -193,8 +193,8 @@ class Ledger:
             f"Ledger of {counted(self.nodes, 'node')} over {duration(length_s)}",
             [
                 ("account", [account.value for account in Account]),
-                (f"queue empty (node-{unit.symbol})", column(lambda amount: amount.queue_empty, CHARGED)),
-                (f"job waiting (node-{unit.symbol})", column(lambda amount: amount.job_waiting, CHARGED)),
+                (f"queue empty (node-{unit.symbol})", column(lambda amount: amount.queue_empty, OVERHEADS)),
+                (f"job waiting (node-{unit.symbol})", column(lambda amount: amount.job_waiting, OVERHEADS)),
                 (f"total (node-{unit.symbol})", column(sum, list(Account))),
                 ("share (%)", [100 * self._share(account) for account in Account]),
             ],

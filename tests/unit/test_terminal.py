@@ -127,7 +127,7 @@ def test_shells_get_a_script_that_completes_the_command(shell: Callable[..., Fin
     ("words", "expected"),
     [
         (["tr"], ["trace"]),
-        (["trace", "i"], ["info"]),
+        (["trace", "in"], ["info"]),
         (["run", "--kil"], ["--kill-at-estimate"]),
         (["run", "--policy", "eas"], ["easy"]),
         (["run", "--model", "b"], ["blue-pacific"]),
