@@ -93,15 +93,17 @@ if TYPE_CHECKING:
     from clustermodel.workload.model_fit import fit_model
     from clustermodel.workload.pbs import read_pbs
     from clustermodel.workload.sacct import read_sacct
+    from clustermodel.workload.schedule import Schedule, read_schedule
     from clustermodel.workload.sessions import ClosedUsers, Sessions
     from clustermodel.workload.swf import SwfStream, read_swf, write_swf
     from clustermodel.workload.swf_export import write_trace
     from clustermodel.workload.swf_line import SWF_FIELDS
     from clustermodel.workload.synthetic import synthetic_workload
     from clustermodel.workload.table import JobSource, Provenance, Workload
+    from clustermodel.workload.trace_file import read_trace
     from clustermodel.workload.transforms import JobFilter, LoadScale
 
-_MODULES = {
+_MODULES = {  # the module that defines each public name; it is imported when the name is first used
     "ClusterModelError": "errors",
     "DecisionError": "errors",
     "ExecutionError": "errors",
@@ -221,8 +223,11 @@ _MODULES = {
     "merge": "workload.merging",
     "read_pbs": "workload.pbs",
     "read_sacct": "workload.sacct",
+    "Schedule": "workload.schedule",
+    "read_schedule": "workload.schedule",
     "SwfStream": "workload.swf",
     "read_swf": "workload.swf",
+    "read_trace": "workload.trace_file",
     "write_swf": "workload.swf",
     "write_trace": "workload.swf_export",
     "SWF_FIELDS": "workload.swf_line",
@@ -233,140 +238,26 @@ _MODULES = {
     "JobFilter": "workload.transforms",
     "LoadScale": "workload.transforms",
 }
-"""The module that defines each public name; it is imported when the name is first used."""
 
 __all__ = [
-    "RUN_TIME_FACTORS",
-    "SWF_FIELDS",
-    "TICKS_PER_SECOND",
-    "Account",
-    "ArrivalProcess",
-    "Backfilling",
-    "Batch",
-    "BrokenRule",
-    "Bursts",
-    "BySize",
-    "Checkpoint",
-    "Checkpointing",
-    "ClosedUsers",
-    "ClusterModelError",
-    "ContextSwitch",
-    "Cycle",
-    "Decision",
-    "DecisionError",
-    "DowneySpeedup",
-    "Equivalence",
-    "ExecutionError",
-    "Explanation",
-    "Exponential",
-    "FactorEstimates",
-    "Failure",
-    "HyperErlang",
-    "ImportReport",
-    "Interval",
-    "Job",
-    "JobFilter",
-    "JobRecords",
-    "JobRow",
-    "JobSource",
-    "JobStream",
-    "Kill",
-    "Ledger",
-    "LedgerError",
-    "LinearSpeedup",
-    "LoadScale",
-    "LogUniform",
-    "Lognormal",
-    "Machine",
-    "MarkovModulated",
-    "Migrate",
-    "NodeFailures",
-    "Outages",
-    "OutputError",
-    "PhiEstimates",
-    "Poisson",
-    "Policy",
-    "PolicyError",
-    "Precision",
-    "Predictor",
-    "Profile",
-    "Provenance",
-    "QueuedJob",
-    "Quotas",
-    "Reason",
-    "Replicate",
-    "Reserve",
-    "Result",
-    "RoundedEstimates",
-    "RunningJob",
-    "Scenario",
-    "Sessions",
-    "Setup",
-    "SizeClass",
-    "Slack",
-    "SpecificationError",
-    "Speedup",
-    "Start",
-    "Status",
-    "Store",
-    "StrandedJobsError",
-    "Study",
-    "StudyTable",
-    "Summary",
-    "Suspend",
-    "SwfStream",
-    "TimeSlicing",
-    "TraceError",
-    "TwoStageUniform",
-    "Validation",
-    "Verdicts",
-    "View",
-    "WakeAt",
-    "Withdraw",
-    "Workload",
-    "WorkloadModel",
-    "Zipf",
-    "bars",
-    "batch_means",
-    "bounded_slowdown",
-    "by_size",
-    "check_policy",
-    "comparison_table",
-    "crossover",
-    "curves",
-    "delays_by_later_jobs",
-    "distributions",
-    "equivalence_test",
-    "estimates_used",
-    "fit_model",
-    "fit_weibull",
-    "improvements",
-    "interval",
-    "load_model",
-    "make_policy",
-    "merge",
-    "outage_facts",
-    "paired_difference",
-    "paired_ratio",
-    "policy_names",
-    "read_outages",
-    "read_pbs",
-    "read_sacct",
-    "read_swf",
-    "register_policy",
-    "replicate_until",
-    "suggest_warm_up",
-    "sweep",
-    "synthetic_workload",
-    "to_seconds",
-    "to_ticks",
-    "trace_facts",
-    "tradeoff_map",
-    "validate",
-    "write_report",
-    "write_swf",
-    "write_trace",
-]
+    "RUN_TIME_FACTORS", "SWF_FIELDS", "TICKS_PER_SECOND", "Account", "ArrivalProcess", "Backfilling", "Batch",
+    "BrokenRule", "Bursts", "BySize", "Checkpoint", "Checkpointing", "ClosedUsers", "ClusterModelError", "ContextSwitch",
+    "Cycle", "Decision", "DecisionError", "DowneySpeedup", "Equivalence", "ExecutionError", "Explanation", "Exponential",
+    "FactorEstimates", "Failure", "HyperErlang", "ImportReport", "Interval", "Job", "JobFilter", "JobRecords", "JobRow",
+    "JobSource", "JobStream", "Kill", "Ledger", "LedgerError", "LinearSpeedup", "LoadScale", "LogUniform", "Lognormal",
+    "Machine", "MarkovModulated", "Migrate", "NodeFailures", "Outages", "OutputError", "PhiEstimates", "Poisson",
+    "Policy", "PolicyError", "Precision", "Predictor", "Profile", "Provenance", "QueuedJob", "Quotas", "Reason",
+    "Replicate", "Reserve", "Result", "RoundedEstimates", "RunningJob", "Scenario", "Schedule", "Sessions", "Setup",
+    "SizeClass", "Slack", "SpecificationError", "Speedup", "Start", "Status", "Store", "StrandedJobsError", "Study",
+    "StudyTable", "Summary", "Suspend", "SwfStream", "TimeSlicing", "TraceError", "TwoStageUniform", "Validation",
+    "Verdicts", "View", "WakeAt", "Withdraw", "Workload", "WorkloadModel", "Zipf", "bars", "batch_means",
+    "bounded_slowdown", "by_size", "check_policy", "comparison_table", "crossover", "curves", "delays_by_later_jobs",
+    "distributions", "equivalence_test", "estimates_used", "fit_model", "fit_weibull", "improvements", "interval",
+    "load_model", "make_policy", "merge", "outage_facts", "paired_difference", "paired_ratio", "policy_names",
+    "read_outages", "read_pbs", "read_sacct", "read_schedule", "read_swf", "read_trace", "register_policy",
+    "replicate_until", "suggest_warm_up", "sweep", "synthetic_workload", "to_seconds", "to_ticks", "trace_facts",
+    "tradeoff_map", "validate", "write_report", "write_swf", "write_trace",
+]  # fmt: skip
 
 _EXTRAS = {"report.html": "report", "experiment.executor": "study", "experiment.store": "study"}
 """Modules that import packages of an extra, with its name."""
@@ -375,19 +266,16 @@ if not TYPE_CHECKING:  # for which any name would exist
 
     def __getattr__(name: str) -> Any:
         """Return what a public name stands for."""
-        module = _MODULES.get(name)
-        if module is None:
+        if (module := _MODULES.get(name)) is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:
             value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
         except ModuleNotFoundError as problem:
             if module not in _EXTRAS:
                 raise
-            extra, package = _EXTRAS[module], str(problem.name).partition(".")[0]
-            raise ImportError(
-                f"clustermodel.{name} needs the package {package}, which is missing; "
-                f"pip install 'clustermodel[{extra}]', or '.[{extra}]' in a checkout"
-            ) from None
+            needed = f"clustermodel.{name} needs the package {str(problem.name).partition('.')[0]}, which is missing"
+            extra = f"[{_EXTRAS[module]}]"
+            raise ImportError(f"{needed}; pip install 'clustermodel{extra}', or '.{extra}' in a checkout") from None
         return value
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final, Protocol, runtime_checkable
 
+from clustermodel.errors import SpecificationError, quoted
 from clustermodel.validation import require_number
 
 
@@ -82,3 +83,20 @@ class DowneySpeedup:
         if nodes == asked:
             return ticks
         return max(1, ceil(ticks * (self.speedup(asked, average) / self.speedup(nodes, average))))
+
+
+def speedup_of(text: str) -> Speedup:
+    """Return the model that ``"linear"`` or ``"downey:SIGMA"`` names.
+
+    Raises:
+        SpecificationError: the text names none.
+    """
+    model, _, sigma = text.partition(":")
+    if text == "linear":
+        return LINEAR
+    try:
+        if model != "downey":
+            raise ValueError
+        return DowneySpeedup(sigma=float(sigma))
+    except ValueError:  # a SpecificationError is one
+        raise SpecificationError(f"{quoted(text)} is not 'linear' or 'downey:SIGMA' with a number >= 0, as downey:1") from None

@@ -27,7 +27,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "matplotlib.sphinxext.plot_directive",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "examples", "joss"]
 
 html_theme = "furo"
 html_title = f"clustermodel {release}"

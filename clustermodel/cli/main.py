@@ -14,6 +14,7 @@ from typing import Final
 import click
 
 from clustermodel.cli.interrupts import INTERRUPTED, OneInterrupt, leaving_quietly
+from clustermodel.cli.log import log_to_standard_error
 from clustermodel.cli.streams import guarded_streams
 from clustermodel.errors import ClusterModelError, ExecutionError, OutputError, PolicyError, visible
 
@@ -54,7 +55,14 @@ def _command(name: str) -> click.Command:
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="clustermodel")
-def cli() -> None:
+@click.option(
+    "-v",
+    "--verbose",
+    count=True,
+    help="Say on standard error what is read, run, stored and how long it takes; -vv also run keys, plug-ins and each run.",
+)
+@click.pass_context
+def cli(context: click.Context, /, verbose: int) -> None:
     """Simulate parallel job scheduling: compare policies on a trace or on a machine that does not exist yet.
 
     \b
@@ -64,8 +72,10 @@ def cli() -> None:
       clustermodel run --trace KTH-SP2-1996-2.2.swf.gz --policy easy --policy conservative
       clustermodel whatif --trace jobs.sacct             the waits in your own log, and those of policies
       clustermodel run --model blue-pacific              jobs drawn from a model of a workload
+      clustermodel run kth.toml                          a scenario file
       clustermodel policies                              what can be simulated, with parameters
     """
+    context.call_on_close(log_to_standard_error(verbose))
 
 
 for name, (_, first_line) in COMMANDS.items():

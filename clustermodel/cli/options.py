@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from clustermodel.errors import SpecificationError
 from clustermodel.failures.failure import FailureSource
 from clustermodel.failures.node_failures import NodeFailures
 from clustermodel.failures.outage_files import read_outages
-from clustermodel.machine import INTERVALS, Checkpointing, ContextSwitch, Machine, TimeSlicing
-from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup
+from clustermodel.machine import INTERVALS, Checkpointing, Machine, TimeSlicing
+from clustermodel.speedup import Speedup, speedup_of
 from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
 from clustermodel.workload.synthetic import synthetic_workload
@@ -86,16 +87,10 @@ class SpeedupModel(click.ParamType[Speedup]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Speedup:
         """Parse the text."""
-        model, _, sigma = str(value).partition(":")
-        if value == "linear":
-            return LINEAR
         try:
-            if model != "downey":
-                raise ValueError
-            downey = DowneySpeedup(sigma=float(sigma))
-        except (ValueError, SpecificationError):
-            self.fail(f"{value!r} is not 'linear' or 'downey:SIGMA' with a number >= 0, as downey:1", param, ctx)
-        return downey
+            return speedup_of(str(value))
+        except SpecificationError as problem:
+            self.fail(str(problem), param, ctx)
 
 
 def log_options(command: Command) -> Command:
@@ -226,22 +221,42 @@ def machine_options(command: Command) -> Command:
     return command
 
 
-def machine_of(options: dict[str, Any], nodes: int) -> Machine:
-    """Return the machine specified by the options."""
-    return Machine(
-        nodes=nodes,
-        kill_at_estimate=options["kill_at_estimate"],
-        time_slicing=TimeSlicing(quantum_s=options["quantum"], mpl=options["mpl"]),
-        context_switch=ContextSwitch(fraction=options["context_switch"], charge=options["charge"]),
-        checkpointing=Checkpointing(
-            checkpoint_s=options["checkpoint"],
-            restart_s=options["restart"],
-            interval_s=options["checkpoint_interval"],
-            max_tasks_per_slice=options["max_migrating_tasks"],
-        ),
-        failures=_failures(options),
-        suspended_per_node=options["suspended_per_node"],
-    )
+_MACHINE_FIELDS: Final = {
+    "kill_at_estimate": ("", "kill_at_estimate"),
+    "quantum": ("time_slicing", "quantum_s"),
+    "mpl": ("time_slicing", "mpl"),
+    "context_switch": ("context_switch", "fraction"),
+    "charge": ("context_switch", "charge"),
+    "checkpoint": ("checkpointing", "checkpoint_s"),
+    "restart": ("checkpointing", "restart_s"),
+    "checkpoint_interval": ("checkpointing", "interval_s"),
+    "max_migrating_tasks": ("checkpointing", "max_tasks_per_slice"),
+    "suspended_per_node": ("", "suspended_per_node"),
+}
+"""Part and field of the machine that each option of :func:`machine_options` sets."""
+
+
+_OF_FAILURES: Final = ("node_mtbf", "node_repair", "outages")
+
+
+def machine_with(machine: Machine, options: Mapping[str, Any]) -> Machine:
+    """Return the machine with the values of those of its options that are in ``options``."""
+    changes: dict[str, dict[str, Any]] = {"": {}}
+    for option, (part, field) in _MACHINE_FIELDS.items():
+        if option in options:
+            changes.setdefault(part, {})[field] = options[option]
+    if "context_switch" in options:
+        changes["context_switch"]["seconds"] = None  # the cost is given once
+    whole = changes.pop("")
+    if any(option in options for option in _OF_FAILURES):
+        whole["failures"] = _failures({option: options.get(option) for option in _OF_FAILURES})
+    return replace(machine, **whole, **{part: replace(getattr(machine, part), **values) for part, values in changes.items()})
+
+
+def given_options(context: click.Context) -> dict[str, Any]:
+    """Return the options that the user has given, by name; those left at their defaults are not in it."""
+    given = (name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT)
+    return {name: context.params[name] for name in given}
 
 
 def _failures(options: dict[str, Any]) -> FailureSource | None:

@@ -1,8 +1,9 @@
-"""``clustermodel run``: policies on a trace, a workload model, a synthetic year or the scenarios of a script."""
+"""``clustermodel run``: policies on a trace, a workload model, a synthetic year, or scenarios of files and scripts."""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import warnings
 from collections.abc import Sequence
@@ -16,27 +17,46 @@ import click
 from rich.console import Console
 
 from clustermodel.cli.interrupts import INTERRUPTED
-from clustermodel.cli.options import SpeedupModel, load_workload, machine_of, machine_options, trace_options
+from clustermodel.cli.options import SpeedupModel, given_options, load_workload, machine_options, machine_with, trace_options
 from clustermodel.cli.progress import progress_of_run
+from clustermodel.cli.scenarios import scenarios_of
 from clustermodel.errors import ClusterModelError, OutputError, PolicyError, SpecificationError, shown, visible
 from clustermodel.experiment.result import Result
-from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario
-from clustermodel.experiment.script import load_scenarios
+from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario, nothing_played
 from clustermodel.experiment.user_code import failure_line
-from clustermodel.figures.terminal import literal, standard_error, standard_output
-from clustermodel.figures.terminal_tables import comparison_table
-from clustermodel.policies.registry import make_policy, policy_label
+from clustermodel.figures.perfetto_packets import require_perfetto
+from clustermodel.figures.terminal import literal, print_notes, standard_error
+from clustermodel.figures.terminal_tables import comparison_table, run_row
+from clustermodel.figures.text_tables import print_table
+from clustermodel.machine import Machine
+from clustermodel.measure.input_notes import run_notes
+from clustermodel.policies.registry import make_policy, policy_label, policy_names
 from clustermodel.sim.simulation import FIDELITIES, Fidelity
 from clustermodel.workload.model import load_model, shipped_models
 
+_log = logging.getLogger(__name__)
 _LONGEST_FILE_NAME: Final = 255
 """Bytes, on the file systems of Linux, macOS and Windows."""
 
 
+def _policy_names(_context: click.Context, _option: click.Parameter, typed: str) -> list[str]:
+    """Return the policies that the shell completes a word to."""
+    return [name for name in policy_names() if name.startswith(typed)]
+
+
+def _model_names(_context: click.Context, _option: click.Parameter, typed: str) -> list[str]:
+    """Return the workload models that the shell completes a word to."""
+    return [name for name in shipped_models() if name.startswith(typed)]
+
+
 @click.command()
-@click.argument("scenario", type=click.Path(path_type=Path), required=False)
+@click.argument("scenarios", metavar="[SCENARIO]...", type=click.Path(path_type=Path), nargs=-1)
 @click.option("--trace", type=click.Path(path_type=Path), help="SWF file, or a log of sacct or PBS; default: a synthetic year.")
-@click.option("--model", help=f"Draw the jobs from a workload model: {', '.join(shipped_models())}, or a file of `trace fit`.")
+@click.option(
+    "--model",
+    shell_complete=_model_names,
+    help=f"Draw the jobs from a workload model: {', '.join(shipped_models())}, or a file of `trace fit`.",
+)
 @click.option(
     "--jobs", type=click.IntRange(1, 1_000_000), help="Number of jobs to make; default: 10,000 of a model, else 30,000."
 )
@@ -45,12 +65,16 @@ _LONGEST_FILE_NAME: Final = 255
     "--policy",
     "policies",
     multiple=True,
+    shell_complete=_policy_names,
     help="Policy as NAME or NAME:key=value,key=value; repeat to compare.  Default: fcfs, easy, conservative.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Root of all random streams.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list, an object per policy, instead of the table.")
 @click.option("--jobs-csv", type=click.Path(path_type=Path), help="Directory to write POLICY.csv into, a row per job.")
 @click.option("--figure", type=click.Path(path_type=Path), help="File (.png, .svg, .pdf) for a figure that compares the runs.")
+@click.option(
+    "--perfetto", type=click.Path(path_type=Path), help="File (.pftrace, or .gz) for the runs over time, for ui.perfetto.dev."
+)
 @click.option(
     "--fidelity",
     type=click.Choice(list(FIDELITIES)),
@@ -71,7 +95,7 @@ _LONGEST_FILE_NAME: Final = 255
 @machine_options
 @trace_options
 def run(
-    scenario: Path | None,
+    scenarios: tuple[Path, ...],
     trace: Path | None,
     model: str | None,
     jobs: int | None,
@@ -81,6 +105,7 @@ def run(
     as_json: bool,
     jobs_csv: Path | None,
     figure: Path | None,
+    perfetto: Path | None,
     fidelity: Fidelity,
     *,
     with_traceback: bool,
@@ -89,8 +114,9 @@ def run(
     """Simulate policies and print one table, a row per policy.
 
     The jobs come from --trace, or from --model, or from a synthetic year; the last two are made with --seed.  Or they come
-    from SCENARIO, a Python script that defines `scenario` (a Scenario) or `scenarios` (several).  Job slowdowns are bounded
-    at 10 s; docs/outputs defines every column.
+    from SCENARIO: one or several scenario files (.toml), in which options of the policy, the machine and the run replace the
+    values of the file; or a Python script that defines `scenario` (a Scenario) or `scenarios` (several).  Job slowdowns are
+    bounded at 10 s; docs/outputs defines every column.
 
     \b
     Examples:
@@ -101,42 +127,50 @@ def run(
       clustermodel run --policy R/L-NG --policy R/L-NG:width=half,widening=1 --speedup downey:0.5
       clustermodel run --model blue-pacific --scale-run-time 1.3 --estimates phi:0.5
       clustermodel run --model blue-pacific --policy bf --policy bgs --policy mbgs --context-switch 0.02
+      clustermodel run --jobs 2000 --policy easy --policy pv-easy --perfetto runs.pftrace
       clustermodel run scenarios/quickstart.py
+      clustermodel run kth.toml --policy easy --policy conservative --nodes 128
     """
     notes = standard_error()
-    if scenario is not None:
-        if policies or any(given is not None for given in (trace, model, jobs, nodes)):
-            raise SpecificationError(
-                f"{scenario}: a scenario script brings its own --trace, --model, --jobs, --nodes and --policy"
-            )
-        scenarios = load_scenarios(scenario)
+    if scenarios:
+        specified = scenarios_of(scenarios, given_options(click.get_current_context()))
     else:
-        scenarios = _scenarios(options, trace, model, jobs, nodes, policies, seed, fidelity, notes)
-    labels = [specified.label for specified in scenarios]
+        specified = _scenarios(options, trace, model, jobs, nodes, policies, seed, fidelity)
+    for source in {id(source): source for scenario in specified for source in scenario.sources}.values():
+        for line in source.provenance.lines():
+            notes.print(f"{literal(source.name)}: {literal(line)}")
+    labels = [scenario.label for scenario in specified]
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
         raise SpecificationError(f"policy: {twice!r} is asked for twice; names must be unique")
     files = {} if jobs_csv is None else _job_files(labels, jobs_csv)
-    _require_writable(jobs_csv, figure)
+    _require_writable(jobs_csv, figure, perfetto)
+    if perfetto is not None:
+        specified = [replace(scenario, history=True) for scenario in specified]  # of time slices
 
     results: list[Result] = []
     interrupted: str | None = None
     try:
-        _run_all(scenarios, results, files, notes, with_traceback=with_traceback)
+        _run_all(specified, results, files, notes, with_traceback=with_traceback)
     except KeyboardInterrupt:
-        interrupted = next((unfinished.label for unfinished in scenarios[len(results) :]), "the last report")
+        interrupted = next((unfinished.label for unfinished in specified[len(results) :]), "the last report")
     finally:
-        _show(results, as_json=as_json)  # finished runs are reported, whatever stopped the others
+        _show(results, notes, as_json=as_json)  # finished runs are reported, whatever stopped the others
     if figure is not None and results:
         from clustermodel.figures.compare import comparison  # noqa: PLC0415  matplotlib takes a second to import
         from clustermodel.figures.files import save  # noqa: PLC0415
 
         save(comparison(results), figure)
         notes.print(f"figure: {literal(figure)}")
+    if perfetto is not None and results:
+        from clustermodel.figures.perfetto import write_perfetto  # noqa: PLC0415  the same
+
+        write_perfetto(results, perfetto)
+        notes.print(f"perfetto: {literal(perfetto)}, for ui.perfetto.dev", soft_wrap=True)
     if interrupted is not None:
         notes.print(
             f"clustermodel: interrupted during {literal(interrupted)}; "
-            f"{len(results)} of {len(scenarios)} runs had finished and are reported"
+            f"{len(results)} of {len(specified)} runs had finished and are reported"
         )
         return INTERRUPTED
     return 0
@@ -151,20 +185,17 @@ def _scenarios(
     policies: Sequence[str],
     seed: int,
     fidelity: Fidelity,
-    notes: Console,
 ) -> list[Scenario]:
     """Return a scenario for each policy, on the workload and the machine specified by the options."""
     for policy in policies:
         make_policy(policy)  # a mistyped name fails before the trace is read
-    machine = machine_of(options, 1 if nodes is None else nodes)
+    machine = machine_with(Machine(nodes=1 if nodes is None else nodes), options)
     if trace is not None and (model is not None or jobs is not None):
         raise SpecificationError(
             f"--{'jobs' if model is None else 'model'}: the jobs come from --trace {trace}; give one of the two"
         )
     drawn_from = None if model is None else load_model(model)
     workload = load_workload(options, trace=trace, model=drawn_from, jobs=jobs, nodes=nodes, seed=seed)
-    for line in workload.provenance.lines():
-        notes.print(f"{literal(workload.name)}: {literal(line)}")
     if nodes is None:
         if workload.machine_nodes is None:
             raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {trace} is the size of a machine; give one")
@@ -191,14 +222,19 @@ def _job_files(labels: Sequence[str], folder: Path) -> dict[str, Path]:
     return {label: folder / name for name, label in owners.items()}
 
 
-def _require_writable(jobs_csv: Path | None, figure: Path | None) -> None:
+def _require_writable(jobs_csv: Path | None, figure: Path | None, perfetto: Path | None) -> None:
     """Refuse outputs that cannot be written, before the runs."""
     if jobs_csv is not None:
         try:
             jobs_csv.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise OutputError(f"--jobs-csv: {jobs_csv}: cannot be made: {problem.strerror}") from None
-    for option, path in (("--jobs-csv", jobs_csv), ("--figure", figure.parent if figure else None)):
+    if perfetto is not None:
+        require_perfetto("--perfetto")
+        if perfetto.is_dir():
+            raise OutputError(f"--perfetto: {perfetto}: is a directory; it must be a file")
+    folders = [(option, file.parent if file else None) for option, file in (("--figure", figure), ("--perfetto", perfetto))]
+    for option, path in (("--jobs-csv", jobs_csv), *folders):
         if path is not None and not (path.is_dir() and os.access(path, os.W_OK)):
             raise OutputError(f"{option}: {path}: is not a directory that can be written to")
     if figure is not None and figure.suffix.lower() not in (".png", ".svg", ".pdf"):
@@ -210,6 +246,10 @@ def _run_all(
 ) -> None:
     """Run the scenarios in turn; append each result to ``results`` and write its job records as soon as it is there."""
     for scenario in scenarios:
+        if _log.isEnabledFor(logging.DEBUG):
+            from clustermodel.experiment.run_key import key_of_scenario  # noqa: PLC0415  reads streamed traces
+
+            _log.debug("run %s has the key %s", scenario.label, key_of_scenario(scenario))
         began = perf_counter()
         with progress_of_run(scenario, notes) as advance, warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=NOTHING_PLAYED)  # one note below covers all runs
@@ -228,16 +268,13 @@ def _run_all(
         results.append(result)
         notes.print(f"{literal(scenario.label)}: {len(result.records):,} jobs in {perf_counter() - began:.2f} s")
     if unplayed := [result.scenario.label for result in results if result.nothing_played]:
-        notes.print(
-            f"fidelity node: no gang shared its nodes in time under {literal(', '.join(unplayed))}; there was nothing to play, "
-            "and the result is that of fidelity fast"
-        )
+        notes.print(f"fidelity node: {literal(nothing_played(unplayed))}")
 
 
-def _show(results: Sequence[Result], *, as_json: bool) -> None:
+def _show(results: Sequence[Result], notes: Console, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps([result.summary().as_dict() for result in results], indent=2))
+        click.echo(json.dumps([run_row(result) for result in results], indent=2))
     elif results:
-        first = results[0]
-        title = f"{first.scenario.workload_name} on {first.machine.nodes:,} nodes"
-        standard_output().print(comparison_table([result.summary() for result in results], title))
+        table = comparison_table(results)
+        print_table(table)
+        print_notes((note.with_option() for note in run_notes(results)), notes)

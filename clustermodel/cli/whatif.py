@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 import click
 from rich.table import Table
 
-from clustermodel.cli.options import load_workload, machine_of, machine_options, trace_options
+from clustermodel.cli.options import load_workload, machine_options, machine_with, trace_options
 from clustermodel.cli.progress import progress_of_run
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.figures.terminal import literal, standard_error, standard_output
+from clustermodel.machine import Machine
 from clustermodel.measure.observed import Observed, observed_schedule
 from clustermodel.policies.registry import make_policy, policy_label
 from clustermodel.validation import LARGEST_WHOLE
@@ -79,7 +80,7 @@ def whatif(trace: Path, nodes: int | None, policies: tuple[str, ...], seed: int,
     own_size = workload.machine_nodes or peak
     size = nodes or own_size
     recorded = observed_schedule(workload, max(size, own_size))
-    machine = replace(machine_of(options, 1), nodes=size)
+    machine = machine_with(Machine(nodes=size), options)
     rows: list[dict[str, object]] = [{"policy": OBSERVED, **_measures(asdict(recorded))}]
     for policy in dict.fromkeys(policies or ("fcfs", "easy", "conservative")):
         scenario = Scenario(machine=machine, workload=workload, policy=policy, seed=seed)

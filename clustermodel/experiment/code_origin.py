@@ -12,6 +12,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Final
 
+from clustermodel.plugins import is_plugin_code
+
 _PACKAGE: Final = str(Path(__file__).parents[1])
 _HEAP_TYPE: Final = 1 << 9
 """CPython's flag of classes that were made while the program ran."""
@@ -33,7 +35,7 @@ def _installed_in() -> tuple[tuple[str, str], ...]:
 def origin_of_file(name: str) -> str | None:
     """Return the origin of a source file: ``"clustermodel"``, ``"python"``, or an installed package with its version.
 
-    It is ``None`` for code of the user.
+    It is ``None`` for code of the user, and for packages with plug-ins, which people edit as they edit scripts.
     """
     if name.startswith("<"):
         return "python" if name.startswith("<frozen") or name == "<built-in>" else None
@@ -42,12 +44,16 @@ def origin_of_file(name: str) -> str | None:
         return "clustermodel"
     for folder, what in _installed_in():
         if path.startswith(folder):
-            return "python" if what == "python" else _distribution(Path(path.removeprefix(folder)).parts[0])
+            return "python" if what == "python" else _origin_of_package(Path(path.removeprefix(folder)).parts[0])
     parts = Path(path).parts
     for kind in ("site-packages", "dist-packages"):
         if kind in parts:
-            return _distribution(parts[parts.index(kind) + 1])
+            return _origin_of_package(parts[parts.index(kind) + 1])
     return None
+
+
+def _origin_of_package(top: str) -> str | None:
+    return None if is_plugin_code(top) else _distribution(top)
 
 
 def origin_of_module(name: object) -> str | None:

@@ -107,7 +107,10 @@ class Cluster:
                     _log.warning("--dask: worker %s: it has %s; it gets no runs", worker, other)
         except OSError:
             raise self._gone() from None
-        self._known = {worker: cores for worker, cores in present.items() if worker not in self._refused}
+        known = {worker: cores for worker, cores in present.items() if worker not in self._refused}
+        if known.keys() != self._known.keys():
+            _log.info("--dask: %d workers: %s", len(known), ", ".join(sorted(known)))
+        self._known = known
         for outer, assigned in list(self._tasks.items()):
             if self._known and not assigned.allowed & self._known.keys():
                 self._assign(outer, assigned.task)

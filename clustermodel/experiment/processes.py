@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import sys
@@ -15,6 +16,8 @@ from typing import Any
 
 from clustermodel.experiment.user_code import ignore_interrupts, interrupts_held
 from clustermodel.experiment.worker import Origin, Outcome, Task, execute, opened
+
+_log = logging.getLogger(__name__)
 
 
 class Serial:
@@ -68,6 +71,7 @@ class Pool:
 
     def start(self) -> None:
         """Start all processes, which prepare the study."""
+        _log.info("start %d worker processes", self._workers)
         with interrupts_held(), _without_main():
             self._pool.submit(int)
 

@@ -17,7 +17,7 @@ from clustermodel.machine import Machine
 from clustermodel.measure.event_log import EventLog, event_log, idle_before, sliced_event_log
 from clustermodel.measure.explanation import Explanation, explanation, failures_of
 from clustermodel.measure.groups import by_group, size_classes
-from clustermodel.measure.job_table import job_table
+from clustermodel.measure.job_table import attempt_table, job_table
 from clustermodel.measure.metrics import Summary, after_warm_up, by_class, fairness_by_width, summarize
 from clustermodel.measure.row_use import RowUse, row_use
 from clustermodel.measure.timeline import placements_in_matrix, placements_in_space, states
@@ -109,6 +109,12 @@ class Result:
             f"utilization {self.ledger.utilization:.3f}>"
         )
 
+    def _repr_html_(self) -> str:
+        """Return the result for a notebook: what matters most, with notes on input that looks wrong."""
+        from clustermodel.figures.terminal_tables import comparison_table  # noqa: PLC0415
+
+        return comparison_table([self])._repr_html_()
+
     @property
     def nothing_played(self) -> bool:
         """Whether the slow mode was requested although no gang shared its nodes in time."""
@@ -118,6 +124,15 @@ class Result:
     def jobs(self) -> pd.DataFrame:
         """The job table: one row per job, in order of submission."""
         return job_table(self.records).assign(stream=self.scenario.streams.of(self.records.column("id")))
+
+    @property
+    def run_attempts(self) -> pd.DataFrame:
+        """The run attempts: a row for each, by job, then by time.
+
+        Columns ``job``, ``start_s``, ``end_s``, ``nodes``, ``executed_s`` (without overheads and other gangs' time slices),
+        ``lost_s`` (discarded work) and ``outcome``, the label of a :class:`~clustermodel.recording.run_attempts.Status`.
+        """
+        return attempt_table(self.records)
 
     @cached_property
     def _summary(self) -> Summary:
@@ -212,7 +227,7 @@ class Result:
         """The nodes of each gang over time: a row for each contiguous range of nodes, by time.
 
         Columns ``job``, ``begin_s``, ``end_s``, ``row`` of the Ousterhout matrix (0 without time sharing), ``first_node``,
-        ``nodes``, ``kind``: one of :data:`~clustermodel.measure.timeline.KINDS`.
+        ``nodes``, ``kind``: one of :data:`~clustermodel.measure.gang_placements.KINDS`.
 
         Raises:
             SpecificationError: the run used time sharing and kept no history of the matrix.
@@ -335,7 +350,9 @@ class Result:
     def to_swf(self, path: str | PathLike[str]) -> None:
         """Write the simulated schedule in the Standard Workload Format (``.gz`` is compressed).
 
-        Requested memory, preceding jobs and think times are written where the workload has them.
+        A job that was preempted, or shared its nodes in time, has lines of partial executions too, one for each run attempt;
+        :func:`~clustermodel.workload.schedule.read_schedule` reads them.  Requested memory, preceding jobs and think times are
+        written where the workload has them.
 
         Raises:
             OutputError: the file cannot be written.
@@ -343,4 +360,18 @@ class Result:
         names = {"policy": self.scenario.label, "workload": self.scenario.workload_name}
         ids = self.records.column("id")
         extra = {name: self.scenario.streams.column(name, ids) for name in (MEMORY, PRECEDING, THINK)}
-        write_schedule(path, self.jobs, extra, nodes=self.machine.nodes, **names)
+        write_schedule(path, self.records, extra, nodes=self.machine.nodes, **names)
+
+    def to_perfetto(self, path: str | PathLike[str]) -> None:
+        """Write the run as a Perfetto trace, to be opened in https://ui.perfetto.dev (``.gz`` is compressed).
+
+        Gangs on nodes with the facts of their jobs, time slices, preemptions and migrations, the queue, and the ledger over
+        time; docs/outputs describes it.  :func:`~clustermodel.figures.perfetto.write_perfetto` writes several runs to one file.
+
+        Raises:
+            OutputError: the file cannot be written.
+            SpecificationError: the package perfetto is missing, or the run used time sharing and kept no history.
+        """
+        from clustermodel.figures.perfetto import write_perfetto  # noqa: PLC0415  matplotlib takes a second to import
+
+        write_perfetto([self], path)

@@ -25,7 +25,8 @@ from clustermodel.experiment.fingerprint import fingerprint
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.job import JobRow
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, Policy, uses_of
-from clustermodel.policies.registry import make_policy, policy_factory
+from clustermodel.policies.predictors import installed_predictor
+from clustermodel.policies.registry import make_policy, policy_factory, policy_settings
 from clustermodel.speedup import Speedup
 from clustermodel.workload.extra_columns import PRECEDING, STREAM, THINK
 from clustermodel.workload.table import JobSource, Provenance, Workload
@@ -137,6 +138,16 @@ def specification(
     }
 
 
+def key_of_scenario(scenario: Scenario) -> str:
+    """Return the key of a run on its own, without a warm-up or measures; reads streamed traces to their ends.
+
+    Raises:
+        SpecificationError: the policy or the speedup model reaches an object without known source and value.
+    """
+    jobs = [digest_of_jobs(source).sha256 for source in scenario.sources]
+    return key_of(specification(scenario, Identities().of_code(scenario), jobs, warm_up_s=0.0))
+
+
 def _identity_of_failures(failures: object) -> object:
     """Return the identity of a source of failures, ``None`` without one."""
     return None if failures is None else fingerprint(failures, "Machine.failures").sha256
@@ -199,11 +210,15 @@ class Identities:
             return {"class": type(policy).__qualname__, **_identity(policy.name, f"policy {policy.name}", policy)}
         factory = policy_factory(policy)
         if policy not in self._named:
-            self._named[policy] = factory, policy if is_ours(factory) else _identity(policy, f"policy {policy}", factory)
-        known, identity = self._named[policy]
+            identity: object = policy if is_ours(factory) else _identity(policy, f"policy {policy}", factory)
+            predictor = installed_predictor(policy_settings(policy).get("predictor"))
+            if predictor is not None:
+                identity = {"policy": identity, "predictor": _identity(policy, f"predictor of policy {policy}", predictor)}
+            self._named[policy] = factory, identity
+        known, settled = self._named[policy]
         if factory is not known:
             raise SpecificationError(f"policy {policy}: another script has registered this name meanwhile")
-        return identity
+        return settled
 
     def of_speedup(self, speedup: Speedup) -> object:
         """Return the identity of a speedup model.

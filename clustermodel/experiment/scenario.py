@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import Final
+from pathlib import Path
+from time import perf_counter
+from typing import Final, Self
 from unicodedata import category
 
-from clustermodel.errors import SpecificationError, quoted
+from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.experiment.calibration import calibrate
 from clustermodel.experiment.random_streams import random_stream
 from clustermodel.experiment.result import Result
+from clustermodel.experiment.scenario_file import scenario_from, text_of
+from clustermodel.html import html_fields
 from clustermodel.machine import Machine
+from clustermodel.output_files import write_file
 from clustermodel.policies.interface import Policy
 from clustermodel.policies.registry import make_policy, policy_label
 from clustermodel.sim.simulation import FIDELITIES, Fidelity, simulate
 from clustermodel.speedup import LINEAR, Speedup
-from clustermodel.validation import require_whole
+from clustermodel.validation import flag, require_whole
 from clustermodel.workload.feedback import submissions
 from clustermodel.workload.streams import JobStreams
 from clustermodel.workload.table import JobSource
@@ -28,6 +34,24 @@ _NOT_IN_A_LINE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Unicode categories that a name must not contain: control characters, surrogates, line and paragraph separators."""
 NOTHING_PLAYED: Final = "Scenario.fidelity: 'node'"
 """First words of the warning that the slow mode had no time slice to simulate."""
+_NAMED: Final = 3
+
+
+def nothing_played(labels: Sequence[str]) -> str:
+    """Return what there is to say about runs in the slow mode that had no time slice to simulate.
+
+    Args:
+        labels: of their scenarios; of many, three are named.
+    """
+    names = list(dict.fromkeys(labels))
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return (
+        f"no gang shared its nodes in time under {', '.join(names[:_NAMED])}{more}; there was nothing to play, and the result "
+        "is that of fidelity fast"
+    )
+
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +92,8 @@ class Scenario:
                 f"Scenario.workload: {quoted(str(self.workload))} is not allowed; a path must be read first, as in "
                 "Scenario(workload=read_swf(path))"
             )
+        if isinstance(self.workload, Sequence):
+            object.__setattr__(self, "workload", tuple(self.workload))
         if not self.sources:
             raise SpecificationError("Scenario.workload: no job stream is given; at least one is needed")
         for source in self.sources:
@@ -77,6 +103,8 @@ class Scenario:
                 )
         if self.machine is not None and not isinstance(self.machine, Machine):
             raise SpecificationError(f"Scenario.machine: {quoted(self.machine)} is not allowed; it must be a Machine")
+        flag("Scenario.explain", self.explain)
+        flag("Scenario.history", self.history)
         if not isinstance(self.fidelity, str) or self.fidelity not in FIDELITIES:
             allowed = ", ".join(map(repr, FIDELITIES))
             raise SpecificationError(f"Scenario.fidelity: {quoted(self.fidelity)} is not allowed; it must be one of {allowed}")
@@ -91,6 +119,34 @@ class Scenario:
                 f"Scenario.name: {quoted(self.name)} is not allowed; it must be a line of text without control characters"
             )
         _ = self.used_machine
+
+    @classmethod
+    def from_toml(cls, source: str | PathLike[str]) -> Self:
+        """Return the scenario that a TOML file describes; docs/scenario_files has the keys.
+
+        Args:
+            source: the path of the file, or its text, which has a line break or an equals sign.
+
+        Raises:
+            SpecificationError: the file cannot be read, or has a key or a value that is not allowed; the message begins with
+                the file and the key.
+        """
+        return scenario_from(cls, source)
+
+    def to_toml(self, path: str | PathLike[str] | None = None) -> str:
+        """Return the scenario as TOML, of which :meth:`from_toml` makes an equal one.
+
+        Args:
+            path: a file to write it to as well; paths of traces are then relative to its folder, unless they are absolute.
+
+        Raises:
+            SpecificationError: a file cannot describe the policy, the speedup model or a workload, which exist in memory only.
+            OutputError: the file cannot be written.
+        """
+        text = text_of(self, Path() if path is None else Path(path).parent)
+        if path is not None:
+            write_file(path, text)
+        return text
 
     @property
     def sources(self) -> tuple[JobSource, ...]:
@@ -126,6 +182,18 @@ class Scenario:
         """The name, or the policy as requested."""
         return self.name or policy_label(self.policy)
 
+    def _repr_html_(self) -> str:
+        """Return the scenario for a notebook."""
+        fields: list[tuple[str, object]] = [
+            ("workload", ", ".join(source.name for source in self.sources)),
+            ("machine", counted(self.used_machine.nodes, "node")),
+            ("policy", policy_label(self.policy)),
+            ("seed", str(self.seed)),
+        ]
+        others = {"fidelity": "fast", "speedup": LINEAR, "explain": False, "history": False}
+        fields += [(name, getattr(self, name)) for name, default in others.items() if getattr(self, name) != default]
+        return html_fields(f"Scenario {self.label}", fields)
+
     def run(self, *, progress: Callable[[int], None] | None = None) -> Result:
         """Simulate the scenario.
 
@@ -139,7 +207,16 @@ class Scenario:
             DecisionError: the policy made an impossible decision, or never started a waiting job.
             TraceError: a streamed trace is malformed.
         """
-        machine, policy = self.used_machine, make_policy(self.policy)
+        machine, policy, began = self.used_machine, make_policy(self.policy), perf_counter()
+        _log.info(
+            "run %s: %s on %s nodes, seed %d, fidelity %s",
+            self.label,
+            self.workload_name,
+            f"{machine.nodes:,}",
+            self.seed,
+            self.fidelity,
+        )
+        _log.debug("machine of %s: %s", self.label, machine)
         calibrate(policy, machine, lambda: [submissions(stream) for stream in self.streams], self.seed)
         outcome = simulate(
             machine,
@@ -154,11 +231,7 @@ class Scenario:
             failure_rng=random_stream(self.seed, "failures"),
         )
         result = Result(self, machine, outcome)
+        _log.info("run %s: %s jobs in %.2f s", self.label, f"{len(result.records):,}", perf_counter() - began)
         if result.nothing_played:
-            warnings.warn(
-                f"{NOTHING_PLAYED}: no gang shared its nodes in time under {self.label}, so that the slow mode had nothing to "
-                "play; the result is that of fidelity='fast'",
-                UserWarning,
-                stacklevel=2,
-            )
+            warnings.warn(f"{NOTHING_PLAYED}: {nothing_played([self.label])}", UserWarning, stacklevel=2)
         return result

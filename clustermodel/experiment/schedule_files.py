@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from os import PathLike
 from typing import TYPE_CHECKING, Final
@@ -10,15 +10,26 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from clustermodel.arrays import IntArray
-from clustermodel.errors import SpecificationError, counted, quoted, visible
+from clustermodel.errors import SpecificationError, quoted, visible
+from clustermodel.measure.gang_placements import gangs_in_space
+from clustermodel.measure.job_table import executed
 from clustermodel.output_files import replacing, without_formulas
 from clustermodel.recording.job_records import JobRecords
-from clustermodel.recording.run_attempts import Status
+from clustermodel.recording.run_attempts import REQUEUING, Status
+from clustermodel.recording.run_attempts import UNKNOWN as NEVER_HAPPENED
 from clustermodel.schedule.node_set import text
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.extra_columns import MEMORY, PRECEDING, THINK
 from clustermodel.workload.swf import write_swf
-from clustermodel.workload.swf_line import UNKNOWN
+from clustermodel.workload.swf_line import (
+    CANCELLED,
+    COMPLETED,
+    COMPLETED_PART,
+    CONTINUED_PART,
+    FAILED,
+    FAILED_PART,
+    UNKNOWN,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +45,19 @@ _BATSIM_STATE: Final = {
     "rejected": "REJECTED",
     "unfinished": "NOT_SUBMITTED",
 }
-_SWF_STATUS: Final = {"completed": 1, "killed": 0, "aborted": 0, "rejected": 5, "unfinished": -1}
+_SWF_STATUS: Final = {
+    Status.COMPLETED: COMPLETED,
+    Status.KILLED: FAILED,
+    Status.ABORTED: FAILED,
+    Status.REJECTED: CANCELLED,
+    Status.UNFINISHED: UNKNOWN,
+}
+_SWF_STATUS_OF_PART: Final = {
+    Status.COMPLETED: COMPLETED_PART,
+    Status.KILLED: FAILED_PART,
+    Status.ABORTED: FAILED_PART,
+    **dict.fromkeys(REQUEUING, CONTINUED_PART),
+}
 
 
 def require_layout(layout: object) -> None:
@@ -75,6 +98,9 @@ def jobs_layout(jobs: pd.DataFrame) -> pd.DataFrame:
 def evalys_layout(jobs: pd.DataFrame, records: JobRecords, *, policy: str, workload: str, shared_in_time: bool) -> pd.DataFrame:
     """Return the columns of Batsim's ``_jobs.csv``, from which ``evalys.jobset.JobSet.from_csv`` reads a schedule.
 
+    A job has a row for each placement: for each run attempt, and for each set of nodes that it migrated to.  In all but its
+    first row the submission is the end of the row before, so that evalys sees it in the queue between two run attempts.
+
     Times are rounded to 1/64 s, the finest fraction of six decimals that doubles add up exactly.  evalys recomputes starts and
     ends as submission + wait and start + run time; unrounded times would make jobs overlap by 1e-11 s, on more nodes than the
     machine has.
@@ -87,49 +113,48 @@ def evalys_layout(jobs: pd.DataFrame, records: JobRecords, *, policy: str, workl
         shared_in_time: whether gangs shared their nodes in time.
 
     Raises:
-        SpecificationError: a job has no single time and place, because of time sharing or several run attempts.
+        SpecificationError: gangs shared nodes in time, so that placements overlap.
     """
     import pandas as pd
 
     if shared_in_time:
-        why = "shares nodes in time"
-    elif stopped := len(np.unique(records.stopped_runs.job)):
-        why = f"ran {counted(stopped, 'job')} in more than one attempt"
-    else:
-        why = ""
-    if why:
         raise SpecificationError(
-            f"layout: 'evalys' is not allowed: it has one row, with one time and one set of nodes, for each job, and "
-            f"{visible(policy)} {why}; it must be 'jobs'"
+            "layout: 'evalys' is not allowed: its rows are gangs that have their nodes to themselves, and "
+            f"{visible(policy)} shares nodes in time; it must be 'jobs'"
         )
-    allocated = [text(records.columns_of(index)) for index in range(len(jobs))]
-    ran = jobs["end_s"].notna()
-    submit, start, end = (np.rint(jobs[time] * 64) / 64 for time in ("submit_s", "start_s", "end_s"))
-    frame = pd.DataFrame(
+    placements = gangs_in_space(records)
+    job, begin, end = (
+        np.array([getattr(gang, column) for gang in placements], dtype=np.int64) for column in ("job", "begin", "end")
+    )
+    of_job = jobs.iloc[job].reset_index(drop=True)
+    follows = np.diff(job, prepend=-1) == 0
+    last = np.append(~follows[1:], True)[: len(job)]
+    submitted = np.where(follows, np.roll(end, 1), records.column("submit")[job])
+    submit, start, finish = (np.rint(times / TICKS_PER_SECOND * 64) / 64 for times in (submitted, begin, end))
+    return pd.DataFrame(
         {
-            "job_id": jobs["job"],
+            "job_id": of_job["job"],
             "workload_name": workload,
-            "profile": jobs["user"].map(lambda user: f"user{user}"),
+            "profile": of_job["user"].map(lambda user: f"user{user}"),
             "submission_time": submit,
-            "requested_number_of_resources": jobs["nodes"],
-            "requested_time": jobs["estimate_s"],
-            "success": (jobs["status"] == Status.COMPLETED.label).astype(int),
-            "final_state": jobs["status"].map(_BATSIM_STATE),
+            "requested_number_of_resources": of_job["nodes"],
+            "requested_time": of_job["estimate_s"],
+            "success": ((of_job["status"] == Status.COMPLETED.label) & last).astype(int),
+            "final_state": of_job["status"].map(_BATSIM_STATE).where(last, _BATSIM_STATE["aborted"]),
             "starting_time": start,
-            "execution_time": end - start,
-            "finish_time": end,
+            "execution_time": finish - start,
+            "finish_time": finish,
             "waiting_time": start - submit,
-            "turnaround_time": end - submit,
-            "stretch": np.where(jobs["run_s"] > 0, jobs["response_s"] / jobs["run_s"], np.nan),
-            "allocated_resources": allocated,
+            "turnaround_time": finish - submit,
+            "stretch": np.where((of_job["run_s"] > 0) & last, of_job["response_s"] / of_job["run_s"], np.nan),
+            "allocated_resources": [text(gang.columns) for gang in placements],
         }
     )
-    return frame[ran].reset_index(drop=True)
 
 
 def write_schedule(
     path: str | PathLike[str],
-    jobs: pd.DataFrame,
+    records: JobRecords,
     extra: Mapping[str, IntArray | None],
     *,
     nodes: int,
@@ -138,9 +163,12 @@ def write_schedule(
 ) -> None:
     """Write a schedule to ``path`` in the Standard Workload Format.
 
+    A job whose time from start to end is not its run time (it was preempted, or shared its nodes in time) has a line for each
+    run attempt after the line of the whole job: partial executions.
+
     Args:
         path: the file; ``.gz`` is compressed.
-        jobs: the job table.
+        records: the job records.
         extra: requested memory (KiB per node), preceding jobs and think times (ticks), shape ``(jobs,)``, ``None`` where no
             job has them.
         nodes: size of the machine.
@@ -150,43 +178,71 @@ def write_schedule(
     Raises:
         OutputError: the file cannot be written.
     """
-    jobs = jobs.fillna({"wait_s": UNKNOWN, "run_s": UNKNOWN})
-    ran = jobs["end_s"].notna()
-    unknown = np.full(len(jobs), UNKNOWN)
-    memory, preceding, think = (unknown if (one := extra[name]) is None else one for name in (MEMORY, PRECEDING, THINK))
-    rows = zip(
-        jobs["job"],
-        jobs["submit_s"],
-        jobs["wait_s"],
-        jobs["run_s"],
-        jobs["allocated_nodes"].where(ran, UNKNOWN),
-        jobs["nodes"].clip(lower=UNKNOWN),  # the format has no numbers below -1
-        jobs["estimate_s"],
-        jobs["status"].map(_SWF_STATUS),
-        jobs["user"].clip(lower=UNKNOWN),
-        jobs["group"].clip(lower=UNKNOWN),
-        memory.tolist(),
-        preceding.tolist(),
-        np.where(preceding == UNKNOWN, UNKNOWN, think / TICKS_PER_SECOND).tolist(),
-        strict=True,
-    )
+    rows = list(_swf_rows(records, extra))
+    split = len(rows) > len(records)
+    notes = [
+        f"simulated schedule of {workload} under {policy}",
+        "status 1: completed, 0: killed, 5: rejected because the machine is too small",
+    ]
+    if split:
+        notes += [
+            "status of run attempts, 2: the job returned to the queue, 3: the last one, completed, 4: the last one, killed",
+            "run time of a whole job: as on dedicated nodes; of a run attempt: from its start to its end",
+            "average CPU time: how long the gang executed, discarded work included",
+        ]
     header = [
         ("Version", "2.2"),
         ("Computer", f"simulated machine of {nodes} nodes"),
         ("Conversion", f"clustermodel {version('clustermodel')}"),
-        ("MaxJobs", len(jobs)),
-        ("MaxRecords", len(jobs)),
-        ("Preemption", "No"),
+        ("MaxJobs", len(records)),
+        ("MaxRecords", len(rows)),
+        ("Preemption", "Double" if split else "No"),
         ("MaxNodes", nodes),
         ("MaxProcs", nodes),
-        ("Note", f"simulated schedule of {workload} under {policy}"),
-        ("Note", "status 1: completed, 0: killed, 5: rejected because the machine is too small"),
+        *(("Note", note) for note in notes),
     ]
-    write_swf(
-        path,
-        (
-            (job, submit, wait, run, used, -1, -1, asked, estimate, kib, status, user, group, -1, -1, -1, before, think_s)
-            for job, submit, wait, run, used, asked, estimate, status, user, group, kib, before, think_s in rows
-        ),
-        header=header,
+    write_swf(path, rows, header=header)
+
+
+def _swf_rows(records: JobRecords, extra: Mapping[str, IntArray | None]) -> Iterator[tuple[float, ...]]:
+    """Yield the 18 numbers of each line: a job, then its run attempts if it needs lines of partial executions."""
+    runs = records.runs
+    order = np.argsort(runs.job, kind="stable")
+    order = order[runs.end[order] != NEVER_HAPPENED]
+    first = np.searchsorted(runs.job[order], np.arange(len(records) + 1)).tolist()
+    attempts = list(
+        zip(
+            *(column[order].tolist() for column in (runs.start, runs.end, runs.nodes, executed(records), runs.ended_as)),
+            strict=True,
+        )
     )
+    unknown = np.full(len(records), UNKNOWN)
+    memory, preceding, think = (unknown if (one := extra[name]) is None else one for name in (MEMORY, PRECEDING, THINK))
+    jobs = zip(
+        *(records.column(name).tolist() for name in ("id", "submit", "worked", "estimate", "ended_as")),
+        *(records.column(name).clip(min=UNKNOWN).tolist() for name in ("nodes", "user", "group")),  # none is below -1 in a file
+        records.allocated.tolist(),
+        *(column.tolist() for column in (memory, preceding, think)),
+        strict=True,
+    )
+    for at, (job, submit, run, estimate, status, asked, user, group, used, kib, before, thought) in enumerate(jobs):
+        of_job = attempts[first[at] : first[at + 1]]
+        ended = run != NEVER_HAPPENED
+        wait = of_job[0][0] - submit if of_job else UNKNOWN
+        cpu = sum(attempt[3] for attempt in of_job) if of_job else UNKNOWN
+        labels = (user, group, -1, -1, -1)
+        asks = (-1, asked, estimate / TICKS_PER_SECOND, kib)
+        think_s = UNKNOWN if before == UNKNOWN else thought / TICKS_PER_SECOND
+        times = (_seconds(submit), _seconds(wait), _seconds(run))
+        yield job, *times, used if ended else UNKNOWN, _seconds(cpu), *asks, _SWF_STATUS[status], *labels, before, think_s
+        if len(of_job) < 2 and (not ended or of_job[0][1] - of_job[0][0] == run):
+            continue
+        submitted, queued = submit, submit
+        for start, end, held, spent, outcome in of_job:
+            times = (_seconds(submitted), _seconds(start - queued), _seconds(end - start))
+            yield job, *times, held, _seconds(spent), *asks, _SWF_STATUS_OF_PART[outcome], *labels, -1, -1
+            submitted, queued = UNKNOWN, end  # the format: only the first part has a submit time
+
+
+def _seconds(ticks: int) -> float:
+    return UNKNOWN if ticks < 0 else ticks / TICKS_PER_SECOND

@@ -21,6 +21,7 @@ from clustermodel.experiment.study import Experiment, Study, run_missing
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import failure_line
 from clustermodel.experiment.worker import Origin
+from clustermodel.plugins import is_plugin_code
 from clustermodel.policies.registry import policy_names, unregister_policy
 
 if TYPE_CHECKING:
@@ -247,5 +248,7 @@ _registered: set[str] = set()
 
 
 def _is_of_user(module: ModuleType) -> bool:
+    if is_plugin_code(module.__name__):
+        return False
     places = [module.__file__] if getattr(module, "__file__", None) else list(getattr(module, "__path__", ()))
     return any(origin_of_file(str(place)) is None for place in places)

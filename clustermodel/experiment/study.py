@@ -283,6 +283,10 @@ class Study(Experiment[StudyTable]):
         """Return the shard of a job array that runs a trial; all of a point whose number of replications is not fixed."""
         return super().shard_of(trial if self.until is None else Trial(trial.point, 1), shards)
 
+    def notebook_fields(self) -> list[tuple[str, object]]:
+        """Return the number of replications."""
+        return [("replications", "until intervals are narrow enough" if self.until else f"{self.replications:,} of each point")]
+
     def conclude(self, table: StudyTable) -> StudyTable:
         """Return the table."""
         return table

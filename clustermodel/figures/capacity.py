@@ -13,7 +13,7 @@ from clustermodel.figures.drawn_run import DrawnRun
 from clustermodel.figures.steps import time_axis
 from clustermodel.figures.style import BLACK, BLUE, ORANGE, PURPLE, VERMILLION, YELLOW
 from clustermodel.measure.event_log import EventLog, event_log
-from clustermodel.recording.ledger import OVERHEADS, Account, Amount
+from clustermodel.recording.ledger import CHARGED, OVERHEADS, Account, Amount
 from clustermodel.recording.matrix_history import Moment
 from clustermodel.ticks import TICKS_PER_SECOND
 
@@ -35,9 +35,7 @@ _COLOURS: Final = {
 }  # fmt: skip
 
 _Overheads = dict[Account, Amount]
-_CHARGED: Final = (*OVERHEADS, Account.DOWN)
-"""The accounts that are charged as time passes; work is charged when a job completes."""
-_NOTHING: Final[_Overheads] = dict.fromkeys(_CHARGED, Amount(0, 0))
+_NOTHING: Final[_Overheads] = dict.fromkeys(CHARGED, Amount(0, 0))
 
 
 def draw_capacity(axes: Axes, run: DrawnRun, bins: int) -> None:
@@ -83,7 +81,7 @@ def capacity_shares(run: DrawnRun, bins: int) -> tuple[FloatArray, FloatArray]:
     start, nodes = run.ledger.start, run.machine.nodes
     amounts_at_events = []
     for ticks, amounts in overheads.items():
-        parts = [sum(amounts[account]) for account in _CHARGED if account is not Account.IDLE]
+        parts = [sum(amounts[account]) for account in CHARGED if account is not Account.IDLE]
         idle = amounts[Account.IDLE]
         parts += [idle.job_waiting, idle.queue_empty]
         amounts_at_events.append([nodes * (ticks - start) - sum(parts), *parts])
@@ -106,7 +104,7 @@ def _overheads_over_time(run: DrawnRun) -> dict[int, _Overheads]:
     for before, moment in pairwise(moments):
         if not _is_unsettled(before, moment):
             overheads[moment.ticks] = moment.ledger
-    overheads[ledger.end] = {account: ledger.amount(account) for account in _CHARGED}
+    overheads[ledger.end] = {account: ledger.amount(account) for account in CHARGED}
     return overheads
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from clustermodel.arrays import IntArray
 from clustermodel.measure.node_time import NodeTicks, node_seconds, node_ticks
 from clustermodel.recording.job_records import JobRecords, in_seconds
-from clustermodel.recording.run_attempts import PREEMPTIONS, UNKNOWN, Status
+from clustermodel.recording.run_attempts import PREEMPTIONS, REQUEUING, UNKNOWN, Status
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +48,40 @@ def holdings(records: JobRecords) -> Holdings:
 def run_attempts(records: JobRecords) -> IntArray:
     """Return how often each job was started, shape ``(jobs,)``."""
     return _count(records, records.runs.job)
+
+
+def executed(records: JobRecords) -> IntArray:
+    """Return how long each run attempt executed, without work that earlier attempts had saved, ticks; shape ``(attempts,)``.
+
+    The attempts are those of :attr:`JobRecords.runs <clustermodel.recording.job_records.JobRecords.runs>`.
+    """
+    runs = records.runs
+    stopped = np.isin(runs.ended_as, REQUEUING)
+    saved = np.zeros(len(records), dtype=np.int64)  # of each job before its last attempt
+    np.add.at(saved, runs.job[stopped], (runs.worked - runs.lost)[stopped])
+    return np.where(stopped, runs.worked, np.maximum(runs.worked - saved[runs.job], 0))
+
+
+def attempt_table(records: JobRecords) -> pd.DataFrame:
+    """Return the run attempts that ended, by job, then by time: the table of ``Result.run_attempts``."""
+    import pandas as pd
+
+    runs = records.runs
+    order = np.argsort(runs.job, kind="stable")
+    order = order[runs.end[order] != UNKNOWN]
+    spent, runs = executed(records)[order], runs.where(order)
+    labels = np.array([status.label for status in Status])
+    return pd.DataFrame(
+        {
+            "job": records.column("id")[runs.job],
+            "start_s": in_seconds(runs.start),
+            "end_s": in_seconds(runs.end),
+            "nodes": runs.nodes,
+            "executed_s": in_seconds(spent),
+            "lost_s": in_seconds(runs.lost),
+            "outcome": labels[runs.ended_as],
+        }
+    )
 
 
 def preemptions(records: JobRecords) -> IntArray:

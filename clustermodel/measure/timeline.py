@@ -12,19 +12,15 @@ import numpy.typing as npt
 
 from clustermodel.arrays import IntArray
 from clustermodel.measure.event_log import EventLog
+from clustermodel.measure.gang_placements import KINDS, gangs_in_matrix, kinds
 from clustermodel.measure.job_table import holdings
 from clustermodel.recording.job_records import JobRecords
-from clustermodel.recording.matrix_history import Cell, History
-from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.node_set import from_mask
+from clustermodel.recording.matrix_history import History
 from clustermodel.ticks import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
     import pandas as pd
 
-KINDS: Final = ("run", "saved", "lost", "replica")
-"""What a placement is: a run to the end of the job; a run after which its work was saved, or discarded; a replica outside the
-home row."""
 NO_ROW: Final = -1
 """Stands for no row of the Ousterhout matrix: nothing runs, or nodes are not shared in time."""
 _COLUMNS: Final = ("job", "begin", "end", "row", "first_node", "nodes", "kind")
@@ -37,15 +33,9 @@ def placements_in_space(records: JobRecords) -> pd.DataFrame:
         records: of the run.
     """
     held = holdings(records)
-    kind = _kinds(held.ended_as, held.lost)
+    kind = kinds(held.ended_as, held.lost)
     row = np.zeros(len(held.job), dtype=np.int64)
     return _frame(records.column("id")[held.job], held.start, held.end, row, held.first_node, held.nodes, kind)
-
-
-def _kinds(ended_as: IntArray, lost: IntArray) -> IntArray:
-    """Return what run attempts are, positions in :data:`KINDS`, shape ``(attempts,)``."""
-    stopped = ~np.isin(ended_as, (Status.COMPLETED, Status.KILLED))
-    return np.where(lost > 0, KINDS.index("lost"), np.where(stopped, KINDS.index("saved"), KINDS.index("run")))
 
 
 def placements_in_matrix(records: JobRecords, history: History, end: int) -> pd.DataFrame:
@@ -56,34 +46,12 @@ def placements_in_matrix(records: JobRecords, history: History, end: int) -> pd.
         history: of the same run.
         end: when the run ends, ticks.
     """
-    runs, ids = records.runs, records.column("id")
-    attempts: dict[int, list[tuple[int, int, int]]] = {}  # job id -> (end, start, kind) of its run attempts
-    for job, *attempt in zip(ids[runs.job], runs.end, runs.start, _kinds(runs.ended_as, runs.lost), strict=True):
-        attempts.setdefault(int(job), []).append((int(attempt[0]), int(attempt[1]), int(attempt[2])))
-
-    def kind_of(cell: Cell, until: int) -> int:
-        """Return what a placement that lasted until then is: that of the first run attempt that had not ended before."""
-        if cell.replica:
-            return KINDS.index("replica")
-        return min(attempt for attempt in attempts[cell.job] if attempt[0] >= until)[2]
-
-    since: dict[tuple[int, Cell], int] = {}
-    places: list[tuple[int, ...]] = []
-
-    def close(row: int, cell: Cell, now: int) -> None:
-        bounds, kind = from_mask(cell.columns), kind_of(cell, now)
-        begin = since.pop((row, cell))
-        for low, high in zip(bounds[::2], bounds[1::2], strict=True):
-            places.append((cell.job, begin, now, row, low, high - low, kind))
-
-    for moment in history.moments:
-        present = {(row, cell) for row, cells in enumerate(moment.rows) for cell in cells}
-        for gone in sorted(since.keys() - present):
-            close(*gone, moment.ticks)
-        for place in present - since.keys():
-            since[place] = moment.ticks
-    for left in sorted(since):
-        close(*left, end)
+    ids = records.column("id")
+    places = [
+        (ids[gang.job], gang.begin, gang.end, gang.row, low, high - low, gang.kind)
+        for gang in gangs_in_matrix(records, history, end)
+        for low, high in zip(gang.columns[::2], gang.columns[1::2], strict=True)
+    ]
     return _frame(*np.array(places, dtype=np.int64).reshape(-1, len(_COLUMNS)).T)
 
 

@@ -12,7 +12,9 @@ from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import SpecificationError, quoted
+from clustermodel.plugins import PREDICTORS as PREDICTOR_PLUGINS
+from clustermodel.plugins import plugins
 from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Batch, QueuedJob, Setup, View
 from clustermodel.validation import choice, require_number
 
@@ -157,7 +159,7 @@ PREDICTORS: Final[dict[str, Callable[[], Predictor]]] = {
     "last-two": LastTwo,
     "perfect": Perfect,
 }
-"""Predictors by name; besides these there is ``virtual:X``, with a maximum error of X."""
+"""Predictors by name; besides these there is ``virtual:X``, with a maximum error of X, and those of plug-ins."""
 
 
 def predictor_of(policy: str, predictor: str | Predictor) -> Predictor:
@@ -181,8 +183,28 @@ def predictor_of(policy: str, predictor: str | Predictor) -> Predictor:
                 ) from None
     elif isinstance(predictor, Predictor) and not isinstance(predictor, type):
         return predictor
+    if (make := installed_predictor(predictor)) is not None:
+        made = make()
+        if not isinstance(made, Predictor):
+            raise SpecificationError(
+                f"{policy}: predictor {predictor!r}: {quoted(made)} is not allowed; it must have begin, submitted, predict "
+                "and ended"
+            )
+        return made
     other = ", virtual:X, or an object with begin, submitted, predict and ended"
-    return PREDICTORS[choice(f"{policy}: predictor", predictor, PREDICTORS, other=other)]()
+    names = [*PREDICTORS, *plugins(PREDICTOR_PLUGINS)]
+    return PREDICTORS[choice(f"{policy}: predictor", predictor, names, other=other)]()
+
+
+def installed_predictor(name: object) -> Callable[..., object] | None:
+    """Return what makes the predictor of another package with this name; ``None`` if there is none.
+
+    Raises:
+        SpecificationError: the plug-in cannot be imported.
+    """
+    if not isinstance(name, str) or name in PREDICTORS or name not in (installed := plugins(PREDICTOR_PLUGINS)):
+        return None
+    return installed[name].load()
 
 
 def holds_longer(setup: Setup) -> bool:

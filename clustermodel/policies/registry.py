@@ -1,17 +1,23 @@
 """Scheduling policies by name.
 
 A policy is written as ``"easy"`` or ``"easy:reserve_depth=2,backfill_order=shortest"``, or is any object that has what
-:class:`clustermodel.policies.interface.Policy` lists.
+:class:`clustermodel.policies.interface.Policy` lists.  A name is one of this package, a registered one, a plug-in's
+(:mod:`clustermodel.plugins`), or ``"module:Class"``, followed by ``:key=value`` where it has parameters.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Final
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Final, cast
 from weakref import WeakKeyDictionary
 
-from clustermodel.errors import SpecificationError, did_you_mean, quoted
+from clustermodel.errors import ClusterModelError, SpecificationError, did_you_mean, quoted, shown
+from clustermodel.plugins import POLICIES, plugins
 from clustermodel.policies.adaptive_gang import Adaptive
 from clustermodel.policies.backfilling.scheduler import NAMED, Backfilling
 from clustermodel.policies.conservative import BF, Conservative
@@ -45,6 +51,8 @@ _FACTORIES: Final[dict[str, PolicyFactory]] = {
 }
 
 _SHIPPED: Final = frozenset(_FACTORIES)
+_SEPARATORS: Final = ":,="
+"""Characters that a name must not have."""
 
 
 _PARAMETERS: Final[WeakKeyDictionary[PolicyFactory, dict[str, inspect.Parameter]]] = WeakKeyDictionary()
@@ -59,7 +67,9 @@ def register_policy(name: str, factory: PolicyFactory) -> None:
     """
     if name in _FACTORIES:
         raise SpecificationError(f"policy name: {name!r} is already registered")
-    if not name or set(name) & set(":,="):
+    if name in (installed := plugins(POLICIES)):
+        raise SpecificationError(f"policy name: {name!r} is already that of package {installed[name].package}")
+    if not name or set(name) & set(_SEPARATORS):
         raise SpecificationError(f"policy name: {name!r} is not allowed; it must be non-empty, without ':', ',' or '='")
     _FACTORIES[name] = factory
 
@@ -75,8 +85,17 @@ def registered_policies() -> dict[str, PolicyFactory]:
 
 
 def policy_names() -> list[str]:
-    """Return the registered names."""
-    return list(_FACTORIES)
+    """Return the names of this package's policies, of the registered ones, and of plug-ins, which are not imported."""
+    return [*_FACTORIES, *(name for name, plugin in plugins(POLICIES).items() if not _problem_of(name))]
+
+
+def plugin_problems() -> list[str]:
+    """Return a line for each policy of another package whose name cannot be used; imports none of them."""
+    return [problem for name in plugins(POLICIES) if (problem := _problem_of(name))]
+
+
+def _problem_of(name: str) -> str:
+    return plugins(POLICIES)[name].problem(_FACTORIES, unfit=_SEPARATORS)
 
 
 def policy_parameters(name: str) -> dict[str, inspect.Parameter]:
@@ -116,7 +135,7 @@ def make_policy(policy: str | Policy) -> Policy:
                 f"policy: {quoted(policy)} is not allowed; it must be a name or an object with name, begin and decide"
             )
         return policy
-    name, _, text = policy.partition(":")
+    name, text = _split(policy)
     parameters = _parse_parameters(name, text)
     for key, parameter in policy_parameters(name).items():
         named = parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
@@ -131,7 +150,16 @@ def policy_factory(policy: str) -> PolicyFactory:
     Raises:
         SpecificationError: no policy has this name.
     """
-    return _factory(policy.partition(":")[0])
+    return _factory(_split(policy)[0])
+
+
+def policy_settings(policy: str) -> dict[str, object]:
+    """Return the parameters that ``"name:key=value,key=value"`` gives, with their values.
+
+    Raises:
+        SpecificationError: unknown name or parameter.
+    """
+    return _parse_parameters(*_split(policy))
 
 
 def policy_label(policy: str | Policy) -> str:
@@ -139,13 +167,62 @@ def policy_label(policy: str | Policy) -> str:
     return policy if isinstance(policy, str) else policy.name
 
 
+def _split(policy: str) -> tuple[str, str]:
+    """Return the name of a policy, which may be ``module:Class``, and the text of its parameters."""
+    name, _, text = policy.partition(":")
+    attribute, _, parameters = text.partition(":")
+    of_module = all(map(str.isidentifier, (*name.split("."), *attribute.split("."))))
+    if of_module and name not in _FACTORIES and name not in plugins(POLICIES):
+        return f"{name}:{attribute}", parameters
+    return name, text
+
+
 def _factory(name: str) -> PolicyFactory:
-    try:
+    if name in _FACTORIES:
         return _FACTORIES[name]
-    except KeyError:
+    if ":" in name:
+        return _of_module(name)
+    plugin = plugins(POLICIES).get(name)
+    if plugin is None:
+        known = policy_names()
+        raise SpecificationError(f"policy: {shown(name)!r} is unknown{did_you_mean(name, known)}; known are {', '.join(known)}")
+    return cast("PolicyFactory", plugin.load())
+
+
+def _of_module(name: str) -> PolicyFactory:
+    """Return the class or function ``module:Class`` of a module on the path, or in the working directory."""
+    module, _, attribute = name.partition(":")
+    try:
+        with _working_directory_on_path():
+            found: object = import_module(module)
+    except ClusterModelError:
+        raise
+    except (Exception, SystemExit) as problem:  # of the module
+        if isinstance(problem, ModuleNotFoundError) and problem.name == module.partition(".")[0]:
+            hint = did_you_mean(module, policy_names())
+            raise SpecificationError(f"policy: {shown(name)!r}: there is no module {shown(module)}{hint}") from None
+        words = " ".join(f"{type(problem).__name__}: {problem}".split())
+        raise SpecificationError(f"policy: {shown(name)!r}: the module cannot be imported: {words}") from problem
+    for part in attribute.split("."):
+        found = getattr(found, part, None)
+    if not callable(found):
         raise SpecificationError(
-            f"policy: {name!r} is unknown{did_you_mean(name, _FACTORIES)}; known are {', '.join(_FACTORIES)}"
-        ) from None
+            f"policy: {shown(name)!r} is not allowed: module {module} has no class or function {attribute}"
+        )
+    return cast("PolicyFactory", found)
+
+
+@contextmanager
+def _working_directory_on_path() -> Iterator[None]:
+    """Search the working directory too, after all other folders of the module path."""
+    folder = str(Path.cwd())
+    sys.path.append(folder)
+    try:
+        yield
+    finally:
+        sys.path.reverse()
+        sys.path.remove(folder)  # the last one: the program may have it on its path itself
+        sys.path.reverse()
 
 
 def _parse_parameters(name: str, text: str) -> dict[str, object]:

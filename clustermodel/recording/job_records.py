@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.job import JobRow
+from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import UNKNOWN, NodeOutages, NodeRanges, Overheads, RunAttempt, RunAttempts, Status
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.ticks import TICKS_PER_SECOND
@@ -22,6 +23,7 @@ from clustermodel.ticks import TICKS_PER_SECOND
 _BLANK_TIMES: Final = array("q", [UNKNOWN]) * 1024
 _BLANK_NUMBERS: Final = array("q", [0]) * 1024
 _BLANK_FLAGS: Final = array("b", [0]) * 1024
+_ACCOUNTS: Final = {account: position for position, account in enumerate(Account)}
 
 
 class JobRecords:
@@ -53,7 +55,9 @@ class JobRecords:
         "_outage_end",
         "_outage_node",
         "_outage_start",
+        "_overhead_account",
         "_overhead_end",
+        "_overhead_job",
         "_overhead_nodes",
         "_overhead_start",
         "_reserved",
@@ -85,6 +89,8 @@ class JobRecords:
         self._overhead_start = array("q")
         self._overhead_end = array("q")
         self._overhead_nodes = array("q")
+        self._overhead_job = array("q")
+        self._overhead_account = array("b")
         # Of each migration of a gang that has its nodes to itself, the nodes that it gave up:
         self._move_attempt = array("q")
         self._move_time = array("q")
@@ -195,11 +201,13 @@ class JobRecords:
             outage -= 1
         self._outage_end[outage] = now
 
-    def overhead(self, start: int, end: int, nodes: int) -> None:
-        """Note that a gang held ``nodes`` for a checkpoint, a restart or a context switch of its own."""
+    def overhead(self, index: int, start: int, end: int, nodes: int, account: Account) -> None:
+        """Note that a gang held ``nodes`` for a checkpoint, a restart or a context switch of its own, or waited for one."""
         self._overhead_start.append(start)
         self._overhead_end.append(end)
         self._overhead_nodes.append(nodes)
+        self._overhead_job.append(index)
+        self._overhead_account.append(_ACCOUNTS[account])
 
     def blocked(self, index: int, now: int) -> None:
         """Note that the job is left waiting at the head of the queue; the first time before each start counts."""
@@ -353,8 +361,9 @@ class JobRecords:
 
     @property
     def overheads(self) -> Overheads:
-        """When gangs held nodes for checkpoints, restarts and context switches of their own."""
-        return Overheads(*map(_numbers, (self._overhead_start, self._overhead_end, self._overhead_nodes)))
+        """When gangs on dedicated nodes were held up by checkpoints, restarts and context switches."""
+        columns = self._overhead_start, self._overhead_end, self._overhead_nodes, self._overhead_job, self._overhead_account
+        return Overheads(*map(_numbers, columns))
 
 
 def in_seconds(ticks: IntArray) -> FloatArray:

@@ -45,6 +45,8 @@ class Status(IntEnum):
 
 PREEMPTIONS: Final = (Status.PREEMPTED, Status.CHECKPOINTED, Status.SUSPENDED)
 """Outcomes of run attempts that the policy stopped so that other jobs could run."""
+REQUEUING: Final = (Status.REQUEUED, Status.FAILED, *PREEMPTIONS)
+"""Outcomes of run attempts after which the job returns to the queue."""
 
 
 class RunAttempt(NamedTuple):
@@ -120,10 +122,14 @@ class NodeOutages(NamedTuple):
 
 
 class Overheads(NamedTuple):
-    """When gangs held nodes for checkpoints, restarts and context switches of their own; shapes ``(intervals,)``."""
+    """When gangs on dedicated nodes were held up by checkpoints, restarts and context switches; shapes ``(intervals,)``."""
 
     start: IntArray
     """Ticks."""
     end: IntArray
     """Ticks."""
     nodes: IntArray
+    job: IntArray
+    """Index of the job's record."""
+    account: IntArray
+    """Position of the ledger's account in :class:`~clustermodel.recording.ledger.Account`."""

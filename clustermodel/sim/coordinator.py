@@ -17,10 +17,10 @@ from clustermodel.machine import Machine
 from clustermodel.policies.interface import Batch, Outage, Policy, QueuedJob, Reason, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account, Ledger
-from clustermodel.recording.run_attempts import Status
+from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.sim.decisions import Decisions
 from clustermodel.sim.events import AlarmClock, Clock, InstantSettled
-from clustermodel.sim.job_process import REQUEUING, Execution, JobInSystem, job_life, overhead_left, progress
+from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overhead_left, progress
 from clustermodel.sim.node_failures import NO_OUTAGES, NodeStates
 from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.saved_work import SavedWork

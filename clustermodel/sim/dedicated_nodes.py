@@ -118,7 +118,7 @@ class DedicatedGang(Execution):
             ends = env.now
             ledger.hold(ends, account, -self.nodes)
             if ends > began:
-                self._nodes.records.overhead(began, ends, self.nodes)
+                self._nodes.records.overhead(self.owner.index, began, ends, self.nodes, account)
 
     def _pause(self) -> None:
         """Stop executing now."""

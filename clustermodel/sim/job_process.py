@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from simpy import Event, Process
 
 from clustermodel.errors import DecisionError
 from clustermodel.job import JobRow
 from clustermodel.policies.interface import QueuedJob, RunningJob
-from clustermodel.recording.run_attempts import PREEMPTIONS, Status
+from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.schedule.node_set import NodeSet, members
 from clustermodel.sim.events import Grant
 from clustermodel.sim.job_image import Image
-
-REQUEUING: Final = (Status.REQUEUED, Status.FAILED, *PREEMPTIONS)
-"""Outcomes of a run attempt after which the job returns to the queue."""
 
 
 class Terms(NamedTuple):

@@ -35,5 +35,6 @@ def trace_facts(workload: Workload, nodes: int | None) -> dict[str, object]:
         "estimate_over_run": spread(estimate / run),
         "dropped": dict(sorted(workload.provenance.dropped.items())),
         "repaired": dict(sorted(workload.provenance.repaired.items())),
+        "partial_executions": dict(sorted(workload.provenance.partial.items())),
         "header": dict(workload.provenance.header),
     }

@@ -110,6 +110,13 @@ class JobStream:
         """
         if (jobs is None) == (days is None):
             raise SpecificationError("JobStream.generate: give either jobs or days")
+        arguments = {"stream": self, "jobs": jobs, "days": days, "seed": seed, "load": load, "machine_nodes": machine_nodes}
+        workload = self._generated(jobs, days, seed, load, machine_nodes)
+        return workload.made_by("job_stream", arguments)
+
+    def _generated(
+        self, jobs: int | None, days: float | None, seed: int, load: float | None, machine_nodes: int | None
+    ) -> Workload:
         if jobs is None:
             assert days is not None
             return draw_streams({"": self}, days=days, seed=seed, load=load, machine_nodes=machine_nodes)[""]

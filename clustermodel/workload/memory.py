@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import copy
 import functools
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from time import perf_counter
 from typing import Final, ParamSpec
 
 from clustermodel.workload.table import Workload
@@ -18,6 +20,7 @@ from clustermodel.workload.table import Workload
 MOST_JOBS: Final = 1_000_000
 """Number of jobs of all remembered workloads together; a job takes 72 bytes."""
 
+_log = logging.getLogger(__name__)
 _Arguments = ParamSpec("_Arguments")
 _remembered: OrderedDict[Hashable, Workload] = OrderedDict()
 """Workloads by function and arguments; the one used last comes last."""
@@ -43,7 +46,9 @@ def remembered(make: Callable[_Arguments, Workload]) -> Callable[_Arguments, Wor
             if found is not None:
                 _remembered.move_to_end(key)
         if found is None:
+            began = perf_counter()
             found = make(*args, **kwargs)
+            _log.info("made %s: %s jobs in %.2f s", found.name, f"{len(found):,}", perf_counter() - began)
             _remember(key, found)
         return copy.copy(found)  # with a name and provenance of its own; the table is shared
 

@@ -37,7 +37,8 @@ class JobStreamMix:
             SpecificationError: an argument is not allowed, or a stream draws a value that no job can have.
         """
         parts = draw_streams(self.streams, days=days, seed=seed, load=load, machine_nodes=machine_nodes)
-        return merge(**parts)
+        arguments = {"streams": self.streams, "days": days, "seed": seed, "load": load, "machine_nodes": machine_nodes}
+        return merge(**parts).made_by("job_streams", arguments)
 
 
 @overload
@@ -100,10 +101,11 @@ def _merged(sources: Mapping[str, JobSource]) -> Workload:
             options={label: one.options for label, one in provenances.items()},
             dropped=sum((one.dropped for one in provenances.values()), Counter()),
             repaired=sum((one.repaired for one in provenances.values()), Counter()),
+            partial=sum((one.partial for one in provenances.values()), Counter()),
         ),
         machine_nodes=max(known, default=None),
         extra=ExtraColumns(ids=extra.ids, columns=extra.columns, labels=tuple(sources)),
-    )
+    ).made_by("merge", {"workloads": dict(sources)})
 
 
 def _require_different_random_numbers(sources: Mapping[str, JobSource]) -> None:

@@ -35,6 +35,8 @@ MODEL_JOBS: Final = 10_000
 
 _FORMAT: Final = "clustermodel workload model"
 _VERSION: Final = 1
+MODEL_FORMAT: Final = {"format": _FORMAT, "version": _VERSION}
+"""The fields that identify a file of a model."""
 _SHIPPED: Final = files("clustermodel.workload") / "models"
 
 
@@ -222,7 +224,16 @@ class WorkloadModel:
             provenance=Provenance(source=f"model {self.name} ({self.source})", options=options),
             machine_nodes=self.nodes,
         ).with_phi_estimates(phi=phi, seed=seed)
-        return workload if scale == LoadScale() else workload.scaled(scale)
+        arguments = {
+            "model": self,
+            "jobs": jobs,
+            "seed": seed,
+            "run_time_factor": run_time_factor,
+            "interarrival_factor": interarrival_factor,
+            "phi": phi,
+            "match_load": match_load,
+        }
+        return (workload if scale == LoadScale() else workload.scaled(scale)).made_by("model", arguments)
 
     def to_json(self) -> str:
         """Return the model as JSON that :func:`load_model` reads, with one line per class."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import asdict
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from clustermodel.errors import SpecificationError, TraceError, quoted
@@ -80,7 +82,9 @@ def read_pbs(
         raise SpecificationError(f"processors_from: {processors_from!r} is not allowed; it must be 'allocated' or 'requested'")
     reader = _Reader(LogJobs(os.fspath(path)), requested_first=processors_from == "requested")
     lines = reader.read()
-    return workload_of(reader.jobs, options, kind="accounting records of PBS", lines=lines, names=lambda text: text.split(","))
+    kind = "accounting records of PBS"
+    workload = workload_of(reader.jobs, options, kind=kind, lines=lines, names=lambda text: text.split(","))
+    return workload.made_by("trace", {"trace": Path(path), **asdict(options)})
 
 
 def is_pbs(text: str) -> bool:

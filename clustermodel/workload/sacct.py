@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from functools import lru_cache
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from clustermodel.errors import SpecificationError, TraceError, quoted
@@ -108,7 +110,8 @@ def read_sacct(
     options = LogOptions(unit=unit, cluster=cluster, timezone=timezone, use_estimates=use_estimates)
     reader = _Reader(LogJobs(os.fspath(path)), Clock(timezone), processors_from)
     lines = reader.read()
-    return workload_of(reader.jobs, options, kind=reader.kind, lines=lines, names=node_names)
+    workload = workload_of(reader.jobs, options, kind=reader.kind, lines=lines, names=node_names)
+    return workload.made_by("trace", {"trace": Path(path), **asdict(options)})
 
 
 def is_sacct(text: str) -> bool:

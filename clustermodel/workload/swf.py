@@ -1,23 +1,24 @@
 """The Standard Workload Format of the Parallel Workloads Archive: reading traces, streaming them, writing schedules.
 
 A data line has 18 numbers; ``-1`` means unknown; lines that start with ``;`` are comments, of which ``; Key: value`` are
-kept as metadata.  Jobs that are left out and values that are filled in are counted by reason.  A wrong value is an error
-only if a result depends on it (:mod:`clustermodel.workload.swf_line`); docs/guide_trace has the rule of each field.
-
-Lines have at most 65,536 characters, and at most :data:`MOST_LINES_WITHOUT_JOB` lines and :data:`MOST_TEXT_WITHOUT_JOB`
-characters of comments and blank lines may follow each other, header included.  So the memory of a stream is bounded,
-whatever the file has.
+kept as metadata.  Lines of partial executions belong to the line of the whole job, or are summed up to one
+(:mod:`clustermodel.workload.partial_executions`).  Jobs that are left out and values that are filled in are counted by
+reason.  A wrong value is an error only if a result depends on it (:mod:`clustermodel.workload.swf_line`);
+docs/guide_trace has the rule of each field.
 """
 
 from __future__ import annotations
 
 import gzip
+import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from time import perf_counter
 from typing import Final
 
 import numpy as np
@@ -25,10 +26,12 @@ import numpy as np
 from clustermodel.errors import SpecificationError, TraceError, visible
 from clustermodel.job import JobRow
 from clustermodel.output_files import write_file
-from clustermodel.text_files import numbered_lines
 from clustermodel.ticks import duration_to_ticks, to_ticks
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
 from clustermodel.workload.extra_columns import PRECEDING, THINK, WAIT, ExtraColumns
+from clustermodel.workload.partial_executions import whole_jobs
+from clustermodel.workload.recipe import Recipe
+from clustermodel.workload.swf_file import data_lines, read_header
 from clustermodel.workload.swf_line import (
     DECISIVE_FIELDS,
     ESTIMATE,
@@ -37,16 +40,11 @@ from clustermodel.workload.swf_line import (
     parse_line,
     parse_line_with_feedback,
 )
-from clustermodel.workload.table import Provenance, Workload, transformed
-from clustermodel.workload.transforms import JobFilter, LoadScale
+from clustermodel.workload.table import Provenance, Workload
+from clustermodel.workload.transforms import JobFilter, LoadScale, transformed
 
-MOST_LINES_WITHOUT_JOB: Final = 100_000
-"""Largest number of consecutive comments and blank lines."""
-MOST_TEXT_WITHOUT_JOB: Final = 2**20
-"""Largest number of characters in these lines together; also limits the header."""
-
+_log = logging.getLogger(__name__)
 _Parser = Callable[[str, Sequence[int]], tuple[list[float], Sequence[str]]]
-_MALFORMED: Final = "malformed line"
 _LONGEST_SIZE: Final = 20  # digits
 
 
@@ -98,8 +96,12 @@ class SwfStream:
                 "scale": scale,
                 "lenient": lenient,
             },
-            header=_read_header(self.path),
+            header=read_header(self.path),
         )
+        arguments = {"trace": self.path, "stream": True, **self.provenance.options, "keep": keep}
+        del arguments["filter"]
+        self.recipe = Recipe(source="trace", arguments=arguments, name=self.name, machine_nodes=self.machine_nodes)
+        """How to make the same stream again."""
         self._line = 0  # of the job that was yielded last
         self._feedback: dict[int, tuple[int, int]] | None = None
         """Job number -> preceding job and think time (ticks) of the jobs read, where :func:`read_swf` asks for them."""
@@ -118,6 +120,16 @@ class SwfStream:
                 if 0 < nodes <= LARGEST_WHOLE:
                     return nodes
         return None
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether this is a stream of the same file, read in the same way."""
+        if not isinstance(other, SwfStream):
+            return NotImplemented
+        mine, others = ({**one.recipe.arguments, "trace": one.path.absolute()} for one in (self, other))
+        return self.name == other.name and mine == others
+
+    def __hash__(self) -> int:
+        return hash(self.path.absolute())
 
     def rows(self) -> Iterator[JobRow]:
         """Yield the jobs in file order.
@@ -138,6 +150,7 @@ class SwfStream:
     def _transformed_rows(self) -> Iterator[JobRow]:
         self.provenance.dropped.clear()
         self.provenance.repaired.clear()
+        self.provenance.partial.clear()
         self.malformed.clear()
         return transformed(self._raw_rows(), self._keep, self._scale, self.provenance.dropped)
 
@@ -152,19 +165,10 @@ class SwfStream:
         substitute = f"{SWF_FIELDS[prefer]} missing, {SWF_FIELDS[other]} used"
         needed = (*DECISIVE_FIELDS, prefer, *([ESTIMATE] if self._use_estimates else []))
         parse = self._parser()
-        for number, text in _lines(self.path):
-            if text[0] == ";":
-                continue
-            try:
-                values, repairs = parse(text, needed)
-            except ValueError as problem:
-                message = f"{self.path}:{number}: {problem}"
-                if not self._lenient:
-                    raise TraceError(message) from None
-                dropped[_MALFORMED] += 1
-                if len(self.malformed) < 10:
-                    self.malformed.append(message)
-                continue
+        lines = data_lines(
+            self.path, lambda text: parse(text, needed), lenient=self._lenient, dropped=dropped, messages=self.malformed
+        )
+        for number, values, repairs in whole_jobs(self.path, lines, self.provenance.partial):
             run, nodes, estimate = values[3], values[prefer], values[ESTIMATE]
             if values[1] < 0 or run <= 0:
                 dropped["submit time missing" if values[1] < 0 else "run time missing" if run < 0 else "run time zero"] += 1
@@ -222,6 +226,7 @@ def read_swf(
         TraceError: the file cannot be read, is damaged, has a malformed line, two jobs with the same number, or no usable job.
         SpecificationError: an option has a value that is not allowed.
     """
+    began = perf_counter()
     stream = SwfStream(
         path,
         processors_from=processors_from,
@@ -249,8 +254,9 @@ def read_swf(
         first, second, *_ = (stream._line for row in stream._transformed_rows() if row.id == number)
         raise TraceError(
             f"{path}:{second}: field job_number: {number} is used by {times} jobs, first on line {first}; "
-            "job numbers must be unique"
+            f"job numbers must be unique{', and the partial executions of a job follow each other' * bool(provenance.partial)}"
         )
+    _log.info("read %s: %s jobs in %.2f s", path, f"{len(rows):,}", perf_counter() - began)
     extra = None if stream._feedback is None else _feedback_columns(rows, stream._feedback, provenance.repaired)
     if stream._waits is not None:
         ids = np.array([row.id for row in rows], dtype=np.int64)
@@ -264,6 +270,9 @@ def read_swf(
         provenance=provenance,
         machine_nodes=stream.machine_nodes,
         extra=extra,
+        recipe=replace(
+            stream.recipe, arguments={**stream.recipe.arguments, "stream": False, "feedback": feedback, "waits": waits}
+        ),
     )
 
 
@@ -323,38 +332,3 @@ def _why_after(row: JobRow, last: JobRow) -> str:
 
 def _number(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:.6f}".rstrip("0")
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, text without margins) of the lines that are not blank.
-
-    Unreadable files and exceeded limits raise :class:`TraceError`.
-    """
-    others = length = 0  # consecutive lines without a job; their characters
-    for number, line in numbered_lines(path):
-        text = line.strip()
-        if text and text[0] != ";":
-            others = length = 0
-            yield number, text
-            continue
-        others += 1
-        length += len(line)
-        if others > MOST_LINES_WITHOUT_JOB or length > MOST_TEXT_WITHOUT_JOB:
-            raise TraceError(
-                f"{path}:{number}: more than {MOST_LINES_WITHOUT_JOB:,} lines or {MOST_TEXT_WITHOUT_JOB:,} characters "
-                "of comments and blank lines without a job in between"
-            )
-        if text:
-            yield number, text
-
-
-def _read_header(path: Path) -> dict[str, str]:
-    """Return the ``; Key: value`` comments before the first data line."""
-    header: dict[str, list[str]] = {}
-    for _, text in _lines(path):
-        if text[0] != ";":
-            break
-        key, colon, value = text.lstrip("; \t").partition(":")
-        if colon and key and " " not in key.strip():
-            header.setdefault(key.strip(), []).append(value.strip())
-    return {key: "\n".join(values) for key, values in header.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from clustermodel.errors import quoted, shown
 from clustermodel.ticks import to_ticks
@@ -34,13 +34,43 @@ SWF_FIELDS: Final = (
 
 UNKNOWN: Final = -1
 """Stands for a missing value in a trace."""
-_WHOLE_FIELDS: Final = (0, 4, 7, 10, 11, 12)
-_TIME_FIELDS: Final = (1, 3, 8)
-DECISIVE_FIELDS: Final = (0, 1, 3)  # number, submission and run time decide whether a line is a job
-_LABEL_FIELDS: Final = (10, 11, 12)  # kept with the job; no schedule depends on them
+NUMBER: Final = 0
+SUBMIT: Final = 1
+WAIT: Final = 2
+RUN: Final = 3
+ALLOCATED: Final = 4
+AVERAGE_CPU: Final = 5
+REQUESTED: Final = 7
 ESTIMATE: Final = 8
+STATUS: Final = 10
+USER: Final = 11
+GROUP: Final = 12
 PRECEDING_JOB: Final = 16
 THINK_TIME: Final = 17
+_WHOLE_FIELDS: Final = (NUMBER, ALLOCATED, REQUESTED, STATUS, USER, GROUP)
+_TIME_FIELDS: Final = (SUBMIT, RUN, ESTIMATE)
+DECISIVE_FIELDS: Final = (NUMBER, SUBMIT, RUN)  # they decide whether a line is a job
+_LABEL_FIELDS: Final = (STATUS, USER, GROUP)  # kept with the job; no schedule depends on them
+
+FAILED: Final = 0
+COMPLETED: Final = 1
+CANCELLED: Final = 5
+CONTINUED_PART: Final = 2
+COMPLETED_PART: Final = 3
+FAILED_PART: Final = 4
+PARTIAL: Final = (CONTINUED_PART, COMPLETED_PART, FAILED_PART)
+"""Statuses of partial executions: one that is followed by another one, and the last one of a job that completed or failed."""
+
+
+class DataLine(NamedTuple):
+    """A data line of a file."""
+
+    at: int
+    """Line number, from 1."""
+    values: list[float]
+    """The 18 numbers; :data:`UNKNOWN` where a value is missing or wrong."""
+    repairs: Sequence[str]
+    """What was corrected."""
 
 
 def parse_line(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[str]]:
@@ -99,8 +129,8 @@ def _corrected(words: Sequence[str], needed: Sequence[int]) -> tuple[list[float]
         except ValueError as problem:
             values.append(UNKNOWN)
             wrong[index] = problem
-    _, submit, _, run, *_ = values
-    for index in needed if submit >= 0 and run > 0 else DECISIVE_FIELDS:  # else the line is left out anyway
+    counts = (values[SUBMIT] >= 0 and values[RUN] > 0) or values[STATUS] in PARTIAL  # else the line is left out anyway
+    for index in needed if counts else DECISIVE_FIELDS:
         if index in wrong:
             raise wrong[index]
     return values, [f"{SWF_FIELDS[at]} invalid, {'unknown (-1) used' if at in _LABEL_FIELDS else 'ignored'}" for at in wrong]

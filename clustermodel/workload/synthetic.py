@@ -84,13 +84,14 @@ def synthetic_workload(*, jobs: int = 30_000, nodes: int = 128, load: float = 0.
         whole: list[int] = np.round(seconds * TICKS_PER_SECOND).astype(np.int64).tolist()
         return whole
 
+    arguments = {"jobs": jobs, "nodes": nodes, "load": load, "seed": seed}
     rows = zip(ticks(submit), size.tolist(), ticks(run), ticks(run * factor), user.tolist(), strict=True)
     return Workload(
         (JobRow(s, number, n, r, e, u, -1, 0, -1) for number, (s, n, r, e, u) in enumerate(rows, 1)),
         name=f"synthetic-{seed}",
         provenance=Provenance(
             source=f"synthetic_workload(jobs={jobs}, nodes={nodes}, load={load}, seed={seed})",
-            options={"jobs": jobs, "nodes": nodes, "load": load, "seed": seed},
+            options=arguments,
         ),
         machine_nodes=nodes,
-    )
+    ).made_by("synthetic", arguments)

@@ -19,11 +19,12 @@ from clustermodel.workload.estimates import PHI, phi_factors
 from clustermodel.workload.extra_columns import EXTRA_COLUMNS, PRECEDING, RECORDED_COLUMNS, STREAM, UNSET, ExtraColumns
 from clustermodel.workload.frames import frame_of, jobs_of_frame
 from clustermodel.workload.import_report import ImportReport
-from clustermodel.workload.transforms import JobFilter, LoadScale
+from clustermodel.workload.notebook import workload_html
+from clustermodel.workload.recipe import ESTIMATES, KEEP, SCALE, PhiModel, Recipe, Source
+from clustermodel.workload.transforms import JobFilter, LoadScale, filtered, scaled
 
 if TYPE_CHECKING:
     import pandas as pd
-
 
 _CHUNK = 4096
 """Rows converted at a time, so that a million jobs are never a million Python objects at once."""
@@ -43,16 +44,22 @@ class Provenance:
     """Number of jobs left out, by reason."""
     repaired: Counter[str] = field(default_factory=Counter)
     """Number of jobs with a value filled in or corrected, by reason."""
+    partial: Counter[str] = field(default_factory=Counter)
+    """Number of partial executions read (SWF status 2 to 4), by whether the file has a line of the whole job too."""
     report: ImportReport | None = None
     """What became of each line of the accounting log that the jobs come from; ``None`` for any other source."""
 
     def lines(self) -> list[str]:
-        """Return what an import reports, and one printable line per drop or repair reason."""
+        """Return what an import reports, and a line per reason of drops and repairs and per kind of partial executions."""
         return [
             *(() if self.report is None else self.report.texts()),
             *(
-                f"{counted(count, 'job')} {verb}: {reason}"
-                for verb, counts in (("dropped", self.dropped), ("repaired", self.repaired))
+                f"{counted(count, what)} {verb}: {reason}"
+                for what, verb, counts in (
+                    ("job", "dropped", self.dropped),
+                    ("job", "repaired", self.repaired),
+                    ("partial execution", "read", self.partial),
+                )
                 for reason, count in sorted(counts.items())
             ),
         ]
@@ -87,6 +94,7 @@ class Workload:
         provenance: where the jobs come from.
         machine_nodes: size of the machine they were recorded on, used as the default machine.
         extra: columns beside the rows: streams, memory, preceding jobs and think times.
+        recipe: how it was made, if it can be made again.
 
     Raises:
         SpecificationError: there is no job, two jobs have the same id, a value does not fit 64 bits, or jobs wait for each
@@ -101,6 +109,7 @@ class Workload:
         provenance: Provenance | None = None,
         machine_nodes: int | None = None,
         extra: ExtraColumns | None = None,
+        recipe: Recipe | None = None,
     ) -> None:
         given = rows if isinstance(rows, np.ndarray) else list(rows)
         try:
@@ -131,6 +140,8 @@ class Workload:
         self.machine_nodes = machine_nodes
         self.extra = extra
         """Columns beside the rows, ``None`` if there are none; they may cover more jobs than these."""
+        self.recipe = recipe
+        """How it was made, so that a scenario file can name it; ``None`` for a workload that exists in memory only."""
         self._columns: dict[str, IntArray] = {} if extra is None else extra.of(table[:, _ID])
 
     @classmethod
@@ -168,8 +179,22 @@ class Workload:
     def __len__(self) -> int:
         return len(self._table)
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether the other is a workload of the same jobs, name and machine."""
+        if not isinstance(other, Workload):
+            return NotImplemented
+        mine, others = ((one.name, one.machine_nodes, one.streams, one._columns.keys()) for one in (self, other))
+        if mine != others or not np.array_equal(self._table, other._table):
+            return False
+        return all(np.array_equal(column, other._columns[name]) for name, column in self._columns.items())
+
+    def __hash__(self) -> int:
+        return hash((len(self), *self._table[0].tolist(), *self._table[-1].tolist()))
+
     def __repr__(self) -> str:
         return f"<Workload {self.name!r}: {len(self):,} jobs over {self.span_s / 86400:,.1f} days>"
+
+    _repr_html_ = workload_html
 
     def rows(self) -> Iterator[JobRow]:
         """Yield the jobs as plain integers, in order of submission, then id."""
@@ -257,21 +282,23 @@ class Workload:
         """Return the jobs selected by ``keep``; the others are counted in the provenance."""
         provenance = self._derived_provenance({"filter": keep})
         return Workload(
-            _filtered(self.rows(), keep, provenance.dropped),
+            filtered(self.rows(), keep, provenance.dropped),
             name=self.name,
             provenance=provenance,
             machine_nodes=self.machine_nodes,
             extra=self.extra,
+            recipe=self.recipe and self.recipe.then(KEEP, keep),
         )
 
     def scaled(self, scale: LoadScale) -> Workload:
         """Return the same jobs with interarrival times (and with them think times), run times or sizes multiplied."""
         return Workload(
-            _scaled(self.rows(), scale),
+            scaled(self.rows(), scale),
             name=self.name,
             provenance=self._derived_provenance({"scale": scale}),
             machine_nodes=self.machine_nodes,
             extra=None if self.extra is None else self.extra.think_times_scaled(scale.interarrival),
+            recipe=self.recipe and self.recipe.then(SCALE, scale),
         )
 
     def with_perfect_estimates(self) -> Workload:
@@ -282,6 +309,7 @@ class Workload:
             provenance=self._derived_provenance({"estimates": "run time"}),
             machine_nodes=self.machine_nodes,
             extra=self.extra,
+            recipe=self.recipe and self.recipe.then(ESTIMATES, None),
         )
 
     def with_phi_estimates(self, *, phi: float = PHI, seed: int = 1) -> Workload:
@@ -310,6 +338,7 @@ class Workload:
             provenance=self._derived_provenance({"estimates": f"phi model, phi={float(phi):g}, seed={seed}"}),
             machine_nodes=self.machine_nodes,
             extra=self.extra,
+            recipe=self.recipe and self.recipe.then(ESTIMATES, PhiModel(phi=phi, seed=seed)),
         )
 
     def renumbered(self, shift: int) -> Workload:
@@ -346,6 +375,11 @@ class Workload:
             for value in np.unique(column).tolist()
         ]
 
+    def made_by(self, source: Source, arguments: Mapping[str, object]) -> Workload:
+        """Note the function and its arguments that made the workload, and return it."""
+        self.recipe = Recipe(source=source, arguments=arguments, name=self.name, machine_nodes=self.machine_nodes)
+        return self
+
     def _derived_provenance(self, options: Mapping[str, object]) -> Provenance:
         old = self.provenance
         return Provenance(
@@ -355,6 +389,7 @@ class Workload:
             dropped=Counter(old.dropped),
             repaired=Counter(old.repaired),
             report=old.report,
+            partial=Counter(old.partial),
         )
 
 
@@ -362,30 +397,3 @@ _ESTIMATES = (crc32(b"estimates"),)
 """Separates the random stream of estimates from all others of the same seed."""
 _SUBMIT = JobRow._fields.index("submit")
 _ID = JobRow._fields.index("id")
-
-
-def _filtered(rows: Iterable[JobRow], keep: JobFilter, dropped: Counter[str]) -> Iterator[JobRow]:
-    for row in rows:
-        reason = keep.rejects(row)
-        if reason is None:
-            yield row
-        else:
-            dropped[reason] += 1
-
-
-def _scaled(rows: Iterable[JobRow], scale: LoadScale) -> Iterator[JobRow]:
-    first: int | None = None
-    for row in rows:
-        first = row.submit if first is None else first
-        yield scale.apply(row, first)
-
-
-def transformed(
-    rows: Iterable[JobRow], keep: JobFilter | None, scale: LoadScale | None, dropped: Counter[str]
-) -> Iterator[JobRow]:
-    """Yield ``rows`` filtered, then scaled, one at a time; jobs left out are counted in ``dropped`` by reason."""
-    if keep is not None:
-        rows = _filtered(rows, keep, dropped)
-    if scale is not None:
-        rows = _scaled(rows, scale)
-    return iter(rows)

@@ -1,39 +1,30 @@
-"""Traces of any kind that can be read: SWF, sacct and PBS, recognised by their content."""
+"""Reading a trace of any format that is known (:mod:`clustermodel.workload.readers`), with the options of its format."""
 
 from __future__ import annotations
 
 import os
-import re
 from itertools import islice
 from typing import Final
 
 from clustermodel.errors import SpecificationError, TraceError
 from clustermodel.workload.log_file import log_lines
-from clustermodel.workload.pbs import is_pbs, read_pbs
-from clustermodel.workload.sacct import SACCT_COMMAND, is_sacct, read_sacct
+from clustermodel.workload.pbs import read_pbs
+from clustermodel.workload.readers import PBS, SACCT, SWF, Reader, read_with, reader_of
+from clustermodel.workload.sacct import SACCT_COMMAND, read_sacct
 from clustermodel.workload.swf import read_swf
 from clustermodel.workload.table import Workload
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
 _LOOKED_AT: Final = 1000  # lines; a log may begin with messages or with the end of a record
-_SWF: Final = re.compile(r"\s*(;|[-+]?\d+(\.\d+)?(\s|$))")
 
 
-def trace_kind(path: str | os.PathLike[str]) -> str | None:
-    """Return ``"swf"``, ``"sacct"`` or ``"pbs"`` by the first lines of a file; ``None`` if it looks like none of them.
+def recognised(path: str | os.PathLike[str]) -> Reader | None:
+    """Return the reader that recognises the first lines of a file; ``None`` if it looks like no trace.
 
     Raises:
         TraceError: the file cannot be read.
     """
-    like_swf: bool | None = None  # by the first line that is not blank
-    for text in islice(log_lines(path), _LOOKED_AT):
-        if is_pbs(text):
-            return "pbs"
-        if is_sacct(text):
-            return "sacct"
-        if like_swf is None and text.strip():
-            like_swf = _SWF.match(text) is not None
-    return "swf" if like_swf else None
+    return reader_of([text for text in islice(log_lines(path), _LOOKED_AT) if text.strip()])
 
 
 def require_log(path: str | os.PathLike[str]) -> str:
@@ -42,10 +33,10 @@ def require_log(path: str | os.PathLike[str]) -> str:
     Raises:
         TraceError: the file cannot be read, or is no accounting log; the message says what is expected.
     """
-    kind = trace_kind(path)
-    if kind in ("sacct", "pbs"):
-        return kind
-    if kind == "swf":
+    reader = recognised(path)
+    if reader in (SACCT, PBS):
+        return reader.name
+    if reader is SWF:
         raise TraceError(f"{os.fspath(path)}: it is in SWF already; every command reads it as it is")
     raise TraceError(
         f"{os.fspath(path)}: it is no accounting log; expected are accounting records of PBS (MM/DD/YYYY "
@@ -66,7 +57,7 @@ def read_trace(
     lenient: bool = False,
     waits: bool = False,
 ) -> Workload:
-    """Read a trace in SWF, or a log of sacct or PBS.
+    """Read a trace in SWF, a log of sacct or PBS, or a file that the reader of another package recognises.
 
     ``unit``, ``timezone`` and ``cluster`` are those of :func:`~clustermodel.workload.sacct.read_sacct`, ``lenient`` and
     ``waits`` those of :func:`~clustermodel.workload.swf.read_swf`; the others are for all kinds.
@@ -75,7 +66,8 @@ def read_trace(
         TraceError: the file cannot be read, or has no usable job.
         SpecificationError: an option has a value that is not allowed, or that the kind of file does not have.
     """
-    kind = _kind_for_reading(path)
+    reader = reader_for(path)
+    kind = reader.name
     for option, value, kinds in (
         ("unit", None if unit == "auto" else unit, ("sacct", "pbs")),
         ("timezone", timezone, ("sacct",)),
@@ -83,7 +75,7 @@ def read_trace(
     ):
         if value is not None and kind not in kinds:
             raise SpecificationError(f"--{option}: {os.fspath(path)} is not {' or '.join(kinds)} output; it has no such option")
-    if kind == "swf":
+    if reader is SWF:
         return read_swf(
             path,
             processors_from=processors_from,
@@ -93,9 +85,9 @@ def read_trace(
             lenient=lenient,
             waits=waits,
         )
-    if kind == "pbs":
+    if reader is PBS:
         workload = read_pbs(path, unit=unit, processors_from=processors_from, use_estimates=use_estimates)
-    else:
+    elif reader is SACCT:
         workload = read_sacct(
             path,
             unit=unit,
@@ -104,25 +96,35 @@ def read_trace(
             processors_from=processors_from,
             use_estimates=use_estimates,
         )
+    else:
+        for option, given in (("lenient", lenient), ("processors-from", processors_from != "allocated"), ("waits", waits)):
+            if given:
+                raise SpecificationError(f"--{option}: {os.fspath(path)} is read as {kind}, which has no such option")
+        workload = read_with(reader, path)
+        workload = workload if use_estimates else workload.with_perfect_estimates()
     if keep is not None:
         workload = workload.select(keep)
     return workload if scale is None else workload.scaled(scale)
 
 
-def _kind_for_reading(path: str | os.PathLike[str]) -> str:
-    """Return the kind of a trace; files named ``.swf``, and those that cannot be read, are left to the reader of SWF."""
+def reader_for(path: str | os.PathLike[str]) -> Reader:
+    """Return the reader of a trace; files named ``.swf``, and those that cannot be read, are left to the reader of SWF.
+
+    Raises:
+        TraceError: no reader recognises the file.
+    """
     name = os.fspath(path)
     if name.endswith((".swf", ".swf.gz")):
-        return "swf"
+        return SWF
     try:
-        kind = trace_kind(path)
+        reader = recognised(path)
     except TraceError:
         if name.endswith((".bz2", ".xz")):
             raise
-        return "swf"
-    if kind is None and os.path.getsize(path) > 0:  # noqa: PTH202
+        return SWF
+    if reader is None and os.path.getsize(path) > 0:  # noqa: PTH202
         raise TraceError(
             f"{name}: it is no trace; expected are SWF (18 numbers a line), accounting records of PBS, or the output of "
             f"{SACCT_COMMAND}"
         )
-    return kind or "swf"
+    return reader or SWF

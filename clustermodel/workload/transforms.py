@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Integral, Real
@@ -37,12 +38,16 @@ class JobFilter:
                 raise SpecificationError(
                     f"JobFilter.{field}: {quoted(interval)} is not allowed; it must be (low, high), low <= high"
                 )
+            if interval is not None:
+                object.__setattr__(self, field, tuple(interval))
         for field in ("statuses", "users"):
             numbers = getattr(self, field)
             if numbers is not None and not _are_numbers(numbers):
                 raise SpecificationError(
                     f"JobFilter.{field}: {quoted(numbers)} is not allowed; it must be a set of whole numbers"
                 )
+            if numbers is not None:
+                object.__setattr__(self, field, frozenset(numbers))
 
     def rejects(self, row: JobRow) -> str | None:
         """Return the reason to leave ``row`` out, or ``None`` to keep it."""
@@ -110,3 +115,32 @@ class LoadScale:
                 f"LoadScale: job {row.id}: a time or size is too large for 64-bit ticks; scale it by smaller factors"
             )
         return scaled
+
+
+def filtered(rows: Iterable[JobRow], keep: JobFilter, dropped: Counter[str]) -> Iterator[JobRow]:
+    """Yield the rows that are kept; the others are counted in ``dropped`` by reason."""
+    for row in rows:
+        reason = keep.rejects(row)
+        if reason is None:
+            yield row
+        else:
+            dropped[reason] += 1
+
+
+def scaled(rows: Iterable[JobRow], scale: LoadScale) -> Iterator[JobRow]:
+    """Yield the rows scaled; the first submission does not move."""
+    first: int | None = None
+    for row in rows:
+        first = row.submit if first is None else first
+        yield scale.apply(row, first)
+
+
+def transformed(
+    rows: Iterable[JobRow], keep: JobFilter | None, scale: LoadScale | None, dropped: Counter[str]
+) -> Iterator[JobRow]:
+    """Yield ``rows`` filtered, then scaled, one at a time; jobs left out are counted in ``dropped`` by reason."""
+    if keep is not None:
+        rows = filtered(rows, keep, dropped)
+    if scale is not None:
+        rows = scaled(rows, scale)
+    return iter(rows)

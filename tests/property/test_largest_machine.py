@@ -105,7 +105,7 @@ def books(result: Result) -> Books:
     for one in records.each_stopped_run():
         lost[one.job] += count(one.columns) * one.lost
         changes += [(one.start, count(one.columns), -1), (one.end, -count(one.columns), 1)]
-    for begin, stop, size in zip(*(column.tolist() for column in records.overheads), strict=True):
+    for begin, stop, size in zip(*(column.tolist() for column in records.overheads[:3]), strict=True):
         changes += [(begin, -size, 0), (stop, size, 0)]
     idle = working = waiting = last = 0
     for when, more_work, more_wait in sorted(changes):

@@ -20,11 +20,12 @@ from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
 from clustermodel.figures.compare import comparison
 from clustermodel.figures.curves_bars import FloatArray, bars, curves, improvements
-from clustermodel.figures.labels import QUANTITIES, axis_label
+from clustermodel.figures.labels import axis_label
 from clustermodel.figures.run_tables import by_size, improved
 from clustermodel.figures.style import BLACK, PALETTE, legend_labels, plain, policy_colour, policy_styles
 from clustermodel.figures.workloads import distributions, estimates_used
 from clustermodel.measure.metrics import Summary
+from clustermodel.measure.quantities import QUANTITIES
 from clustermodel.policies.registry import policy_names
 
 WORKLOADS = ("light", "medium", "heavy")

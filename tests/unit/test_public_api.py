@@ -28,7 +28,6 @@ MODULES_A_PAGE_NAMES = {
     "failures.md": {"theory.checkpointing"},
     "model.md": {"schedule.node_set"},
     "outputs.md": {"theory.capacity"},
-    "tutorial.md": {"cli"},
     "workloads.md": {"theory.queueing"},
 }
 """Modules that a page imports from on purpose: it is about what is inside, about formulas, or about the command line."""
@@ -45,13 +44,17 @@ INTERNAL = {
     "experiment.user_code",
     "experiment.worker",
     "figures.terminal",
+    "html",
     "output_files",
+    "readable",
+    "tables",
     "text_files",
     "validation",
     "workload.log_file",
     "workload.log_jobs",
     "workload.log_workload",
     "workload.node_names",
+    "workload.notebook",
     "workload.pbs_resources",
     "workload.recorded_frames",
     "workload.sacct_records",
@@ -71,6 +74,7 @@ PARTS = {
     "Figures": {"figures"},
     "Studies": {"experiment"},
     "Reports": {"report"},
+    "Plug-ins": {"plugins"},
     "Errors": {"errors"},
 }
 """The sections of the pages in docs/api, and the parts of the package whose modules they list."""

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from clustermodel import Machine, Scenario, TimeSlicing, synthetic_workload
-from clustermodel.measure.timeline import KINDS
+from clustermodel.measure.gang_placements import KINDS
 from clustermodel.report.labels import factor_of, literal, measure_title
 from clustermodel.report.viewed_run import STATUSES, viewed_run
 

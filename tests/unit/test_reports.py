@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from clustermodel import (
     Batch,
+    Checkpointing,
     Job,
     Machine,
     OutputError,
@@ -34,6 +35,7 @@ from clustermodel.figures.files import save
 from clustermodel.figures.steps import busy_nodes, waiting_jobs
 from clustermodel.output_files import without_formulas
 from clustermodel.policies.interface import Setup
+from tests.timeline.script import Script, migrate, start
 
 SECOND = 1_000_000
 
@@ -49,7 +51,7 @@ def test_figures_have_units_and_average_to_the_ledger(tmp_path: Path) -> None:
     for number, figure in enumerate(figures):
         assert isinstance(figure, Figure)
         assert all(axes.get_ylabel() for axes in figure.axes)
-        assert figure.axes[-1].get_xlabel().endswith(")")  # the unit
+        assert figure.axes[min(2, len(figure.axes) - 1)].get_xlabel().endswith(")")  # the unit
         save(figure, tmp_path / f"{number}.png")
         assert (tmp_path / f"{number}.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(SpecificationError, match="first: job 999 is not in this run"):
@@ -84,50 +86,69 @@ def test_evalys_columns_stand_in_the_csv_with_interval_sets(tmp_path: Path) -> N
         result.to_csv(tmp_path / "jobs.xml", layout="xml")
 
 
-@pytest.mark.parametrize(
-    ("policy", "why"),
-    [
-        ("mbgs", "mbgs shares nodes in time"),
-        ("pv-easy", "pv-easy ran 84 jobs in more than one attempt"),
-        ("speculative", "stopped ran 1 job in more than one attempt"),
-    ],
-)
-def test_evalys_has_a_row_for_each_job_and_none_where_that_is_not_all(tmp_path: Path, policy: str, why: str) -> None:
-    if policy == "speculative":
-        jobs = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=10)])
-        scenario = Scenario(machine=Machine(nodes=1), workload=jobs, policy=StoppedOnce(), name="stopped")
-    else:
-        busy = synthetic_workload(jobs=600, nodes=64, load=1.1)
-        scenario = Scenario(machine=Machine(nodes=64), workload=busy, policy=policy)
-    result = scenario.run()
+def test_evalys_has_no_rows_for_nodes_shared_in_time(tmp_path: Path) -> None:
+    result = Scenario(machine=Machine(nodes=64), workload=synthetic_workload(jobs=50, nodes=64), policy="mbgs").run()
     with pytest.raises(SpecificationError) as refused:
         result.to_csv(tmp_path / "jobs.csv")
     assert str(refused.value) == (
-        "layout: 'evalys' is not allowed: it has one row, with one time and one set of nodes, for each job, and "
-        f"{why}; it must be 'jobs'"
+        "layout: 'evalys' is not allowed: its rows are gangs that have their nodes to themselves, and mbgs shares nodes in "
+        "time; it must be 'jobs'"
     )
     assert not list(tmp_path.iterdir())
     result.to_csv(tmp_path / "jobs.csv", layout="jobs")
 
 
-@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "slack"])
-def test_evalys_finds_no_more_busy_nodes_than_there_are(tmp_path: Path, policy: str) -> None:
-    result = Scenario(machine=Machine(nodes=64), workload=synthetic_workload(jobs=600, nodes=64, load=1.1), policy=policy).run()
+def evalys_rows(path: Path) -> list[tuple[object, ...]]:
+    """Return what a file for evalys says of each placement."""
+    table = pd.read_csv(path)
+    times = ["submission_time", "starting_time", "finish_time", "waiting_time", "execution_time", "turnaround_time"]
+    columns = ["job_id", *times, "allocated_resources", "success", "final_state"]
+    return list(table[columns].astype({"allocated_resources": str}).itertuples(index=False, name=None))
+
+
+def test_evalys_has_a_row_for_each_run_attempt(tmp_path: Path) -> None:
+    jobs = Workload.from_jobs([Job(id=1, nodes=2, submit_s=0, run_s=10)])
+    result = Scenario(machine=Machine(nodes=2), workload=jobs, policy=StoppedOnce()).run()
     result.to_csv(tmp_path / "jobs.csv")
-    # evalys 4.0.7: jobset.JobSet rounds, metrics.compute_load adds up
-    table = pd.read_csv(tmp_path / "jobs.csv").round(6)
-    start = table["submission_time"] + table["waiting_time"]
-    end = start + table["execution_time"]
-    nodes = table["requested_number_of_resources"]
-    events = pd.DataFrame({"time": pd.concat([start, end]), "nodes": pd.concat([nodes, -nodes])})
-    busy = events.groupby("time")["nodes"].sum().cumsum()
+    assert evalys_rows(tmp_path / "jobs.csv") == [
+        (1, 0, 0, 1, 0, 1, 1, "0-1", 0, "COMPLETED_KILLED"),
+        (1, 1, 1, 11, 0, 10, 10, "0-1", 1, "COMPLETED_SUCCESSFULLY"),
+    ]
+    assert pd.read_csv(tmp_path / "jobs.csv")["stretch"].fillna(0).tolist() == [0, 1.1]
+
+
+def test_evalys_has_a_row_for_each_place_of_a_gang_that_migrates(tmp_path: Path) -> None:
+    script = Script({0: [start(1)], 10: [migrate({1: (2, 4)})]})
+    machine = Machine(nodes=4, checkpointing=Checkpointing(checkpoint_s=4, restart_s=2))
+    jobs = Workload.from_jobs([Job(id=1, nodes=2, submit_s=0, run_s=30)])
+    Scenario(machine=machine, workload=jobs, policy=script).run().to_csv(tmp_path / "jobs.csv")
+    assert evalys_rows(tmp_path / "jobs.csv") == [
+        (1, 0, 0, 10, 0, 10, 10, "0-1", 0, "COMPLETED_KILLED"),
+        (1, 10, 10, 36, 0, 26, 26, "2-3", 1, "COMPLETED_SUCCESSFULLY"),
+    ]
+
+
+@pytest.mark.filterwarnings("ignore")  # of evalys
+@pytest.mark.parametrize(
+    "policy", ["fcfs", "easy", "slack", "pv-easy", "pv-easy:mode=checkpoint", "ss:mode=suspend", "server-filling"]
+)
+def test_real_evalys_finds_no_more_busy_nodes_than_there_are(tmp_path: Path, policy: str) -> None:
+    jobset = pytest.importorskip("evalys.jobset", reason="evalys is not installed; pip install '.[test]' brings it")
+    machine = Machine(nodes=64, checkpointing=Checkpointing(checkpoint_s=120.3, restart_s=60))
+    jobs = synthetic_workload(jobs=600, nodes=64, load=1.1)
+    result = Scenario(machine=machine, workload=jobs, policy=policy).run()
+    result.to_csv(tmp_path / "jobs.csv")
+    seen = jobset.JobSet.from_csv(tmp_path / "jobs.csv", resource_bounds=(0, 63))
+    busy = seen.utilisation.load
     assert busy.max() == 64
     assert busy.min() == busy.iloc[-1] == 0
-    assert end.tolist() == table["finish_time"].tolist()
-    for written, ours in (("submission_time", "submit_s"), ("starting_time", "start_s"), ("finish_time", "end_s")):
-        assert (table[written] - result.jobs[ours]).abs().max() <= 1 / 128
-    useful = (nodes * table["execution_time"]).sum()
-    assert abs(useful - result.ledger.frame["total_node_s"]["useful"]) <= nodes.sum() / 64
+    assert seen.queue.load.min() == seen.queue.load.iloc[-1] == 0
+    assert seen.df["jobID"].nunique() == 600
+    assert len(seen.df) == len(result.run_attempts)
+    held = (seen.df["proc_alloc"] * seen.df["execution_time"]).sum()
+    assert abs(held - result.ledger.frame["total_node_s"].drop("idle").sum()) <= seen.df["proc_alloc"].sum() / 64
+    ends = seen.df.groupby("jobID", sort=False)["finish_time"].last()
+    assert np.abs(ends.to_numpy() - result.jobs["end_s"].to_numpy()).max() <= 1 / 128
 
 
 class StoppedOnce:

@@ -1,0 +1,217 @@
+"""Scenarios as TOML files: reading the fields of a scenario, and writing them; docs/scenario_files describes the keys."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+
+from clustermodel.errors import quoted, shown
+from clustermodel.failures.failure import FailureSource
+from clustermodel.failures.node_failures import NodeFailures
+from clustermodel.failures.outage_files import read_outages
+from clustermodel.failures.outages import Outages
+from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
+from clustermodel.policies.interface import Policy
+from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup, speedup_of
+from clustermodel.tables import SUFFIX, Place, made, placed, plain, read_file, read_text, table_at, text_of_table
+from clustermodel.workload.table import JobSource
+from clustermodel.workload.workload_tables import table_of_workload, workload_from
+
+TEXT: Final = "scenario"
+"""How messages name a text that is in no file."""
+_PARTS: Final = {"time_slicing": TimeSlicing, "context_switch": ContextSwitch, "checkpointing": Checkpointing}
+_POLICY_NAME: Final = "name"
+_OUTAGES: Final = "outages"
+_Scenario = TypeVar("_Scenario")
+
+
+class Described(Protocol):
+    """What a file says of a scenario."""
+
+    @property
+    def sources(self) -> tuple[JobSource, ...]:
+        """The job streams."""
+
+    @property
+    def workload(self) -> object:
+        """The job streams, one or a sequence."""
+
+    @property
+    def policy(self) -> str | Policy:
+        """The policy."""
+
+    @property
+    def machine(self) -> Machine | None:
+        """The machine."""
+
+    @property
+    def speedup(self) -> Speedup:
+        """How run times depend on sizes."""
+
+
+def scenario_from(make: Callable[..., _Scenario], source: str | PathLike[str]) -> _Scenario:
+    """Return the scenario that a file or a text describes.
+
+    While it is made, the folder of the file is on the module path, for a policy ``module:Class`` beside it.
+
+    Args:
+        make: the class of scenarios.
+        source: a path, or the text itself, which has a line break or an equals sign.
+
+    Raises:
+        SpecificationError: the file cannot be read, is not TOML, or has a key or a value that is not allowed.
+    """
+    if isinstance(source, str) and ("\n" in source or "=" in source):
+        place = Place(TEXT, Path())
+        table = read_text(source, place)
+    else:
+        table, place = read_file(Path(source))
+    with _modules_of(place.folder):
+        values = {key: _READERS[key](value, place.at(key)) if key in _READERS else value for key, value in table.items()}
+        if "workload" not in values:
+            raise place.at("workload").error("is missing; a scenario has a table [workload]")
+        scenario = made(make, values, place)
+        _require_own_module(values.get("policy", ""), place)
+    return scenario
+
+
+def _machine_from(value: object, place: Place) -> Machine:
+    table, place = table_at(value, place, "a machine")
+    parts = {}
+    for key, kind in _PARTS.items():
+        if key in table:
+            part, at = table_at(table[key], place.at(key), f"a {kind.__name__}")
+            parts[key] = made(kind, part, at)
+    if "failures" in table:
+        parts["failures"] = _failures_from(table["failures"], place.at("failures"))
+    return made(Machine, {**table, **parts}, place)
+
+
+def _failures_from(value: object, place: Place) -> FailureSource:
+    """Return the failures that a table describes: random ones, recorded ones, or a file of recorded ones."""
+    table, place = table_at(value, place, "NodeFailures or Outages")
+    if _OUTAGES in table:
+        file = table[_OUTAGES]
+        if not isinstance(file, str):
+            raise place.at(_OUTAGES).refused(file, "the name of a file")
+        others = {key: one for key, one in table.items() if key != _OUTAGES}
+        return made(read_outages, others, place, path=place.folder / file)
+    kind: Callable[..., FailureSource] = Outages if "down_s" in table else NodeFailures
+    return made(kind, table, place)
+
+
+def _policy_from(value: object, place: Place) -> str:
+    """Return the text of a policy: a text, a table with its name and parameters, or a file with such a table."""
+    if isinstance(value, str) and not value.endswith(SUFFIX):
+        return value
+    table, place = table_at(value, place, "a policy")
+    name = table.get(_POLICY_NAME)
+    if not isinstance(name, str):
+        raise place.at(_POLICY_NAME).error(
+            "is missing" if name is None else f"{quoted(name)} is not allowed; it must be a text"
+        )
+    settings = []
+    for key, setting in table.items():
+        if key == _POLICY_NAME:
+            continue
+        if not isinstance(setting, bool | int | float | str) or "," in str(setting):
+            raise place.at(key).refused(setting, "a number, a text without commas, true or false")
+        settings.append(f"{key}={str(setting).lower() if isinstance(setting, bool) else setting}")
+    return f"{name}:{','.join(settings)}" if settings else name
+
+
+def _speedup_from(value: object, place: Place) -> Speedup:
+    if isinstance(value, str):
+        return placed(lambda: speedup_of(value), place, ())
+    if not isinstance(value, Mapping):
+        raise place.refused(value, "'linear', 'downey:SIGMA', or a table with sigma and parallelism")
+    return made(DowneySpeedup, value, place)
+
+
+def _workloads_from(value: object, place: Place) -> JobSource | tuple[JobSource, ...]:
+    if isinstance(value, list):
+        return tuple(workload_from(one, place.at(number)) for number, one in enumerate(value))
+    return workload_from(value, place)
+
+
+_READERS: Final[dict[str, Callable[[Any, Place], object]]] = {
+    "machine": _machine_from,
+    "policy": _policy_from,
+    "speedup": _speedup_from,
+    "workload": _workloads_from,
+}
+"""How the values of keys are read that are no single values."""
+
+
+@contextmanager
+def _modules_of(folder: Path) -> Iterator[None]:
+    """Search the folder first for modules."""
+    name = str(folder.resolve())
+    sys.path.insert(0, name)
+    try:
+        yield
+    finally:
+        sys.path.remove(name)
+
+
+def _require_own_module(policy: object, place: Place) -> None:
+    """Refuse a policy ``module:Class`` of another folder's module, where the file has a module of that name beside it."""
+    name = str(policy).partition(":")[0].partition(".")[0]
+    beside = (place.folder / f"{name}.py").resolve()
+    loaded = getattr(sys.modules.get(name), "__file__", None)
+    if loaded is not None and beside.is_file() and Path(loaded).resolve() != beside:
+        raise place.at("policy").error(
+            f"module {name} has been imported from {loaded} already; give one of the two another name"
+        )
+
+
+def text_of(scenario: Described, folder: Path) -> str:
+    """Return the TOML text of a scenario; paths of traces are relative to ``folder`` unless they are absolute.
+
+    Raises:
+        SpecificationError: a file cannot describe the policy, the speedup model or a workload.
+    """
+    place = Place("Scenario.to_toml", folder)
+    values: dict[str, Any] = {
+        field.name: getattr(scenario, field.name)
+        for field in fields(scenario)  # type: ignore[arg-type]  # any dataclass
+        if field.name not in _WRITERS
+    }
+    table = {"name": values.pop("name")} if values["name"] else {}
+    values.pop("name", None)
+    table |= {"policy": _policy_text(scenario.policy, place.at("policy")), **plain(values, place)}
+    table["speedup"] = _speedup_table(scenario.speedup, place.at("speedup"))
+    if scenario.machine is not None:
+        if not isinstance(scenario.machine.failures, NodeFailures | Outages | None):
+            failures = quoted(scenario.machine.failures)
+            raise place.at("machine.failures").error(f"{failures} cannot be written; a file has NodeFailures or Outages")
+        table["machine"] = plain(scenario.machine, place.at("machine"))
+    workloads = [table_of_workload(source, place.at("workload")) for source in scenario.sources]
+    table["workload"] = workloads if isinstance(scenario.workload, tuple) else workloads[0]
+    return text_of_table(table)
+
+
+_WRITERS: Final = ("policy", "speedup", "machine", "workload")
+"""Fields that are no single values."""
+
+
+def _policy_text(policy: str | Policy, place: Place) -> str:
+    if isinstance(policy, str):
+        return policy
+    raise place.error(
+        f"the object {shown(policy.name)} cannot be written; name the policy, as in policy='easy:reserve_depth=2' or "
+        "policy='module:Class:key=value'"
+    )
+
+
+def _speedup_table(speedup: Speedup, place: Place) -> object:
+    if speedup == LINEAR:
+        return "linear"
+    if type(speedup) is DowneySpeedup:
+        return plain(speedup, place)
+    raise place.error(f"{quoted(speedup)} cannot be written; a file has 'linear' or a DowneySpeedup")

@@ -1,0 +1,127 @@
+"""Plug-ins: policies, predictors and trace readers of other installed packages, found by their entry points.
+
+A package names them in its ``pyproject.toml``, for example ``[project.entry-points."clustermodel.policies"]`` with the line
+``nearest = "nearest_policy:Nearest"``.  A plug-in is imported when its name is first used.  One that cannot be imported or
+whose name is taken is an error where it is used and nowhere else.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from clustermodel.errors import ClusterModelError, SpecificationError, shown
+
+POLICIES: Final = "clustermodel.policies"
+"""Group of entry points: what makes a policy, from keyword arguments."""
+PREDICTORS: Final = "clustermodel.predictors"
+"""Group of entry points: what makes a run-time predictor, from nothing."""
+READERS: Final = "clustermodel.readers"
+"""Group of entry points: what makes a reader of traces, from nothing."""
+GROUPS: Final = (POLICIES, PREDICTORS, READERS)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """An entry point of an installed package."""
+
+    kind: str
+    """What it is, for messages: ``"policy"``."""
+    entry: EntryPoint
+    others: tuple[str, ...]
+    """Packages that have another plug-in of this name."""
+
+    @property
+    def name(self) -> str:
+        """The name under which it is used."""
+        return self.entry.name
+
+    @property
+    def package(self) -> str:
+        """Name and version of the package."""
+        return _package(self.entry)
+
+    def problem(self, taken: Collection[str] = (), *, unfit: str = "") -> str:
+        """Return why the name cannot be used, in one line without importing anything; empty if it can.
+
+        Args:
+            taken: names that are not available.
+            unfit: characters that a name must not have.
+        """
+        if self.name in taken:
+            return f"{self.kind} {shown(self.name)!r} of package {self.package}: the name is taken; it is ignored"
+        if not self.name or set(self.name) & set(unfit):
+            return f"{self.kind} {shown(self.name)!r} of package {self.package}: a name has none of {unfit}; it is ignored"
+        if self.others:
+            packages = " and ".join((self.package, *self.others))
+            return f"{self.kind} {shown(self.name)!r}: packages {packages} have a plug-in of this name; uninstall all but one"
+        return ""
+
+    def load(self) -> Callable[..., object]:
+        """Import the plug-in and return it.
+
+        Raises:
+            SpecificationError: several packages have a plug-in of this name, the import fails, or it cannot be called.
+        """
+        if problem := self.problem():
+            raise SpecificationError(problem)
+        return _loaded(self.kind, self.entry)
+
+
+def plugins(group: str) -> dict[str, Plugin]:
+    """Return the plug-ins of a group of entry points by name; imports none of them."""
+    return _found(group, tuple(sys.path))
+
+
+def is_plugin_code(module: str) -> bool:
+    """Return whether a module belongs to a top-level package with a plug-in, whose code counts as the user's in run keys."""
+    return module.partition(".")[0] in _packages(tuple(sys.path))
+
+
+@lru_cache(maxsize=32)
+def _found(group: str, _path: tuple[str, ...]) -> dict[str, Plugin]:
+    """Return the plug-ins of a group; searching the installed packages takes a while, and depends on the module path."""
+    kind = {POLICIES: "policy", PREDICTORS: "predictor", READERS: "reader"}[group]
+    entries = sorted(set(entry_points(group=group)), key=lambda entry: (entry.name, _package(entry)))
+    several = Counter(entry.name for entry in entries)
+    found: dict[str, Plugin] = {}
+    for entry in entries:
+        same = [one for one in entries if several[entry.name] > 1 and one.name == entry.name and one is not entry]
+        found.setdefault(entry.name, Plugin(kind, entry, tuple(map(_package, same))))
+        _log.debug("found %s %s of package %s", kind, entry.name, _package(entry))
+    return found
+
+
+@lru_cache(maxsize=32)
+def _packages(_path: tuple[str, ...]) -> frozenset[str]:
+    modules = {plugin.entry.module for group in GROUPS for plugin in plugins(group).values()}
+    return frozenset(module.partition(".")[0] for module in modules) - {"clustermodel"}
+
+
+@cache
+def _loaded(kind: str, entry: EntryPoint) -> Callable[..., object]:
+    """Return the object of an entry point, the same one at each call, also after its module was imported again."""
+    what = f"{kind} {shown(entry.name)!r} of package {_package(entry)}"
+    try:
+        made = entry.load()
+    except ClusterModelError:
+        raise
+    except (Exception, SystemExit) as problem:  # of the other package
+        words = " ".join(f"{type(problem).__name__}: {problem}".split())
+        raise SpecificationError(f"{what} cannot be imported: {words}") from problem
+    if not callable(made):
+        raise SpecificationError(f"{what}: {entry.value} is not allowed; it must be a class or a function that makes one")
+    _log.info("imported %s %s from package %s", kind, entry.name, _package(entry))
+    return made  # type: ignore[no-any-return]
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.value if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"

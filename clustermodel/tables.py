@@ -1,0 +1,237 @@
+"""Tables of TOML files that describe specifications: reading them with one line for every mistake, and writing them.
+
+A message begins with the file and the key: ``kth.toml: machine.nodes: 0 is not allowed; it must be an integer >= 1``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from clustermodel.errors import SpecificationError, TraceError, did_you_mean, quoted
+from clustermodel.validation import flag
+
+SUFFIX: Final = ".toml"
+_HEADINGS: Final = 2
+"""Levels of tables with headings of their own in a written file."""
+_MOST_INCLUDES: Final = 10
+"""Largest number of files of which each includes the next."""
+_Made = TypeVar("_Made")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Place of a value in a file, for messages, and for the paths that the file names."""
+
+    file: str
+    """The file as messages name it."""
+    folder: Path
+    """Folder to which paths in the file are relative."""
+    key: str = ""
+    """The key, with dots: ``machine.nodes``; empty for the whole file."""
+    depth: int = 0
+    """Number of files that include this one, one in the other."""
+
+    def at(self, key: str | int) -> Place:
+        """Return the place of a value below this one: of a key, or at a position of a list."""
+        if isinstance(key, int):
+            return replace(self, key=f"{self.key}[{key}]")
+        return replace(self, key=f"{self.key}.{key}" if self.key else key)
+
+    def error(self, message: str) -> SpecificationError:
+        """Return the error with this place before the message."""
+        return SpecificationError(f"{self.file}: {self.key}: {message}" if self.key else f"{self.file}: {message}")
+
+    def refused(self, value: object, allowed: str) -> SpecificationError:
+        """Return the error of a value that is not allowed."""
+        return self.error(f"{quoted(value)} is not allowed; it must be {allowed}")
+
+
+def read_file(path: Path, *, depth: int = 0) -> tuple[dict[str, Any], Place]:
+    """Return what a TOML file has, and the place of its values.
+
+    Raises:
+        SpecificationError: the file cannot be read, is not TOML, or files include each other.
+    """
+    place = Place(str(path), path.parent, depth=depth)
+    if depth > _MOST_INCLUDES:
+        raise place.error(f"more than {_MOST_INCLUDES} files include each other")
+    try:
+        content = path.read_bytes()
+    except (OSError, ValueError) as problem:  # a NUL in the name is a ValueError
+        words = problem.strerror if isinstance(problem, OSError) else str(problem)
+        raise SpecificationError(f"{quoted(str(path))[1:-1]}: cannot be read: {words}") from None
+    _log.info("read %s", path)
+    try:
+        return read_text(content.decode("utf-8-sig"), place), place
+    except UnicodeDecodeError as problem:
+        raise place.error(f"is not UTF-8: {problem.reason} at byte {problem.start}") from None
+
+
+def read_text(text: str, place: Place) -> dict[str, Any]:
+    """Return what a TOML text has.
+
+    Raises:
+        SpecificationError: the text is not TOML; the message has the line.
+    """
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise place.error(f"is not TOML: {problem}") from None
+    except RecursionError:
+        raise place.error("is not TOML: it is nested too deeply") from None
+
+
+def table_at(value: object, place: Place, what: str) -> tuple[Mapping[str, Any], Place]:
+    """Return a table and its place: ``value`` itself, or what the file has that it names, which is relative to its file.
+
+    Args:
+        value: a table, or the name of a file that ends in ``.toml``.
+        place: of the value.
+        what: the table is, for messages: ``"a machine"``.
+
+    Raises:
+        SpecificationError: it is neither, or the file cannot be read.
+    """
+    if isinstance(value, str) and value.endswith(SUFFIX):
+        if not (place.folder / value).is_file():
+            raise place.error(f"{quoted(value)}: there is no such file")
+        return read_file(place.folder / value, depth=place.depth + 1)
+    if not isinstance(value, Mapping):
+        raise place.refused(value, f"a table with the keys of {what}, or the name of a {SUFFIX} file with them")
+    return value, place
+
+
+def require_keys(table: Mapping[str, Any], known: Collection[str], place: Place) -> None:
+    """Refuse a table with an unknown key.
+
+    Raises:
+        SpecificationError: it has one; the message suggests the nearest known key.
+    """
+    for key in table:
+        if key not in known:
+            raise place.at(key).error(f"unknown key{did_you_mean(key, known)}; known are {', '.join(known)}")
+
+
+def made(make: Callable[..., _Made], arguments: Mapping[str, Any], place: Place, **others: object) -> _Made:
+    """Return what a class or function makes from the values of a table.
+
+    Args:
+        make: the class or function; its parameters are the keys of the table.
+        arguments: values of the table by key.
+        place: of the table.
+        others: arguments that are not in the table.
+
+    Raises:
+        SpecificationError: a key is unknown or missing, or a value is not allowed.
+    """
+    parameters = {name: one for name, one in inspect.signature(make).parameters.items() if name not in others}
+    require_keys(arguments, parameters, place)
+    for name, parameter in parameters.items():
+        if parameter.default is parameter.empty and name not in arguments:
+            raise place.at(name).error("is missing")
+        if isinstance(parameter.default, bool) and name in arguments:
+            placed(partial(flag, name, arguments[name]), place, (name,))
+    return placed(lambda: make(**arguments, **others), place, arguments, named=getattr(make, "__name__", ""))
+
+
+def placed(make: Callable[[], _Made], place: Place, keys: Iterable[str], *, named: str = "") -> _Made:
+    """Return what ``make`` returns; its errors begin with the place.
+
+    Args:
+        make: the function.
+        place: of the table.
+        keys: of the table; an error that begins with one gets the place of its value.
+        named: the class that errors name before the key.
+
+    Raises:
+        SpecificationError: ``make`` refused a value.
+    """
+    try:
+        return make()
+    except (SpecificationError, TraceError) as problem:
+        key, colon, rest = str(problem).partition(": ")
+        key = key.removeprefix(f"{named}.")
+        raise (place.at(key).error(rest) if colon and key in keys else place.error(str(problem))) from None
+    except (TypeError, ValueError, AttributeError) as problem:  # of a value of a wrong type that no field refuses itself
+        raise place.error(f"{problem}; a value has a wrong type") from None
+
+
+def plain(value: object, place: Place) -> Any:
+    """Return a value as TOML has it: numbers, texts, lists and tables; a field without a value is left out.
+
+    Args:
+        value: a number, a text, a path, a sequence, a set of numbers, a mapping, or a dataclass of such values.
+        place: of the file that is written; paths below it become relative to its folder.
+
+    Raises:
+        SpecificationError: ``value`` is none of these.
+    """
+    for kinds, convert in _PLAIN:
+        if isinstance(value, kinds):
+            return convert(value)
+    if isinstance(value, os.PathLike):
+        return relative(Path(value), place)
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(one, place.at(str(key))) for key, one in value.items() if one is not None}
+    many = sorted(value) if isinstance(value, AbstractSet) else value.tolist() if hasattr(value, "tolist") else value
+    if not isinstance(many, Sequence) or isinstance(many, bytes | bytearray):
+        raise place.error(f"{quoted(value)} cannot be written to a file")
+    return [plain(one, place) for one in many]
+
+
+_PLAIN: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = ((bool, bool), (str, str), (Integral, int), (Real, float))
+"""Types of single values and their types in TOML, the first that fits; numpy has numbers of its own."""
+
+
+def relative(path: Path, place: Place) -> str:
+    """Return a path as the file at ``place`` names it: absolute, or relative to the folder of the file."""
+    if path.is_absolute():
+        return path.as_posix()
+    return Path(os.path.relpath(path, place.folder)).as_posix()
+
+
+def text_of_table(table: Mapping[str, Any]) -> str:
+    """Return a table of plain values as TOML: headings for tables and tables in them, one line for those further inside.
+
+    Args:
+        table: values as :func:`plain` returns them.
+    """
+    import tomlkit  # noqa: PLC0415  only who writes a file waits for it
+
+    document = tomlkit.document()
+    for key, value in table.items():
+        document.add(key, _item(value, headings=_HEADINGS))
+    return tomlkit.dumps(document).strip() + "\n"
+
+
+def _item(value: Any, *, headings: int) -> Any:
+    """Return a value for tomlkit; ``headings`` is how many levels of tables may have headings."""
+    import tomlkit  # noqa: PLC0415
+
+    if isinstance(value, Mapping):
+        table: Any = tomlkit.table() if headings else tomlkit.inline_table()
+        for key, one in sorted(value.items(), key=lambda item: isinstance(item[1], Mapping)):
+            table.add(key, _item(one, headings=max(headings - 1, 0)))
+        return table
+    if not isinstance(value, list):
+        return value
+    of_tables = any(isinstance(one, Mapping) for one in value)
+    with_headings = of_tables and headings == _HEADINGS
+    many: Any = tomlkit.aot() if with_headings else tomlkit.array().multiline(of_tables)
+    for one in value:
+        many.append(_item(one, headings=headings if with_headings else 0))
+    return many

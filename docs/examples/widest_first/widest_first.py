@@ -1,0 +1,26 @@
+"""A policy of another package: jobs on many nodes first."""
+
+from clustermodel import Start
+
+
+class WidestFirst:
+    """Start waiting jobs that fit, those on the most nodes first; a job that has waited ``patience_s`` blocks all others."""
+
+    def __init__(self, *, patience_s=86_400.0):
+        self.name = f"widest-first:patience_s={patience_s:g}"
+        self._patience = round(patience_s * 1_000_000)  # ticks
+
+    def begin(self, setup):
+        """Keep nothing from an earlier run."""
+
+    def decide(self, batch, view):
+        """Return a start for each job that fits."""
+        decisions, idle = [], view.idle
+        overdue = [job for job in view.waiting.values() if view.now - job.submit >= self._patience]
+        for job in overdue or sorted(view.waiting.values(), key=lambda job: (-job.nodes, job.queue_order)):
+            if job.nodes <= idle:
+                decisions.append(Start(job=job))
+                idle -= job.nodes
+            elif overdue:
+                break
+        return decisions
