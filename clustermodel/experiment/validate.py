@@ -282,7 +282,7 @@ def validate(
     >>> from clustermodel import Machine, Scenario, synthetic_workload
     >>> study = validate(
     ...     lambda load: load,
-    ...     measure="offered_load",
+    ...     measure="utilization",
     ...     factors={"load": [0.5, 0.7]},
     ...     scenario=lambda load, seed: Scenario(
     ...         machine=Machine(nodes=64),
