@@ -47,8 +47,7 @@ def study(
 
     def scenario(factor: float, switch: float, strategy: str, seed: int) -> Scenario | None:
         on_change = strategy.endswith("on change")
-        few = strategy.endswith(("-2", "-3"))  # compared by the paper without switches and with the longest
-        if (strategy == "BF" and switch) or (on_change and switch < 0.02) or (few and switch not in (0, max(switches))):
+        if (strategy == "BF" and switch) or (on_change and switch < 0.02):
             return None
         context_switch = ContextSwitch(fraction=switch, charge="on-change" if on_change else "every-slice")
         machine = Machine(nodes=NODES, time_slicing=TimeSlicing(quantum_s=QUANTUM_S, mpl=5), context_switch=context_switch)
