@@ -21,6 +21,7 @@ class Interval(NamedTuple):
     held: tuple[int, ...]
     switching: tuple[tuple[int, int], ...]
     migration: int = 0
+    up: int = 10
 
 
 def test_equation_3_slice_by_slice() -> None:
@@ -63,7 +64,9 @@ def test_with_one_row_and_no_switches_equation_3_is_equation_2(intervals: list[t
         times.append(times[-1] + length)
         empty.append(8 - held)
         waiting.append(delta)
-    log = [Interval(length, delta, (held,) if held else (), ((0, 0),) if held else ()) for length, delta, held in intervals]
+    log = [
+        Interval(length, delta, (held,) if held else (), ((0, 0),) if held else (), 0, 8) for length, delta, held in intervals
+    ]
     expected = capacity_loss(times, [*empty, 8], [*waiting, False], 8)
     assert gang_capacity_loss(log, quantum, 0, 8) == pytest.approx(expected, abs=1e-12)
 

@@ -201,7 +201,7 @@ def test_a_run_in_which_no_job_ran_has_counts_and_otherwise_nothing() -> None:
     numbers = {key: value for key, value in found.as_dict().items() if key not in ("policy", "workload", "nodes", "seed")}
     zero = {"jobs", "killed", "aborted", "retried", "backfilled", "blocked", "delayed", "horizon_s", "warm_up_s"}
     zero |= {"mean_delay_by_later_s", "longest_delay_by_later_s", "reservation_violations", "benign_violations"}
-    zero |= {"preempted", "mean_killed_times", "runtime_waste"}
+    zero |= {"preempted", "mean_killed_times", "runtime_waste", "failures", "failed_attempts", "failure_violations"}
     assert numbers == {key: 2 if key == "rejected" else 0 if key in zero else None for key in numbers}
 
 
@@ -353,7 +353,7 @@ def test_rejected_jobs_are_no_events_and_a_log_may_be_empty() -> None:
     records = JobRecords()
     records.rejected(records.submitted(JobRow(0, 1, 9, 1, 1, -1, -1, 0, -1)))
     log = event_log(records, 4)
-    assert [len(column) for column in log] == [0, 0, 0, 0]
+    assert [len(column) for column in log] == [0, 0, 0, 0, 0]
     assert len(log.time_s) == 0
 
 
@@ -371,15 +371,19 @@ def test_jobs_that_still_wait_or_run_are_in_the_log() -> None:
 
 def test_a_log_of_slices_holds_more_node_ticks_than_64_bits() -> None:
     log = SliceLog()
-    noted = [(7, True, (3, 2**53), ((1, 0), (2, 5)), 10**32), (1, False, (4,), ((0, 0),), 2**62 - 1), (9, True, (), (), 0)]
-    log.slices(7, [3, 2**53], [(1, 0, 0, 0), (1, 1, 2, 3)], 10**32, waiting=True)
-    log.slices(1, [4], [], 2**62 - 1, waiting=False)
-    log.idle(9, waiting=True)
+    noted = [
+        (7, True, (3, 2**53), ((1, 0), (2, 5)), 10**32, 2**53),
+        (1, False, (4,), ((0, 0),), 2**62 - 1, 5),
+        (9, True, (), (), 0, 4),
+    ]
+    log.slices(7, [3, 2**53], [(1, 0, 0, 0), (1, 1, 2, 3)], 10**32, 2**53, waiting=True)
+    log.slices(1, [4], [], 2**62 - 1, 5, waiting=False)
+    log.idle(9, 4, waiting=True)
     assert list(log) == [LoggedRotation(*one) for one in noted]
 
 
 def test_equation_3_is_exact_beyond_64_bits_and_as_quick_with_many_slices() -> None:
     # Ten thousand million slices of a second, N = 2^53, one node empty: e x psi is 10^16 ticks.
-    rotation = LoggedRotation(10**16, True, (2**53 - 1,), ((2**53 - 1, 0),), 10**31)
+    rotation = LoggedRotation(10**16, True, (2**53 - 1,), ((2**53 - 1, 0),), 10**31, 2**53)
     expected = Fraction(10**16 + (2**53 - 1) * 1000 + 10**31, 2**53 * 10**16)
     assert gang_capacity_loss([rotation], 10**6, 1000, 2**53) == float(expected)

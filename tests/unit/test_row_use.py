@@ -15,19 +15,19 @@ from clustermodel.recording.slice_log import LoggedRotation
 def test_by_hand() -> None:
     """Two rows of 3 and 5 of 8 nodes for 25 ticks of slices of 10: 10 + 5 ticks of the first row, 10 of the second."""
     rotations = [
-        LoggedRotation(25, waiting=False, held=(3, 5), switching=(), migration=0),
-        LoggedRotation(10, waiting=True, held=(8, 6), switching=(), migration=0),  # only the full row runs
-        LoggedRotation(15, waiting=True, held=(8, 6), switching=(), migration=0),
-        LoggedRotation(50, waiting=True, held=(2,), switching=(), migration=0),  # no gang is stopped
-        LoggedRotation(99, waiting=False, held=(), switching=(), migration=0),
+        LoggedRotation(25, waiting=False, held=(3, 5), switching=(), migration=0, up=8),
+        LoggedRotation(10, waiting=True, held=(8, 6), switching=(), migration=0, up=8),  # only the full row runs
+        LoggedRotation(15, waiting=True, held=(8, 6), switching=(), migration=0, up=8),
+        LoggedRotation(50, waiting=True, held=(2,), switching=(), migration=0, up=8),  # no gang is stopped
+        LoggedRotation(99, waiting=False, held=(), switching=(), migration=0, up=8),
     ]
-    found = row_use(rotations, quantum=10, nodes=8)
+    found = row_use(rotations, quantum=10)
     assert found.idle_beside_stopped == Amount(queue_empty=15 * 5 + 10 * 3, job_waiting=5 * 2)
     assert found.mean_rows == (2 * 50 + 1 * 50) / 100
 
 
 def test_an_empty_machine_has_no_rows() -> None:
-    assert isnan(row_use([], quantum=10, nodes=8).mean_rows)
+    assert isnan(row_use([], quantum=10).mean_rows)
 
 
 def test_a_run() -> None:

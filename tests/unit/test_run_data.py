@@ -347,9 +347,10 @@ def test_shares_add_up_to_one_and_over_the_run_to_the_ledger(
 
 def test_every_account_is_drawn_when_all_are_charged(make: Callable[..., Result]) -> None:
     parts = stacked(make("mbgs").plot.capacity())
-    assert list(parts) == list(SHARES)
+    drawn = [use for use in SHARES if use != "down"]  # no node fails here
+    assert list(parts) == drawn
     colours = [patch.get_facecolor() for patch in make("mbgs").plot.capacity().axes[0].patches]
-    assert len(set(colours)) == len(SHARES)
+    assert len(set(colours)) == len(drawn)
 
 
 def test_work_appears_when_it_is_done_and_not_when_the_job_ends() -> None:
