@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import SpecificationError, counted
 from clustermodel.failures.failure import FailureSource
+from clustermodel.html import html_fields
 from clustermodel.ticks import to_seconds, to_ticks
 from clustermodel.validation import choice, require_number, require_seconds, require_whole
 
@@ -192,3 +193,27 @@ class Machine:
     def switch_ticks(self) -> int:
         """Length of a context switch, ticks."""
         return self.context_switch.ticks(self.time_slicing.quantum)
+
+    def _repr_html_(self) -> str:
+        """Return the machine for a notebook."""
+        slicing, store, switch = self.time_slicing, self.checkpointing, self.context_switch
+        return html_fields(
+            f"Machine of {counted(self.nodes, 'node')}",
+            [
+                ("killed at the estimate", self.kill_at_estimate),
+                ("time slice", f"{slicing.quantum_s:g} s"),
+                ("multiprogramming level", f"{slicing.mpl:,} gangs on a node"),
+                ("context switch", f"{to_seconds(self.switch_ticks):g} s {switch.charge.replace('-', ' ')}"),
+                ("checkpoint", f"{store.checkpoint_s:g} s"),
+                ("restart", f"{store.restart_s:g} s"),
+                ("migrating tasks per slice", "no limit" if store.max_tasks_per_slice is None else store.max_tasks_per_slice),
+                ("periodic checkpoints every", "never" if store.interval_s is None else _seconds(store.interval_s)),
+                ("failures of nodes", "none" if self.failures is None else self.failures),
+                ("suspended tasks per node", "no limit" if self.suspended_per_node is None else self.suspended_per_node),
+            ],
+        )
+
+
+def _seconds(interval_s: float | str) -> str:
+    """Return an interval, or its name, for a notebook."""
+    return interval_s if isinstance(interval_s, str) else f"{interval_s:g} s"

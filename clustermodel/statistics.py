@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from clustermodel.arrays import FloatArray, dot
 from clustermodel.errors import SpecificationError, counted, quoted
+from clustermodel.html import html_table
 from clustermodel.validation import require_number, require_whole
 
 LEVEL: Final = 0.95
@@ -54,6 +55,11 @@ class Interval:
             return f"{self.mean:,.{max(0, 3 - floor(log10(abs(self.mean) or 1)))}f}"
         digits = 1 - floor(log10(self.half)) if self.half > 0 else 3  # two significant digits of the half-width
         return f"{self.mean:,.{max(0, digits)}f} ± {self.half:,.{max(0, digits)}f}"
+
+    def _repr_html_(self) -> str:
+        """Return the interval for a notebook."""
+        fields = {"mean": self.mean, "low": self.low, "high": self.high, "values": self.count}
+        return html_table(f"{self} ({100 * self.level:g} % interval)", [(name, [value]) for name, value in fields.items()])
 
 
 def checked_values(name: str, values: npt.ArrayLike, at_least: int, why: str = "one for each replication") -> FloatArray:

@@ -1,10 +1,18 @@
 """Sphinx configuration: neither ``sphinx-build -W --keep-going -b html docs OUT`` nor its pages need a network."""
 
+from contextlib import suppress
 from importlib.metadata import version as installed_version
+from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
+import numpy.typing as npt
 from docutils import nodes
+from sphinx.addnodes import desc_annotation
 from sphinx.application import Sphinx
+from sphinx.util.typing import stringify_annotation
+
+from clustermodel.workload.distributions import Distribution
 
 project = "clustermodel"
 author = "The clustermodel developers"
@@ -14,6 +22,7 @@ release = version = installed_version("clustermodel")
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "matplotlib.sphinxext.plot_directive",
@@ -26,6 +35,36 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 
 myst_heading_anchors = 3
+
+OTHER_PROJECTS = {
+    "numpy": "https://numpy.org/doc/stable/",
+    "pandas": "https://pandas.pydata.org/docs/",
+    "python": "https://docs.python.org/3/",
+    "simpy": "https://simpy.readthedocs.io/en/latest/",
+}
+"""Whose classes and functions our signatures link to."""
+
+
+def reachable_inventories(folder: Path) -> dict[str, tuple[str, str]]:
+    """Return the inventories of other projects that are in a folder or can be fetched.
+
+    Sphinx warns of an inventory that it cannot fetch, and a warning is an error here: without a network there are no links.
+    """
+    found = {}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, site in OTHER_PROJECTS.items():
+        inventory = folder / f"{name}.inv"
+        if not inventory.exists():
+            with suppress(OSError), urlopen(f"{site}objects.inv", timeout=5) as answer:
+                inventory.write_bytes(answer.read())
+        if inventory.exists():
+            found[name] = (site, str(inventory))
+        elif not found:
+            break  # no network: the others need not be tried
+    return found
+
+
+intersphinx_mapping = reachable_inventories(Path(__file__).parent / "_build" / "inventories")
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -67,10 +106,39 @@ def _trim(_: Sphinx, page: nodes.document) -> None:
         block.children = [nodes.Text(block.rawsource)]
 
 
+LONGEST_VALUE = 100
+"""Characters of a constant's value; tables that are longer are shown as `...`."""
+
+
+def _shorten(_: Sphinx, page: nodes.document) -> None:
+    for part in page.findall(desc_annotation):
+        if part.astext().startswith(" = ") and len(part.astext()) > LONGEST_VALUE:
+            part.children = [nodes.Text(" = ...")]
+
+
+ALIASES = {"ArrayLike": npt.ArrayLike, "Distribution": Distribution}
+"""Types that signatures name, although autodoc writes out what they stand for."""
+
+
+def _name_aliases(*event: Any) -> tuple[str | None, str | None] | None:
+    *_, signature, returned = event
+    if signature is None:
+        return None
+    for name, stands_for in ALIASES.items():
+        for mode in ("smart", "fully-qualified-except-typing"):
+            signature = signature.replace(stringify_annotation(stands_for, mode), name)
+    return signature, returned
+
+
 def setup(app: Sphinx) -> None:
-    """Keep napoleon (priority 500) from taking the words before a colon in an attribute's docstring for its type, and from
-    each example the empty line at its end, which is there for doctest only.
+    """Change three things that Sphinx does by default.
+
+    - napoleon (priority 500) must not take the words before a colon in an attribute's docstring for its type;
+    - the empty line at the end of an example is there for doctest only;
+    - type aliases and the values of long constants fill screens.
     """
     app.connect("autodoc-process-docstring", _remember, priority=400)
     app.connect("autodoc-process-docstring", _restore, priority=600)
+    app.connect("autodoc-process-signature", _name_aliases)
     app.connect("doctree-read", _trim)
+    app.connect("doctree-read", _shorten)

@@ -1,4 +1,4 @@
-"""Make the studies behind the documentation: their stored tables, their figures, and the tables in the pages.
+"""Make the studies behind the documentation: their stored tables, their figures, the tables in the pages, and the gallery.
 
     python docs/make_studies.py                     run all studies of docs/studies.toml; hours, the first time
     python docs/make_studies.py job_sizes           run one
@@ -11,7 +11,9 @@ of traces are skipped where the trace is missing.
 from __future__ import annotations
 
 import argparse
+import ast
 import os
+import re
 import runpy
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +41,8 @@ class DocumentedStudy(NamedTuple):
     settings: Mapping[str, str]
     """Values of the parameters of the script's function."""
     page: Path | None
-    """The page with its tables, between ``<!-- name -->`` and ``<!-- end -->``."""
+    """The page with its tables, and with the figures that the page shows nowhere else, between ``<!-- name -->`` and
+    ``<!-- end -->``."""
 
     @property
     def stored(self) -> Path:
@@ -88,9 +91,24 @@ def show(study: DocumentedStudy) -> None:
     if exhibits.problems:
         raise SystemExit(f"{study.name}: {exhibits.problems[0]}")
     for number, figure in enumerate(exhibits.figures.values()):
-        suffix = f"_{number + 1}" if number else ""
-        figure.savefig(DOCS / "figures" / f"{study.name}{suffix}.png", dpi=110)
-    study.page.write_text(with_tables(study.page.read_text(), study.name, markdown(exhibits.tables)))
+        figure.savefig(DOCS / "figures" / picture(study, number), dpi=110)
+    page = study.page.read_text()
+    study.page.write_text(with_tables(page, study.name, shown_in(page, study, exhibits)))
+
+
+def picture(study: DocumentedStudy, number: int = 0) -> str:
+    """Return the file name of a study's figure."""
+    return f"{study.name}_{number + 1}.png" if number else f"{study.name}.png"
+
+
+def shown_in(page: str, study: DocumentedStudy, exhibits: Exhibits) -> str:
+    """Return what a page shows of a study: the figures that its text does not show elsewhere, and the tables."""
+    assert study.page is not None
+    folder = Path(os.path.relpath(DOCS / "figures", study.page.parent)).as_posix()
+    elsewhere = with_tables(page, study.name, "")
+    links = [(title, f"{folder}/{picture(study, number)}") for number, title in enumerate(exhibits.figures)]
+    figures = "".join(f"![{title}]({path})\n\n" for title, path in links if f"({path})" not in elsewhere)
+    return figures + markdown(exhibits.tables)
 
 
 def with_tables(page: str, name: str, tables: str) -> str:
@@ -123,10 +141,64 @@ def publications() -> list[str]:
     return sorted(path.stem for path in (DOCS / "published").glob("*.py"))
 
 
+def published_page(author_year: str) -> Path:
+    """Return the page that compares a paper, table by table, with what is reproduced of it."""
+    return DOCS / "papers" / f"{author_year}.md"
+
+
 def published(author_year: str, page: str) -> str:
-    """Return the page of the papers with the comparison of one paper: what it says, and what is reproduced of it."""
+    """Return the text of a paper's page with its table written again from the stored tables."""
     entries = runpy.run_path(str(DOCS / "published" / f"{author_year}.py"))["entries"](StoredTables())
     return with_tables(page, f"papers {author_year}", markdown_table(entries))
+
+
+GALLERY = {
+    "papers": "Papers reproduced",
+    "tradeoffs": "Trade-offs",
+    "hypothetical": "Hypothetical machines and workloads",
+    "validation": "Validation against theory",
+}
+"""Sections of the gallery by folder of scenarios."""
+
+
+def scenarios(folder: str) -> Iterator[tuple[Path, str]]:
+    """Yield the scripts of a folder of scenarios that define a study, and the question that each asks: its first line."""
+    for path in sorted((ROOT / "scenarios" / folder).rglob("*.py")):
+        module = ast.parse(path.read_text())
+        if any(getattr(one, "name", None) == "study" for one in module.body):
+            yield path, str(ast.get_docstring(module)).partition("\n\n")[0].replace("\n", " ")
+
+
+def gallery() -> str:
+    """Return the cards of the gallery: for each scenario its question, its first figure, and where its results are."""
+    studies = [study for study in documented_studies() if study.page is not None]
+    cards = []
+    for folder, title in GALLERY.items():
+        cards.append(f"## {title}\n\n````{{container}} gallery\n")
+        cards += [card(path, question, [one for one in studies if one.script == path]) for path, question in scenarios(folder)]
+        cards.append("````\n\n")
+    return "".join(cards).rstrip() + "\n"
+
+
+def card(script: Path, question: str, studies: Sequence[DocumentedStudy]) -> str:
+    """Return the card of a scenario with its documented studies, which may be none."""
+    name = f"`{script.relative_to(ROOT / 'scenarios').as_posix()}`"
+    drawn = [one for one in studies if (DOCS / "figures" / picture(one)).exists()]
+    if not studies:
+        return f"```{{container}} card\n{question}\n\n{name}\n```\n"
+    study = next(iter(drawn or studies))
+    image = f"[![{question}](figures/{picture(study)})]({place(study)})\n\n" if drawn else ""
+    return f"```{{container}} card\n{image}[{question}]({place(study)})\n\n{name}\n```\n"
+
+
+def place(study: DocumentedStudy) -> str:
+    """Return the link to the heading above a study's tables."""
+    assert study.page is not None
+    page = study.page.relative_to(DOCS).as_posix()
+    headings = re.findall(r"^(#+) (.+)$", study.page.read_text().partition(f"<!-- {study.name} -->")[0], re.MULTILINE)
+    level, heading = headings[-1]
+    anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+    return f"{page}#{anchor}" if len(level) > 1 else page
 
 
 def markdown(tables: Mapping[str, pd.DataFrame]) -> str:
@@ -171,9 +243,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             make(study, options.results, options.workers)
         show(study)
         print(f"{name}: {study.stored.relative_to(ROOT)}")
-    page = DOCS / "papers.md"
     for author_year in publications():
+        page = published_page(author_year)
         page.write_text(published(author_year, page.read_text()))
+    page = DOCS / "gallery.md"
+    page.write_text(with_tables(page.read_text(), "gallery", gallery()))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,6 @@ clustermodel sweep scenarios/quickstart.py --out results    the comparison as a 
 
 from __future__ import annotations
 
-from rich.console import Console
-
 from clustermodel import Batch, Machine, Scenario, Setup, Start, View, check_policy, comparison_table, synthetic_workload
 
 
@@ -46,9 +44,7 @@ def main() -> None:
     broken = check_policy(Greedy())
     print("greedy keeps every rule" if not broken else "\n".join(map(str, broken)))
     results = [scenario.run() for scenario in scenarios]
-    Console(width=200, highlight=False).print(
-        comparison_table([result.summary() for result in results], f"{workload.name} on {machine.nodes} nodes")
-    )
+    print(comparison_table(results))
     easy = results[1]
     waited = easy.jobs[easy.jobs["backfilled"] & (easy.jobs["wait_s"] > 0)]
     print(easy.explain(int(waited["job"].iloc[0])))

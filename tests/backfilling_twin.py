@@ -1,4 +1,4 @@
-"""A slow, obvious twin of the backfilling family of 003: rectangles in lists, no profile, no SimPy, nothing of the package.
+"""A slow, obvious twin of the schedulers of Perkovic & Keleher 2000: rectangles in lists, nothing of SimPy or the package.
 
 A job, running or placed, is a rectangle (start, end, nodes).  The schedule is made anew at every instant at which something
 happens.  Jobs are killed at their estimates; speedup is linear.  Times are integers.

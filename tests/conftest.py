@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,6 +48,39 @@ def command_line(capsys: pytest.CaptureFixture[str]) -> Callable[..., Finished]:
         with pytest.raises(SystemExit) as stopped:
             main([str(argument) for argument in arguments])
         return Finished(stopped.value.code, *capsys.readouterr())
+
+    return run
+
+
+class _Screen(StringIO):
+    """Standard output as a terminal."""
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__()
+        self._encoding = encoding
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._encoding
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Finished]:
+    """Run ``clustermodel`` with its standard output on a terminal of ``columns``; return what is shown, without escapes."""
+
+    def run(*arguments: object, columns: int = 80, encoding: str = "utf-8") -> Finished:
+        screen = _Screen(encoding)
+        with monkeypatch.context() as patch:
+            patch.setattr("sys.stdout", screen)
+            patch.setenv("COLUMNS", str(columns))
+            patch.setenv("TERM", "xterm")
+            with pytest.raises(SystemExit) as stopped:
+                main([str(argument) for argument in arguments])
+        shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
+        return Finished(stopped.value.code, shown, capsys.readouterr().err)
 
     return run
 

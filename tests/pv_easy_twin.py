@@ -1,4 +1,4 @@
-"""A slow, obvious twin of PV-EASY (004, section 4): lists of gangs, looked through at every instant; nothing of the package.
+"""A slow, obvious twin of PV-EASY (Yuan et al. 2010, section 4): lists of gangs, searched at every instant; no package code.
 
 At every instant at which a job ends, is submitted, or nodes of a preempted gang come free, the ends are handled first, then
 the submissions, then a scheduling pass; when the pass preempts gangs whose nodes are free at once, another pass follows.  A
@@ -199,7 +199,7 @@ class PvEasyTwin:
                 self.start(job)
 
     def easy(self, head: TwinJob, usable: int) -> None:
-        """001, section 3.1, with predictions for estimates."""
+        """Talby & Feitelson 1999 (long), section 3.1, with predictions for estimates."""
         shadow = self.first_time(head, self.gangs)
         self.promises.setdefault(head.id, shadow)
         extra = self.free(shadow, self.gangs) - head.nodes

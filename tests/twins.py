@@ -77,7 +77,7 @@ def fcfs_twin(nodes: int, jobs: list[TwinJob]) -> dict[int, int]:
 
 
 def easy_twin(nodes: int, jobs: list[TwinJob], *, shortest_first: bool = False) -> dict[int, int]:
-    """001, section 3.1, word by word: shadow time, extra nodes, conditions 1 and 2."""
+    """Talby & Feitelson 1999 (long), section 3.1, word by word: shadow time, extra nodes, conditions 1 and 2."""
 
     def schedule(now: int, queue: list[TwinJob], running: list[Running], ended: list[Running]) -> list[TwinJob]:
         free = nodes - sum(gang.job.nodes for gang in running)
@@ -113,7 +113,7 @@ def easy_twin(nodes: int, jobs: list[TwinJob], *, shortest_first: bool = False) 
 
 
 def conservative_twin(nodes: int, jobs: list[TwinJob]) -> tuple[dict[int, int], dict[int, int]]:
-    """001, section 3.2, with a complete re-plan at every early end; returns starts and first guarantees."""
+    """Talby & Feitelson 1999 (long), section 3.2, with a full re-plan at every early end; returns starts, guarantees."""
     reserved: dict[int, int] = {}
     guarantees: dict[int, int] = {}
 

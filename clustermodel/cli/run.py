@@ -22,13 +22,15 @@ from clustermodel.cli.progress import progress_of_run
 from clustermodel.cli.scenarios import scenarios_of
 from clustermodel.errors import ClusterModelError, OutputError, PolicyError, SpecificationError, shown, visible
 from clustermodel.experiment.result import Result
-from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario
+from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario, nothing_played
 from clustermodel.experiment.user_code import failure_line
 from clustermodel.figures.perfetto_packets import require_perfetto
-from clustermodel.figures.terminal import literal, standard_error, standard_output
-from clustermodel.figures.terminal_tables import comparison_table
+from clustermodel.figures.terminal import literal, print_notes, standard_error
+from clustermodel.figures.terminal_tables import comparison_table, run_row
+from clustermodel.figures.text_tables import print_table
 from clustermodel.machine import Machine
-from clustermodel.policies.registry import make_policy, policy_label
+from clustermodel.measure.input_notes import run_notes
+from clustermodel.policies.registry import make_policy, policy_label, policy_names
 from clustermodel.sim.simulation import FIDELITIES, Fidelity
 from clustermodel.workload.model import load_model, shipped_models
 
@@ -37,10 +39,24 @@ _LONGEST_FILE_NAME: Final = 255
 """Bytes, on the file systems of Linux, macOS and Windows."""
 
 
+def _policy_names(_context: click.Context, _option: click.Parameter, typed: str) -> list[str]:
+    """Return the policies that the shell completes a word to."""
+    return [name for name in policy_names() if name.startswith(typed)]
+
+
+def _model_names(_context: click.Context, _option: click.Parameter, typed: str) -> list[str]:
+    """Return the workload models that the shell completes a word to."""
+    return [name for name in shipped_models() if name.startswith(typed)]
+
+
 @click.command()
 @click.argument("scenarios", metavar="[SCENARIO]...", type=click.Path(path_type=Path), nargs=-1)
 @click.option("--trace", type=click.Path(path_type=Path), help="SWF file, or a log of sacct or PBS; default: a synthetic year.")
-@click.option("--model", help=f"Draw the jobs from a workload model: {', '.join(shipped_models())}, or a file of `trace fit`.")
+@click.option(
+    "--model",
+    shell_complete=_model_names,
+    help=f"Draw the jobs from a workload model: {', '.join(shipped_models())}, or a file of `trace fit`.",
+)
 @click.option(
     "--jobs", type=click.IntRange(1, 1_000_000), help="Number of jobs to make; default: 10,000 of a model, else 30,000."
 )
@@ -49,6 +65,7 @@ _LONGEST_FILE_NAME: Final = 255
     "--policy",
     "policies",
     multiple=True,
+    shell_complete=_policy_names,
     help="Policy as NAME or NAME:key=value,key=value; repeat to compare.  Default: fcfs, easy, conservative.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Root of all random streams.")
@@ -138,7 +155,7 @@ def run(
     except KeyboardInterrupt:
         interrupted = next((unfinished.label for unfinished in specified[len(results) :]), "the last report")
     finally:
-        _show(results, as_json=as_json)  # finished runs are reported, whatever stopped the others
+        _show(results, notes, as_json=as_json)  # finished runs are reported, whatever stopped the others
     if figure is not None and results:
         from clustermodel.figures.compare import comparison  # noqa: PLC0415  matplotlib takes a second to import
         from clustermodel.figures.files import save  # noqa: PLC0415
@@ -251,16 +268,13 @@ def _run_all(
         results.append(result)
         notes.print(f"{literal(scenario.label)}: {len(result.records):,} jobs in {perf_counter() - began:.2f} s")
     if unplayed := [result.scenario.label for result in results if result.nothing_played]:
-        notes.print(
-            f"fidelity node: no gang shared its nodes in time under {literal(', '.join(unplayed))}; there was nothing to play, "
-            "and the result is that of fidelity fast"
-        )
+        notes.print(f"fidelity node: {literal(nothing_played(unplayed))}")
 
 
-def _show(results: Sequence[Result], *, as_json: bool) -> None:
+def _show(results: Sequence[Result], notes: Console, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps([result.summary().as_dict() for result in results], indent=2))
+        click.echo(json.dumps([run_row(result) for result in results], indent=2))
     elif results:
-        first = results[0]
-        title = f"{first.scenario.workload_name} on {first.machine.nodes:,} nodes"
-        standard_output().print(comparison_table([result.summary() for result in results], title))
+        table = comparison_table(results)
+        print_table(table)
+        print_notes((note.with_option() for note in run_notes(results)), notes)

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TextIO, cast
 
 from clustermodel.errors import OutputError
+from clustermodel.readable import encodable
 
 
 @contextmanager
@@ -56,9 +57,11 @@ class _Stream:
             raise AttributeError(attribute)
         return getattr(self._stream, attribute)
 
-    def write(self, text: str) -> int:
+    def write(self, text: str | bytes) -> int:
+        """Write text, or text that click has encoded already, as it does for the completion of shells."""
+        decoded = text if isinstance(text, str) else text.decode("utf-8", "replace")
         with self._guarded():
-            self._stream.write(text.encode(self._encoding, "backslashreplace").decode(self._encoding))
+            self._stream.write(encodable(decoded, self._encoding))
         return len(text)
 
     def flush(self) -> None:

@@ -13,9 +13,10 @@ from rich.console import Console
 
 from clustermodel.cli.interrupts import leaving_quietly
 from clustermodel.cli.progress import progress_of_sweep
-from clustermodel.cli.study_tables import fitting, frame_table, means_table
 from clustermodel.errors import ExecutionError, SpecificationError, counted, did_you_mean, quoted
-from clustermodel.figures.terminal import literal, standard_error, standard_output
+from clustermodel.figures.study_tables import OVERHEADS, frame_table, means_table, study_notes, trials_table
+from clustermodel.figures.terminal import literal, print_notes, standard_error, standard_output
+from clustermodel.figures.text_tables import print_table
 from clustermodel.output_files import replacing, without_formulas, write_file
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ def run_experiment(origin: Origin, out: Path, options: Mapping[str, Any], *, who
     notes = standard_error()
     directory = out.absolute()  # the script may change the working directory
     last: list[Progress] = []
+    remarks: list[str] = []
     try:
         with progress_of_sweep(notes) as advance:
 
@@ -127,7 +129,7 @@ def run_experiment(origin: Origin, out: Path, options: Mapping[str, Any], *, who
                 last[:] = [progress]
                 advance(progress)
 
-            design, table = run_trials(origin, directory, Options(**options, progress=report))
+            design, table = run_trials(origin, directory, Options(**options, progress=report, note=remarks.append))
     except KeyboardInterrupt as problem:
         number = getattr(problem, "number", signal.SIGINT)  # or SIGTERM, SIGHUP
         how = "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
@@ -137,6 +139,8 @@ def run_experiment(origin: Origin, out: Path, options: Mapping[str, Any], *, who
         raise ExecutionError(f"{problem}; {_so_far(last)}, and the same command goes on from there") from None
     done, total = (last[0].done, last[0].total) if last else (len(table), len(table) + len(table.failures))
     notes.print(f"{literal(out)}: {done} of {counted(total, 'run')} done")
+    for remark in remarks:
+        notes.print(literal(remark))
     if options.get("shard") is None:
         show_exhibits(design, table, directory)
     _print_failures(table.failures, notes, whole=whole_tracebacks)
@@ -169,7 +173,7 @@ def show_exhibits(design: Design, table: StudyTable, directory: Path) -> None:
             standard_output().print(literal(conclusion))
     exhibits = exhibits_of(design, table)
     for title, frame in exhibits.tables.items():
-        standard_output().print(frame_table(frame, title))
+        print_table(frame_table(frame, title), titled=True)
     for line in exhibits.problems:
         notes.print(literal(line))
     if exhibits.tables or exhibits.figures:
@@ -272,26 +276,26 @@ def results(
     with leaving_quietly():
         from clustermodel.experiment.store import Store  # noqa: PLC0415  needs packages of an extra
 
-    out, notes = standard_output(), standard_error()
+    notes = standard_error()
     with Store.read(directory) as store:
         if verify:
             return _verify(store, directory, notes)
         frame, table, states, failures = store.results(earlier=earlier), store.table(), store.states(), store.failures()
         left_out, damaged = 0 if earlier else store.earlier(), store.damaged()
     wanted = list(measures) or [name for name in store.study.shown if name in frame]
+    extra = [] if measures else [name for name in OVERHEADS if name in frame and name not in wanted]
     if each or earlier:
         _require_columns(frame, measures)
-        shown = frame[[name for name in (*table.factors, "replication", *wanted) if name in frame]]
+        keys = [name for name in (*table.factors, "replication") if name in frame]
+        shown = trials_table(frame, str(directory), keys, [name for name in wanted if name not in keys], extra)
     else:
-        shown = means_table(table, wanted)
+        shown = means_table(table, str(directory), wanted, extra)
     if as_json:
-        whole = frame if each or earlier else table.means(*wanted)
+        whole = frame if each or earlier else table.means(*wanted, *extra)
         click.echo(whole.to_json(orient="records", double_precision=15))
     elif len(frame):
-        fitted, too_wide = fitting(shown, out.width, wanted)
-        out.print(frame_table(fitted, str(directory)))
-        if too_wide:
-            notes.print(f"not shown: {', '.join(map(literal, too_wide))}; --measure COLUMN shows it, --csv writes all")
+        print_table(shown)
+        print_notes(study_notes(table), notes)
     notes.print(", ".join(f"{number:,} {state}" for state, number in states.items()))
     if left_out:
         which = f"{counted(left_out, 'run')} that the study had before it was changed"

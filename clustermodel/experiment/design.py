@@ -21,9 +21,11 @@ from clustermodel.experiment.run_key import Identities, JobsDigest, canonical, i
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import as_failure, failure_line
+from clustermodel.html import html_fields
 from clustermodel.measure.accounts import ACCOUNT_COLUMNS, account_columns
 from clustermodel.measure.metrics import Summary
 from clustermodel.policies.interface import Policy
+from clustermodel.readable import cell
 from clustermodel.validation import require_seconds, require_whole
 
 Measure = Callable[[Result], float | None]
@@ -122,6 +124,16 @@ class Design(ABC):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what each process determines itself."""
         return {one.name: self.__dict__[one.name] for one in fields(self)}
+
+    def _repr_html_(self) -> str:
+        """Return the experiment for a notebook: its factors with their levels, and the columns that matter most."""
+        factors = [(name, ", ".join(map(cell, self.levels.labels(name)))) for name in self.levels.names]
+        fields = [*factors, *self.notebook_fields(), ("shown", ", ".join(self.shown))]
+        return html_fields(f"{type(self).__name__} {self.name}", fields)
+
+    def notebook_fields(self) -> list[tuple[str, object]]:
+        """Return fields that a notebook shows behind the factors."""
+        return []
 
     @cached_property
     def levels(self) -> Factors:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -25,6 +26,7 @@ from clustermodel.experiment.factors import Trial
 from clustermodel.experiment.identified_run import Finished, Run
 from clustermodel.experiment.processes import Serial, pool
 from clustermodel.experiment.run_key import difference
+from clustermodel.experiment.scenario import NOTHING_PLAYED, nothing_played
 from clustermodel.experiment.store import Store, started
 from clustermodel.experiment.store_part import Shard
 from clustermodel.experiment.study_table import StudyTable
@@ -84,6 +86,8 @@ class Options(NamedTuple):
     """Longest wall time of a run, seconds, after which it fails; ``None`` for no limit."""
     progress: Callable[[Progress], None] | None = None
     """Called whenever a run has started or ended."""
+    note: Callable[[str], None] | None = None
+    """Called at the end with what there is to say about several runs; ``None`` for a warning."""
 
 
 def run_trials(origin: Origin, directory: str | PathLike[str], options: Options) -> tuple[Design, StudyTable]:
@@ -149,18 +153,29 @@ def _run_trials(origin: Origin, directory: Path, options: Options) -> tuple[Desi
         using = nullcontext(Serial(origin, options.run_timeout_s))
     with using as serving:
         runs = design.runs(first, mine)
+        unplayed: list[str] = []
         with Store.create(directory, design, shard=options.shard) as store:
             while True:
                 store.enter(design, runs)
-                _run_missing(design, runs, serving, store, options.progress)
+                unplayed += _run_missing(design, runs, serving, store, options.progress)
                 table = store.table()
                 known = {run.trial for run in runs}
                 tried = known | set(first)
                 following = [trial for trial in _trials_of(design, table, options.shard) if trial not in tried]
                 if not following:
+                    _note_unplayed(unplayed, options.note)
                     return design, table
                 first = [*first, *following]
                 runs = sorted([*runs, *design.runs(following, mine)], key=lambda run: design.order_of(run.trial))
+
+
+def _note_unplayed(labels: Sequence[str], note: Callable[[str], None] | None) -> None:
+    """Say once that runs in the slow mode had no time slice to simulate."""
+    labels = sorted(set(labels))  # runs end in any order
+    if labels and note is not None:
+        note(f"fidelity node: {nothing_played(labels)}")
+    elif labels:
+        warnings.warn(f"{NOTHING_PLAYED}: {nothing_played(labels)}", UserWarning, stacklevel=5)
 
 
 def _trials_of(design: Design, table: StudyTable, shard: Shard | None) -> list[Trial]:
@@ -177,8 +192,8 @@ def _run_missing(
     serving: Workers,
     store: Store,
     progress: Callable[[Progress], None] | None,
-) -> None:
-    """Run what is missing; trials with the same key are run once."""
+) -> list[str]:
+    """Run what is missing, trials with the same key once; return the policies whose slow mode had nothing to simulate."""
     missing = store.missing()
     distinct = {run.key: run for run in sorted(runs, key=lambda run: run.trial.replication, reverse=True)}
     todo = [run for run in distinct.values() if run.key in missing]
@@ -189,6 +204,7 @@ def _run_missing(
             state.take(run, Failed(run.error))
     order = longest_first([run for run in todo if run.error is None], store.seconds_per_job())
     _run_all([_task_of(design, run) for run in order], {run.key: run for run in order}, serving, state)
+    return state.unplayed
 
 
 def _task_of(design: Design, run: Run) -> Task:
@@ -229,6 +245,8 @@ class _State:
         self._total = len(runs)
         self._done = sum(run.key not in missing for run in runs)
         self._failed = 0
+        self.unplayed: list[str] = []
+        """Policies of runs in the slow mode that had no time slice to simulate."""
         self._progress = progress
 
     def take(self, run: Run, outcome: Outcome) -> None:
@@ -244,6 +262,8 @@ class _State:
         )
         if isinstance(outcome, Finished):
             self._store.keep(run, factors, outcome)
+            if outcome.nothing_played:
+                self.unplayed.append(str(run.about["policy"]))
             self._done += self._trials[run.key]
             return
         if isinstance(outcome, Differs):

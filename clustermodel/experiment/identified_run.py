@@ -44,6 +44,8 @@ class Finished(NamedTuple):
     """Wall time of the run."""
     versions: Mapping[str, str]
     """Versions of Python and of the packages that made the numbers."""
+    nothing_played: bool = False
+    """Whether the slow mode was requested although no gang shared its nodes in time."""
 
 
 def identified(

@@ -1,13 +1,28 @@
-"""Tables of measures for people: a row for each point, a column for each measure, and the published values before it."""
+"""Tables of measures for people: a row for each point, a column for each measure, and the published values before it.
+
+Published values stand in a file ``published.toml`` beside the scripts of a paper, each table with its source::
+
+    [table_2]
+    source = "Perkovic & Keleher 2000, table 2: jobs by shape"
+    index = ["trace", "shape"]
+    columns = ["jobs"]
+    rows = [
+        ["CTC-SP2", "short-narrow", 14486],
+        ["CTC-SP2", "short-wide", 25702],
+    ]
+"""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import TYPE_CHECKING, NamedTuple
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import SpecificationError, did_you_mean, quoted
 from clustermodel.experiment.factors import Label
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.statistics import LEVEL, Interval
@@ -17,6 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _PAPER = "paper, "
+_FILE: Final = "published.toml"
 
 
 class Scaled(NamedTuple):
@@ -42,8 +58,6 @@ class Relative:
 
 Columns = Mapping[str, str | Scaled | Relative]
 """Measures by the titles of their columns."""
-Published = Mapping[Label, Mapping[str, object]]
-"""Published values by level of a factor and title of a column."""
 
 
 def measure_table(
@@ -51,7 +65,7 @@ def measure_table(
     columns: Columns,
     *,
     by: Sequence[str] | None = None,
-    published: Published | None = None,
+    published: pd.DataFrame | None = None,
     level: float = LEVEL,
 ) -> pd.DataFrame:
     """Return the means of measures with their intervals, and published values before them.
@@ -62,8 +76,8 @@ def measure_table(
         table: of an experiment.
         columns: the measures.
         by: the factors whose levels distinguish the rows, as for :meth:`StudyTable.means`.
-        published: values of a paper, by level of the factor, of which there must be one.  A title for which there are any has
-            a column ``"paper, TITLE"`` before that of the measure.
+        published: values of a paper, such as those of :func:`published_table`; the index has levels of the factor, of which
+            there must be one.  A title for which there are any has a column ``"paper, TITLE"`` before that of the measure.
         level: the confidence level.
 
     Returns:
@@ -92,15 +106,63 @@ def measure_table(
         if not isinstance(one, Relative) and all(map(isnan, halves)):
             rows = [{**row, title: getattr(row[title], "mean", row[title])} for row in rows]
     frame = pd.DataFrame(rows, dtype=object)
-    if not published:
+    if published is None or published.empty:
         return frame
-    return with_published(frame.set_index(frame.columns[0]), pd.DataFrame(dict(published)).T).reset_index()
+    return with_published(frame.set_index(frame.columns[0]), published).reset_index()
 
 
 def _mean(here: StudyTable, column: Scaled, point: Mapping[str, Label], level: float) -> Interval | str:
     found = here.means(column.measure, by=list(point), level=level).iloc[0]
     mean, half = (column.scale * float(found[name]) for name in (column.measure, f"{column.measure}_half"))
     return "" if isnan(mean) else Interval(mean, half, level, int(found["replications"]))
+
+
+def published_table(script: str | PathLike[str], *names: str, trace: object = None) -> pd.DataFrame:
+    """Return tables of a paper from the file ``published.toml`` beside a script, side by side.
+
+    Args:
+        script: the path of the script, its ``__file__``.
+        names: of the tables in the file.
+        trace: the trace of the study, such as the path of its file.  If tables have an index ``"trace"``, only the rows are
+            returned whose trace is part of it: none for a trace that the paper does not have.
+
+    Returns:
+        The values in the units of their columns, by the ``index`` of the tables.  Values that a row lacks are ``nan``.
+
+    Raises:
+        SpecificationError: the file cannot be read, has no such table, or a table lacks its source, index, columns or rows.
+    """
+    import pandas as pd
+
+    path = Path(script).with_name(_FILE)
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise SpecificationError(f"{path}: cannot be read: {problem.strerror}") from None
+    except ValueError as problem:  # not UTF-8, or no TOML
+        raise SpecificationError(f"{path}: {problem}") from None
+    found = pd.concat([_published(path, tables, name) for name in names], axis=1)
+    if "trace" not in found.index.names:
+        return found
+    known = [one for one in found.index.unique("trace") if str(one) in str(trace)]
+    return found[found.index.isin(known, level="trace")].droplevel("trace")
+
+
+def _published(path: Path, tables: Mapping[str, Any], name: str) -> pd.DataFrame:
+    import pandas as pd
+
+    if name not in tables:
+        near = did_you_mean(name, list(tables))
+        raise SpecificationError(f"{path}: there is no table {quoted(name)}{near}; there are {', '.join(tables)}")
+    entry = tables[name]
+    if missing := [part for part in ("source", "index", "columns", "rows") if part not in entry]:
+        raise SpecificationError(f"{path}: {name}: {missing[0]} is missing")
+    titles = [*entry["index"], *entry["columns"]]
+    for number, row in enumerate(entry["rows"], 1):
+        if not len(entry["index"]) <= len(row) <= len(titles):
+            raise SpecificationError(f"{path}: {name}: row {number} has {len(row)} values; the columns are {', '.join(titles)}")
+    rows = [[*row, *[float("nan")] * (len(titles) - len(row))] for row in entry["rows"]]
+    return pd.DataFrame(rows, columns=titles).set_index(entry["index"])
 
 
 def with_published(found: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:

@@ -109,6 +109,12 @@ class Result:
             f"utilization {self.ledger.utilization:.3f}>"
         )
 
+    def _repr_html_(self) -> str:
+        """Return the result for a notebook: what matters most, with notes on input that looks wrong."""
+        from clustermodel.figures.terminal_tables import comparison_table  # noqa: PLC0415
+
+        return comparison_table([self])._repr_html_()
+
     @property
     def nothing_played(self) -> bool:
         """Whether the slow mode was requested although no gang shared its nodes in time."""

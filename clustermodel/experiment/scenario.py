@@ -13,11 +13,12 @@ from time import perf_counter
 from typing import Final, Self
 from unicodedata import category
 
-from clustermodel.errors import SpecificationError, quoted
+from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.experiment.calibration import calibrate
 from clustermodel.experiment.random_streams import random_stream
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario_file import scenario_from, text_of
+from clustermodel.html import html_fields
 from clustermodel.machine import Machine
 from clustermodel.output_files import write_file
 from clustermodel.policies.interface import Policy
@@ -33,6 +34,22 @@ _NOT_IN_A_LINE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Unicode categories that a name must not contain: control characters, surrogates, line and paragraph separators."""
 NOTHING_PLAYED: Final = "Scenario.fidelity: 'node'"
 """First words of the warning that the slow mode had no time slice to simulate."""
+_NAMED: Final = 3
+
+
+def nothing_played(labels: Sequence[str]) -> str:
+    """Return what there is to say about runs in the slow mode that had no time slice to simulate.
+
+    Args:
+        labels: of their scenarios; of many, three are named.
+    """
+    names = list(dict.fromkeys(labels))
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return (
+        f"no gang shared its nodes in time under {', '.join(names[:_NAMED])}{more}; there was nothing to play, and the result "
+        "is that of fidelity fast"
+    )
+
 
 _log = logging.getLogger(__name__)
 
@@ -165,6 +182,18 @@ class Scenario:
         """The name, or the policy as requested."""
         return self.name or policy_label(self.policy)
 
+    def _repr_html_(self) -> str:
+        """Return the scenario for a notebook."""
+        fields: list[tuple[str, object]] = [
+            ("workload", ", ".join(source.name for source in self.sources)),
+            ("machine", counted(self.used_machine.nodes, "node")),
+            ("policy", policy_label(self.policy)),
+            ("seed", str(self.seed)),
+        ]
+        others = {"fidelity": "fast", "speedup": LINEAR, "explain": False, "history": False}
+        fields += [(name, getattr(self, name)) for name, default in others.items() if getattr(self, name) != default]
+        return html_fields(f"Scenario {self.label}", fields)
+
     def run(self, *, progress: Callable[[int], None] | None = None) -> Result:
         """Simulate the scenario.
 
@@ -204,10 +233,5 @@ class Scenario:
         result = Result(self, machine, outcome)
         _log.info("run %s: %s jobs in %.2f s", self.label, f"{len(result.records):,}", perf_counter() - began)
         if result.nothing_played:
-            warnings.warn(
-                f"{NOTHING_PLAYED}: no gang shared its nodes in time under {self.label}, so that the slow mode had nothing to "
-                "play; the result is that of fidelity='fast'",
-                UserWarning,
-                stacklevel=2,
-            )
+            warnings.warn(f"{NOTHING_PLAYED}: {nothing_played([self.label])}", UserWarning, stacklevel=2)
         return result

@@ -241,7 +241,9 @@ class Study(Experiment[StudyTable]):
     ...     name="load",
     ...     factors={"load": [0.5, 0.8], "policy": ["fcfs", "easy"]},
     ...     scenario=lambda load, policy, seed: Scenario(
-    ...         machine=Machine(nodes=64), workload=synthetic_workload(jobs=50, nodes=64, load=load, seed=seed), policy=policy
+    ...         machine=Machine(nodes=64),
+    ...         workload=synthetic_workload(jobs=50, nodes=64, load=load, seed=seed),
+    ...         policy=policy,
     ...     ),
     ...     replications=3,
     ... )
@@ -280,6 +282,10 @@ class Study(Experiment[StudyTable]):
     def shard_of(self, trial: Trial, shards: int) -> int:
         """Return the shard of a job array that runs a trial; all of a point whose number of replications is not fixed."""
         return super().shard_of(trial if self.until is None else Trial(trial.point, 1), shards)
+
+    def notebook_fields(self) -> list[tuple[str, object]]:
+        """Return the number of replications."""
+        return [("replications", "until intervals are narrow enough" if self.until else f"{self.replications:,} of each point")]
 
     def conclude(self, table: StudyTable) -> StudyTable:
         """Return the table."""

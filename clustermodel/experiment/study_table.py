@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clustermodel.arrays import FloatArray
-from clustermodel.errors import SpecificationError, did_you_mean, quoted
+from clustermodel.errors import SpecificationError, quoted
 from clustermodel.experiment.factors import Label, Trial, describe, same_label
-from clustermodel.experiment.table_index import MissingValueError, Observation, TableIndex
-from clustermodel.output_files import write_file
+from clustermodel.experiment.table_files import read_table, write_table
+from clustermodel.experiment.table_index import MissingValueError, TableIndex, distinct_values
+from clustermodel.experiment.xarray_export import dataset
+from clustermodel.html import html_fields
 from clustermodel.statistics import LEVEL, Interval, checked_level, interval, paired_difference, paired_ratio
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
 
     from clustermodel.figures.study_plots import StudyPlots
 
@@ -125,7 +128,7 @@ class StudyTable:
         Raises:
             SpecificationError: there is no such column, a value is missing, or the trials are of several points.
         """
-        return _distinct(self._index.cells(measure, levels))
+        return distinct_values(self._index.cells(measure, levels))
 
     def interval(self, measure: str, *, level: float = LEVEL, **levels: Label) -> Interval:
         """Return the mean of a measure at one point, with its Student t interval.
@@ -315,13 +318,7 @@ class StudyTable:
             OutputError: the file cannot be written.
             SpecificationError: there is no such column.
         """
-        leading = ["run", *self.factors, "replication"]
-        measures = [str(name) for name in self.frame if name not in leading] if columns is None else list(columns)
-        for name in measures:
-            if name not in self.frame:
-                near = did_you_mean(name, map(str, self.frame.columns))
-                raise SpecificationError(f"table of {self.name}: there is no column {quoted(name)}{near}")
-        write_file(path, self.frame[[*leading, *measures]].to_csv(index=False, lineterminator="\n"))
+        write_table(self, path, columns)
 
     @classmethod
     def read_csv(cls, path: str | PathLike[str]) -> StudyTable:
@@ -330,18 +327,27 @@ class StudyTable:
         Raises:
             SpecificationError: the file cannot be read, or is no such table.
         """
-        import pandas as pd
+        return cls(*read_table(path), Path(path).stem)
 
-        try:
-            frame = pd.read_csv(path, engine="python", dtype={"run": str})  # reads floats exactly
-        except (OSError, ValueError) as problem:
-            raise SpecificationError(f"{path}: cannot be read: {problem}") from None
-        names = [str(name) for name in frame.columns]
-        if names[:1] != ["run"] or "replication" not in names:
-            raise SpecificationError(
-                f"{path}: no table of an experiment; its columns must be run, factors, replication, measures"
-            )
-        return cls(frame, names[1 : names.index("replication")], Path(path).stem)
+    def to_xarray(self, *measures: str) -> xr.Dataset:
+        """Return a dataset of xarray: dimensions are the factors and ``replication``; variables, with units, the measures.
+
+        Args:
+            measures: columns of numbers; by default all.
+
+        Raises:
+            SpecificationError: there is no such column of numbers.
+            ImportError: the package of the extra ``clustermodel[xarray]`` is missing.
+        """
+        return dataset(self.frame, self.factors, self.name, measures)
+
+    def _repr_html_(self) -> str:
+        """Return the means of the columns that matter most for a notebook, with their 95 % intervals."""
+        from clustermodel.figures.study_tables import means_table  # noqa: PLC0415
+
+        if not len(self):
+            return html_fields(f"{self.name}: no trials", [])
+        return means_table(self, f"{self.name}: means ± half of the 95 % intervals", self.shown)._repr_html_()
 
     @property
     def plot(self) -> StudyPlots:
@@ -379,18 +385,13 @@ class StudyTable:
         Raises:
             SpecificationError: as for :meth:`values`.
         """
-        return _interval(_distinct(self._index.cells(measure, levels, replications)), level)
+        return _interval(distinct_values(self._index.cells(measure, levels, replications)), level)
 
     def _require_level(self, factor: str, wanted: Label) -> None:
         levels = self.levels(factor)
         if not any(same_label(level, wanted) for level in levels):
             there = ", ".join(map(str, levels))
             raise SpecificationError(f"table of {self.name}: {factor} {quoted(wanted)} is not there; there are {there}")
-
-
-def _distinct(cells: Mapping[int, Observation]) -> FloatArray:
-    """Return the values of different runs."""
-    return np.array([cell.value for cell in {cell.run: cell for cell in cells.values()}.values()])
 
 
 def _interval(values: FloatArray, level: float) -> Interval:

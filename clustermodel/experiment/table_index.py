@@ -10,6 +10,9 @@ from itertools import product
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
 from clustermodel.experiment.factors import Label, describe, label_key, plain
 
@@ -140,3 +143,8 @@ def _label(value: Any) -> Label:
     """Return a cell of a factor's column as a label: pandas turns ``None`` among numbers into ``nan``."""
     label = plain(value)
     return None if label != label else label  # type: ignore[return-value]  # noqa: PLR0124  nan
+
+
+def distinct_values(cells: Mapping[int, Observation]) -> FloatArray:
+    """Return the values of different runs."""
+    return np.array([cell.value for cell in {cell.run: cell for cell in cells.values()}.values()])

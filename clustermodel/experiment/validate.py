@@ -282,11 +282,15 @@ def validate(
     >>> from clustermodel import Machine, Scenario, synthetic_workload
     >>> study = validate(
     ...     lambda load: load,
-    ...     measure="offered_load",
+    ...     measure="utilization",
     ...     factors={"load": [0.5, 0.7]},
     ...     scenario=lambda load, seed: Scenario(
-    ...         machine=Machine(nodes=64), workload=synthetic_workload(jobs=50, nodes=64, load=load, seed=seed), policy="fcfs"),
-    ...     name="offered load")
+    ...         machine=Machine(nodes=64),
+    ...         workload=synthetic_workload(jobs=50, nodes=64, load=load, seed=seed),
+    ...         policy="fcfs",
+    ...     ),
+    ...     name="offered load",
+    ... )
     >>> len(study)
     20
 

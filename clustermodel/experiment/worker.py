@@ -6,6 +6,7 @@ import io
 import platform
 import secrets
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -19,6 +20,7 @@ from clustermodel.experiment.identified_run import Finished
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME
 from clustermodel.experiment.run_key import Digested
+from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.experiment.user_code import as_failure, deadline
 from clustermodel.policies.registry import policy_names, register_policy, registered_policies
 from clustermodel.workload.table import Workload
@@ -185,7 +187,9 @@ def _run(mine: Opened, task: Task) -> Outcome:
         digested = [source if isinstance(source, Workload) else Digested(source) for source in scenario.sources]
         scenario = replace(scenario, workload=digested)
     began = time.perf_counter()
-    result = scenario.run()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=NOTHING_PLAYED)  # one note of the experiment covers all runs
+        result = scenario.run()
     seconds = time.perf_counter() - began
     if not in_memory:
         digests = [source.digest if isinstance(source, Digested) else mine.digests.of(source) for source in digested]
@@ -193,7 +197,8 @@ def _run(mine: Opened, task: Task) -> Outcome:
         run = mine.identify(task.trial, scenario, known, task.code)
         if run.key != task.key:
             return Differs(run.specification, run.jobs)
-    return Finished(mine.design.numbers_of(result), _tables(result, task.tables), seconds, versions())
+    tables = _tables(result, task.tables)
+    return Finished(mine.design.numbers_of(result), tables, seconds, versions(), result.nothing_played)
 
 
 def _tables(result: Result, wanted: Sequence[str]) -> dict[str, bytes]:

@@ -6,12 +6,16 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 
+from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError
 from clustermodel.figures.capacity import IDLE_EMPTY, IDLE_WAITING
 from clustermodel.figures.drawn_table import DrawnTable, varying
 from clustermodel.figures.labels import factor_label
+from clustermodel.figures.notebook_figure import NotebookFigure
 from clustermodel.figures.run_tables import shown_value
 from clustermodel.figures.style import BLACK, BLUE, ORANGE, PURPLE, SKY, VERMILLION, YELLOW, legend_below
 from clustermodel.measure.accounts import account_column
@@ -80,22 +84,37 @@ def account_bars(table: DrawnTable, *, by: str = "policy") -> Figure:
     order = sorted(range(len(means)), key=lambda row: list(dict.fromkeys(groups)).index(groups[row]))
     new_group = np.array([at > 0 and groups[order[at]] != groups[order[at - 1]] for at in range(len(order))])
     places = np.arange(len(order)) + 0.6 * np.cumsum(new_group)
-    figure = Figure(figsize=(8.2, 1.0 + 0.27 * (places[-1] + 1)))
+    figure = NotebookFigure(figsize=(8.2, 1.0 + 0.27 * (places[-1] + 1)))
     figure.set_layout_engine("constrained")
     axes = figure.subplots()
-    left, handles = np.zeros(len(order)), {}
-    for use, colour in ACCOUNT_COLOURS.items():
-        widths = np.nan_to_num(shares[use].to_numpy(dtype=float)[order])
-        if widths.any():
-            handles[use] = axes.barh(places, widths, 0.86, left=left, color=colour, edgecolor="white", linewidth=0.3)
-            left += widths
+    handles = draw_account_bars(axes, shares.iloc[order], places)
     labels = [", ".join(shown_value(means[name].iloc[row]) for name in [*others, *inner]) for row in order]
     axes.set_yticks(places, labels)
     axes.set_ylabel(", ".join(factor_label(name) for name in [*others, *inner]))
+    legend_below(figure, handles)
+    return figure
+
+
+def draw_account_bars(axes: Axes, shares: pd.DataFrame, places: FloatArray) -> dict[str, BarContainer]:
+    """Draw stacked horizontal bars of the uses of capacity, the first at the top.
+
+    Args:
+        axes: where to draw.
+        shares: as :func:`account_shares` returns them, a bar for each row.
+        places: of the bars, ascending, shape ``(rows,)``.
+
+    Returns:
+        The bars of each use that has any share, for a legend.
+    """
+    left, handles = np.zeros(len(shares)), {}
+    for use, colour in ACCOUNT_COLOURS.items():
+        widths = np.nan_to_num(shares[use].to_numpy(dtype=float))
+        if widths.any():
+            handles[use] = axes.barh(places, widths, 0.86, left=left, color=colour, edgecolor="white", linewidth=0.3)
+            left += widths
     axes.set_ylim(-0.7, places[-1] + 0.7)
     axes.tick_params(axis="y", length=0)
     axes.invert_yaxis()
     axes.set_xlim(0, 1)
     axes.set_xlabel("node time / capacity")
-    legend_below(figure, handles)
-    return figure
+    return handles

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from clustermodel.figures.labels import axis_label, factor_label
+from clustermodel.figures.notebook_figure import NotebookFigure
 from clustermodel.figures.style import BLUE, ORANGE, legend_below, plain
 
 
@@ -29,7 +30,7 @@ def difference_curve(
         measure: the column that is compared.
         policies: the two policies; the difference is that of the first minus that of the second.
     """
-    figure = Figure(figsize=(6.4, 3.8))
+    figure = NotebookFigure(figsize=(6.4, 3.8))
     figure.set_layout_engine("constrained")
     axes = figure.subplots()
     values = differences.index.to_numpy(dtype=float)

@@ -26,7 +26,8 @@ from pandas.api.types import is_numeric_dtype
 from clustermodel import statistics
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError
-from clustermodel.figures.labels import QUANTITIES, axis_label
+from clustermodel.figures.labels import axis_label
+from clustermodel.figures.notebook_figure import NotebookFigure
 from clustermodel.figures.run_tables import (
     Point,
     columns_of,
@@ -41,6 +42,7 @@ from clustermodel.figures.run_tables import (
     shown_value,
 )
 from clustermodel.figures.style import Style, legend_below, policy_styles
+from clustermodel.measure.quantities import QUANTITIES
 
 _BAND: Final = 0.15
 """Opacity of the interval around a curve."""
@@ -186,7 +188,7 @@ def _panels(columns: Sequence[str], titles: Sequence[str], *, share_y: bool) -> 
     one_row = len(titles) == 1
     across = min(len(columns), 3) if one_row else len(titles)
     down = -(-len(columns) // across) if one_row else len(columns)
-    figure = Figure(figsize=(1.6 + (4.2 if across < 3 else 3.4) * across, 3.6 * down if down == 1 else 3.1 * down))
+    figure = NotebookFigure(figsize=(1.6 + (4.2 if across < 3 else 3.4) * across, 3.6 * down if down == 1 else 3.1 * down))
     figure.set_layout_engine("constrained")
     grid = figure.subplots(down, across, squeeze=False, sharey="row" if share_y and not one_row else False).flatten()
     for axes in grid[len(columns) * len(titles) :]:

@@ -23,6 +23,7 @@ from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
 from clustermodel.figures.drawn_table import DrawnTable, Level, varying
 from clustermodel.figures.labels import axis_label, factor_label
+from clustermodel.figures.notebook_figure import NotebookFigure
 from clustermodel.figures.run_tables import shown_value
 from clustermodel.figures.style import legend_below, plain, policy_styles
 
@@ -266,7 +267,7 @@ def _figure(parts: Mapping[str, object], grid: _Grid, x: str, y: str) -> tuple[F
     across = min(len(parts), _MOST_ACROSS)
     down = -(-len(parts) // across)
     width, height = (max(2.2, 0.7 + 0.62 * len(levels)) for levels in (grid.x, grid.y))
-    figure = Figure(figsize=(1.9 + width * across, 0.7 + (height * 0.8 + 0.3) * down))
+    figure = NotebookFigure(figsize=(1.9 + width * across, 0.7 + (height * 0.8 + 0.3) * down))
     figure.set_layout_engine("constrained")
     panels = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True).flatten()
     for axes in panels[len(parts) :]:

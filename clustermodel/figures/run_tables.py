@@ -17,8 +17,8 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from clustermodel import statistics
 from clustermodel.errors import SpecificationError, did_you_mean
 from clustermodel.figures.drawn_run import DrawnRun
-from clustermodel.figures.labels import QUANTITIES, Quantity
 from clustermodel.figures.style import plain
+from clustermodel.measure.quantities import QUANTITIES, Quantity
 
 REPLICATION: Final = "replication"
 """The column that distinguishes the replications of a point; a table without it has one run for each point."""

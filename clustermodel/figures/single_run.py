@@ -11,6 +11,7 @@ from clustermodel.errors import SpecificationError
 from clustermodel.figures.capacity import draw_capacity
 from clustermodel.figures.compare import draw_over_time
 from clustermodel.figures.drawn_run import DrawnRun, require_drawable, title_of
+from clustermodel.figures.notebook_figure import NotebookFigure
 from clustermodel.figures.steps import time_axis
 from clustermodel.figures.style import job_hue
 from clustermodel.figures.time_sharing import MOST_RECTANGLES, matrix_figure, slices_figure
@@ -34,7 +35,7 @@ class ResultPlots:
             SpecificationError: no job ran.
         """
         require_drawable(self._run, "utilization")
-        figure = Figure(figsize=(9, 5.5), layout="constrained")
+        figure = NotebookFigure(figsize=(9, 5.5), layout="constrained")
         top, bottom = figure.subplots(2, 1, sharex=True)
         draw_over_time(top, [self._run], bins, busy=True)
         draw_over_time(bottom, [self._run], bins, busy=False)
@@ -55,7 +56,7 @@ class ResultPlots:
         Raises:
             SpecificationError: unknown ids, an empty range, too many jobs to draw, or a run with time sharing.
         """
-        figure = Figure(figsize=(10, 5.5), layout="constrained")
+        figure = NotebookFigure(figsize=(10, 5.5), layout="constrained")
         draw_gantt(figure.subplots(), self._run, first=first, last=last, labels=labels)
         return figure
 
@@ -100,7 +101,7 @@ class ResultPlots:
         """
         bins = require_whole("capacity: bins", bins, at_least=1)
         require_drawable(self._run, "capacity")
-        figure = Figure(figsize=(9, 4.5), layout="constrained")
+        figure = NotebookFigure(figsize=(9, 4.5), layout="constrained")
         draw_capacity(figure.subplots(), self._run, bins)
         figure.suptitle(
             f"{title_of(self._run)}: capacity of {self._run.machine.nodes:,} nodes, means over {bins} equal intervals",

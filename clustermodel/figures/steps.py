@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from clustermodel.arrays import FloatArray
 from clustermodel.figures.drawn_run import DrawnRun
-
-_DAY_S: Final = 86_400.0
+from clustermodel.readable import time_unit
+from clustermodel.ticks import to_seconds
 
 
 def time_axis(span_s: float) -> tuple[float, str]:
     """Return a legible unit for a time axis of ``span_s`` seconds: its length in seconds, and its name."""
-    for unit_s, name in ((_DAY_S, "days"), (3600.0, "hours"), (60.0, "minutes")):
-        if span_s >= 3 * unit_s:
-            return unit_s, name
-    return 1.0, "seconds"
+    unit = time_unit(span_s)
+    return unit.seconds, unit.name
 
 
 def equal_bins(runs: Sequence[DrawnRun], bins: int) -> FloatArray:
@@ -38,6 +35,16 @@ def waiting_jobs(run: DrawnRun, edges_s: FloatArray) -> FloatArray:
     """Return the mean number of waiting jobs in each interval between ``edges_s`` (seconds from the first event)."""
     log = run.events
     return mean_of_steps(log.time_s, log.waiting, edges_s)
+
+
+def jobs_in_system(run: DrawnRun, edges_s: FloatArray) -> FloatArray:
+    """Return the mean number of jobs that wait or run in each interval between ``edges_s`` (seconds from the first event)."""
+    ran = run.records.finished
+    begins, ends = (run.records.seconds(name)[ran] - to_seconds(run.ledger.start) for name in ("submit", "end"))
+    times = np.concatenate([begins, ends])
+    order = np.argsort(times, kind="stable")
+    changes = np.repeat([1, -1], len(begins))[order]
+    return mean_of_steps(times[order], np.cumsum(changes), edges_s)
 
 
 def mean_of_steps(times_s: FloatArray, values: npt.NDArray[np.int64] | FloatArray, edges_s: FloatArray) -> FloatArray:

@@ -1,44 +1,172 @@
-"""Tables for the terminal, with rich: a comparison of runs, and percentiles of a trace."""
+"""The comparison of runs as a table of text, and the percentiles of a trace."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
 
 from rich.table import Table
 
-from clustermodel.figures.terminal import literal
+from clustermodel.errors import counted
+from clustermodel.figures.text_tables import TextColumn, TextTable
+from clustermodel.measure.accounts import account_columns
+from clustermodel.measure.input_notes import run_notes
 from clustermodel.measure.metrics import Summary
+from clustermodel.readable import TIME_UNITS, UNDEFINED, TimeUnit, column, time_units
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.ledger import Ledger
+from clustermodel.recording.slice_log import SliceLog
+
+Values = Sequence[float | None]
 
 
-def comparison_table(summaries: Sequence[Summary], title: str) -> Table:
-    """Return a table that compares runs, one row per run."""
-    stops = [name for name in ("retried", "preempted") if any(getattr(run, name) for run in summaries)]
-    table = Table(title=literal(title), title_justify="left")
-    table.add_column("policy", no_wrap=True)
-    for heading in (
-        "jobs", "mean wait\n(s)", "median wait\n(s)", "bounded\nslowdown", "weighted\nslowdown", "utilization\nρ",
-        "capacity\nloss κ", "backfilled", "blocked", "delayed\nby later", "killed", "rejected",
-        *((*stops, "wasted\nload") if stops else ()),
-    ):  # fmt: skip
-        table.add_column(heading, justify="right")
-    for run in summaries:
-        table.add_row(
-            literal(run.policy),
-            f"{run.jobs:,}",
-            f"{run.mean_wait_s:,.1f}",
-            f"{run.median_wait_s:,.1f}",
-            f"{run.mean_bounded_slowdown:,.2f}",
-            f"{run.mean_weighted_bounded_slowdown:,.2f}",
-            f"{run.utilization:.4f}",
-            f"{run.kappa:.4f}",
-            f"{run.backfilled:,}",
-            f"{run.blocked:,}",
-            "-" if run.delayed is None else f"{run.delayed:,}",
-            f"{run.killed:,}",
-            f"{run.rejected:,}",
-            *((*(f"{getattr(run, name):,}" for name in stops), f"{run.wasted_load:.4f}") if stops else ()),
-        )
-    return table
+class ComparedScenario(Protocol):
+    """The names of a compared run."""
+
+    @property
+    def label(self) -> str:
+        """The policy, or another name of the run."""
+
+    @property
+    def workload_name(self) -> str:
+        """The workload."""
+
+
+class ComparedRun(Protocol):
+    """A run that can be compared with others, such as :class:`clustermodel.Result`."""
+
+    @property
+    def scenario(self) -> ComparedScenario:
+        """The names of the run."""
+
+    @property
+    def records(self) -> JobRecords:
+        """Job records, ticks."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The capacity ledger."""
+
+    @property
+    def slices(self) -> SliceLog | None:
+        """The slice log; ``None`` without time sharing."""
+
+    def summary(self) -> Summary:
+        """Return the metrics of the run."""
+
+
+def _time(heading: str, values: Values, unit: TimeUnit) -> TextColumn:
+    return TextColumn(
+        f"{heading}\n({unit.symbol})", column([None if value is None else value / unit.seconds for value in values])
+    )
+
+
+def _ratio(heading: str, values: Values, _: TimeUnit) -> TextColumn:
+    return TextColumn(heading, column(values))
+
+
+def _percent(heading: str, values: Values, _: TimeUnit) -> TextColumn:
+    return TextColumn(f"{heading}\n(%)", column([None if value is None else 100 * value for value in values], places=2))
+
+
+def _count(heading: str, values: Values, _: TimeUnit) -> TextColumn:
+    return TextColumn(heading, [UNDEFINED if value is None else f"{value:,}" for value in values])
+
+
+class _Field(NamedTuple):
+    """A column of the comparison."""
+
+    name: str
+    """Of the value in a run's row."""
+    shown: Callable[[Values, TimeUnit], TextColumn]
+    always: bool = False
+    """Whether it is shown where all its values are zero."""
+
+
+_RESPONSE: Final = (
+    _Field("mean_response_s", partial(_time, "mean\nresponse"), always=True),
+    _Field("mean_bounded_slowdown", partial(_ratio, "bounded\nslowdown"), always=True),
+    _Field("mean_weighted_bounded_slowdown", partial(_ratio, "weighted\nslowdown"), always=True),
+)
+_WAIT: Final = (
+    _Field("mean_wait_s", partial(_time, "mean\nwait"), always=True),
+    _Field("median_wait_s", partial(_time, "median\nwait"), always=True),
+)
+_NODE_TIME: Final = (
+    _Field("utilization", partial(_percent, "utilization"), always=True),
+    _Field("lost_share", partial(_percent, "discarded\nwork")),
+    _Field("context_switch_share", partial(_percent, "context\nswitch")),
+    _Field("checkpoint_share", partial(_percent, "checkpoint")),
+    _Field("restart_share", partial(_percent, "restart")),
+    _Field("blocked_share", partial(_percent, "blocked\ngangs")),
+    _Field("down_share", partial(_percent, "down\nnodes")),
+    _Field("idle_share", partial(_percent, "idle\nnodes"), always=True),
+    _Field("kappa", partial(_percent, "loss of\ncapacity"), always=True),
+)
+_JOBS: Final = _Field("jobs", partial(_count, "jobs"), always=True)
+_COUNTS: Final = (
+    _Field("backfilled", partial(_count, "backfilled")),
+    _Field("blocked", partial(_count, "blocked\njobs")),
+    _Field("delayed", partial(_count, "delayed by\nlower prio.")),
+    _Field("preempted", partial(_count, "preempted")),
+    _Field("retried", partial(_count, "restarted")),
+    _Field("aborted", partial(_count, "killed by\npolicy")),
+    _Field("failures", partial(_count, "node\nfailures")),
+    _Field("failed_attempts", partial(_count, "failed\nattempts")),
+    _Field("killed", partial(_count, "killed\nat limit")),
+    _Field("rejected", partial(_count, "rejected")),
+)
+_TIMES: Final = tuple(field.name for field in (*_WAIT, *_RESPONSE) if field.name.endswith("_s"))
+"""The columns of times, which share a unit."""
+PLAIN: Final = (
+    "jobs",
+    *(field.name for field in (*_RESPONSE, *_WAIT, *_NODE_TIME, *_COUNTS)),
+    "load",
+)
+"""The columns of the plain table, behind ``policy``: fields of the summary, and shares of node time by account."""
+
+
+def run_row(run: ComparedRun) -> dict[str, Any]:
+    """Return the fields of a run's summary, and the shares of node time by account; undefined values are ``None``."""
+    shares = account_columns(run.ledger)
+    return {**run.summary().as_dict(), **{name: value for name, value in shares.items() if name.endswith("_share")}}
+
+
+def comparison_table(runs: Sequence[ComparedRun], title: str = "") -> TextTable:
+    """Return a table that compares runs: response time, slowdown, wait, node time by account, numbers of jobs.
+
+    Where a run shares nodes in time, whose waits are short by construction, response and slowdown come before the wait.  Of
+    the accounts and the numbers of jobs only those that are not zero are shown; the plain form has all.
+
+    Args:
+        runs: a row each.
+        title: by default the workload and the machine of the first run.
+    """
+    rows = [run_row(run) for run in runs]
+    if not title and rows:
+        title = f"{rows[0]['workload']} on {counted(rows[0]['nodes'], 'node')}"
+        title += "" if rows[0]["load"] is None else f", offered load {rows[0]['load']:.2f}"
+
+    def values(name: str) -> Values:
+        return [row[name] for row in rows]
+
+    units = time_units({name: values(name) for name in _TIMES})
+
+    def group(fields: Sequence[_Field]) -> list[TextColumn]:
+        columns = {field: values(field.name) for field in fields}
+        return [
+            field.shown(those, units.get(field.name, TIME_UNITS[-1]))
+            for field, those in columns.items()
+            if field.always or any(those)
+        ]
+
+    in_time = any(run.slices is not None for run in runs)
+    order = (*_RESPONSE, *_WAIT) if in_time else (*_WAIT, *_RESPONSE)
+    names = [run.scenario.label for run in runs]
+    keys = [TextColumn("policy", names, number=False)]
+    plain = {"policy": names, **{name: values(name) for name in PLAIN}}
+    return TextTable(title, keys, [group([_JOBS, *order]), group(_NODE_TIME), group(_COUNTS)], plain, run_notes(runs))
 
 
 def percentile_table(facts: dict[str, object]) -> Table:

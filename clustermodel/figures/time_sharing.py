@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.figures.drawn_run import DrawnRun, require_drawable, title_of
+from clustermodel.figures.notebook_figure import NotebookFigure
 from clustermodel.figures.steps import time_axis
 from clustermodel.figures.style import job_colour
 from clustermodel.figures.time_slices import Slice, node_ranges, running_row, slices_between, waiting_at
@@ -31,7 +32,7 @@ _HATCH: Final = "////"
 def matrix_figure(run: DrawnRun, at_s: float) -> Figure:
     """Return a figure of the Ousterhout matrix at an instant; see :meth:`.ResultPlots.matrix`."""
     history = _history(run, "matrix")
-    figure = Figure(figsize=(9, 1.9 + 0.45 * len(history.moments[0].rows)), layout="constrained")
+    figure = NotebookFigure(figsize=(9, 1.9 + 0.45 * len(history.moments[0].rows)), layout="constrained")
     draw_matrix(figure.subplots(), run, at_s)
     empty = Patch(facecolor="0.93", edgecolor="0.7", label="empty")
     running = Patch(fill=False, edgecolor="black", linewidth=2, label="row that runs")
@@ -91,7 +92,7 @@ def slices_figure(run: DrawnRun, first_s: float, last_s: float) -> Figure:
             )
     if not bars:
         raise SpecificationError(f"slices: nothing ran between first_s={first_s} and last_s={last_s}")
-    figure = Figure(figsize=(10, 5.5), layout="constrained")
+    figure = NotebookFigure(figsize=(10, 5.5), layout="constrained")
     axes = figure.subplots()
     axes.set_facecolor("0.93")
     _draw_gangs(axes, bars, widest=to_seconds(last - first) / unit, tallest=nodes)

@@ -13,6 +13,7 @@ from matplotlib.patches import Rectangle
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from clustermodel.figures.labels import axis_label
+from clustermodel.figures.notebook_figure import NotebookFigure
 from clustermodel.figures.style import BLUE, GREEN, PALETTE, VERMILLION, legend_below, plain
 
 VERDICTS: Final = {"agrees": (GREEN, "o"), "differs": (VERMILLION, "X"), "undecided": (BLUE, "s")}
@@ -38,7 +39,7 @@ def formula_and_simulation(frame: pd.DataFrame, factors: Sequence[str], *, quant
     varying = [name for name in factors if levels[name] > 1]
     numeric = sorted((name for name in varying if _is_numeric(frame[name])), key=lambda name: -levels[name])
     mapped = len(numeric) > 1 and len(varying) == 2
-    figure = Figure(figsize=(12.0 if mapped else 8.0, 7.0), layout="constrained")
+    figure = NotebookFigure(figsize=(12.0 if mapped else 8.0, 7.0), layout="constrained")
     grid = figure.add_gridspec(2, 2 if mapped else 1, height_ratios=[3, 2], width_ratios=[3, 2] if mapped else None)
     upper = figure.add_subplot(grid[0, 0])
     lower = figure.add_subplot(grid[1, 0], sharex=upper)

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from clustermodel.errors import SpecificationError
+from clustermodel.figures.notebook_figure import NotebookFigure
 from clustermodel.figures.style import legend_labels, policy_styles
 from clustermodel.validation import require_number, require_whole
 from clustermodel.workload.table import Workload
@@ -26,7 +27,7 @@ def distributions(workloads: Sequence[Workload]) -> Figure:
         SpecificationError: no workload is given, or one has no jobs.
     """
     shown = _checked(workloads)
-    figure = Figure(figsize=(10, 6.4), layout="constrained")
+    figure = NotebookFigure(figsize=(10, 6.4), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True)
     for workload, colour, label in shown:
         nodes, run_s = workload.column("nodes"), workload.seconds("run")
@@ -66,7 +67,7 @@ def estimates_used(workloads: Sequence[Workload], *, phi: float | None = None, b
     bins = require_whole("bins", bins, at_least=1)
     if phi is not None:
         require_number("phi", phi, "a number in [0, 1]", lambda share: 0 <= share <= 1)
-    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    figure = NotebookFigure(figsize=(7, 3.6), layout="constrained")
     axes = figure.subplots()
     edges = np.linspace(0, 100, bins + 1)
     for workload, colour, label in shown:

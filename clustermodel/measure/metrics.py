@@ -16,8 +16,10 @@ import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, dot
 from clustermodel.errors import SpecificationError
+from clustermodel.html import html_table
 from clustermodel.measure.fairness import delays_by_later_jobs, reservation_violations
 from clustermodel.measure.job_table import dedicated, lost, preemptions, useful, wasted
+from clustermodel.measure.quantities import Quantity, quantity
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.run_attempts import UNKNOWN, Status
@@ -137,6 +139,21 @@ class Summary:
     def as_dict(self) -> dict[str, object]:
         """Return the fields by name; ``nan`` becomes ``None``, which JSON can hold."""
         return {key: None if isinstance(value, float) and isnan(value) else value for key, value in asdict(self).items()}
+
+    def _repr_html_(self) -> str:
+        """Return the summary for a notebook: field, meaning, value and unit."""
+        fields = self.as_dict()
+        known = [quantity(name) or Quantity(name) for name in fields]
+        return html_table(
+            f"{self.policy} on {self.workload}",
+            [
+                ("field", list(fields)),
+                ("meaning", [one.name for one in known]),
+                ("value", list(fields.values())),
+                ("unit", [one.unit for one in known]),
+            ],
+            right=(False, False, True, False),
+        )
 
 
 class JobStatistics(TypedDict):

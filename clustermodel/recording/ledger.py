@@ -6,11 +6,14 @@ Zhang et al. 2003, eqs. (2) and (3)).  The amounts are Python integers, so the b
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from clustermodel.errors import LedgerError
-from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.errors import LedgerError, counted
+from clustermodel.html import html_table
+from clustermodel.readable import duration, time_unit
+from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -176,6 +179,26 @@ class Ledger:
 
     def _share(self, account: Account) -> float:
         return sum(self.amount(account)) / self.capacity if self.capacity else float("nan")
+
+    def _repr_html_(self) -> str:
+        """Return the books for a notebook, in a legible unit of node time."""
+        length_s = to_seconds(self.end - self.start)
+        unit = time_unit(length_s)
+
+        def column(ticks: Callable[[Amount], int], accounts: Collection[Account]) -> list[float | None]:
+            amounts = ((account, ticks(self.amount(account)) / TICKS_PER_SECOND / unit.seconds) for account in Account)
+            return [amount if account in accounts else None for account, amount in amounts]
+
+        return html_table(
+            f"Ledger of {counted(self.nodes, 'node')} over {duration(length_s)}",
+            [
+                ("account", [account.value for account in Account]),
+                (f"queue empty (node-{unit.symbol})", column(lambda amount: amount.queue_empty, OVERHEADS)),
+                (f"job waiting (node-{unit.symbol})", column(lambda amount: amount.job_waiting, OVERHEADS)),
+                (f"total (node-{unit.symbol})", column(sum, list(Account))),
+                ("share (%)", [100 * self._share(account) for account in Account]),
+            ],
+        )
 
     def __repr__(self) -> str:
         amounts = ", ".join(f"{account}: {sum(self.amount(account))}" for account in Account)

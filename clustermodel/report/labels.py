@@ -9,8 +9,8 @@ from itertools import count
 from typing import Final, NamedTuple
 
 from clustermodel.experiment.factors import Label
-from clustermodel.figures.labels import QUANTITIES
 from clustermodel.figures.style import short, visible
+from clustermodel.measure.quantities import quantity
 
 LONGEST: Final = 36
 """Characters of a name beside curves, so that the curves fit a page 700 pixels wide."""
@@ -67,13 +67,9 @@ def short_labels(names: Iterable[str]) -> dict[str, str]:
 
 def measure_title(name: str) -> str:
     """Return the name of a measure for readers, with its unit if that is seconds; for an unknown one its column."""
-    if name in QUANTITIES:
-        return QUANTITIES[name].label() if QUANTITIES[name].unit == "s" else QUANTITIES[name].name
-    for ending, unit in (("_waiting_share", ", share of capacity while jobs wait"), ("_share", ", share of capacity")):
-        if name.endswith(ending):
-            return name.removesuffix(ending).replace("_", " ") + unit
-    if name.endswith("_node_s"):
-        return name.removesuffix("_node_s").replace("_", " ") + " (node-seconds)"
+    known = quantity(name)
+    if known is not None:
+        return known.label() if known.unit in ("s", "node-seconds") else known.name
     return short(visible(name), LONGEST)
 
 

@@ -19,12 +19,12 @@ from clustermodel.workload.estimates import PHI, phi_factors
 from clustermodel.workload.extra_columns import EXTRA_COLUMNS, PRECEDING, RECORDED_COLUMNS, STREAM, UNSET, ExtraColumns
 from clustermodel.workload.frames import frame_of, jobs_of_frame
 from clustermodel.workload.import_report import ImportReport
+from clustermodel.workload.notebook import workload_html
 from clustermodel.workload.recipe import ESTIMATES, KEEP, SCALE, PhiModel, Recipe, Source
 from clustermodel.workload.transforms import JobFilter, LoadScale, filtered, scaled
 
 if TYPE_CHECKING:
     import pandas as pd
-
 
 _CHUNK = 4096
 """Rows converted at a time, so that a million jobs are never a million Python objects at once."""
@@ -193,6 +193,8 @@ class Workload:
 
     def __repr__(self) -> str:
         return f"<Workload {self.name!r}: {len(self):,} jobs over {self.span_s / 86400:,.1f} days>"
+
+    _repr_html_ = workload_html
 
     def rows(self) -> Iterator[JobRow]:
         """Yield the jobs as plain integers, in order of submission, then id."""

@@ -1,9 +1,12 @@
-from clustermodel import ContextSwitch, Machine, Scenario, Study, TimeSlicing, synthetic_workload
+from clustermodel import ContextSwitch, Machine, Scenario
+from clustermodel import Study, TimeSlicing, synthetic_workload
 
 
 def scenario(switch, mpl, seed):
-    machine = Machine(nodes=128, time_slicing=TimeSlicing(mpl=mpl), context_switch=ContextSwitch(fraction=switch))
-    return Scenario(machine=machine, workload=synthetic_workload(jobs=1000, seed=seed), policy="bgs", seed=seed)
+    slices, costs = TimeSlicing(mpl=mpl), ContextSwitch(fraction=switch)
+    machine = Machine(nodes=128, time_slicing=slices, context_switch=costs)
+    jobs = synthetic_workload(jobs=1000, seed=seed)
+    return Scenario(machine=machine, workload=jobs, policy="bgs")
 
 
 study = Study(
@@ -12,4 +15,5 @@ study = Study(
     scenario=scenario,
     replications=3,
 )
-study.run().plot.heat_map("mean_bounded_slowdown", x="switch", y="mpl").savefig("heat.png")
+figure = study.run().plot.heat_map("mean_bounded_slowdown", x="switch", y="mpl")
+figure.savefig("heat.png")

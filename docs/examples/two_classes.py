@@ -1,12 +1,20 @@
-from clustermodel import Cycle, JobStream, Lognormal, Machine, Poisson, Scenario, Study, merge
+from clustermodel import Cycle, JobStream, Lognormal, Machine
+from clustermodel import Poisson, Scenario, Study, merge
 
-interactive = JobStream(arrivals=Cycle(Poisson(per_hour=60)), nodes={1: 0.5, 4: 0.5}, run_s=Lognormal(mean=300, cv=2))
-batch = JobStream(arrivals=Poisson(per_hour=6), nodes={64: 0.8, 256: 0.2}, run_s=Lognormal(mean=7200, cv=1.5))
+short, long = Lognormal(mean=300, cv=2), Lognormal(mean=7200, cv=1.5)
+by_day, steady = Cycle(Poisson(per_hour=60)), Poisson(per_hour=6)
+interactive = JobStream(arrivals=by_day, nodes={1: 0.5, 4: 0.5}, run_s=short)
+batch = JobStream(arrivals=steady, nodes={64: 0.8, 256: 0.2}, run_s=long)
+streams = merge(interactive=interactive, batch=batch)
+
+
+def response_s(stream):
+    return lambda result: result.by_stream().loc[stream, "mean_response_s"]
 
 
 def scenario(policy, seed):
-    jobs = merge(interactive=interactive, batch=batch).generate(days=7, seed=seed, load=0.8, machine_nodes=512)
-    return Scenario(machine=Machine(nodes=512), workload=jobs, policy=policy, seed=seed)
+    jobs = streams.generate(days=7, seed=seed, load=0.8, machine_nodes=512)
+    return Scenario(machine=Machine(nodes=512), workload=jobs, policy=policy)
 
 
 study = Study(
@@ -14,11 +22,13 @@ study = Study(
     factors={"policy": ["fcfs", "easy", "bgs", "mbgs"]},
     scenario=scenario,
     measures={
-        "interactive_response_s": lambda result: result.by_stream().loc["interactive", "mean_response_s"],
-        "batch_response_s": lambda result: result.by_stream().loc["batch", "mean_response_s"],
+        "interactive_response_s": response_s("interactive"),
+        "batch_response_s": response_s("batch"),
     },
     replications=10,
 )
 table = study.run("results")
 print(table)
-table.plot.bars(y=["interactive_response_s", "batch_response_s"], share_y=False).savefig("classes.png")
+responses = ["interactive_response_s", "batch_response_s"]
+figure = table.plot.bars(y=responses, share_y=False)
+figure.savefig("classes.png")

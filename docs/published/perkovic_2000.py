@@ -13,8 +13,8 @@ from clustermodel.workload.shapes import SHAPES
 
 SLOWDOWN, WAIT, RESPONSE = "mean_bounded_slowdown_perkovic", "mean_wait_s", "mean_response_s"
 FLURRY = (
-    "The cleaned trace lacks [a flurry](backfilling.md#what-the-cleaned-trace-lacks) of short serial jobs with long estimates, "
-    "which explains a part."
+    "The cleaned trace lacks [a flurry](../backfilling.md#what-the-cleaned-trace-lacks) of short serial jobs with long "
+    "estimates, which explains part of the difference."
 )
 AS_ASKED = {"technique": "as asked", "policy": "D"}
 
@@ -28,57 +28,57 @@ def entries(tables: Mapping[str, StudyTable]) -> pd.DataFrame:
     order, trace = tables["queue_order_ctc"], tables["job_shapes_ctc"]
     speculation, adaptation = tables["speculation_ctc"], tables["adaptation_ctc"]
     rows = [
-        ("Figure 1", "The new job is guaranteed a start at 7, and starts at 2 if job A completes after one second, not two.",
-         "The same, with jobs of our own; [picture](pictures.md#how-schedulers-decide).", ""),
+        ("Figure 1", "The new job has a guaranteed start at 7; it starts at 2 if job A takes one second instead of two.",
+         "The same, with other jobs; [picture](../pictures.md#how-schedulers-decide).", ""),
         ("Figure 2", "The flow chart of a scheduling cycle.",
-         "[In words](backfilling.md#assembling-a-scheduler): a flow chart shows no data.", ""),
-        ("Figure 3", "No guarantees are better for all orders but that of arrival; R/L-NG is the best, with 77 % less slowdown "
-         "and 65 % less delay than conservative backfilling.",
+         "[Described in words](../backfilling.md#assembling-a-scheduler); it shows no data.", ""),
+        ("Figure 3", "Omitting guarantees is better for all orders except that of arrival.  R/L-NG is best, with 77 % less "
+         "slowdown and 65 % less delay than conservative backfilling.",
          f"{no_guarantees(order)}  R/L-NG: {less(order, SLOWDOWN)} less slowdown and {less(order, WAIT)} less delay; "
          f"{details('queue-order-and-guarantees-figures-3-and-4')}",
          f"Slowdowns are reduced less.  {FLURRY}"),
-        ("Figure 4", "All four shapes of jobs are improved, long-wide jobs least.", shapes(order),
-         "D-NG improves no shape, and 1/L all but long-wide jobs."),
-        ("Figure 5", "Slowdowns tend to be smaller with smaller speculation percentages.",
+        ("Figure 4", "All four shapes of jobs improve, long-wide jobs least.", shapes(order),
+         "D-NG improves no shape; 1/L improves all but long-wide jobs."),
+        ("Figure 5", "Slowdowns tend to be lower with smaller speculation percentages.",
          f"Slowdown at 10 % and 90 %: {by_percentage(speculation, test_runs=False)}; {details('speculation-figures-5-and-6')}",
-         "R/L-NG is not improved: what speculation would find, it starts soon anyway.  Four of the twelve algorithms are run "
+         "Speculation does not improve R/L-NG, which starts short jobs soon anyway.  Four of the twelve algorithms are run "
          "here and in figures 6 to 9."),
-        ("Figure 6", "Test runs improve speculation significantly, most at large percentages; with them larger percentages are "
-         "slightly better for all algorithms.",
+        ("Figure 6", "Test runs improve speculation significantly, mostly at large percentages; with test runs, larger "
+         "percentages are slightly better for all algorithms.",
          f"Slowdown at 10 % and 90 %: {by_percentage(speculation, test_runs=True)}",
-         "At 10 % the improvement of R/L-NG is less than its interval."),
-        ("Figure 7", "Half and quarter sizes: large improvements of slowdown and delay; response times significantly longer.",
-         f"Of conservative backfilling's, R/L-NG with half size: {of_conservative(adaptation, 'half')}; with quarter size: "
-         f"{of_conservative(adaptation, 'quarter')}; {details('adaptation-figures-7-to-9')}", ""),
-        ("Figure 8", "Greedy choice of the size.  The best, with a quarter instead of double and restrictions for long jobs, "
-         "only matches half size, and is slightly worse than quarter size.",
+         "At 10 %, the improvement of R/L-NG is smaller than its interval."),
+        ("Figure 7", "Half and quarter size improve slowdown and delay greatly, but lengthen response times significantly.",
+         f"Relative to conservative backfilling, R/L-NG with half size: {of_conservative(adaptation, 'half')}; with quarter "
+         f"size: {of_conservative(adaptation, 'quarter')}; {details('adaptation-figures-7-to-9')}", ""),
+        ("Figure 8", "Greedy choice of the size: the best variant, with quarter instead of double size and restrictions for "
+         "long jobs, only matches half size and is slightly worse than quarter size.",
          f"R/L-NG with quarter instead of double: {of_conservative(adaptation, 'greedy to quarter')}",
-         "With double size all but R/L-NG have larger slowdowns than conservative backfilling.  The restrictions are not "
-         "described, and not made."),
-        ("Figure 9", "Half size with widening and speculation: slowdowns of around 15 % of conservative backfilling's; the "
-         "delay of R/L-NG is 21 % of it.",
+         "With double size, all but R/L-NG have larger slowdowns than conservative backfilling.  The restrictions are not "
+         "described and therefore not implemented."),
+        ("Figure 9", "Half size with widening and speculation: slowdowns are about 15 % of those of conservative backfilling; "
+         "the delay of R/L-NG is 21 % of it.",
          f"R/L-NG with half size and speculation: {of_conservative(adaptation, 'half + speculation')}; with widening: "
          f"{of_conservative(adaptation, 'half + speculation + widening')}",
-         f"Slowdowns are reduced less, and widening alone brings little for them.  {FLURRY}"),
+         f"Slowdowns are reduced less, and widening alone hardly reduces them.  {FLURRY}"),
         ("Table 1", "The trace: CTC SP2, 430 nodes, 79,302 jobs.",
          f"The cleaned trace of the archive, {jobs(trace, 'all')} jobs; {details('the-traces-tables-1-and-2')}",
-         "Most of the removed jobs were one flurry of serial jobs, without which the median number of nodes is larger."),
+         "Most of the removed jobs were one flurry of serial jobs; without it, the median number of nodes is larger."),
         ("Table 2", "Jobs and mean overestimation of four shapes; 25,702 short-wide and 13,588 long-wide jobs.",
          f"{jobs(trace, 'short-wide')} and {jobs(trace, 'long-wide')}, with shapes by the median number of nodes and the "
          "median estimate.",
-         "The flurry was of long-narrow jobs.  The caption says median overestimation factor instead of estimate.  The paper "
-         "also counts jobs without a run time, 23, 2, 108 and 1."),
-        ("Table 3", "Guaranteed over actual delay: mean 16.33, median 3.89.",
+         "The flurry consisted of long-narrow jobs.  The caption says median overestimation factor where it means estimate.  "
+         "The paper also counts jobs without a run time: 23, 2, 108 and 1."),
+        ("Table 3", "Guaranteed delay over actual delay: mean 16.33, median 3.89.",
          f"Mean {order.interval('guaranteed_over_actual_mean', policy='D').mean:.2f}, median "
          f"{order.interval('guaranteed_over_actual_p50', policy='D').mean:.2f}.", ""),
-        ("Table 4", "Six sorting criteria, BF, P, R, 1/L, P/L, R/L; names without guarantees end in -NG.",
-         f"The same names, but D for BF, which is a policy of Zhang et al. 2003: {', '.join(CRITERIA)}.", ""),
+        ("Table 4", "Six sorting criteria: BF, P, R, 1/L, P/L, R/L; names without guarantees end in -NG.",
+         f"The same names, except D for BF, which names a policy of Zhang et al. 2003: {', '.join(CRITERIA)}.", ""),
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=["in the paper", "the paper says", "reproduced", "difference"])
 
 
 def details(anchor: str) -> str:
-    return f"[details](backfilling.md#{anchor})"
+    return f"[details](../backfilling.md#{anchor})"
 
 
 def percent(ratio: Interval) -> str:
@@ -104,7 +104,7 @@ def shapes(table: StudyTable) -> str:
     ratios = {
         shape: table.difference(f"slowdown_{shape}", {"policy": "R/L-NG"}, {"policy": "D"}, ratio=True) for shape in SHAPES
     }
-    return "R/L-NG, of D's slowdown: " + ", ".join(f"{shape} {percent(ratio)}" for shape, ratio in ratios.items()) + "."
+    return "R/L-NG, relative to D: " + ", ".join(f"{shape} {percent(ratio)}" for shape, ratio in ratios.items()) + "."
 
 
 def by_percentage(table: StudyTable, *, test_runs: bool) -> str:

@@ -10,8 +10,8 @@ from clustermodel import StudyTable
 
 HEURISTICS = ("ast", "aat", "dp", "dc", "du")
 """In the paper's order of mean waits."""
-DRAWN = "The same, with jobs of our own; [picture](pictures.md#how-schedulers-decide)."
-LOG = "The archive's KTH trace is a later conversion than the authors' log, and waits over the year are shorter."
+OTHER_JOBS = "The same, with other jobs; [picture](../pictures.md#how-schedulers-decide)."
+LOG = "The archive's KTH trace is a later conversion of the authors' log; waits over the year are shorter."
 
 
 def entries(tables: Mapping[str, StudyTable]) -> pd.DataFrame:
@@ -22,33 +22,34 @@ def entries(tables: Mapping[str, StudyTable]) -> pd.DataFrame:
     """
     table = tables["slack"]
     rows = [
-        ("Short version, table 1; long version, table 1", "Over the year the mean wait on KTH is 2,004 s instead of 2,401 s "
+        ("Short version, table 1; long version, table 1", "Over the year, the mean wait on KTH is 2,004 s instead of 2,401 s "
          "under conservative backfilling, 16.5 % shorter.", year(table),
          f"{LOG}  Single months differ by more than the year does."),
         ("Short version, table 2; long version, figure 9", "The mean wait falls from 2,156 s at SF = 1 to 1,939 s at SF = 9, "
-         "19.25 % shorter than under conservative backfilling, but for SF = 5; it is 1,956 s at SF = 11.  The long version "
-         "expects conservative backfilling at SF = 0.", slack_factors(table),
-         "More of the benefit is there at SF = 1 already.  At SF = 0 no job is delayed, but waits are longer."),
+         "19.25 % shorter than under conservative backfilling, with an exception at SF = 5; it is 1,956 s at SF = 11.  The "
+         "long version expects SF = 0 to be conservative backfilling.", slack_factors(table),
+         "More of the benefit is reached at SF = 1.  At SF = 0 no job is delayed, but waits are longer than under conservative "
+         "backfilling."),
         ("Short version, table 3; long version, table 2", "Every fifth job has UP = PP = 1 and waits 1,955 s, the others "
          "2,294 s; all jobs 2,226 s.", priorities(table), "The difference is much smaller, and in some months every fifth "
-         "job waits longer; the mean of all rises less, too.  The paper's low-priority mean of November is misprinted."),
+         "job waits longer.  The mean of all jobs rises less, too.  The paper's low-priority mean of November is misprinted."),
         ("Short version, table 4; long version, figure 10", "The mean wait is 2,004 s without a gap in priority and 2,226 s at "
-         "the largest; gaps in between cost little.", gaps(table), "The largest gap costs less, and smaller ones even lower "
+         "the largest gap; smaller gaps cost little.", gaps(table), "The largest gap costs less, and smaller ones even lower "
          "the mean wait."),
         ("Short version, table 5; long version, table 3", "All five heuristics improve on conservative backfilling: AST by "
-         "16.5 %, AAT 13.0, DP 11.7, DC 9.2, DU 8.1 %.  With unequal priorities the others wait 289 to 339 s longer than "
+         "16.5 %, AAT 13.0, DP 11.7, DC 9.2, DU 8.1 %.  With unequal priorities, the other jobs wait 289 to 339 s longer than "
          "every fifth job.", heuristics(table), "With `remove=\"afresh\"`, the letter of the paper, only AST improves; the "
-         "paper's simulator probably compressed instead.  With unequal priorities every fifth job waits less with AST, AAT "
-         "and DP only."),
-        ("Long version, figures 1, 2", "A job is a rectangle of processors and time; EASY backfills a job because it completes "
-         "by the shadow time, or because it needs the extra nodes only.", DRAWN, ""),
-        ("Long version, figures 3 to 5", "Five jobs in order of arrival; EASY backfills J5, which delays J4, not J3; "
-         "conservative backfilling starts J5 at the end.", DRAWN, ""),
-        ("Long version, figures 6, 7", "J3 waits, or J2 or J1 is moved for it: the prices are 4, 2 and 4 processor seconds.",
-         "The same prices, by the formulas of the package; [picture](pictures.md#how-schedulers-decide).",
+         "paper's simulator probably compressed the schedule instead.  With unequal priorities, every fifth job waits less "
+         "only with AST, AAT and DP."),
+        ("Long version, figures 1, 2", "A job is a rectangle of processors and time.  EASY backfills a job either because it "
+         "completes by the shadow time or because it uses only the extra nodes.", OTHER_JOBS, ""),
+        ("Long version, figures 3 to 5", "Five jobs in order of arrival: EASY backfills J5, which delays J4 but not J3; "
+         "conservative backfilling starts J5 at the end.", OTHER_JOBS, ""),
+        ("Long version, figures 6, 7", "Either J3 waits, or J2 or J1 is moved for it, at 4, 2 or 4 processor seconds.",
+         "The same prices, by the formulas of the package; [picture](../pictures.md#how-schedulers-decide).",
          "Row 6 of the table of section 4.4 is misprinted; `tests/unit/test_slack_example.py` has all rows."),
         ("Long version, figure 8", "J4 can be inserted before three jobs, two, one or none: 6, 2, 1 and 1 orders to try.",
-         DRAWN, ""),
+         OTHER_JOBS, ""),
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=["in the paper", "the paper says", "reproduced", "difference"])
 
@@ -69,7 +70,7 @@ def shorter(table: StudyTable, **levels: str | float) -> str:
 
 
 def details(heading: str) -> str:
-    return f"[details](slack.md#{heading})"
+    return f"[details](../slack.md#{heading})"
 
 
 def year(table: StudyTable) -> str:

@@ -12,7 +12,7 @@ MBS, MWBS = "mean_bounded_slowdown", "mean_weighted_bounded_slowdown"
 TRACES = {"CTC-SP2": "strict_fairness_ctc", "SDSC-BLUE": "strict_fairness_blue", "KTH-SP2": "strict_fairness_kth"}
 """Stored tables by trace; the paper has SDSC-DS instead of KTH-SP2."""
 PUBLISHED = ("CTC-SP2", "SDSC-BLUE")
-DETAILS = "[details](pv_easy.md#strict-fairness-tables-1-2-4-to-6-figures-2-3-5-6)"
+DETAILS = "[details](../pv_easy.md#strict-fairness-tables-1-2-4-to-6-figures-2-3-5-6)"
 OF_BLOCKED = {"big": "wide_blocked", "small": "narrow_blocked"}
 
 
@@ -25,37 +25,37 @@ def entries(tables: Mapping[str, StudyTable]) -> pd.DataFrame:
     found = {trace: tables[name].at(run_times="as recorded") for trace, name in TRACES.items()}
     errors = {trace: tables[f"prediction_error_{name}"] for trace, name in (("CTC-SP2", "ctc"), ("KTH-SP2", "kth"))}
     rows = [
-        ("Figure 1", "An underestimate wastes six squares instead of four, and breaks the guarantee of job 2.",
-         "The same, with jobs of our own; [picture](pictures.md#how-schedulers-decide).", ""),
-        ("Figure 2", "Big blocked jobs mostly have lower MBS under PV-EASY than under EASY, small ones have not.",
-         f"PV-EASY / EASY: {blocked(found, 'bounded_slowdown')}; {DETAILS}", "All are higher on SDSC-BLUE."),
-        ("Figure 3", "The same for MWBS.", f"PV-EASY / EASY: {blocked(found, 'weighted_bounded_slowdown')}", ""),
-        ("Figure 4", "PV-EASY is better than FCFS-EASY and SJF-EASY from a maximum error of 10 % on.",
+        ("Figure 1", "An underestimate wastes six squares instead of four and violates the guaranteed start of job 2.",
+         "The same, with other jobs; [picture](../pictures.md#how-schedulers-decide).", ""),
+        ("Figure 2", "Big blocked jobs mostly have a lower MBS under PV-EASY than under EASY; small ones do not.",
+         f"PV-EASY / EASY: {blocked(found, 'bounded_slowdown')}; {DETAILS}", "On SDSC-BLUE, all are higher."),
+        ("Figure 3", "The same holds for MWBS.", f"PV-EASY / EASY: {blocked(found, 'weighted_bounded_slowdown')}", ""),
+        ("Figure 4", "PV-EASY is better than FCFS-EASY and SJF-EASY where the maximum error is 10 % or more.",
          f"Errors at which PV-EASY has the lower mean: {'; '.join(lower(one, at) for at, one in errors.items())}; "
-         "[details](pv_easy.md#prediction-errors-figure-4)",
-         "SJF-EASY is better at small errors, in MBS on CTC-SP2 at all errors.  SDSC-BLUE is left out."),
-        ("Figure 5", "MBS of PV-EASY is lower than EASY's on SDSC-BLUE and similar on the others; EASY-Last is the worst.",
+         "[details](../pv_easy.md#prediction-errors-figure-4)",
+         "SJF-EASY is better at small errors; by MBS on CTC-SP2, at all errors.  SDSC-BLUE is left out."),
+        ("Figure 5", "The MBS of PV-EASY is lower than that of EASY on SDSC-BLUE, elsewhere similar; EASY-Last is worst.",
          f"PV-EASY / EASY: {ratios(found, MBS, 'PV-EASY')}; EASY-Last / EASY: {ratios(found, MBS, 'EASY-Last')}; {DETAILS}",
          f"PV-EASY is worse than EASY; with perfect predictions it is {ratios(found, MBS, 'PV-EASY, perfect predictions')} "
          "of EASY with estimates."),
-        ("Figure 6", "The same for MWBS.",
+        ("Figure 6", "The same holds for MWBS.",
          f"PV-EASY / EASY: {ratios(found, MWBS, 'PV-EASY')}; EASY-Last / EASY: {ratios(found, MWBS, 'EASY-Last')}",
          "PV-EASY is worse than EASY."),
         ("Table 1", "EASY delays 736 and 1,770 blocked jobs on CTC-SP2 and SDSC-BLUE, by 80 and 169 min on average.",
          f"{count(found, 'EASY', 'delayed')} jobs, by {minutes(found)} min",
-         "More jobs are delayed, each by less; why is not known."),
+         "More jobs are delayed, each by less; the cause is unknown."),
         ("Table 2", "With the Last Model EASY violates 92 and 407 reservations.",
          f"{count(found, 'EASY-Last', 'reservation_violations')}; PV-EASY {count(found, 'PV-EASY', 'reservation_violations')}",
          "More violations, of smaller jobs; the paper does not say which guarantee counts."),
         ("Table 3", "CTC-SP2: 77,222 jobs, load 66.18 %; SDSC-BLUE: 223,407 jobs, load 76.21 %; SDSC-DS.",
-         f"{traces(tables['yuan_2010_traces'])}; [details](pv_easy.md#comparison-with-the-published-results)",
+         f"{traces(tables['yuan_2010_traces'])}; [details](../pv_easy.md#comparison-with-the-published-results)",
          "Jobs without a run time are left out; SDSC-BLUE has fewer jobs in the paper; KTH-SP2 replaces SDSC-DS."),
         ("Table 4", "PV-EASY backfills fewer jobs than EASY, and blocks 6,403 and 19,262 jobs instead of 3,833 and 10,409.",
          f"PV-EASY blocks {count(found, 'PV-EASY', 'blocked')}, EASY {count(found, 'EASY', 'blocked')}",
-         "EASY blocks more and backfills fewer; [other readings](pv_easy.md#other-readings) of EASY are closer on CTC-SP2."),
-        ("Table 5", "PV-EASY wastes 2.48 % and 5.66 % of the capacity, of a total load of 68.6 % and 81.8 %.",
+         "EASY blocks more jobs, backfills fewer; [other readings](../pv_easy.md#other-readings) are closer on CTC-SP2."),
+        ("Table 5", "PV-EASY wastes 2.48 % and 5.66 % of the capacity; the total load is 68.6 % and 81.8 %.",
          f"{percent(found, 'wasted_load')} of {percent(found, 'total_load')}", ""),
-        ("Table 6", "13.17 % and 7.77 % of the jobs are preempted, 1.72 and 1.46 times (MKT); RTW is 39 % and 48 %.",
+        ("Table 6", "13.17 % and 7.77 % of the jobs are preempted, on average 1.72 and 1.46 times (MKT); RTW is 39 % and 48 %.",
          f"{percent(found, 'preempted_rate')}; {numbers(found, 'mean_killed_times')} times; "
          f"RTW {percent(found, 'runtime_waste')}", ""),
     ]  # fmt: skip

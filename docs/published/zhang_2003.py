@@ -11,8 +11,10 @@ from clustermodel.experiment.load_curves import overtaking, utilization_at
 from clustermodel.measure.metrics import LARGE_ABOVE_NODES
 
 SLOWDOWN, WAIT = "mean_bounded_slowdown", "mean_wait_s"
-PAGE = "gang_scheduling.md"
-MODEL = "The jobs are drawn from a model with the published facts; trace and fitted parameters are not published."
+MODEL = "The jobs are drawn from a model that matches the published facts; neither trace nor parameters are published."
+OTHER_JOBS = "The same, with other jobs; [picture](../pictures.md#how-schedulers-decide)."
+COSTLY = "migration.md#costly-and-limited-migration-figures-14-and-15"
+"""Where figures 14 and 15 are compared."""
 
 
 def entries(tables: Mapping[str, StudyTable]) -> pd.DataFrame:
@@ -22,47 +24,42 @@ def entries(tables: Mapping[str, StudyTable]) -> pd.DataFrame:
         tables: the stored tables of docs/data by name.
     """
     rows = [
-        ("Figure 1", "The phi model: a fraction phi of the jobs uses all of its estimate, the others any share of it alike.",
-         "The same model; [picture](pictures.md#how-schedulers-decide).", ""),
-        ("Figures 2, 3", "Jobs of more than 32 nodes are only 30 % of the jobs, and more than 80 % of the CPU time.",
+        ("Figure 1", "The phi model: a fraction phi of the jobs uses its whole estimate; the others use a uniformly "
+         "distributed share of it.", "The same model; [picture](../pictures.md#how-schedulers-decide).", ""),
+        ("Figures 2, 3", "Jobs of more than 32 nodes are only 30 % of the jobs, but take more than 80 % of the CPU time.",
          large_jobs(), MODEL),
-        ("Figure 4", "Job 5 is backfilled while job 3 waits for job 2, and does not delay job 3.",
-         "The same, with jobs of our own; [picture](pictures.md#how-schedulers-decide).", ""),
-        ("Figures 5, 8", "Overestimation hardly matters under BF, and helps slowdowns up to a utilization of 0.90; under BGS "
-         "slowdowns vary more from 0.85 on, but not monotonically.",
-         f"Workload 8, exact estimates / phi = 0.2: {overestimation(tables['overestimation'])}; {details('overestimation')}",
-         "At high load exact estimates are clearly worse; a likely cause is that jobs that complete early leave slots."),
-        ("Figure 6", "At phi = 0.2 jobs of users who estimate well wait less.", estimators(tables["overestimation"]), ""),
+        ("Figure 4", "Job 5 is backfilled while job 3 waits for job 2, and does not delay job 3.", OTHER_JOBS, ""),
+        ("Figures 5, 8", "Under BF, overestimation hardly matters, and lowers slowdowns up to a utilization of 0.90.  Under "
+         "BGS, slowdowns vary more from 0.85 on, but not monotonically.",
+         f"Workload 8, exact estimates / phi = 0.2: {overestimation(tables['overestimation'])}; {details('overestimation.md')}",
+         "At high load, exact estimates are clearly worse; a likely cause is that jobs that complete early leave backfill "
+         "windows."),
+        ("Figure 6", "At phi = 0.2, jobs of users who estimate well wait less.", estimators(tables["overestimation"]), ""),
         ("Figure 7", "Eight processors, four rows: J4 and J5 are in two rows.",
-         "Six jobs of these sizes under GS make the same matrix; [picture](pictures.md#how-schedulers-decide).", ""),
-        ("Figures 9, 10", "BGS has lower slowdowns and waits than GS with the same MPL everywhere; BF overtakes BGS-5 at 0.92 "
-         "with switches of 2 %, at 0.83 with 5 %; BF has a slowdown of 20 at 0.76.",
+         "Six jobs of these sizes under GS give the same matrix; [picture](../pictures.md#how-schedulers-decide).", ""),
+        ("Figures 9, 10", "BGS has lower slowdowns and shorter waits than GS with the same MPL throughout.  BF overtakes BGS-5 "
+         "at a utilization of 0.92 with switches of 2 %, and at 0.83 with switches of 5 %.  BF has a slowdown of 20 at 0.76.",
          context_switches(tables["context_switch"]), "BF has lower slowdowns than in the paper at medium load."),
-        ("Figure 11", "BGS-5 has lower slowdowns than BF for large and small jobs; the difference between their waits is less.",
-         sizes(tables["job_sizes"]), "Under BF large jobs also have the larger slowdowns here."),
-        ("Figure 12", "BGS loses less capacity than BF and than GS with the same MPL; all saturate on the line 1 - ρ.",
-         capacity(tables["context_switch"]), "At high load BGS loses more than BF where switches are costly."),
+        ("Figure 11", "BGS-5 has lower slowdowns than BF for large and for small jobs, and the difference between their waits "
+         "is smaller.", sizes(tables["job_sizes"]), "Under BF, large jobs also have the larger slowdowns here."),
+        ("Figure 12", "BGS loses less capacity than BF, and than GS with the same MPL; all saturate on the line 1 - ρ.",
+         capacity(tables["context_switch"]), "At high load, BGS loses more than BF where switches are costly."),
         ("Figure 13", "A gang moves to another row in the cheaper of two ways, eqs. (4) and (5).",
-         "Both, with jobs of our own; [picture](pictures.md#how-schedulers-decide).", ""),
-        ("Figure 14", "Slowdown and wait fall with Q, most of it up to Q = 64; C of up to 30 s leaves a benefit.",
+         "Both ways, with other jobs; [picture](../pictures.md#how-schedulers-decide).", ""),
+        ("Figure 14", "Slowdown and wait fall as Q grows, mostly up to Q = 64; a cost C of up to 30 s leaves a benefit.",
          limited(tables["migration"]),
-         "Most of the benefit is at Q = 128: here all tasks of a gang count, also those that keep their node."),
-        ("Figure 15", "MBGS is the best and GS the worst in loss of capacity, slowdown and wait.",
-         four_policies(tables["migration"]), "With Q = 64 MGS loses more capacity than BGS, for the same reason."),
-        ("Table 1", "Utilization and slowdown of nine workloads: migration helps in all, GS more than BGS.",
-         table_1(tables["table1_migration"]),
+         "Most of the benefit is reached at Q = 128: here all tasks of a gang count, including those that keep their node."),
+        ("Figure 15", "MBGS is best and GS worst in loss of capacity, slowdown and wait.",
+         four_policies(tables["migration"]), "With Q = 64, MGS loses more capacity than BGS, for the same reason."),
+        ("Table 1", "Utilization and slowdown of nine workloads: migration lowers slowdowns in all, those of GS more than "
+         "those of BGS.", table_1(tables["table1_migration"]),
          "Slowdowns of saturated policies are lower here; they depend on how long the queue has grown."),
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=["in the paper", "the paper says", "reproduced", "difference"])
 
 
-def details(study: str) -> str:
-    anchors = {
-        "overestimation": "overestimation-figures-5-6-and-8", "context_switch": "context-switches-figures-9-10-and-12",
-        "job_sizes": "large-and-small-jobs-figure-11", "table1_migration": "migration-table-1",
-        "migration": "costly-and-limited-migration-figures-14-and-15",
-    }  # fmt: skip
-    return f"[details]({PAGE}#{anchors[study]})"
+def details(page: str) -> str:
+    return f"[details](../gang_scheduling/{page})"
 
 
 def large_jobs() -> str:
@@ -89,7 +86,7 @@ def estimators(table: StudyTable) -> str:
     bf = table.at(policy="bf", phi=0.2)
     lower = [mean(bf, "wait_s_9", factor=one) < mean(bf, WAIT, factor=one) for one in bf.levels("factor")]
     return (
-        f"The best estimators wait less than the average in {sum(lower)} of {len(lower)} workloads; {details('overestimation')}"
+        f"The best estimators wait less than average in {sum(lower)} of {len(lower)} workloads; {details('overestimation.md')}"
     )
 
 
@@ -100,7 +97,7 @@ def context_switches(table: StudyTable) -> str:
     ]
     acceptable = utilization_at(table.at(strategy="BF"), SLOWDOWN, 20.0, "factor")
     found = f"BF overtakes at {' and '.join(at)}, and has a slowdown of 20 at {acceptable:.2f}"
-    return f"{found}; {details('context_switch')}"
+    return f"{found}; {details('context_switches.md')}"
 
 
 def sizes(table: StudyTable) -> str:
@@ -112,12 +109,12 @@ def sizes(table: StudyTable) -> str:
         )
         for one in table.levels("factor")
     ]
-    return f"Lower slowdowns for both in {sum(better)} of {len(better)} workloads; {details('job_sizes')}"
+    return f"Lower slowdowns for both in {sum(better)} of {len(better)} workloads; {details('job_sizes.md')}"
 
 
 def capacity(table: StudyTable) -> str:
     kappas = [f"{name} {table.at(strategy=name, switch=0.0, factor=1.8).interval('kappa')}" for name in ("BF", "BGS-5", "GS-5")]
-    return f"Free switches, workload 8: {', '.join(kappas)}; {details('context_switch')}"
+    return f"Free switches, workload 8: {', '.join(kappas)}; {details('context_switches.md')}"
 
 
 def limited(table: StudyTable) -> str:
@@ -128,13 +125,13 @@ def limited(table: StudyTable) -> str:
         ]
         found.append(f"{policy.upper()} " + ", ".join(f"{one:.1f}" for one in slowdowns))
     what = "slowdown without migration, at Q = 64, without limit"
-    return f"Workload 5, C = 30 s, {what}: {'; '.join(found)}; {details('migration')}"
+    return f"Workload 5, C = 30 s, {what}: {'; '.join(found)}; {details(COSTLY)}"
 
 
 def four_policies(table: StudyTable) -> str:
     here = table.at(cost_s=10.0, limit=64)
     lowest = [here.at(factor=one).lowest(SLOWDOWN)["lowest"].iloc[0] for one in here.levels("factor")]
-    return f"MBGS has the lowest slowdown in {lowest.count('mbgs')} of {len(lowest)} workloads; {details('migration')}"
+    return f"MBGS has the lowest slowdown in {lowest.count('mbgs')} of {len(lowest)} workloads; {details(COSTLY)}"
 
 
 def table_1(table: StudyTable) -> str:
@@ -142,4 +139,4 @@ def table_1(table: StudyTable) -> str:
     for without, policy in (("bgs", "mbgs"), ("gs", "mgs")):
         ours = table.at(factor=1.4).difference(SLOWDOWN, {"policy": policy}, {"policy": without}, ratio=True)
         ratios.append(f"{policy.upper()} / {without.upper()} {ours}")
-    return f"Workload 4, slowdown: {', '.join(ratios)}; {details('table1_migration')}"
+    return f"Workload 4, slowdown: {', '.join(ratios)}; {details('migration.md#free-migration-table-1')}"

@@ -6,12 +6,27 @@ migration's checkpoints and restarts.  Both count the same run, so they must be 
     clustermodel validate scenarios/validation/capacity_loss.py --out results
 """
 
+from functools import partial
+
 from clustermodel import Checkpointing, ContextSwitch, Exponential, Machine, Result, Scenario, TimeSlicing, Validation, validate
 from clustermodel.experiment.queueing_models import model_jobs
 
-MEAN_S, LOAD = 100.0, 0.75
-"""FCFS cannot carry this load."""
-SIZES = dict.fromkeys(range(1, 9), 1 / 8)
+CHECKPOINT_S, RESTART_S = 3.0, 7.0
+"""A restart is longer than a checkpoint, so that neither can be mistaken for the other."""
+SHARED = partial(
+    Machine,
+    time_slicing=TimeSlicing(quantum_s=20, mpl=4),
+    checkpointing=Checkpointing(checkpoint_s=CHECKPOINT_S, restart_s=RESTART_S),
+)
+"""Makes a machine that gangs share."""
+SWITCHES = {
+    "every-slice": ContextSwitch(fraction=0.02, charge="every-slice"),
+    "on-change": ContextSwitch(fraction=0.02, charge="on-change"),
+}
+MEAN_S, SIZES = 100.0, dict.fromkeys(range(1, 9), 1 / 8)
+JOBS = partial(model_jobs, stream="the same for all", run_s=Exponential(MEAN_S), sizes=SIZES)
+LOADED_PER_S = 0.75 / (4.5 * MEAN_S)
+"""Arrival rate per node for a load of 0.75, which FCFS cannot carry."""
 POLICIES = {"eq. (2)": ("fcfs", "bf"), "eq. (3)": ("gs", "bgs", "mgs", "mbgs")}
 
 
@@ -26,17 +41,8 @@ def study(jobs: int = 400, replications: int = 20) -> Validation:
     def scenario(equation: str, policy: str, switches: str, seed: int) -> Scenario | None:
         if policy not in POLICIES[equation] or (equation == "eq. (3)") != (switches != "none"):
             return None
-        shared = Machine(
-            nodes=8,
-            time_slicing=TimeSlicing(quantum_s=20, mpl=4),
-            context_switch=ContextSwitch(fraction=0.02, charge="on-change" if switches == "on-change" else "every-slice"),
-            checkpointing=Checkpointing(checkpoint_s=3, restart_s=7),
-        )
-        rate = LOAD * 8 / (4.5 * MEAN_S)
-        workload = model_jobs(
-            jobs=jobs, seed=seed, stream="the same for all", run_s=Exponential(MEAN_S), per_s=rate, sizes=SIZES
-        )
-        return Scenario(machine=Machine(nodes=8) if switches == "none" else shared, workload=workload, policy=policy, seed=seed)
+        machine = SHARED(nodes=8, context_switch=SWITCHES[switches]) if switches in SWITCHES else Machine(nodes=8)
+        return Scenario(machine=machine, workload=JOBS(jobs=jobs, seed=seed, per_s=8 * LOADED_PER_S), policy=policy, seed=seed)
 
     return validate(
         formula,
@@ -44,7 +50,7 @@ def study(jobs: int = 400, replications: int = 20) -> Validation:
         factors={
             "equation": list(POLICIES),
             "policy": [policy for policies in POLICIES.values() for policy in policies],
-            "switches": ["none", "every-slice", "on-change"],
+            "switches": ["none", *SWITCHES],
         },
         measure="kappa",
         margin=1e-9,

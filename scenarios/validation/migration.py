@@ -9,32 +9,24 @@ several gangs move at a time, which only option 1 has, and several wait, which o
 
 from collections.abc import Iterable
 
+from capacity_loss import CHECKPOINT_S, JOBS, LOADED_PER_S, RESTART_S, SHARED
+
 from clustermodel import (
     Account,
     Batch,
-    Checkpointing,
     Decision,
-    Exponential,
-    Machine,
     Migrate,
     Policy,
     Result,
     Scenario,
     Setup,
-    TimeSlicing,
     Validation,
     View,
     make_policy,
     to_seconds,
     validate,
 )
-from clustermodel.experiment.queueing_models import model_jobs
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
-
-CHECKPOINT_S, RESTART_S = 3.0, 7.0
-"""A restart is longer than a checkpoint, so that eqs. (4) and (5) cannot be mistaken for each other."""
-MEAN_S, LOAD = 100.0, 0.75
-SIZES = dict.fromkeys(range(1, 9), 1 / 8)
 
 
 class Watched:
@@ -84,16 +76,8 @@ def study(jobs: int = 400, replications: int = 20) -> Validation:
     """Return the validation."""
 
     def scenario(policy: str, nodes: int, seed: int) -> Scenario:
-        machine = Machine(
-            nodes=nodes,
-            time_slicing=TimeSlicing(quantum_s=20, mpl=4),
-            checkpointing=Checkpointing(checkpoint_s=CHECKPOINT_S, restart_s=RESTART_S),
-        )
-        rate = LOAD * nodes / (4.5 * MEAN_S)
-        workload = model_jobs(
-            jobs=jobs, seed=seed, stream="the same for all", run_s=Exponential(MEAN_S), per_s=rate, sizes=SIZES
-        )
-        return Scenario(machine=machine, workload=workload, policy=Watched(make_policy(policy)), seed=seed)
+        workload = JOBS(jobs=jobs, seed=seed, per_s=nodes * LOADED_PER_S)
+        return Scenario(machine=SHARED(nodes=nodes), workload=workload, policy=Watched(make_policy(policy)), seed=seed)
 
     return validate(
         by_equations,

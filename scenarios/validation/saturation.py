@@ -6,10 +6,9 @@ when a tenth of them have started until the last one starts: so long jobs always
     clustermodel validate scenarios/validation/saturation.py --out results --set jobs=1000
 """
 
-import numpy as np
-
 from clustermodel import Exponential, Machine, Result, Scenario, Validation, validate
 from clustermodel.experiment.queueing_models import model_jobs
+from clustermodel.experiment.saturation import utilization_until_last_start
 from clustermodel.theory.rigid_jobs import multiserver_job_utilization
 
 NODES = 8
@@ -27,10 +26,7 @@ SIZES = {
 
 def utilization_until_the_last_start(result: Result) -> float:
     """Return the utilization from when a tenth of the jobs have started until the last one starts."""
-    start, end, nodes = (result.jobs[name].to_numpy(dtype=float) for name in ("start_s", "end_s", "nodes"))
-    begin, stop = np.sort(start)[len(start) // 10], start.max()
-    busy = float(nodes @ np.clip(np.minimum(end, stop) - np.maximum(start, begin), 0, None))
-    return busy / (NODES * float(stop - begin))
+    return utilization_until_last_start(result, skip=0.1)
 
 
 def formula(sizes: dict[int, float]) -> float:

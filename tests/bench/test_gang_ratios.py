@@ -12,7 +12,7 @@ from tests.shared_data import trace_path
 pytestmark = pytest.mark.bench
 
 FACTOR = 1.55
-"""Run-time factor at which MBGS utilizes the machine of 002 to about 0.85."""
+"""Run-time factor at which MBGS uses about 0.85 of the machine of Zhang et al. 2003."""
 
 
 # Issue 3 asks for at most 15 times the floor for GS.  That is not met yet: it takes 15.5 to 17 times the floor, so the bound
@@ -40,5 +40,5 @@ def test_neither_nodes_nor_slices_make_an_event_cost_more_in_proportion(policy: 
 
 
 def test_a_year_of_kth_under_mbgs_takes_seconds_not_minutes(benchmark: BenchmarkFixture) -> None:
-    # "Well under a minute": at most 60 times the floor, the bound of the jobs of 002, is about ten seconds.
+    # "Well under a minute": at most 60 times the floor, the bound for the jobs of Zhang et al. 2003, is about ten seconds.
     assert ratio_to_floor(benchmark, read_swf(trace_path("KTH-SP2-1996-2.2")), 100, "mbgs") <= 60

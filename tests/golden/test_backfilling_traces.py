@@ -1,4 +1,4 @@
-"""What 003 says of its schedulers (section 5, figures 3 and 6), on the traces of CTC-SP2, which is the paper's, and KTH-SP2."""
+"""What Perkovic & Keleher 2000, figures 3 and 6, say of their schedulers, on their trace, CTC-SP2, and on KTH-SP2."""
 
 from __future__ import annotations
 
@@ -80,8 +80,9 @@ def test_on_ctc_random_over_length_without_guarantees_is_the_best_of_the_twelve(
 def test_on_ctc_the_means_of_those_that_draw_nothing_stay_what_they_are(
     policy: str, mean_wait: str, mean_bounded_slowdown: str
 ) -> None:
-    # What 003 says of the others below conservative backfilling: bounded slowdown by 57 % (P/L-NG) and 77 % (R/L-NG), delay by
-    # 38 % and 65 %; below shortest-first by 35 % and 65 %, 28 % and 59 %.  Ours, with seed 1: 48 % and 68 %, 42 % and 64 %;
+    # What Perkovic & Keleher 2000 say of the others below conservative backfilling: bounded slowdown by 57 % (P/L-NG) and
+    # 77 % (R/L-NG), delay by 38 % and 65 %; below shortest-first by 35 % and 65 %, 28 % and 59 %.  Here, with seed 1:
+    # 48 % and 68 %, 42 % and 64 %;
     # 32 % and 58 %, 35 % and 59 %.
     decimals = len(mean_wait.partition(".")[2])
     assert f"{delay(CTC, policy):.{decimals}f}" == mean_wait

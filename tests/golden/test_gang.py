@@ -1,4 +1,4 @@
-"""With one row and no costs, gang scheduling is space sharing (002, section 4.1): every start of the reference schedules."""
+"""With one row and no costs, gang scheduling is space sharing (Zhang et al. 2003, section 4.1): all reference starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PV-EASY on real traces: nobody is delayed by later jobs, and the paper's tables 5 and 6 (004, section 5.2.4)."""
+"""PV-EASY on real traces: no job is delayed by lower-priority jobs; tables 5 and 6 of Yuan et al. 2010."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backfilling assembled from parts (003): against a slow twin, against each other, and what holds in every run."""
+"""Backfilling from parts (Perkovic & Keleher 2000): against a slow twin, against each other, and what holds in every run."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _queue_order(job: Any) -> object:
 
 
 def alternatives(width: str, most: int) -> Any:
-    """Return 003's section 7.1 in the twin's words."""
+    """Return Perkovic & Keleher 2000, section 7.1, in the twin's words."""
 
     def greedy(nodes: int) -> list[int]:
         return list(dict.fromkeys([nodes, ceil(nodes / 2), min(2 * nodes, most)]))
@@ -388,7 +388,7 @@ def test_so_do_test_runs_of_short_jobs(guarantees: str) -> None:
 
 
 def naive_delay(records: JobRecords, nodes: int, index: int, since: int, began: int, *, only_with_idle_nodes: bool) -> int:
-    """Fairness of 004, section 3.1, at every event, from the runs alone."""
+    """Fairness of Yuan et al. 2010, section 3.1, at every event, from the runs alone."""
     order = {
         job: (-priority, submit, job)
         for job, priority, submit in zip(*(records.column(name).tolist() for name in ("id", "priority", "submit")), strict=True)

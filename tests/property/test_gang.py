@@ -1,7 +1,7 @@
 """What holds in every run of the policies that share nodes in time, and the two fidelities against each other.
 
 Every run checks its books as well (:func:`tests.gang_runs.check_books`): the ledger balances to the tick, and kappa by
-eq. (3) of 002 is the ledger's to 1e-9.
+eq. (3) of Zhang et al. 2003 is the ledger's to 1e-9.
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ def test_a_gang_killed_in_the_instant_of_the_first_start_leaves_the_others_runni
         assert spans(run(GangCase(Machine(nodes=2), rows), KillsAtOnce(), fidelity=fidelity)) == {1: (0, 0), 2: (0, 10)}
 
 
-# Space sharing as a special case: 002, section 4.1, "multiprogramming level of 1 reverts back to a space-sharing system".
+# Space sharing as a special case: Zhang et al. 2003, section 4.1, "multiprogramming level of 1 reverts back to a
+# space-sharing system".
 
 
 @settings(quick, max_examples=cases(300))

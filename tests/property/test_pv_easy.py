@@ -1,4 +1,4 @@
-"""PV-EASY (004): against a slow twin written from the paper, and what holds in every run."""
+"""PV-EASY (Yuan et al. 2010): against a slow twin written from the paper, and what holds in every run."""
 
 from __future__ import annotations
 
@@ -324,7 +324,7 @@ def test_the_books_have_the_work_of_all_jobs_and_the_waste_of_all_records(
 
 
 def capacity_loss_of(case: Case, expected: PvEasyTwin) -> float:
-    """002, eq. (2), from the runs of the twin: nodes that do not work while a job waits."""
+    """Zhang et al. 2003, eq. (2), from the runs of the twin: nodes that do not work while a job waits."""
     nodes, rows = case
     size = {row.id: row.nodes for row in rows}
     runs = [(job, start, end) for job, (start, end) in expected.runs.items()]

@@ -1,4 +1,4 @@
-"""The page of published results has all tables and figures of each paper, and is what docs/make_studies.py writes."""
+"""The pages of published results and the gallery: complete, and what docs/make_studies.py writes."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from tests.shared_data import SHARED
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGE = DOCS / "papers.md"
 MAKE: dict[str, Any] = runpy.run_path(str(DOCS / "make_studies.py"))
 PAPERS = {
-    "talby_1999, short version": ("000", 5, 0),
-    "talby_1999, long version": ("001", 3, 10),
-    "zhang_2003": ("002", 1, 15),
-    "perkovic_2000": ("003", 4, 9),
-    "yuan_2010": ("004", 6, 6),
+    "talby_1999, short version": ("abeb21d5b8b877d3", 5, 0),
+    "talby_1999, long version": ("f8fdeaee59e3a36f", 3, 10),
+    "zhang_2003": ("8335dd3215a2768d", 1, 15),
+    "perkovic_2000": ("96c4631de6a07f8a", 4, 9),
+    "yuan_2010": ("55d19449f9d7d838", 6, 6),
 }
-"""The beginning of the name of the text in ../shared/papers, and how many tables and figures it has, numbered from 1 on."""
+"""The end of the name of the text in ../shared/papers, and how many tables and figures it has, numbered from 1."""
 PUBLICATIONS = MAKE["publications"]()
 
 
 def rows_of(paper: str) -> list[str]:
     """Return the first column of the comparison with a paper."""
-    section = PAGE.read_text().partition(f"<!-- papers {paper} -->")[2].partition("<!-- end -->")[0]
+    page = MAKE["published_page"](paper).read_text()
+    section = page.partition(f"<!-- papers {paper} -->")[2].partition("<!-- end -->")[0]
     return [line.split("|")[1].strip() for line in section.splitlines() if line.startswith("| ")][2:]
 
 
@@ -53,8 +53,8 @@ def test_no_table_or_figure_is_forgotten(paper: str) -> None:
 @pytest.mark.parametrize("paper", PAPERS)
 def test_the_captions_are_those_of_the_papers(paper: str) -> None:
     """The numbers of tables and figures are the highest ones in the papers' texts."""
-    number, *counts = PAPERS[paper]
-    found = [path.read_text() for path in (SHARED / "papers").glob(f"{number}_*.txt")]
+    name, *counts = PAPERS[paper]
+    found = [path.read_text() for path in (SHARED / "papers").glob(f"*_{name}.txt")]
     if not found:
         pytest.skip("the papers are not here; they are not part of the repository")
     for kind, count in zip(("Table", "Figure"), counts, strict=True):
@@ -63,5 +63,30 @@ def test_the_captions_are_those_of_the_papers(paper: str) -> None:
 
 @pytest.mark.parametrize("paper", PUBLICATIONS)
 def test_the_page_is_up_to_date(paper: str) -> None:
-    page = PAGE.read_text()
+    page = MAKE["published_page"](paper).read_text()
     assert MAKE["published"](paper, page) == page
+
+
+def test_the_gallery_is_up_to_date() -> None:
+    page = (DOCS / "gallery.md").read_text()
+    assert MAKE["with_tables"](page, "gallery", MAKE["gallery"]()) == page
+
+
+def test_the_gallery_has_every_scenario() -> None:
+    page = (DOCS / "gallery.md").read_text()
+    for folder in MAKE["GALLERY"]:
+        found = list(MAKE["scenarios"](folder))
+        assert found
+        for script, question in found:
+            assert question.endswith("?")
+            assert question in page
+            assert f"`{script.relative_to(ROOT / 'scenarios').as_posix()}`" in page
+
+
+def test_a_study_shows_its_figures_above_its_tables_unless_the_page_has_them() -> None:
+    study = next(one for one in MAKE["documented_studies"]() if one.name == "context_switch_mpl")
+    exhibits = MAKE["shown"](study)
+    empty = f"<!-- {study.name} -->\n<!-- end -->\n"
+    picture = f"](figures/{study.name}.png)"
+    assert picture in MAKE["shown_in"](empty, study, exhibits)
+    assert picture not in MAKE["shown_in"](f"![Drawn{picture}\n\n{empty}", study, exhibits)

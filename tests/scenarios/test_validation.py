@@ -27,6 +27,7 @@ EXACT = ("capacity_loss", "saturated", "migration")
 SMALL: Mapping[str, Mapping[str, str]] = {
     "mmc": {"jobs": "2000", "at_most": "20", "nodes": "1,4", "loads": "0.5"},
     "mg1": {"jobs": "2000", "at_most": "20", "loads": "0.5"},
+    "checkpoint_interval": {"at_most": "100", "mtbfs_h": "24", "multiples": "1.0"},
     "saturation": {"jobs": "600", "at_most": "20"},
     "capacity_loss": {"jobs": "60", "replications": "3"},
     "saturated": {"jobs": "60", "replications": "3"},

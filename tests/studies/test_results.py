@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from clustermodel import Machine, Scenario, Store, Study, crossover, synthetic_workload
-from clustermodel.cli.study_tables import fitting, frame_table, means_table
+from clustermodel import ContextSwitch, Machine, Scenario, Store, Study, crossover, sweep, synthetic_workload
+from clustermodel.figures.study_tables import frame_table, study_notes
 from tests.conftest import Finished
 from tests.studies.test_sweep import serial
 
@@ -41,65 +43,80 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def cells(printed: str) -> list[list[str]]:
-    """Return the cells of a table, row by row."""
-    lines = [line.strip("│\n") for line in printed.splitlines() if line.startswith("│")]
-    return [[cell.strip() for cell in line.split("│")] for line in lines]
+def plain(finished: Finished) -> pd.DataFrame:
+    return pd.read_csv(StringIO(str(finished.out)), sep="\t")
 
 
 def test_means_with_intervals_are_printed_for_each_point(command_line: Command, directory: Path) -> None:
     finished = command_line("results", directory, "--measure", "mean_wait_s", "--measure", "never")
     assert finished.code == 0
-    assert finished.err == "0 pending, 12 done, 0 failed\n"
-    rows = [
-        [cell.strip() for cell in line.strip("│\n").split("│")] for line in finished.out.splitlines() if line.startswith("│")
-    ]
+    assert finished.err.splitlines()[-1] == "0 pending, 12 done, 0 failed"
+    rows = plain(finished)
+    assert list(rows) == ["load", "policy", "mean_wait_s", "mean_wait_s_half", "never", "never_half", "replications"]
     with Store.read(directory) as store:
         table = store.table()
-    assert [row[:2] for row in rows] == [["0.5", "fcfs"], ["0.5", "easy"], ["0.9", "fcfs"], ["0.9", "easy"]]
-    for row in rows:
-        expected = table.interval("mean_wait_s", load=float(row[0]), policy=row[1])
-        mean, half = (float(text.replace(",", "")) for text in row[2].split(" ± "))
-        assert mean == pytest.approx(expected.mean, rel=1e-3)
-        assert half == pytest.approx(expected.half, rel=1e-3)
-        assert row[3:] == ["-", "3"]
+    assert list(zip(rows["load"], rows["policy"], strict=True)) == [(0.5, "fcfs"), (0.5, "easy"), (0.9, "fcfs"), (0.9, "easy")]
+    for row in rows.itertuples():
+        expected = table.interval("mean_wait_s", load=row.load, policy=row.policy)
+        assert (row.mean_wait_s, row.mean_wait_s_half) == pytest.approx((expected.mean, expected.half), rel=1e-9)
+        assert (math.isnan(row.never), row.replications) == (True, 3)
 
 
-def test_the_signs_are_below_each_other_and_numbers_on_the_right(directory: Path) -> None:
+@pytest.mark.parametrize("columns", [80, 120, 160])
+def test_on_a_terminal_every_measure_is_shown(terminal: Command, directory: Path, columns: int) -> None:
+    finished = terminal("results", directory, columns=columns)
+    lines = finished.out.splitlines()
+    assert "…" not in finished.out
+    assert max(map(len, lines)) <= columns
     with Store.read(directory) as store:
         table = store.table()
-    shown = means_table(table, ["mean_wait_s", "never"])
-    assert list(shown) == ["load", "policy", "mean_wait_s", "never", "replications"]
-    assert len({len(cell) - cell.index("±") for cell in shown["mean_wait_s"]}) == 1
-    justified = [column.justify for column in frame_table(shown, "t").columns]
-    assert justified == ["right", "left", "right", "right", "right"]
+    shown = " ".join(finished.out.split())
+    for words in ("bounded", "response", "wait", "utilization", "loss of", "never", "runs"):
+        assert words in shown
+    interval = table.interval("utilization", load=0.9, policy="easy")
+    assert f"{100 * interval.mean:.0f} ± {100 * interval.half:.0f}" in finished.out
+    assert all(line.index("±") == line.index("±") for at, line in enumerate(lines) if "±" in line)
+    ascii_only = terminal("results", directory, columns=columns, encoding="ascii").out
+    assert ascii_only.isascii()
+    assert " +- " in ascii_only
 
 
-def test_a_table_leaves_out_the_last_measures_that_do_not_fit(directory: Path) -> None:
-    with Store.read(directory) as store:
-        table, names = store.table(), list(store.study.shown)
-    shown = means_table(table, names)
-    for width in (200, 100, 80, 60, 10):
-        fitted, left_out = fitting(shown, width, names)
-        assert left_out == names[len(names) - len(left_out) :]
-        assert [name for name in names if name in fitted] == names[: len(names) - len(left_out)]
-        assert names[0] in fitted
-        lines = _lines(fitted, width)
-        assert max(map(len, lines)) <= width
-        if width >= 60:  # no cell is folded
-            assert sum(line.startswith("│") for line in lines) == len(fitted)
-    assert fitting(shown, 200, names)[1] == []
-    assert fitting(shown, 80, names)[1]
+def test_a_pipe_has_the_overheads_too_and_one_format_at_any_width(
+    command_line: Command, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outputs = []
+    for columns in ("40", "200"):
+        monkeypatch.setenv("COLUMNS", columns)
+        outputs.append(command_line("results", directory).out)
+    assert outputs[0] == outputs[1]
+    assert outputs[0].isascii()
+    names = outputs[0].splitlines()[0].split("\t")
+    assert {"context_switch_share", "checkpoint_share_half", "blocked_share", "lost_share"} <= set(names)
+    assert names[:4] == ["load", "policy", "never", "never_half"]
 
 
-def _lines(frame: pd.DataFrame, width: int) -> list[str]:
-    from io import StringIO
+def test_overheads_are_shown_where_there_are_any(terminal: Command, directory: Path, tmp_path: Path) -> None:
+    def gangs(policy: str, seed: int) -> Scenario:
+        jobs = synthetic_workload(jobs=60, nodes=32, load=0.9, seed=seed)
+        machine = Machine(nodes=32, context_switch=ContextSwitch(fraction=0.05))
+        return Scenario(machine=machine, workload=jobs, policy=policy, seed=seed)
 
-    from rich.console import Console
+    serial(Study(name="g", factors={"policy": ["bf", "bgs"]}, scenario=gangs, replications=2), tmp_path)
+    assert "context" in terminal("results", tmp_path).out
+    assert "context" in terminal("results", tmp_path, "--runs").out
+    assert "context" not in terminal("results", directory).out
 
-    console = Console(file=StringIO(), width=width)
-    console.print(frame_table(frame, "t"))
-    return console.file.getvalue().rstrip("\n").split("\n")  # type: ignore[attr-defined, no-any-return]
+
+def test_a_table_of_pandas_is_shown_whole() -> None:
+    frame = pd.DataFrame({"policy": ["easy", "bgs"], "fits": [True, None], "x": [0.12345, float("nan")], "n": [1, 20_000]})
+    table = frame_table(frame, "t")
+    assert [column.heading for column in table.keys] == ["policy", "fits"]
+    assert [column.cells for column in table.groups[0]] == [["0.1235", "-"], ["1", "20,000"]]
+    assert table.plain_text().splitlines()[2] == "bgs\tnan\tnan\t20000"
+    indexed = frame_table(frame.set_index(["policy"]), "t")
+    assert [column.heading for column in indexed.keys] == ["policy"]
+    texts = frame_table(pd.DataFrame({"a": ["x"], "b": ["1 ± 2"]}), "t")
+    assert [column.number for column in (*texts.keys, *texts.groups[0])] == [False, True]
 
 
 def test_json_has_a_record_for_each_point_with_numbers(command_line: Command, directory: Path) -> None:
@@ -130,10 +147,10 @@ def test_json_of_trials_is_the_whole_table(command_line: Command, directory: Pat
 
 def test_single_trials_are_printed_with_their_replications(command_line: Command, directory: Path) -> None:
     finished = command_line("results", directory, "--runs", "--measure", "utilization")
-    rows = [
-        [cell.strip() for cell in line.strip("│\n").split("│")] for line in finished.out.splitlines() if line.startswith("│")
-    ]
-    assert [row[:3] for row in rows[:4]] == [["0.5", "fcfs", str(n)] for n in (1, 2, 3)] + [["0.5", "easy", "1"]]
+    rows = plain(finished)
+    assert list(rows)[:4] == ["load", "policy", "replication", "utilization"]
+    assert rows["replication"].tolist()[:4] == [1, 2, 3, 1]
+    assert rows["policy"].tolist()[:4] == ["fcfs"] * 3 + ["easy"]
     assert len(rows) == 12
 
 
@@ -204,3 +221,36 @@ def test_a_sweep_prints_conclusions_and_tables_and_writes_exhibits(command_line:
         "All waits": "all_waits.csv",
         "all-waits": "all_waits_2.csv",
     }
+
+
+def test_notes_on_the_input_of_a_study(command_line: Command, tmp_path: Path) -> None:
+    serial(study(factors={"load": [0.1, 1.5], "policy": ["fcfs", "easy"]}, replications=1), tmp_path)
+    notes = [line for line in str(command_line("results", tmp_path).err).splitlines() if line.startswith("note: ")]
+    (heavy,) = notes
+    with Store.read(tmp_path) as store:
+        table = store.table()
+    load = table.frame["load"].max()
+    assert heavy.startswith(f"note: the offered load is {load:.3g}: more work arrives than 32 nodes can do")
+    assert heavy.endswith("; give more nodes, or more time between arrivals")  # without options of another command
+    light = study_notes(table.at(load=0.1))
+    assert all("offered load is" not in note.fact for note in light)
+
+
+def test_the_slow_mode_with_nothing_to_simulate_is_one_line_of_a_sweep(command_line: Command, tmp_path: Path) -> None:
+    script = tmp_path / "study.py"
+    script.write_text(
+        "from clustermodel import Machine, Scenario, Study, synthetic_workload\n"
+        "def make(policy, seed):\n"
+        "    jobs = synthetic_workload(jobs=10, nodes=32, seed=seed)\n"
+        "    return Scenario(machine=Machine(nodes=32), workload=jobs, policy=policy, seed=seed, fidelity='node')\n"
+        "study = Study(name='s', factors={'policy': ['fcfs', 'easy']}, scenario=make, replications=2)\n"
+    )
+    for workers in ("1", "2"):
+        err = str(command_line("sweep", script, "--out", tmp_path / workers, "--workers", workers).err)
+        assert "Warning" not in err
+        assert err.splitlines()[1:] == [
+            "fidelity node: no gang shared its nodes in time under easy, fcfs; there was nothing to play, "
+            "and the result is that of fidelity fast"
+        ]
+    with pytest.warns(UserWarning, match="no gang shared its nodes in time under easy, fcfs; "):
+        sweep(script, tmp_path / "python", workers=1)

@@ -14,7 +14,7 @@ from clustermodel.cli.main import COMMANDS
 ROOT = Path(clustermodel.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
-FOUNDATION = {"errors", "ticks", "arrays", "output_files", "text_files", "validation", "plugins", "tables"}
+FOUNDATION = {"errors", "ticks", "arrays", "output_files", "text_files", "validation", "plugins", "tables", "readable", "html"}
 SPECIFICATION = FOUNDATION | {"failures", "machine", "job", "speedup", "statistics", "equivalence", "workload"}
 DECISION = SPECIFICATION | {"schedule", "policies"}
 RECORDING = DECISION | {"recording"}
@@ -28,6 +28,8 @@ MAY_IMPORT = {
     "ticks": set(),
     "arrays": set(),
     "output_files": {"errors"},
+    "readable": set(),
+    "html": {"errors", "readable"},
     "text_files": {"errors"},
     "validation": {"errors"},
     "plugins": {"errors"},

@@ -14,8 +14,8 @@ EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 @pytest.mark.parametrize(
     ("name", "lines", "smaller", "picture"),
     [
-        ("two_classes", 25, {"days=7": "days=1", "replications=10": "replications=2"}, "classes.png"),
-        ("heat_map", 15, {"jobs=1000": "jobs=50", "replications=3": "replications=2"}, "heat.png"),
+        ("two_classes", 35, {"days=7": "days=1", "replications=10": "replications=2"}, "classes.png"),
+        ("heat_map", 20, {"jobs=1000": "jobs=50", "replications=3": "replications=2"}, "heat.png"),
     ],
 )
 def test_an_example_is_short_and_runs(name: str, lines: int, smaller: dict[str, str], picture: str, tmp_path: Path) -> None:

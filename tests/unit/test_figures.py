@@ -20,11 +20,12 @@ from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
 from clustermodel.figures.compare import comparison
 from clustermodel.figures.curves_bars import FloatArray, bars, curves, improvements
-from clustermodel.figures.labels import QUANTITIES, axis_label
+from clustermodel.figures.labels import axis_label
 from clustermodel.figures.run_tables import by_size, improved
 from clustermodel.figures.style import BLACK, PALETTE, legend_labels, plain, policy_colour, policy_styles
 from clustermodel.figures.workloads import distributions, estimates_used
 from clustermodel.measure.metrics import Summary
+from clustermodel.measure.quantities import QUANTITIES
 from clustermodel.policies.registry import policy_names
 
 WORKLOADS = ("light", "medium", "heavy")
@@ -358,7 +359,7 @@ def test_distributions_by_hand() -> None:
 
 
 def test_the_phi_model_is_drawn_with_what_it_expects() -> None:
-    """A fifth of the jobs uses all; 4 % of the others are in each of 20 intervals (002, section 2.1)."""
+    """A fifth of the jobs uses all; 4 % of the others are in each of 20 intervals (Zhang et al. 2003, section 2.1)."""
     workload = load_model("blue-pacific").generate(jobs=4000, seed=1, phi=0.2)
     (axes,) = estimates_used([workload], phi=0.2).axes
     ours, expected = (patch.get_data().values for patch in axes.patches)

@@ -1,4 +1,4 @@
-"""Formulas of 002 for machines that are shared in time, and of processor sharing, on numbers worked by hand."""
+"""Formulas of Zhang et al. 2003 for machines that are shared in time, and of processor sharing, on numbers worked by hand."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def test_with_one_row_and_no_switches_equation_3_is_equation_2(intervals: list[t
 
 
 def test_the_overheads_of_migration() -> None:
-    # 002, section 5.4: C = 10, C/2 each; |A| = 3, S(A) = {4, 2}.  Eq. (4): 5 x 3 + 10 x 6 = 75; eq. (5): 10 x 3 + 5 x 6 = 60.
+    # Zhang et al. 2003, section 5.4.
+    # C = 10, C/2 each; |A| = 3, S(A) = {4, 2}.  Eq. (4): 5 x 3 + 10 x 6 = 75; eq. (5): 10 x 3 + 5 x 6 = 60.
     assert option_1_overhead(3, [4, 2], 5, 5) == 75
     assert option_2_overhead(3, [4, 2], 5, 5) == 60
     # A restart that takes longer than the checkpoint: 1 x 3 + 10 x 6 and 10 x 3 + 1 x 6.

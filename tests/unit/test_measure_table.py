@@ -2,10 +2,45 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pandas as pd
 import pytest
 
 from clustermodel import SpecificationError, StudyTable
-from clustermodel.experiment.measure_table import Relative, Scaled, measure_table
+from clustermodel.experiment.measure_table import Relative, Scaled, measure_table, published_table
+
+PUBLISHED = pd.DataFrame({"wait": [700], "other": [1]}, index=["easy"])
+TOML = """
+[waits]
+source = "table 1, seconds"
+index = ["trace", "policy"]
+columns = ["wait", "longest"]
+rows = [["KTH-SP2", "fcfs", 700.0, 9], ["KTH-SP2", "easy", 70], ["CTC-SP2", "fcfs", 300, 8]]
+
+[jobs]
+source = "table 2"
+index = ["trace", "policy"]
+columns = ["jobs"]
+rows = [["KTH-SP2", "easy", 100]]
+
+[sizes]
+source = "table 3"
+index = ["size"]
+columns = ["wait"]
+rows = [[1.0, 5], [2.0, 6]]
+
+[nameless]
+index = ["size"]
+columns = ["wait"]
+rows = []
+
+[long]
+source = "table 4"
+index = ["size"]
+columns = ["wait"]
+rows = [[1, 2], [1, 2, 3]]
+"""
 
 
 def table(replications: int = 2) -> StudyTable:
@@ -42,7 +77,7 @@ def test_one_run_has_plain_numbers_and_a_missing_measure_is_empty() -> None:
 
 
 def test_published_values_come_before_those_of_their_row_and_column() -> None:
-    frame = measure_table(table(1), {"wait": "wait_s", "rare": "rare"}, published={"easy": {"wait": 700, "other": 1}})
+    frame = measure_table(table(1), {"wait": "wait_s", "rare": "rare"}, published=PUBLISHED)
     assert list(frame.columns) == ["policy", "paper, wait", "wait", "rare"]
     assert frame["paper, wait"].isna().tolist() == [True, False]
     assert frame["paper, wait"][1] == 700
@@ -73,3 +108,51 @@ def test_several_levels_of_a_factor_choose_rows() -> None:
     assert table().at(policy=("easy", "fcfs")).frame["policy"].tolist() == ["fcfs", "fcfs", "easy", "easy"]
     with pytest.raises(SpecificationError, match="no finished trial has policy"):
         table().at(policy=["ss", "gs"])
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    (tmp_path / "published.toml").write_text(TOML)
+    return tmp_path / "study.py"
+
+
+def test_published_tables_are_read_from_beside_the_script(script: Path) -> None:
+    sizes = published_table(script, "sizes")
+    assert (sizes.index.name, sizes["wait"].to_dict()) == ("size", {1.0: 5, 2.0: 6})
+    kth = published_table(str(script), "waits", "jobs", trace="../traces/KTH-SP2-1996-2.2.swf.gz")
+    expected = pd.DataFrame({"wait": [700.0, 70.0], "longest": [9.0, None], "jobs": [None, 100.0]}, index=["fcfs", "easy"])
+    pd.testing.assert_frame_equal(kth, expected.rename_axis("policy"))
+
+
+@pytest.mark.parametrize("trace", [None, "../traces/SDSC-SP2.swf"])
+def test_another_trace_has_no_published_values(script: Path, trace: str | None) -> None:
+    paper = published_table(script, "waits", trace=trace)
+    assert paper.empty
+    pd.testing.assert_frame_equal(
+        measure_table(table(), {"wait": "wait_s"}, by=["policy"], published=paper),
+        measure_table(table(), {"wait": "wait_s"}, by=["policy"]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("wait", "there is no table 'wait' (did you mean 'waits'?); there are waits, jobs, sizes, nameless, long"),
+        ("nameless", "nameless: source is missing"),
+        ("long", "long: row 2 has 3 values; the columns are size, wait"),
+    ],
+)
+def test_a_damaged_published_table_is_one_line(script: Path, name: str, message: str) -> None:
+    with pytest.raises(SpecificationError) as refused:
+        published_table(script, name)
+    assert str(refused.value) == f"{script.with_name('published.toml')}: {message}"
+
+
+def test_a_missing_or_broken_file_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "published.toml"
+    with pytest.raises(SpecificationError) as missing:
+        published_table(tmp_path / "study.py", "waits")
+    assert str(missing.value) == f"{path}: cannot be read: No such file or directory"
+    path.write_text("[waits")
+    with pytest.raises(SpecificationError, match=r"published\.toml: Expected .* \(at end of document\)$"):
+        published_table(tmp_path / "study.py", "waits")

@@ -63,9 +63,9 @@ def test_waits_and_responses(five: Result) -> None:
 
 def test_slowdowns_by_either_paper(five: Result) -> None:
     found = five.summary()
-    # 002: max(response, 10) / max(run, 10): 20/20, 25/10, 10/10, 37/16
+    # Zhang et al. 2003: max(response, 10) / max(run, 10): 20/20, 25/10, 10/10, 37/16
     assert found.mean_bounded_slowdown == pytest.approx((1 + 2.5 + 1 + 2.3125) / 4)
-    # 003: response / max(run, 10): 20/20, 25/10, 8/10, 37/16
+    # Perkovic & Keleher 2000: response / max(run, 10): 20/20, 25/10, 8/10, 37/16
     assert found.mean_bounded_slowdown_perkovic == pytest.approx((1 + 2.5 + 0.8 + 2.3125) / 4)
     # weighted by 2, 4, 2 and 1 nodes
     assert found.mean_weighted_bounded_slowdown == pytest.approx((2 * 1 + 4 * 2.5 + 2 * 1 + 1 * 2.3125) / 9)

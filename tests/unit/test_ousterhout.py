@@ -1,4 +1,4 @@
-"""The Ousterhout matrix: the steps of 002, sections 5.1 and 5.4, on matrices drawn by hand, and what holds after any step."""
+"""The Ousterhout matrix: the steps of Zhang et al. 2003, sections 5.1 and 5.4, on matrices drawn by hand, and invariants."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def homes(matrix: Matrix) -> dict[int, int]:
     return {number: gang.home for number, gang in matrix.occupants.items()}
 
 
-# Schedule and FillMatrix: 002, figure 7.
+# Schedule and FillMatrix: Zhang et al. 2003, figure 7.
 
 FIGURE_7 = ["11111111", "22222222", "33334455", "66664455"]
 

@@ -1,4 +1,4 @@
-"""What users import, in the pages that they read: the public names, and the modules that docs/api.md lists."""
+"""What users import, in the pages that they read: the public names, and the modules that the pages of docs/api list."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 import clustermodel
 
 ROOT = Path(clustermodel.__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+API = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "api").glob("*.md"))}
+"""The pages of the reference: index, user, policies (for their authors) and internals."""
 
 MODULES_A_PAGE_NAMES = {
     "design.md": {
@@ -27,7 +28,6 @@ MODULES_A_PAGE_NAMES = {
     "failures.md": {"theory.checkpointing"},
     "model.md": {"schedule.node_set"},
     "outputs.md": {"theory.capacity"},
-    "tutorial.md": {"cli"},
     "workloads.md": {"theory.queueing"},
 }
 """Modules that a page imports from on purpose: it is about what is inside, about formulas, or about the command line."""
@@ -44,7 +44,9 @@ INTERNAL = {
     "experiment.user_code",
     "experiment.worker",
     "figures.terminal",
+    "html",
     "output_files",
+    "readable",
     "tables",
     "text_files",
     "validation",
@@ -52,6 +54,7 @@ INTERNAL = {
     "workload.log_jobs",
     "workload.log_workload",
     "workload.node_names",
+    "workload.notebook",
     "workload.pbs_resources",
     "workload.recorded_frames",
     "workload.sacct_records",
@@ -74,7 +77,7 @@ PARTS = {
     "Plug-ins": {"plugins"},
     "Errors": {"errors"},
 }
-"""The sections of docs/api.md, and the parts of the package whose modules they list."""
+"""The sections of the pages in docs/api, and the parts of the package whose modules they list."""
 
 
 def examples(page: Path) -> str:
@@ -133,26 +136,30 @@ def test_what_serves_pictures_only_is_not_public() -> None:
     assert not FOR_PICTURES_ONLY & set(clustermodel.__all__)
 
 
-def test_the_api_page_lists_every_module_in_the_section_of_its_part() -> None:
-    sections = re.split(r"^## (.+)$", API, flags=re.MULTILINE)[1:]
-    listed = {
-        title: re.findall(r"automodule:: clustermodel\.(\S+)", text)
-        for title, text in zip(sections[::2], sections[1::2], strict=True)
-    }
-    assert listed.keys() == PARTS.keys()
-    for title, names in listed.items():
-        assert {name.partition(".")[0] for name in names} == PARTS[title]
-    every = [name for names in listed.values() for name in names]
+def listed(page: str) -> list[str]:
+    """Return the modules that a page of the reference lists, by their names relative to the package."""
+    return re.findall(r"automodule:: clustermodel\.(\S+)", API[page])
+
+
+def test_the_reference_lists_every_module_once() -> None:
+    every = [name for page in API for name in listed(page)]
     assert len(every) == len(set(every))
     assert modules() == {*every, *INTERNAL, *(name for name in modules() if name.startswith("cli."))}
     assert not INTERNAL & set(every)
 
 
-def test_the_api_page_has_a_heading_for_each_module() -> None:
-    headings = re.findall(r"^### (\S+)$", API, re.MULTILINE)
-    assert headings == re.findall(r"automodule:: (\S+)", API)
+@pytest.mark.parametrize("page", API)
+def test_the_reference_lists_modules_in_the_section_of_their_part(page: str) -> None:
+    sections = re.split(r"^## (.+)$", API[page], flags=re.MULTILINE)[1:]
+    for title, text in zip(sections[::2], sections[1::2], strict=True):
+        assert {name.partition(".")[0] for name in re.findall(r"automodule:: clustermodel\.(\S+)", text)} <= PARTS[title]
 
 
-def test_public_names_are_defined_in_modules_that_the_api_page_lists() -> None:
-    listed = set(re.findall(r"automodule:: clustermodel\.(\S+)", API))
-    assert set(clustermodel._MODULES.values()) <= listed
+@pytest.mark.parametrize("page", API)
+def test_the_reference_has_a_heading_for_each_module(page: str) -> None:
+    headings = re.findall(r"^### (\S+)$", API[page], re.MULTILINE)
+    assert headings == [f"clustermodel.{name}" for name in listed(page)]
+
+
+def test_public_names_are_defined_in_modules_for_users_and_authors_of_policies() -> None:
+    assert set(clustermodel._MODULES.values()) <= {*listed("user"), *listed("policies")}

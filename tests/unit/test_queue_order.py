@@ -1,4 +1,4 @@
-"""Sorting criteria of 003, table 4, and the named orders."""
+"""Sorting criteria of Perkovic & Keleher 2000, table 4, and the named orders."""
 
 from __future__ import annotations
 

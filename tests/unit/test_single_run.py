@@ -10,7 +10,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from clustermodel import Machine, OutputError, Scenario, SpecificationError, synthetic_workload
+from clustermodel import ContextSwitch, Machine, OutputError, Scenario, SpecificationError, synthetic_workload
 from clustermodel.experiment.result import Result
 from clustermodel.figures.compare import comparison
 from clustermodel.figures.files import save
@@ -63,7 +63,7 @@ def test_every_axis_says_what_it_shows_in_which_unit(run: Result, four: Result) 
     over_time = [(since, "busy nodes / nodes"), (since, "waiting jobs")]
     waits = ("wait (hours; shorter than a second drawn at one second)", "share of jobs that wait at least this long")
     assert labels(run.plot.utilization()) == [("", over_time[0][1]), over_time[1]]  # the two share their time axis
-    assert labels(comparison([run])) == [*over_time, waits]
+    assert labels(comparison([run])) == [*over_time, waits, ("node time / capacity", "policy")]
     assert labels(run.plot.gantt()) == [("time (days)", "node")]
     assert labels(four.plot.gantt()) == [("time (seconds)", "node")]
 
@@ -115,6 +115,28 @@ def test_a_comparison_draws_every_run_in_its_own_colour(run: Result) -> None:
     for axes in figure.axes[:2]:
         assert len({patch.get_edgecolor() for patch in axes.patches}) == len(axes.patches) == 4
     assert len({line.get_color() for line in figure.axes[2].lines}) == 4
+
+
+def test_where_nodes_are_shared_in_time_slowdowns_are_compared() -> None:
+    machine = Machine(nodes=32, context_switch=ContextSwitch(fraction=0.05))
+    jobs = synthetic_workload(jobs=60, nodes=32, load=0.9)
+    runs = [Scenario(machine=machine, workload=jobs, policy=policy).run() for policy in ("bf", "bgs")]
+    figure = comparison(runs)
+    _, middle, below, bottom = figure.axes
+    assert middle.get_ylabel() == "waiting and running jobs"
+    assert below.get_xlabel() == "bounded slowdown"
+    for run, line, steps in zip(runs, below.lines, middle.patches, strict=True):
+        assert line.get_xdata().mean() == pytest.approx(run.summary().mean_bounded_slowdown)
+        # Little's law: jobs in the system are responses per time, over the length of the longer run
+        values, edges = steps.get_data().values, steps.get_data().edges
+        longest = max(other.summary().horizon_s for other in runs)
+        in_system = values.mean() * (edges[-1] - edges[0]) / edges[-1] * longest
+        assert in_system == pytest.approx(run.jobs["response_s"].sum(), rel=1e-9)
+    assert [label.get_text() for label in bottom.get_yticklabels()] == ["bf", "bgs"]
+    widths = {text.get_text(): bars for text, bars in zip(bottom.get_legend().get_texts(), bottom.containers, strict=True)}
+    switching = [bar.get_width() for bar in widths["context switch"]]
+    assert switching == pytest.approx([run.ledger.frame.loc["context switch", "share"] for run in runs])
+    assert [sum(bars[at].get_width() for bars in bottom.containers) for at in (0, 1)] == pytest.approx([1, 1])
 
 
 def test_the_distribution_of_waits_by_hand(four: Result) -> None:

@@ -367,7 +367,7 @@ def test_a_job_over_quota_starts_where_there_is_room_that_nobody_needs() -> None
     assert starts(run(policy, (1, 0, 2, 10, 10), (2, 0, 4, 10, 10), (4, 2, 1, 8, 8, 7)))[4] == 2
 
 
-# Unfinished jobs: 001, section 4.7.
+# Unfinished jobs: Talby & Feitelson 1999 (long), section 4.7.
 
 
 def test_an_unfinished_job_goes_on_for_a_tenth_at_a_time_where_that_is_cheaper_than_killing_it() -> None:
@@ -429,7 +429,7 @@ def test_where_nothing_kills_jobs_and_none_is_extended_everybody_gives_way() -> 
     assert starts(result)[2] >= 150
 
 
-# A year of KTH (papers 000 and 001), 128 processors.
+# A year of KTH (Talby & Feitelson 1999), 128 processors.
 
 
 @pytest.mark.long

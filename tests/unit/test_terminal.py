@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -109,6 +110,42 @@ def test_a_terminal_that_knows_only_ascii_gets_escapes(shell: Callable[..., Fini
         json.loads(done.stdout)
 
 
+# Completion
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_shells_get_a_script_that_completes_the_command(shell: Callable[..., Finished], name: str) -> None:
+    done = shell("clustermodel", _CLUSTERMODEL_COMPLETE=f"{name}_source")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "_CLUSTERMODEL_COMPLETE" in done.stdout
+    if shutil.which(name):
+        checked = subprocess.run([name, "-n"], input=done.stdout, text=True, capture_output=True, check=False)
+        assert (checked.returncode, checked.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["tr"], ["trace"]),
+        (["trace", "in"], ["info"]),
+        (["run", "--kil"], ["--kill-at-estimate"]),
+        (["run", "--policy", "eas"], ["easy"]),
+        (["run", "--model", "b"], ["blue-pacific"]),
+        (["run", "--fidelity", "n"], ["node"]),
+    ],
+    ids=" ".join,
+)
+def test_commands_options_and_names_are_completed(
+    shell: Callable[..., Finished], words: list[str], expected: list[str]
+) -> None:
+    completed = shell(
+        'eval "$(_CLUSTERMODEL_COMPLETE=bash_source clustermodel)"; ' + f"COMP_WORDS=(clustermodel {' '.join(words)}); "
+        f'COMP_CWORD={len(words)}; _clustermodel_completion clustermodel; echo "${{COMPREPLY[@]}}"',
+    )
+    assert completed.stderr == ""
+    assert completed.stdout.split() == expected
+
+
 # Names
 
 
@@ -147,8 +184,8 @@ def script(
     return path
 
 
-def test_the_name_of_a_workload_does_not_drive_the_terminal(command_line: Command, tmp_path: Path) -> None:
-    finished = command_line("run", script(tmp_path, workload=HOSTILE))
+def test_the_name_of_a_workload_does_not_drive_the_terminal(terminal: Command, tmp_path: Path) -> None:
+    finished = terminal("run", script(tmp_path, workload=HOSTILE), columns=200)
     assert finished.code == 0
     assert_harmless(finished)
 

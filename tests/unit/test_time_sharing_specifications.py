@@ -145,7 +145,7 @@ def test_a_machine_takes_specifications_not_numbers(field: str, value: object, k
 
 def test_defaults_cost_nothing_and_are_the_papers() -> None:
     machine = Machine(nodes=4)
-    assert (machine.time_slicing.quantum, machine.time_slicing.mpl) == (200_000_000, 5)  # 002, section 5.3
+    assert (machine.time_slicing.quantum, machine.time_slicing.mpl) == (200_000_000, 5)  # Zhang et al. 2003, section 5.3
     assert machine.switch_ticks == 0
     assert machine.context_switch.charge == "on-change"
     assert (machine.checkpointing.checkpoint, machine.checkpointing.restart) == (0, 0)

@@ -14,15 +14,16 @@ reciprocal above.  Each replication draws other run times.  No parameter was cho
 """
 
 from functools import cache, partial
+from itertools import product
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from queue_order import PAPER_RATIOS, SLOWDOWN, TITLES, WAIT
+from queue_order import PAIRS, SLOWDOWN, TITLES, WAIT
 
 from clustermodel import TICKS_PER_SECOND, JobRow, Machine, Result, Scenario, Study, StudyTable, Workload
 from clustermodel.experiment.job_classes import class_measures
-from clustermodel.experiment.measure_table import measure_table
+from clustermodel.experiment.measure_table import measure_table, published_table
 from clustermodel.workload.study_jobs import study_jobs
 
 CLEANED, RESTORED = "cleaned", "with the flurry"
@@ -56,7 +57,10 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
         measures=class_measures(others, ["others"], {"slowdown_{}": SLOWDOWN, "wait_s_{}": WAIT}),
         replications=replications,
         shown=(SLOWDOWN, WAIT, "mean_response_s", "wasted_load", "retried"),
-        tables={"Means ± 95 % interval": means, "Ratios of section 5": partial(ratios, paper="CTC" in str(trace))},
+        tables={
+            "Means ± 95 % interval": means,
+            "Ratios of section 5": partial(ratios, paper=published_table(__file__, "section 5", trace=trace)),
+        },
         figures={"Without and with the flurry": lambda table: table.plot.bars(y=[SLOWDOWN, WAIT], x="policy", by="workload")},
     )
 
@@ -88,13 +92,13 @@ def means(table: StudyTable) -> pd.DataFrame:
     return measure_table(table, columns, by=["workload", "policy"])
 
 
-def ratios(table: StudyTable, paper: bool) -> pd.DataFrame:
+def ratios(table: StudyTable, paper: pd.DataFrame) -> pd.DataFrame:
     rows = []
-    for (policy, base), published in PAPER_RATIOS.items():
-        for measure, title in TITLES.items():
-            row = {"policy": policy, "compared with": base, "of": title, **({"paper": published[measure]} if paper else {})}
-            for workload in (CLEANED, RESTORED):
-                here = table.at(workload=workload)
-                row[workload] = here.difference(measure, {"policy": policy}, {"policy": base}, ratio=True)
-            rows.append(row)
+    for (policy, base), (measure, title) in product(PAIRS, TITLES.items()):
+        row: dict[str, object] = {"policy": policy, "compared with": base, "of": title}
+        row |= {} if paper.empty else {"paper": paper.loc[(policy, base), title]}
+        for workload in (CLEANED, RESTORED):
+            here = table.at(workload=workload)
+            row[workload] = here.difference(measure, {"policy": policy}, {"policy": base}, ratio=True)
+        rows.append(row)
     return pd.DataFrame(rows)

@@ -15,20 +15,15 @@ import numpy as np
 import pandas as pd
 
 from clustermodel import Machine, Result, Scenario, Study, StudyTable, Workload
-from clustermodel.experiment.measure_table import with_published
+from clustermodel.experiment.measure_table import published_table, with_published
 from clustermodel.workload.shapes import SHAPES, shapes_of_jobs
 from clustermodel.workload.study_jobs import study_jobs
 
 ALL = "all"
-PAPER_ALL = {
-    "jobs": "79,302", "mean_nodes": "11", "median_nodes": "2", "mean_run_s": "10,984", "mean_estimate_s": "24,324",
-    "median_estimate_s": "10,800", "mean_overestimation": "176", "median_overestimation": "3.90",
-}  # fmt: skip
-"""Perkovic & Keleher 2000, table 1."""
-PAPER_SHAPES = pd.DataFrame(
-    {"jobs": ("14,486", "25,702", "25,526", "13,588"), "mean_overestimation": ("22", "14", "460", "110")}, index=list(SHAPES)
-)
-"""Perkovic & Keleher 2000, table 2."""
+FACTS = (
+    "jobs", "mean_nodes", "median_nodes", "mean_run_s", "mean_estimate_s", "median_estimate_s", "mean_overestimation",
+    "median_overestimation",
+)  # fmt: skip
 
 
 def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int = 0) -> Study:
@@ -56,8 +51,8 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int
         },
         shown=("jobs",),
         tables={
-            "Table 1, all jobs": partial(all_jobs, paper="CTC" in str(trace)),
-            "Table 2, by shape": partial(by_shape, paper="CTC" in str(trace)),
+            "Table 1, all jobs": partial(all_jobs, paper=published_table(__file__, "table 1", trace=trace)),
+            "Table 2, by shape": partial(by_shape, paper=published_table(__file__, "table 2", trace=trace)),
         },
         figures={
             "Overestimation factor by shape": lambda table: table.plot.bars(
@@ -74,12 +69,11 @@ def statistic_of(result: Result, statistic: str, name: str) -> float:
     return float(np.mean(facts[name]) if statistic == "mean" else np.median(facts[name]))
 
 
-def all_jobs(table: StudyTable, paper: bool) -> pd.DataFrame:
-    ours = table.at(shape=ALL).frame.iloc[0][list(PAPER_ALL)]
-    found = pd.DataFrame({"fact": list(PAPER_ALL), "paper": list(PAPER_ALL.values()), "ours": list(ours)})
-    return found if paper else found.drop(columns="paper")
+def all_jobs(table: StudyTable, paper: pd.DataFrame) -> pd.DataFrame:
+    ours = table.at(shape=ALL).frame.iloc[0][list(FACTS)].astype(float).rename("ours")
+    return paper.join(ours, how="right").dropna(axis="columns").rename_axis("fact").reset_index()
 
 
-def by_shape(table: StudyTable, paper: bool) -> pd.DataFrame:
+def by_shape(table: StudyTable, paper: pd.DataFrame) -> pd.DataFrame:
     found = table.frame.set_index("shape").loc[list(SHAPES), ["jobs", "mean_overestimation", "median_overestimation"]]
-    return with_published(found, PAPER_SHAPES) if paper else found
+    return with_published(found, paper)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from clustermodel import Machine, Result, Scenario, Study, StudyTable
 from clustermodel.experiment.job_classes import by_class, class_measures
+from clustermodel.experiment.measure_table import published_table, with_published
 from clustermodel.policies.queue_order import CRITERIA
 from clustermodel.workload.shapes import SHAPES, shapes_of_jobs
 from clustermodel.workload.study_jobs import study_jobs
@@ -25,18 +26,9 @@ from clustermodel.workload.study_jobs import study_jobs
 POLICIES = (*CRITERIA, *(f"{criterion}-NG" for criterion in CRITERIA))
 CONSERVATIVE = "D"
 SLOWDOWN, WAIT = "mean_bounded_slowdown_perkovic", "mean_wait_s"
-PAPER_GUARANTEES = {
-    "guaranteed_over_actual_mean": "16.33", "guaranteed_over_actual_p50": "3.89", "guaranteed_over_actual_p15": "1.67",
-    "guaranteed_over_actual_p85": "14.83", "started_at_once": "0.61",
-}  # fmt: skip
-"""Perkovic & Keleher 2000, table 3 and section 4."""
-PAPER_RATIOS = {
-    ("P/L-NG", "D"): {SLOWDOWN: 0.43, WAIT: 0.62},
-    ("R/L-NG", "D"): {SLOWDOWN: 0.23, WAIT: 0.35},
-    ("P/L-NG", "1/L"): {SLOWDOWN: 0.65, WAIT: 0.72},
-    ("R/L-NG", "1/L"): {SLOWDOWN: 0.35, WAIT: 0.41},
-}
-"""Perkovic & Keleher 2000, section 5: 1 - the reductions by the first algorithm compared with the second."""
+GUARANTEES = (*(f"guaranteed_over_actual_{name}" for name in ("mean", "p50", "p15", "p85")), "started_at_once")
+PAIRS = [(policy, base) for base in ("D", "1/L") for policy in ("P/L-NG", "R/L-NG")]
+"""Algorithms that section 5 compares."""
 SLOWDOWN_OF = {shape: {"bounded_slowdown": f"slowdown_{shape}"} for shape in SHAPES}
 TITLES = {SLOWDOWN: "bounded slowdown", WAIT: "delay"}
 
@@ -57,16 +49,16 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int
         scenario=scenario,
         measures={
             **class_measures(partial(shapes, narrow=narrow), SHAPES, {"slowdown_{}": SLOWDOWN, "wait_s_{}": WAIT}),
-            **{name: partial(guarantees, name=name) for name in PAPER_GUARANTEES},
+            **{name: partial(guarantees, name=name) for name in GUARANTEES},
         },
         replications=replications,
         shown=(SLOWDOWN, WAIT, "mean_response_s", "wasted_load", "retried"),
         tables={
             "Table 3, guaranteed over actual delay of jobs that do not start at once, D": partial(
-                actual_delays, paper="CTC" in str(trace)
+                actual_delays, paper=published_table(__file__, "table 3", trace=trace)
             ),
             "Figures 3 and 4, means ± 95 % interval": means,
-            "Ratios of section 5": partial(ratios, paper="CTC" in str(trace)),
+            "Ratios of section 5": partial(ratios, paper=published_table(__file__, "section 5", trace=trace)),
         },
         figures={
             "Figure 3, all jobs": lambda table: table.plot.bars(y=[SLOWDOWN, WAIT]),
@@ -95,11 +87,11 @@ def guarantees(result: Result, name: str) -> float | None:
     return float(ratio.mean() if statistic == "mean" else np.percentile(ratio, int(statistic.removeprefix("p"))))
 
 
-def actual_delays(table: StudyTable, paper: bool) -> pd.DataFrame:
-    found = [str(table.interval(name, policy=CONSERVATIVE)) for name in PAPER_GUARANTEES]
-    names = [name.removeprefix("guaranteed_over_actual_").replace("_", " ") for name in PAPER_GUARANTEES]
-    frame = pd.DataFrame({"": names, "paper": list(PAPER_GUARANTEES.values()), "ours": found})
-    return frame if paper else frame.drop(columns="paper")
+def actual_delays(table: StudyTable, paper: pd.DataFrame) -> pd.DataFrame:
+    ours = pd.Series({name: str(table.interval(name, policy=CONSERVATIVE)) for name in GUARANTEES}, name="ours")
+    found = paper.join(ours, how="right").dropna(axis="columns")
+    names = [name.removeprefix("guaranteed_over_actual_").replace("_", " ") for name in GUARANTEES]
+    return found.set_axis(pd.Index(names, name="")).reset_index()
 
 
 def means(table: StudyTable) -> pd.DataFrame:
@@ -115,12 +107,11 @@ def means(table: StudyTable) -> pd.DataFrame:
     return pd.concat(list(parts.values())).set_axis(list(parts)).T
 
 
-def ratios(table: StudyTable, paper: bool) -> pd.DataFrame:
-    rows = []
-    for (policy, base), published in PAPER_RATIOS.items():
-        row: dict[str, object] = {"policy": policy, "compared with": base}
-        for measure, title in TITLES.items():
-            row |= {f"paper, {title}": published[measure]} if paper else {}
-            row[title] = table.difference(measure, {"policy": policy}, {"policy": base}, ratio=True)
-        rows.append(row)
-    return pd.DataFrame(rows)
+def ratios(table: StudyTable, paper: pd.DataFrame) -> pd.DataFrame:
+    """Return paired ratios of means, and the published ones before them."""
+    index = pd.MultiIndex.from_tuples(PAIRS, names=["policy", "compared with"])
+    columns = {
+        title: [table.difference(measure, {"policy": policy}, {"policy": base}, ratio=True) for policy, base in PAIRS]
+        for measure, title in TITLES.items()
+    }
+    return with_published(pd.DataFrame(columns, index=index), paper).reset_index()

@@ -15,28 +15,13 @@ from functools import cache, partial
 import pandas as pd
 
 from clustermodel import Machine, Scenario, Slack, Study, StudyTable, Workload, read_swf, synthetic_workload
-from clustermodel.experiment.measure_table import draw_with_published, with_published
+from clustermodel.experiment.measure_table import draw_with_published, published_table, with_published
 from clustermodel.workload.periods import by_month, in_parts
 
 NODES, YEAR, WHOLE = 128, "year", "in one run"
 BASE, SLACK, FIFTH, OTHERS, EQUAL = "conservative", "slack", "every fifth", "the others", "equal"
 SHORTER = "shorter than conservative's by (%)"
-PAPER_MONTHS = pd.DataFrame.from_dict({
-    "1996-09": (440.6, 440.6, 440.6, 0.0, 550.8), "1996-10": (3062.7, 2504.3, 2783.7, 2295.6, 2906.0),
-    "1996-11": (4887.0, 3774.6, 4797.7, 4460.2, 1882.3), "1996-12": (2157.2, 1904.2, 2026.0, 1814.8, 2078.8),
-    "1997-01": (3302.3, 2531.9, 2777.4, 2603.8, 2820.8), "1997-02": (2624.3, 2373.9, 2728.7, 2369.2, 2818.7),
-    "1997-03": (2644.8, 2196.9, 2220.9, 1687.2, 2354.6), "1997-04": (2220.3, 1905.2, 2056.2, 1797.4, 2120.9),
-    "1997-05": (2093.6, 1779.2, 1889.3, 1491.9, 1988.7), "1997-06": (1443.2, 1282.0, 1374.7, 1323.3, 1387.6),
-    "1997-07": (399.9, 354.1, 372.6, 320.2, 385.8), "1997-08": (1941.5, 1670.8, 1847.1, 1817.5, 1854.5),
-    YEAR: (2401.44, 2004.46, 2226.17, 1955.28, 2294.0),
-}, orient="index", columns=[BASE, EQUAL, SLACK, FIFTH, OTHERS])  # fmt: skip
-"""Tables 1 and 3; the last number of 1996-11 is misprinted: with 4882.3 the mean of all jobs follows."""
-PAPER_HEURISTICS = pd.DataFrame.from_dict({
-    "ast": (2004.5, 2226.2, 1955.3, 2294.0), "aat": (2088.5, 2223.3, 1952.6, 2291.1), "dc": (2179.9, 2250.1, 1988.1, 2315.7),
-    "du": (2206.0, 2279.8, 2048.9, 2337.6), "dp": (2120.0, 2228.5, 1962.3, 2295.1),
-}, orient="index", columns=[EQUAL, SLACK, FIFTH, OTHERS])  # fmt: skip
-PAPER_FACTORS = {1.0: 2156, 3.0: 2004, 5.0: 2027, 7.0: 1986, 9.0: 1939, 11.0: 1956}
-PAPER_GAPS = {0.0: 2004.46, 0.5: 2020.40, 1.0: 2044.39, 1.5: 2017.82, 2.0: 2226.17}
+PAPER_MONTHS, PAPER_HEURISTICS = (published_table(__file__, name) for name in ("tables 1 and 3", "table 5"))
 HEURISTICS = tuple(PAPER_HEURISTICS.index)
 
 
@@ -140,8 +125,8 @@ def by(table: StudyTable, factor: str, paper: pd.DataFrame, **levels: float) -> 
 
 months = partial(by, factor="month", paper=PAPER_MONTHS[[BASE, EQUAL]].set_axis([BASE, SLACK], axis="columns"))
 unequal_months = partial(by, factor="month", paper=PAPER_MONTHS[[BASE, SLACK, FIFTH, OTHERS]], gap=2.0)
-factors = partial(by, factor="slack_factor", paper=pd.DataFrame({SLACK: PAPER_FACTORS}))
-gap_sizes = partial(by, factor="gap", paper=pd.DataFrame({SLACK: PAPER_GAPS}))
+factors = partial(by, factor="slack_factor", paper=published_table(__file__, "table 2"))
+gap_sizes = partial(by, factor="gap", paper=published_table(__file__, "table 4"))
 
 
 def by_heuristic(table: StudyTable) -> pd.DataFrame:

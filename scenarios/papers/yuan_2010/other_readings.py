@@ -11,7 +11,7 @@ ever; and PV-EASY with other readings of "the last job of the same user".  Run t
 from functools import partial
 
 from clustermodel import Batch, Decision, Machine, Policy, Profile, QueuedJob, Scenario, Setup, Start, Study, View
-from clustermodel.experiment.measure_table import Columns, Published, Scaled, measure_table
+from clustermodel.experiment.measure_table import Columns, Scaled, measure_table, published_table
 from clustermodel.policies.predictors import LastModel
 from clustermodel.policies.pv_easy import PVEasy
 from clustermodel.workload.study_jobs import study_jobs
@@ -24,16 +24,6 @@ COLUMNS: Columns = {
     "mean delay (min)": Scaled("mean_delay_by_later_s", 1 / 60),
     "wasted load (%)": Scaled("wasted_load", 100),
 }
-EASY = ("backfilled", "blocked", "delayed", "mean delay (min)")
-PV_EASY = ("backfilled", "blocked", "wasted load (%)")
-PAPER: dict[str, Published] = {
-    trace: {"EASY": dict(zip(EASY, easy, strict=True)), "PV-EASY": dict(zip(PV_EASY, pv_easy, strict=True))}
-    for trace, easy, pv_easy in (
-        ("CTC-SP2", (38_726, 3_833, 736, 80.05), (29_061, 6_403, 2.48)),
-        ("SDSC-BLUE", (166_014, 10_409, 1_770, 169.08), (148_937, 19_262, 5.66)),
-    )
-}
-"""Yuan et al. 2010, tables 1, 4 and 5, by trace."""
 
 
 class Generous:
@@ -128,7 +118,7 @@ READINGS: dict[str, str | Policy] = {
 
 def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replications: int = 1) -> Study:
     """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones."""
-    paper = next((found for name, found in PAPER.items() if name in str(trace)), None)
+    paper = published_table(__file__, "table 1", "table 4", "tables 5 and 6", trace=trace)
 
     def scenario(policy: str | Policy, seed: int) -> Scenario:
         workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from clustermodel import Machine, Result, Scenario, Study, StudyTable, delays_by_later_jobs
 from clustermodel.experiment.design import MEASURED
 from clustermodel.experiment.job_classes import by_class, class_measures
-from clustermodel.experiment.measure_table import Columns, Published, Scaled, measure_table
+from clustermodel.experiment.measure_table import Columns, Scaled, measure_table, published_table
 from clustermodel.workload.study_jobs import study_jobs
 
 POLICIES = {
@@ -60,33 +60,11 @@ TABLES: dict[str, Columns] = {
     },
 }  # fmt: skip
 COUNTS = {name: name for name in ("blocked", "delayed", "reservation_violations", "preempted")}
-DELAYS, VIOLATIONS, COSTS = (list(columns) for columns in list(TABLES.values())[:3])
-
-
-def printed(easy: tuple[float, ...], last: tuple[float, ...], pv_easy: tuple[float, ...]) -> Published:
-    return {
-        "EASY": dict(zip([*DELAYS[:3], *COSTS[:2]], easy, strict=True)),
-        "EASY-Last": dict(zip(VIOLATIONS, last, strict=False)),
-        "PV-EASY": dict(zip(COSTS, pv_easy, strict=True)),
-    }
-
-
-PAPER = {
-    "CTC-SP2": printed(
-        (736, 80.05, 14.81, 38_726, 3_833), (92, 147.78, 100.19, 4.78, 15.13, 137.60),
-        (29_061, 6_403, 68.6166, 2.48, 10_172, 13.17, 1.72, 38.95),
-    ),
-    "SDSC-BLUE": printed(
-        (1_770, 169.08, 90.70, 166_014, 10_409), (407, 533.48, 154.76, 36.13, 32.90, 1_320.63),
-        (148_937, 19_262, 81.7564, 5.66, 17_364, 7.77, 1.46, 48.27),
-    ),
-}  # fmt: skip
-"""Yuan et al. 2010, tables 1, 2 and 4 to 6, by trace."""
 
 
 def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replications: int = 1) -> Study:
     """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones."""
-    paper = next((found for name, found in PAPER.items() if name in str(trace)), None)
+    paper = published_table(__file__, "table 1", "table 2", "table 4", "tables 5 and 6", trace=trace)
 
     def scenario(policy: str, run_times: str, seed: int) -> Scenario:
         machine = Machine(nodes=nodes, kill_at_estimate=run_times == CUT)
@@ -136,7 +114,7 @@ def fairness(result: Result) -> pd.DataFrame:
     return result.fairness()
 
 
-def means(table: StudyTable, columns: Columns, paper: Published | None = None, run_times: str = AS_RECORDED) -> pd.DataFrame:
+def means(table: StudyTable, columns: Columns, paper: pd.DataFrame | None = None, run_times: str = AS_RECORDED) -> pd.DataFrame:
     return measure_table(table.at(run_times=run_times), columns, by=["policy"], published=paper)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from clustermodel import Machine, Result, Scenario, Study
-from clustermodel.experiment.measure_table import Columns, Published, Scaled, measure_table
+from clustermodel.experiment.measure_table import Columns, Scaled, measure_table, published_table
 from clustermodel.workload.study_jobs import study_jobs
 
 TRACES = {
@@ -22,10 +22,7 @@ TRACES = {
     "KTH-SP2": ("KTH-SP2-1996-2.2.swf.gz", 100),
 }
 """Files, and sizes of the machines."""
-PAPER: Published = {
-    "CTC-SP2": {"nodes": 430, "jobs": 77_222, "load (%)": 66.18, "mean nodes of a job": 10.9853, "mean run time (s)": 11_277},
-    "SDSC-BLUE": {"nodes": 1152, "jobs": 223_407, "load (%)": 76.21, "mean nodes of a job": 41.591, "mean run time (s)": 4_381},
-}  # fmt: skip
+PAPER = published_table(__file__, "table 3")
 COLUMNS: Columns = {
     "nodes": "machine_nodes", "days": "days", "jobs": "jobs", "load (%)": Scaled("load", 100),
     "mean nodes of a job": "mean_nodes", "mean run time (s)": "mean_run_s",

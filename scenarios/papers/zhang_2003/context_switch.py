@@ -11,6 +11,7 @@ from one task to another (``charge="on-change"``, the package's default).
     clustermodel sweep scenarios/papers/zhang_2003/context_switch.py --out results --set jobs=1000 --set replications=3
 """
 
+from functools import partial
 from math import isinf, isnan
 
 import pandas as pd
@@ -28,17 +29,10 @@ from clustermodel import (
     load_model,
 )
 from clustermodel.experiment.load_curves import highest_utilization, overtaking, utilization_at
+from clustermodel.experiment.measure_table import published_table, with_published
 
 NODES, QUANTUM_S, ACCEPTABLE = 320, 200, 20.0  # Zhang et al. 2003, sections 2.2 and 5.3
-PAPER_ACCEPTABLE: dict[tuple[object, object], float] = {
-    ("GS-5", 0.0): 0.67, ("BF", 0.0): 0.76, ("BGS-2", 0.0): 0.82, ("BGS-5", 0.0): 0.87,
-}  # fmt: skip
-PAPER_SATURATION: dict[tuple[object, object], str] = {
-    ("BF", 0.0): "0.95", ("GS-5", 0.0): "0.84; 0.87 (fig. 12)", ("GS-3", 0.0): "0.79", ("GS-2", 0.0): "0.82 (fig. 12)",
-    ("BGS-5", 0.02): "0.93", ("GS-3", 0.05): "0.73", ("GS-5", 0.05): "0.75", ("BGS-5", 0.0): "0.96 (table 1)",
-}  # fmt: skip
-PAPER_CRITICAL: dict[object, str] = {0.0: "none", 0.01: "none", 0.02: "0.92", 0.05: "0.83"}
-"""The utilization up to which BGS-5 is better than BF."""
+PAPER = partial(published_table, __file__)
 
 
 def study(
@@ -53,8 +47,7 @@ def study(
 
     def scenario(factor: float, switch: float, strategy: str, seed: int) -> Scenario | None:
         on_change = strategy.endswith("on change")
-        few = strategy.endswith(("-2", "-3"))  # compared by the paper without switches and with the longest
-        if (strategy == "BF" and switch) or (on_change and switch < 0.02) or (few and switch not in (0, max(switches))):
+        if (strategy == "BF" and switch) or (on_change and switch < 0.02):
             return None
         context_switch = ContextSwitch(fraction=switch, charge="on-change" if on_change else "every-slice")
         machine = Machine(nodes=NODES, time_slicing=TimeSlicing(quantum_s=QUANTUM_S, mpl=5), context_switch=context_switch)
@@ -84,21 +77,19 @@ def limits(table: StudyTable) -> pd.DataFrame:
     for point in table.points(["switch", "strategy"]):
         here = table.at(**point)
         reached = utilization_at(here, "mean_bounded_slowdown", ACCEPTABLE, "factor")
-        published = point["strategy"], point["switch"]
-        row: dict[str, object] = {**point, "paper, slowdown 20": PAPER_ACCEPTABLE.get(published, "")}
-        row["slowdown 20"] = "slower already" if isnan(reached) else "not reached" if isinf(reached) else f"{reached:.3f}"
-        row["paper, saturation"] = PAPER_SATURATION.get(published, "")
-        rows.append({**row, "highest": highest_utilization(here, "factor")[1]})
-    return pd.DataFrame(rows)
+        shown = "slower already" if isnan(reached) else "not reached" if isinf(reached) else f"{reached:.3f}"
+        rows.append({**point, "slowdown 20": shown, "highest": highest_utilization(here, "factor")[1]})
+    found = with_published(pd.DataFrame(rows).set_index(["switch", "strategy"]), PAPER("section 5.3, limits"))
+    return found.rename(columns={"paper, highest": "paper, saturation"}).astype(object).fillna("").reset_index()
 
 
 def critical(table: StudyTable) -> pd.DataFrame:
-    rows = []
+    rows, paper = [], PAPER("section 5.3, critical")["paper"]
     for point in table.points(["switch", "strategy"]):
         if str(point["strategy"]).startswith("BGS-5"):
             found = overtaking(table, "mean_bounded_slowdown", "factor", {"strategy": "BF"}, point)
-            paper = PAPER_CRITICAL.get(point["switch"], "") if point["strategy"] == "BGS-5" else ""
-            rows.append({**point, "paper": paper, "BF overtakes at": "none" if isnan(found) else f"{found:.3f}"})
+            published = paper.get((point["switch"], point["strategy"]), "")
+            rows.append({**point, "paper": published, "BF overtakes at": "none" if isnan(found) else f"{found:.3f}"})
     return pd.DataFrame(rows)
 
 

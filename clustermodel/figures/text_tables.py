@@ -1,0 +1,180 @@
+"""Tables of text: in a terminal of any width, as plain lines for pipes, and in a notebook.
+
+A table that is wider than the terminal is continued below, with its first columns repeated; no cell is cut.  Programs get the
+plain form, which has the same columns whatever the terminal and the numbers are.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from io import StringIO
+from itertools import chain
+from math import isnan
+from typing import Any, Final, NamedTuple
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from clustermodel.errors import visible
+from clustermodel.figures.terminal import literal, standard_output
+from clustermodel.html import escaped, html_table
+
+WIDTH: Final = 100
+"""Characters of a line of ``str(table)``."""
+_GAP: Final = 2
+"""Characters between two columns."""
+_NARROWEST_KEY: Final = 14
+_PLAIN_LINES: Final = box.Box("    \n    \n -- \n" + "    \n" * 5, ascii=True)
+"""The lines of a table in ASCII."""
+_WORDS: Final = re.compile(r"[^,:= ]*[,:= ]?")
+
+
+class TextColumn(NamedTuple):
+    """A column as people see it."""
+
+    heading: str
+    """Its lines are separated by line ends."""
+    cells: Sequence[str]
+    number: bool = True
+    """Whether the cells are numbers, which stand on the right."""
+
+    @property
+    def width(self) -> int:
+        """Characters of its widest line."""
+        return max(map(cell_len, chain(self.heading.split("\n"), *(one.split("\n") for one in self.cells))), default=0)
+
+
+class TextTable:
+    """A table of text.
+
+    Args:
+        title: above the table; empty for none.
+        keys: the columns that name the rows; they are repeated where the table is continued.
+        groups: the other columns; those of a group stay together where the width allows.
+        plain: the values by name, for programs, with times in seconds and shares as fractions.
+        notes: on what looks wrong in the input, texts or :class:`~clustermodel.measure.input_notes.Note`.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        keys: Sequence[TextColumn],
+        groups: Sequence[Sequence[TextColumn]],
+        plain: Mapping[str, Sequence[Any]],
+        notes: Sequence[object] = (),
+    ) -> None:
+        self.title = title
+        self.keys = tuple(keys)
+        self.groups = tuple(tuple(group) for group in groups if group)
+        self.plain = dict(plain)
+        self.notes = tuple(notes)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Yield the parts of the table that stand below each other on a terminal."""
+        if self.title:
+            yield Text(visible(self.title), style="italic")
+        keys, blocks = self._layout(options.max_width)
+        for number, block in enumerate(blocks):
+            if number:
+                yield ""
+            yield _drawn([*keys, *block], ascii_only=options.ascii_only)
+
+    def __str__(self) -> str:
+        """Return the table as text of 100 columns, with the notes below it."""
+        file = StringIO()
+        Console(file=file, width=WIDTH, color_system=None, force_terminal=False, highlight=False, emoji=False).print(self)
+        lines = [line.rstrip() for line in file.getvalue().splitlines()]
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook."""
+        columns = [*self.keys, *chain(*self.groups)]
+        cells = [(column.heading.replace("\n", " "), column.cells) for column in columns]
+        notes = "".join(f"<div>note: {escaped(note)}</div>" for note in self.notes)
+        return html_table(self.title, cells, right=[column.number for column in columns]) + notes
+
+    def plain_text(self) -> str:
+        """Return the table for programs: a line of names and a line for each row, with tabs between the values."""
+        rows = zip(*([_plain(value) for value in values] for values in self.plain.values()), strict=True)
+        return "".join("\t".join(line) + "\n" for line in [tuple(map(visible, self.plain)), *rows])
+
+    def _layout(self, width: int) -> tuple[list[TextColumn], list[list[TextColumn]]]:
+        """Return the columns that name the rows, folded, and the columns of each block."""
+        narrow = [key.width + _GAP for key in self.keys if key.width <= _NARROWEST_KEY]
+        wide = max(len(self.keys) - len(narrow), 1)
+        share = max(_NARROWEST_KEY, (2 * width // 5 - sum(narrow)) // wide)
+        keys = [key._replace(cells=[_folded(one, share) for one in key.cells]) for key in self.keys]
+        taken = sum(key.width + _GAP for key in keys)
+        blocks: list[list[TextColumn]] = [[]]
+        for group in self.groups:
+            if blocks[-1] and taken + _length([*blocks[-1], *group]) > width:
+                blocks.append([])
+            for column in group:
+                if blocks[-1] and taken + _length([*blocks[-1], column]) > width:
+                    blocks.append([])
+                blocks[-1].append(column)
+        return keys, blocks
+
+
+def _length(columns: Sequence[TextColumn]) -> int:
+    return sum(column.width for column in columns) + _GAP * (len(columns) - 1)
+
+
+def _drawn(columns: Sequence[TextColumn], *, ascii_only: bool) -> Table:
+    table = Table(box=_PLAIN_LINES if ascii_only else box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in columns:
+        table.add_column(
+            literal_lines(column.heading),
+            justify="right" if column.number else "left",
+            vertical="top",
+            overflow="fold",
+            no_wrap=True,
+        )
+    for row in zip(*(column.cells for column in columns), strict=True):
+        table.add_row(*map(literal_lines, row))
+    return table
+
+
+def literal_lines(text: str) -> str:
+    """Return text that a console prints literally, with its line ends."""
+    return "\n".join(map(literal, text.split("\n")))
+
+
+def _folded(text: str, width: int) -> str:
+    """Return a name on lines of at most ``width`` characters, broken behind commas, colons, equals signs and spaces."""
+    lines = [""]
+    for word in filter(None, _WORDS.findall(visible(text))):
+        if lines[-1] and cell_len(lines[-1]) + cell_len(word.rstrip()) > width:
+            lines.append("")
+        lines[-1] += word
+        while cell_len(lines[-1].rstrip()) > width:
+            cut = next(at for at in range(len(lines[-1]), 0, -1) if at == 1 or cell_len(lines[-1][:at]) <= width)
+            lines[-1:] = [lines[-1][:cut], lines[-1][cut:]]
+    return "\n".join(line.rstrip() for line in lines if line.strip()) or text
+
+
+def _plain(value: Any) -> str:
+    """Return a value for programs: ``nan`` where it does not exist, floats with ten digits."""
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return "nan"
+    return f"{value:.10g}" if isinstance(value, float) else visible(str(value))
+
+
+def print_table(table: TextTable, *, titled: bool = False) -> None:
+    """Print a table on standard output: laid out for people on a terminal, plain for programs elsewhere.
+
+    Args:
+        table: to print.
+        titled: print the title above the plain form too, for output of several tables.
+    """
+    if sys.stdout.isatty():
+        standard_output().print(table)
+        return
+    if titled:
+        sys.stdout.write(f"{visible(table.title)}\n")
+    sys.stdout.write(table.plain_text())

@@ -1,0 +1,168 @@
+"""Notes on input that looks wrong: jobs killed or rejected, too much load, estimates in minutes, policies without effect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, isnan
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+
+from clustermodel.arrays import IntArray
+from clustermodel.errors import counted, shown
+from clustermodel.measure.metrics import Summary
+from clustermodel.recording.job_records import JobRecords
+
+KILLED_SHARE: Final = 0.05
+"""Share of jobs killed at the wall-time limit above which a note says so."""
+_MINUTE: Final = 60
+_MOST_OVERESTIMATED: Final = 10
+"""Ratio of estimates in minutes to run times up to which most run times are still longer than the estimates."""
+_NAMED: Final = 3
+_LOAD_TO_TRY: Final = 0.9
+
+
+class Note(NamedTuple):
+    """What looks wrong in the input of runs, and what to do about it."""
+
+    fact: str
+    """With the value."""
+    advice: str
+    option: str = ""
+    """The option of ``clustermodel run`` that does it."""
+
+    def __str__(self) -> str:
+        return f"{self.fact}; {self.advice}"
+
+    def with_option(self) -> str:
+        """Return the note for a reader of the command line."""
+        return f"{self} ({self.option})" if self.option else str(self)
+
+
+class Counts(NamedTuple):
+    """The numbers of a run that the notes look at: fields of its :class:`~clustermodel.measure.metrics.Summary`."""
+
+    policy: str
+    nodes: int
+    jobs: int
+    killed: int
+    rejected: int
+    load: float
+
+    @classmethod
+    def of(cls, summary: Summary) -> Counts:
+        """Return the numbers of a summary."""
+        return cls(*(getattr(summary, name) for name in cls._fields))
+
+
+class NotedRun(Protocol):
+    """A run that notes are made of, such as :class:`clustermodel.Result`."""
+
+    @property
+    def records(self) -> JobRecords:
+        """Job records, ticks."""
+
+    def summary(self) -> Summary:
+        """Return the metrics of the run."""
+
+
+def run_notes(runs: Sequence[NotedRun]) -> list[Note]:
+    """Return what looks wrong in the input of runs that are compared."""
+    counts = [Counts.of(run.summary()) for run in runs]
+    ratios = [ratio for run in runs if (ratio := _estimates_in_minutes(run.records)) is not None]
+    return [*map(_in_minutes, ratios[:1]), *count_notes(counts), *_same_schedule(runs, counts)]
+
+
+def _in_minutes(ratio: float) -> Note:
+    return Note(
+        f"most jobs run longer than their estimates, at the median {ratio:.3g} times as long: the estimates look like minutes, "
+        "the run times like seconds",
+        "multiply the estimates by 60, or do without them",
+        "--estimates run-time",
+    )
+
+
+def count_notes(runs: Sequence[Counts]) -> list[Note]:
+    """Return notes on jobs that were killed or rejected and on loads above 1, the worst run of each."""
+    if not runs:
+        return []
+    notes = []
+    killed = [run for run in runs if run.killed > KILLED_SHARE * run.jobs]
+    if killed:
+        worst = max(killed, key=lambda run: run.killed / run.jobs)
+        share = 100 * worst.killed / worst.jobs
+        fact = (
+            f"{worst.killed:,} of {worst.jobs:,} jobs ({share:.0f} %) are killed at their wall-time limit "
+            f"under {_names(killed, runs)}"
+        )
+        notes.append(Note(fact, "check the estimates, or let jobs run on", "--no-kill-at-estimate"))
+    most = max(runs, key=lambda run: run.rejected)
+    if most.rejected:
+        fact = (
+            f"{counted(most.rejected, 'job')} {'is' if most.rejected == 1 else 'are'} rejected: larger than the machine of "
+            f"{counted(most.nodes, 'node')}, or of none"
+        )
+        notes.append(Note(fact, "give a larger machine, or leave such jobs out", f"--nodes, --size 1:{most.nodes}"))
+    heaviest = max(runs, key=lambda run: 0.0 if isnan(run.load) else run.load)
+    if heaviest.load > 1:
+        fact = (
+            f"the offered load is {heaviest.load:.3g}: more work arrives than {counted(heaviest.nodes, 'node')} can do, and "
+            "waits grow as long as jobs arrive"
+        )
+        stretch = ceil(10 * heaviest.load / _LOAD_TO_TRY) / 10
+        notes.append(Note(fact, "give more nodes, or more time between arrivals", f"--nodes, --scale-interarrival {stretch:g}"))
+    return notes
+
+
+def _estimates_in_minutes(records: JobRecords) -> float | None:
+    """Return the median ratio of run time to estimate where estimates look like minutes, else ``None``."""
+    run, estimate = (records.column(name) for name in ("run", "estimate"))
+    known = (estimate > 0) & (run > 0)
+    if not known.any():
+        return None
+    ratios = run[known] / estimate[known]
+    median = float(np.median(ratios))
+    beyond_minutes = float((ratios > 1.05 * _MINUTE).mean())
+    return median if median >= _MINUTE / _MOST_OVERESTIMATED and beyond_minutes < KILLED_SHARE else None
+
+
+def _same_schedule(runs: Sequence[NotedRun], counts: Sequence[Counts]) -> list[Note]:
+    """Return a note if several runs have the same starts and ends of all jobs."""
+    if len(runs) < 2:
+        return []
+    first, *others = [_schedule(run.records) for run in runs]
+    if not all(np.array_equal(first, other) for other in others):
+        return []
+    waits = bool(runs[0].summary().mean_wait_s > 0)
+    return [same_results(len(runs), counts[0].load, waits=waits)]
+
+
+def same_results(policies: int, load: float, *, waits: bool) -> Note:
+    """Return the note on policies that make no difference.
+
+    Args:
+        policies: their number.
+        load: the offered load.
+        waits: whether any job waits.
+    """
+    fact = f"all {policies} policies give the same results"
+    if waits:
+        return Note(fact, "compare policies whose rules differ on these jobs, or other jobs")
+    return Note(
+        f"{fact}, because no job waits at an offered load of {load:.2g}",
+        "raise the load for a comparison",
+        "--scale-interarrival 0.5 doubles it",
+    )
+
+
+def _schedule(records: JobRecords) -> IntArray:
+    """Return id, start and end of each job, shape ``(3, jobs)``."""
+    return np.array([records.column(name) for name in ("id", "start", "end")])
+
+
+def _names(some: Sequence[Counts], runs: Sequence[Counts]) -> str:
+    names = list(dict.fromkeys(run.policy for run in some))
+    if len(names) > 1 and len(names) == len({run.policy for run in runs}):
+        return "each policy" if len(names) <= _NAMED else f"each of {len(names)} policies"
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(map(shown, names[:_NAMED])) + more

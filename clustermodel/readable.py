@@ -1,0 +1,161 @@
+"""Numbers and symbols as people read them: digits of a column, units of time, cells of tables, words for Greek letters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import floor, isfinite, isnan, log10
+from statistics import median
+from typing import Any, Final, NamedTuple
+
+UNDEFINED: Final = "-"
+"""The text of a value that does not exist."""
+_LEAST_SCIENTIFIC: Final = 1e15
+_SMALLEST: Final = 1e-4
+_MOST_DIGITS: Final = 5
+_LEAST_DIGITS: Final = 3
+_HALF_DIGITS: Final = 2
+_IN_ASCII: Final = str.maketrans(
+    {
+        "ρ": "rho", "κ": "kappa", "φ": "phi", "Γ": "Gamma", "λ": "lambda", "μ": "mu", "σ": "sigma", "α": "alpha", "δ": "delta",
+        "Δ": "Delta", "±": "+-", "×": "x", "·": ".", "−": "-", "–": "-", "—": "-", "…": "...", "≤": "<=", "≥": ">=",
+        "≠": "!=", "≈": "~", "→": "->", "“": '"', "”": '"', "‘": "'", "’": "'",
+    }
+)  # fmt: skip
+"""Symbols as words or signs of ASCII."""
+
+
+class TimeUnit(NamedTuple):
+    """A unit of time."""
+
+    symbol: str
+    name: str
+    seconds: float
+
+
+TIME_UNITS: Final = (
+    TimeUnit("d", "days", 86_400.0),
+    TimeUnit("h", "hours", 3600.0),
+    TimeUnit("min", "minutes", 60.0),
+    TimeUnit("s", "seconds", 1.0),
+)
+
+
+def time_unit(seconds: float) -> TimeUnit:
+    """Return the largest unit of which a time has at least three; seconds for shorter times and for ``nan``."""
+    return next((unit for unit in TIME_UNITS if seconds >= 3 * unit.seconds), TIME_UNITS[-1])
+
+
+def time_units(columns: Mapping[str, Sequence[float | None]]) -> dict[str, TimeUnit]:
+    """Return the units of columns of times, by name: one for all, that of the median of the times above zero.
+
+    A column whose times would all be near zero in it has a unit of its own.
+
+    Args:
+        columns: seconds by name.
+    """
+    known = {
+        name: [value for value in values if value is not None and isfinite(value) and value > 0]
+        for name, values in columns.items()
+    }
+    common = _unit_of_median([value for values in known.values() for value in values])
+    return {
+        name: _unit_of_median(values) if values and max(values) < common.seconds / 10 else common
+        for name, values in known.items()
+    }
+
+
+def _unit_of_median(seconds: Sequence[float]) -> TimeUnit:
+    return time_unit(median(seconds)) if seconds else TIME_UNITS[-1]
+
+
+def duration(seconds: float) -> str:
+    """Return a time with a legible unit, such as ``"2.35 h"``."""
+    unit = time_unit(abs(seconds))
+    return f"{four_digits(seconds / unit.seconds)} {unit.symbol}"
+
+
+def four_digits(value: float) -> str:
+    """Return a number with about four significant digits; integers of any size in full."""
+    if isnan(value):
+        return UNDEFINED
+    if value and not _SMALLEST <= abs(value) < _LEAST_SCIENTIFIC:
+        return f"{value:.3e}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def cell(value: Any) -> str:
+    """Return any value as the text of a cell."""
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return UNDEFINED
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return four_digits(value) if isinstance(value, float) else f"{value:,}"
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a number of numpy
+        return cell(value.item())
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def column(values: Sequence[float | None], *, places: int | None = None) -> list[str]:
+    """Return the numbers of a column with the same number of decimal places.
+
+    Args:
+        values: numbers; ``None`` and ``nan`` are undefined.
+        places: the number of decimal places; by default three significant digits of the smallest number, as far as the
+            largest has no more than five digits.
+
+    Returns:
+        Texts; a positive number that would be shown as zero is ``"<0.01"`` or the like.
+    """
+    known = [abs(value) for value in values if value is not None and isfinite(value) and value]
+    if places is None:
+        places = _places(min(known), max(known)) if known else 0
+    return [_fixed(value, places) for value in values]
+
+
+def intervals(means: Sequence[float], halves: Sequence[float]) -> list[str]:
+    """Return a column of means with half the width of their intervals, ``"5.31 ± 0.42"``, with the signs below each other.
+
+    Args:
+        means: ``nan`` where undefined.
+        halves: ``nan`` for the mean of a single value.
+    """
+    known = [half for half in halves if isfinite(half) and half > 0]
+    if not known:
+        return column(means)
+    largest = max((abs(mean) for mean in means if isfinite(mean)), default=0.0)
+    typical = median(abs(mean) for mean in means if isfinite(mean))
+    places = _places(min([*known, *([typical] if typical else [])]), max(largest, *known), digits=_HALF_DIGITS)
+    shown = ["" if isnan(mean) or isnan(half) else _fixed(half, places) for mean, half in zip(means, halves, strict=True)]
+    wide = max(map(len, shown))
+    cells = zip([_fixed(mean, places) for mean in means], shown, strict=True)
+    return [f"{mean} ± {half:>{wide}}" if half else mean + " " * (wide + 3) for mean, half in cells]
+
+
+def _places(smallest: float, largest: float, digits: int = _LEAST_DIGITS) -> int:
+    """Return how many decimal places show the digits of the smallest number, as far as the largest stays short."""
+    wanted = digits - 1 - floor(log10(smallest))
+    return max(0, min(wanted, _MOST_DIGITS - 1 - max(0, floor(log10(largest)))))
+
+
+def _fixed(value: float | None, places: int) -> str:
+    if value is None or isnan(value):
+        return UNDEFINED
+    if abs(value) >= _LEAST_SCIENTIFIC:
+        return f"{value:.3e}"
+    smallest = 10.0**-places
+    if 0 < value < smallest / 2:
+        return f"<{smallest:.{places}f}"
+    return f"{value:,.{places}f}"
+
+
+def encodable(text: str, encoding: str) -> str:
+    r"""Return text that a stream can encode: symbols as words or ASCII signs, any other character as ``\xe9``.
+
+    Args:
+        text: any.
+        encoding: of the stream.
+    """
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_IN_ASCII).encode(encoding, "backslashreplace").decode(encoding)
+    return text
