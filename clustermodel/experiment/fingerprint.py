@@ -228,8 +228,9 @@ class _Walk:
                 self.visit(users_code_in(held))
             self._lenient -= 1
             return
-        known = linecache.getline(code.co_filename, code.co_firstlineno) or is_generated(function) or is_of_main(function)
-        if not known:
+        # Since Python 3.13 "<string>" has the lines of ``python -c``, not those of the text that a call compiled.
+        line = linecache.getline(code.co_filename, code.co_firstlineno) if code.co_filename != "<string>" else ""
+        if not (line or is_generated(function) or is_of_main(function)):
             self._refuse(function, "whose source is not known")
         folder, self._folder = self._folder, os.path.dirname(code.co_filename)  # noqa: PTH120
         self._put("function", function.__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -384,7 +385,7 @@ def test_a_pipe_or_a_device_is_refused_because_a_trace_is_read_twice(tmp_path: P
 
 
 def test_a_name_that_no_file_can_have() -> None:
-    assert refusal(Path("a\0.swf")) == "'a\\x00.swf': cannot be read: embedded null byte"
+    assert re.fullmatch(r"'a\\x00.swf': cannot be read: .*embedded null (byte|character).*", refusal(Path("a\0.swf")))
 
 
 def test_a_byte_order_mark_is_not_part_of_the_first_line(tmp_path: Path) -> None:
