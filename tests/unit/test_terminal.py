@@ -46,7 +46,8 @@ def shell(write_trace: Callable[..., Path], tmp_path: Path) -> Callable[..., sub
 
     def run(line: str, **variables: str) -> subprocess.CompletedProcess[str]:
         defined = f'clustermodel() {{ "{sys.executable}" -m clustermodel "$@"; }}; {line}'
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **variables}
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # completion calls the command through env
+        environment = {**os.environ, "PATH": path, "PYTHONPATH": str(Path(__file__).parents[2]), **variables}
         environment.pop("PYTHONUNBUFFERED", None)
         return subprocess.run(
             ["bash", "-c", defined], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120

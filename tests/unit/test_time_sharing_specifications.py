@@ -247,8 +247,8 @@ def test_the_slow_mode_says_where_there_was_nothing_to_play(policy: str) -> None
         result = scenario.run()
     (warning,) = warned
     assert str(warning.message) == (
-        f"Scenario.fidelity: 'node': no gang shared its nodes in time under {policy}, so that the slow mode had nothing to "
-        "play; the result is that of fidelity='fast'"
+        f"Scenario.fidelity: 'node': no gang shared its nodes in time under {policy}; there was nothing to play, and "
+        "the result is that of fidelity fast"
     )
     assert (warning.category, warning.filename) == (UserWarning, __file__)
     fast = replace(scenario, fidelity="fast").run()
