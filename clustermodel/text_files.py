@@ -1,52 +1,68 @@
-"""Text files that users hand over, read line by line: plain or gzip, with errors that name file and line."""
+"""Text files that users hand over, read line by line, plain or compressed, with errors that name file and line."""
 
 from __future__ import annotations
 
 import gzip
+import lzma
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Final, TextIO
+from typing import IO, Final
 
 from clustermodel.errors import TraceError, quoted
 
 LONGEST_LINE: Final = 65_536
-"""Largest number of characters in a line."""
+"""Largest number of characters in a line, unless a format has longer ones."""
 
 _ENCODING: Final = "utf-8-sig"  # skips the byte order mark that some editors write
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, line with its line break); a file whose name ends in ``.gz`` is decompressed.
+def opened_by_name(path: Path) -> IO[str]:
+    """Return a file opened as text; one whose name ends in ``.gz`` is decompressed."""
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding=_ENCODING, errors="replace")
+    return open(path, encoding=_ENCODING, errors="replace")
+
+
+def numbered_lines(
+    path: Path, *, opened: Callable[[Path], IO[str]] = opened_by_name, longest: int = LONGEST_LINE
+) -> Iterator[tuple[int, str]]:
+    """Yield (line number from 1, line with its line break).
+
+    Args:
+        path: the file.
+        opened: opens it as text.
+        longest: largest number of characters in a line.
 
     Raises:
-        TraceError: the file cannot be read, is damaged, or has a line of more than :data:`LONGEST_LINE` characters.
+        TraceError: the file cannot be read, is damaged, or has a longer line.
     """
     number = 0
     try:
-        with _open(path) as file:
-            for line in iter(partial(file.readline, LONGEST_LINE + 1), ""):
+        _require_file(path)
+        with closing(opened(path)) as file:
+            for line in iter(partial(file.readline, longest + 1), ""):
                 number += 1
-                if len(line) > LONGEST_LINE and line[-1] != "\n":
-                    raise TraceError(f"{path}:{number}: the line has more than {LONGEST_LINE:,} characters")
+                if len(line) > longest and line[-1] != "\n":
+                    raise TraceError(f"{path}:{number}: the line has more than {longest:,} characters")
                 yield number, line
     except EOFError:
         raise TraceError(f"{path}: the compressed data ends early, after line {number}; the file is truncated") from None
     except (gzip.BadGzipFile, zlib.error) as problem:
         raise TraceError(f"{path}: not readable as gzip after line {number}: {problem}") from None
-    except OSError as problem:
+    except lzma.LZMAError as problem:
+        raise TraceError(f"{path}: not readable as xz after line {number}: {problem}") from None
+    except OSError as problem:  # bz2 reports damaged data so, without an error number
         raise TraceError(f"{path}: cannot be read: {problem.strerror or problem}") from None
 
 
-def _open(path: Path) -> TextIO:
+def _require_file(path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except ValueError as problem:  # a NUL in the name
         raise TraceError(f"{quoted(str(path))}: cannot be read: {problem}") from None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise TraceError(f"{path}: cannot be read: it is not a file but a pipe or a device, and a trace is read twice")
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding=_ENCODING, errors="replace")
-    return open(path, encoding=_ENCODING, errors="replace")

@@ -10,14 +10,15 @@ from clustermodel.errors import SpecificationError
 from clustermodel.figures.style import plain
 from clustermodel.machine import Machine
 from clustermodel.measure.event_log import EventLog
+from clustermodel.measure.metrics import Summary
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.matrix_history import History
 from clustermodel.recording.slice_log import SliceLog
 
 
-class DrawnScenario(Protocol):
-    """The names that a run has in titles, legends and tables."""
+class ComparedScenario(Protocol):
+    """The names of a compared run."""
 
     @property
     def label(self) -> str:
@@ -27,21 +28,13 @@ class DrawnScenario(Protocol):
     def workload_name(self) -> str:
         """The workload."""
 
-    @property
-    def seed(self) -> int:
-        """The root seed, which identifies the replication."""
 
-
-class DrawnRun(Protocol):
-    """A run that can be drawn, such as :class:`clustermodel.Result`."""
+class ComparedRun(Protocol):
+    """A run that can be compared with others, such as :class:`clustermodel.Result`."""
 
     @property
-    def scenario(self) -> DrawnScenario:
+    def scenario(self) -> ComparedScenario:
         """The names of the run."""
-
-    @property
-    def machine(self) -> Machine:
-        """The simulated machine."""
 
     @property
     def records(self) -> JobRecords:
@@ -54,6 +47,29 @@ class DrawnRun(Protocol):
     @property
     def slices(self) -> SliceLog | None:
         """The slice log; ``None`` without time sharing."""
+
+    def summary(self) -> Summary:
+        """Return the metrics of the run."""
+
+
+class DrawnScenario(ComparedScenario, Protocol):
+    """The names that a run has in titles, legends and tables."""
+
+    @property
+    def seed(self) -> int:
+        """The root seed, which identifies the replication."""
+
+
+class DrawnRun(ComparedRun, Protocol):
+    """A run that can be drawn, such as :class:`clustermodel.Result`."""
+
+    @property
+    def scenario(self) -> DrawnScenario:
+        """The names of the run."""
+
+    @property
+    def machine(self) -> Machine:
+        """The simulated machine."""
 
     @property
     def jobs(self) -> pd.DataFrame:

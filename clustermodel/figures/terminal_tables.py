@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rich.table import Table
 
@@ -12,48 +12,12 @@ from clustermodel.errors import counted
 from clustermodel.figures.text_tables import TextColumn, TextTable
 from clustermodel.measure.accounts import account_columns
 from clustermodel.measure.input_notes import run_notes
-from clustermodel.measure.metrics import Summary
 from clustermodel.readable import TIME_UNITS, UNDEFINED, TimeUnit, column, time_units
-from clustermodel.recording.job_records import JobRecords
-from clustermodel.recording.ledger import Ledger
-from clustermodel.recording.slice_log import SliceLog
+
+if TYPE_CHECKING:
+    from clustermodel.figures.drawn_run import ComparedRun  # which reads the style of figures: matplotlib takes long to import
 
 Values = Sequence[float | None]
-
-
-class ComparedScenario(Protocol):
-    """The names of a compared run."""
-
-    @property
-    def label(self) -> str:
-        """The policy, or another name of the run."""
-
-    @property
-    def workload_name(self) -> str:
-        """The workload."""
-
-
-class ComparedRun(Protocol):
-    """A run that can be compared with others, such as :class:`clustermodel.Result`."""
-
-    @property
-    def scenario(self) -> ComparedScenario:
-        """The names of the run."""
-
-    @property
-    def records(self) -> JobRecords:
-        """Job records, ticks."""
-
-    @property
-    def ledger(self) -> Ledger:
-        """The capacity ledger."""
-
-    @property
-    def slices(self) -> SliceLog | None:
-        """The slice log; ``None`` without time sharing."""
-
-    def summary(self) -> Summary:
-        """Return the metrics of the run."""
 
 
 def _time(heading: str, values: Values, unit: TimeUnit) -> TextColumn:

@@ -21,7 +21,7 @@ from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.sim.decisions import Decisions
 from clustermodel.sim.events import AlarmClock, Clock, InstantSettled
 from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overhead_left, progress
-from clustermodel.sim.node_failures import NO_OUTAGES, NodeStates
+from clustermodel.sim.node_failures import NO_OUTAGES, NodeStates, require_progress
 from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.sharing import Sharing
@@ -211,6 +211,8 @@ class Coordinator:
         gang.ran = executed if job.image is None else job.image.work + executed
         discarded = self._saved.ended(gang, executed)
         if outcome in REQUEUING:
+            if outcome is Status.FAILED:
+                require_progress(job)
             self._records.stopped(job.index, now, outcome, executed, discarded)
             if gang.job is self._head:
                 self._head = None

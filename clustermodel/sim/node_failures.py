@@ -10,6 +10,7 @@ from typing import Final
 
 from simpy import Event
 
+from clustermodel.errors import SpecificationError, counted
 from clustermodel.failures.failure import Failure
 from clustermodel.policies.interface import Outage
 from clustermodel.recording.job_records import JobRecords
@@ -19,9 +20,25 @@ from clustermodel.sim.events import Clock
 from clustermodel.sim.job_process import Execution, JobInSystem, nodes_needed_by
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.sharing import Sharing
-from clustermodel.ticks import duration_to_ticks
+from clustermodel.ticks import duration_to_ticks, to_seconds
 
+MOST_ATTEMPTS: Final = 10_000
+"""Run attempts of a job after which a run ends whose nodes fail faster than the job can complete."""
 NO_OUTAGES: Final[tuple[list[Outage], list[Outage]]] = ([], [])
+
+
+def require_progress(job: JobInSystem) -> None:
+    """Refuse to start a job for ever whose nodes always fail before it completes.
+
+    Raises:
+        SpecificationError: it has had :data:`MOST_ATTEMPTS` run attempts.
+    """
+    if job.attempts >= MOST_ATTEMPTS:
+        raise SpecificationError(
+            f"Machine.failures: job {job.queued.id} ({counted(job.queued.nodes, 'node')}, {to_seconds(job.run_time):g} s) "
+            f"has been started {MOST_ATTEMPTS:,} times and not completed, because its nodes fail before; "
+            "give it checkpoints (Checkpointing.interval_s), or nodes that fail less often"
+        )
 
 
 class NodeStates:

@@ -86,7 +86,7 @@ def node_use(
 
 
 def shared_by_cores(nodes: IntArray, cores: IntArray, group: IntArray) -> bool | None:
-    """Return whether jobs take parts of nodes, by their cores per node; ``None`` if the log does not tell.
+    """Return whether jobs take parts of nodes, by their cores per node; ``None`` if the log does not say.
 
     Whole nodes are assumed where 90 % of the jobs have the most cores per node of their partition.
 

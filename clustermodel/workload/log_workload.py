@@ -277,7 +277,7 @@ def _unit_of(columns: _Columns, unit: str, use: NodeUse, remarks: list[str]) -> 
     else:
         shared = shared_by_cores(columns["nodes"], columns["cores"], columns["partition"])
         why = {
-            None: "the log does not tell whether jobs share nodes",
+            None: "the log does not say whether jobs share nodes",
             True: "more than 10 % of the jobs took parts of nodes",
             False: "at least 90 % of the jobs took whole nodes",
         }[shared]

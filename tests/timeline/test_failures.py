@@ -232,6 +232,12 @@ def test_a_context_switch_follows_a_repair() -> None:
     assert spent(result, Account.CONTEXT_SWITCH) == 2
 
 
+def test_a_job_that_never_completes_is_one_line_and_not_a_run_without_end() -> None:
+    # 1,000 s without checkpoints where a node fails every 10 s.
+    with pytest.raises(SpecificationError, match=r"job 1 \(1 node, 1000 s\) has been started 10,000 times and not completed"):
+        play(1, "1 0 1 1000", "fcfs", failures=NodeFailures(mtbf_s=10, repair_s=0))
+
+
 def test_explain_names_the_node_that_failed() -> None:
     result = play(2, "1 0 2 100", "fcfs", explain=True, failures=down((1, 30, 50), nodes=2))
     assert str(result.explain(1)).splitlines()[-1] == "  restarted after node 1 failed at 30 s"
