@@ -154,7 +154,7 @@ def study_notes(table: DrawnTable) -> list[Note]:
     frame = table.frame
     if not {*Counts._fields, *_COMPARED} <= set(frame.columns) or not len(frame):
         return []
-    rows = frame[list(Counts._fields)].astype({"policy": str})
+    rows = frame[list(Counts._fields)].astype({"policy": str, "load": float})  # a single job has no load: None
     notes = count_notes([Counts(*row) for row in rows.itertuples(index=False)])
     policies = rows["policy"].nunique()
     if policies > 1 and "policy" in table.factors:
