@@ -76,10 +76,10 @@ class GangScheduling:
 
     @property
     def uses(self) -> frozenset[str]:
-        """What its schedules depend on: time slices, and the costs of migration and of preemption for urgent jobs."""
+        """What its schedules depend on: time slices, memory, and the costs of migration and of preemption for urgent jobs."""
         migration = {"checkpointing"} if self._migration else set()
         urgent = NOTHING if self._urgent is None else self._urgent.uses
-        return frozenset({"time_slicing", "context_switch", *migration, *urgent})
+        return frozenset({"time_slicing", "context_switch", "node_memory_gib", *migration, *urgent})
 
     def begin(self, setup: Setup) -> None:
         """Get ready for a run.
@@ -119,6 +119,7 @@ class GangScheduling:
         self._alarm: int | None = None
         self._stuck_on: QueuedJob | None = None  # the job that could not be scheduled, in plain gang scheduling
         self._reasons: dict[int, Reason] = {}
+        self._short_of_memory: dict[int, int] = {}  # id of a job that could start but for the memory of this node
         self._quantum, self._switch = machine.time_slicing.quantum, machine.switch_ticks
         self._open_rows: Sequence[int] = range(self._mpl)
         self._rows_at_worst = self._mpl
@@ -127,15 +128,8 @@ class GangScheduling:
         """Rebuild the matrix, in the steps of Zhang et al. 2003, sections 4.2 and 5.4."""
         matrix = self.matrix
         self._open_rows, self._rows_at_worst = self.open_rows(view)
-        for gang in batch.ended:
-            matrix.remove(gang.job.id)
-        for outage in batch.failed:
-            matrix.keep_free(1 << outage.node, outage.id)
-        for outage in batch.repaired:
-            matrix.give_up(outage.id)
-        if batch.failed:
-            self._plans.reserved.clear()  # the jobs are placed again, around the nodes that are down
         self._view = view
+        self._settle_matrix(batch)
         decisions: list[Decision] = []
         queue: Iterable[QueuedJob] = view.waiting.values()
         if self._urgent is not None:
@@ -156,6 +150,8 @@ class GangScheduling:
         if self._migration and matrix.collapse_with_migration(self._guard()):
             self._improvable = True
             self._schedule(waiting, decisions)
+        if matrix.memory is not None and self._urgent is not None and not matrix.occupants:
+            decisions += self._urgent.discard_all()  # each job waits for memory that others keep
         matrix.fill()
         if self._migration:
             matrix.fill_with_migration()
@@ -163,6 +159,19 @@ class GangScheduling:
         if self._plans.reserved or self._alarm is not None or self._urgent is not None:
             self._set_alarm(decisions)
         return decisions
+
+    def _settle_matrix(self, batch: Batch) -> None:
+        """Bring the matrix up to what has happened."""
+        matrix = self.matrix
+        for gang in batch.ended:
+            matrix.remove(gang.job.id)
+        for outage in batch.failed:
+            matrix.keep_free(1 << outage.node, outage.id)
+        for outage in batch.repaired:
+            matrix.give_up(outage.id)
+        if batch.failed:
+            self._plans.reserved.clear()  # the jobs are placed again, around the nodes that are down
+        matrix.begin_memory(self._view.free_memory())
 
     def open_rows(self, view: View) -> tuple[Sequence[int], int]:
         """Return the rows in which jobs may be started, and among how many rows a gang may have to share the machine.
@@ -222,12 +231,36 @@ class GangScheduling:
         No reservation holds room.
         """
         for job in queue:
-            row = self.matrix.fullest_row(job.nodes, self._open_rows)
+            rows = self._open_rows
+            if self.matrix.memory is not None:
+                rows = self._rows_with_memory(job, [row for row in rows if self.matrix.room[row] >= job.nodes])
+            row = self.matrix.fullest_row(job.nodes, rows)
             if row is None or not self._place(job, [row]):
                 return job
             if self._explain:
-                self._reasons[job.id] = Reason("head of the queue, and a row has enough free columns")
+                self._reasons[job.id] = Reason(f"head of the queue, and a row has enough free columns{self._waited_for(job)}")
         return None
+
+    def _rows_with_memory(self, job: QueuedJob, rows: list[int]) -> list[int]:
+        """Return those of ``rows``, which have enough free columns, in which these have enough memory for a job.
+
+        If there is none, no job behind it in the queue gets the memory that it lacks in the first row.
+        """
+        matrix, kept = self.matrix, 0 if self._urgent is None else self._urgent.kept_on(job)
+        if matrix.memory is None:
+            return rows
+        matrix.offer_memory(job)
+        enough = [row for row in rows if matrix.columns_for(job, row, kept=kept).bit_count() >= job.nodes]
+        if rows and not enough:
+            short = matrix.withhold_memory(job, rows[0])
+            if self._explain:
+                self._short_of_memory[job.id] = short
+        return enough
+
+    def _waited_for(self, job: QueuedJob) -> str:
+        """Return, for the reason of a start, the node for whose memory a job has waited."""
+        node = self._short_of_memory.pop(job.id, None)
+        return "" if node is None else f"; it has waited for memory on node {node}"
 
     def _backfill(self, job: QueuedJob, decisions: list[Decision]) -> bool:
         """Start ``job`` if that violates no reservation, else make sure that it holds one; return whether it has started."""
@@ -239,34 +272,32 @@ class GangScheduling:
             reservation = plans.improve(job, self._open_rows) if self._improvable else plans.reserved[job.id]
         if reservation.start > now:
             if is_new:
-                decisions.append(Reserve(job=job, start=reservation.start))
+                decisions.append(Reserve(job=job, start=reservation.start, guaranteed=self.matrix.memory is None))
             return False
         room = self.matrix.room
         rows = [row for row in plans.rows_free_now(reservation, self._open_rows) if room[row] >= job.nodes]
         if not rows:
             return False  # it is due, and starts when the gangs in its way have ended
         rows.sort(key=room.__getitem__)
-        if not self._place(job, rows):
-            return False  # it is due, and starts when the checkpoint store has room for it
+        rows = self._rows_with_memory(job, rows)
+        if not rows or not self._place(job, rows):
+            return False  # it is due, and starts when nodes have memory, or the checkpoint store room, for it
         plans.take_up(job, self.matrix.occupants[job.id].home)
         self._ends[job.id] = now + reservation.length
         if self._explain:
             holder = next(iter(plans.reserved), None)
-            self._reasons[job.id] = Reason("its reservation allows it to start now", holder=holder, reserved=reservation.start)
+            rule = f"its reservation allows it to start now{self._waited_for(job)}"
+            self._reasons[job.id] = Reason(rule, holder=holder, reserved=reservation.start)
         return True
 
     def _place(self, job: QueuedJob, rows: list[int]) -> bool:
-        """Give a job columns in the first of ``rows``; one that has been preempted before, where it can go on.
-
-        Returns:
-            Whether it has them.
-        """
+        """Give a job columns in the first of ``rows``, or a saved job where it can go on; return whether it has them."""
         if self._urgent is None or not self._urgent.is_saved(job):
             self.matrix.add(job, rows[0])
             return True
         place = self._urgent.place_of(job, rows)
         if place is not None:
-            self.matrix.add(job, *place).migrating = True
+            self.matrix.add(job, *place, kept=self._urgent.kept_on(job)).migrating = True
         return place is not None
 
     def _length(self, job: QueuedJob) -> int:

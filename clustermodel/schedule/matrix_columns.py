@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Generic
 
 from clustermodel.schedule.free_memory import FreeMemory
-from clustermodel.schedule.node_set import as_mask, from_mask, lowest
+from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, lowest
 from clustermodel.schedule.planned_gangs import Job, Occupant
 
 
@@ -40,7 +40,8 @@ class MatrixColumns(Generic[Job]):
         self._changed_homes: set[int] = set()  # rows whose gangs at home have changed since the last compaction
         self._touched: list[Occupant[Job]] = []  # gangs that may differ from what the machine has; some more than once
         self.memory: FreeMemory | None = None
-        """The free memory of each column in this plan, suspended jobs taken into account; ``None`` where it is not limited."""
+        """The free memory of each column in this plan; ``None`` where it is not limited."""
+        self._withheld: dict[int, NodeSet] = {}  # id of a job that lacks memory -> where no other job gets it
 
     def rows_in_use(self) -> list[int]:
         """Return the rows that are not empty."""
@@ -49,6 +50,11 @@ class MatrixColumns(Generic[Job]):
     def row_contents(self, row: int) -> list[Occupant[Job]]:
         """Return the gangs in ``row``, replicas included, in starting order."""
         return [gang for gang in self.occupants.values() if gang.rows >> row & 1]
+
+    def begin_memory(self, free: FreeMemory | None) -> None:
+        """Take the free memory of the machine as it is; the gangs of the matrix, and suspended jobs, have theirs."""
+        self.memory = free
+        self._withheld.clear()
 
     # Jobs come and go.
 
@@ -86,10 +92,15 @@ class MatrixColumns(Generic[Job]):
             The one of these columns that has the least.
         """
         assert self.memory is not None
-        columns = self.memory.emptiest(self._free[row], job.nodes)
+        columns = self._withheld[job.id] = self.memory.emptiest(self._free[row], job.nodes)
         short = self.memory.fullest(as_mask(columns))
         self.memory.take(columns, job.memory)
         return short
+
+    def offer_memory(self, job: Job) -> None:
+        """Undo :meth:`withhold_memory`."""
+        if self.memory is not None:
+            self.memory.give_back(self._withheld.pop(job.id, ()), job.memory)
 
     def keep_free(self, columns: int, number: int) -> None:
         """Set columns aside in all rows, for a job or an outage of this number; gangs that hold them may stay."""
