@@ -152,6 +152,7 @@ class GangScheduling:
             self._schedule(waiting, decisions)
         if matrix.memory is not None and self._urgent is not None and not matrix.occupants:
             decisions += self._urgent.discard_all()  # each job waits for memory that others keep
+            self._schedule(waiting, decisions)
         matrix.fill()
         if self._migration:
             matrix.fill_with_migration()
@@ -244,7 +245,7 @@ class GangScheduling:
     def _rows_with_memory(self, job: QueuedJob, rows: list[int]) -> list[int]:
         """Return those of ``rows``, which have enough free columns, in which these have enough memory for a job.
 
-        If there is none, no job behind it in the queue gets the memory that it lacks in the first row.
+        If there is none, the job waits for memory in the first row, which jobs behind it in the queue do not get.
         """
         matrix, kept = self.matrix, 0 if self._urgent is None else self._urgent.kept_on(job)
         if matrix.memory is None:
@@ -252,7 +253,7 @@ class GangScheduling:
         matrix.offer_memory(job)
         enough = [row for row in rows if matrix.columns_for(job, row, kept=kept).bit_count() >= job.nodes]
         if rows and not enough:
-            short = matrix.withhold_memory(job, rows[0])
+            short = matrix.wait_for_memory(job, rows[0])
             if self._explain:
                 self._short_of_memory[job.id] = short
         return enough

@@ -216,7 +216,6 @@ class UrgentJobs:
         self._discarded.append(job)
         if self._matrix.memory is not None:
             self._matrix.memory.give_back(nodes, job.memory)
-        self.wait_for_store = True  # so that there is another cycle, in which the job may start
         return Kill(job=job, requeue=True)
 
     def _settle_discarded(self) -> None:

@@ -41,7 +41,7 @@ class MatrixColumns(Generic[Job]):
         self._touched: list[Occupant[Job]] = []  # gangs that may differ from what the machine has; some more than once
         self.memory: FreeMemory | None = None
         """The free memory of each column in this plan; ``None`` where it is not limited."""
-        self._withheld: dict[int, NodeSet] = {}  # id of a job that lacks memory -> where no other job gets it
+        self._withheld: tuple[int, NodeSet] | None = None  # id of the first job that lacks memory, and where it waits for it
 
     def rows_in_use(self) -> list[int]:
         """Return the rows that are not empty."""
@@ -54,7 +54,7 @@ class MatrixColumns(Generic[Job]):
     def begin_memory(self, free: FreeMemory | None) -> None:
         """Take the free memory of the machine as it is; the gangs of the matrix, and suspended jobs, have theirs."""
         self.memory = free
-        self._withheld.clear()
+        self._withheld = None
 
     # Jobs come and go.
 
@@ -85,22 +85,27 @@ class MatrixColumns(Generic[Job]):
         free = self._free[row]
         return free if self.memory is None else free & (self.memory.nodes_with(job.memory) | kept)
 
-    def withhold_memory(self, job: Job, row: int) -> int:
-        """Give no other job memory that ``job`` lacks on free columns of a row, those with the most free memory.
+    def wait_for_memory(self, job: Job, row: int) -> int:
+        """Note that ``job`` lacks memory on free columns of a row; it waits for that of those with the most free memory.
+
+        No other job gets that memory, if this is the first job that lacks any.
 
         Returns:
             The one of these columns that has the least.
         """
         assert self.memory is not None
-        columns = self._withheld[job.id] = self.memory.emptiest(self._free[row], job.nodes)
+        columns = self.memory.emptiest(self._free[row], job.nodes)
         short = self.memory.fullest(as_mask(columns))
-        self.memory.take(columns, job.memory)
+        if self._withheld is None:
+            self._withheld = job.id, columns
+            self.memory.take(columns, job.memory)
         return short
 
     def offer_memory(self, job: Job) -> None:
-        """Undo :meth:`withhold_memory`."""
-        if self.memory is not None:
-            self.memory.give_back(self._withheld.pop(job.id, ()), job.memory)
+        """Let ``job`` have the memory for which it waits."""
+        if self.memory is not None and self._withheld is not None and self._withheld[0] == job.id:
+            self.memory.give_back(self._withheld[1], job.memory)
+            self._withheld = None
 
     def keep_free(self, columns: int, number: int) -> None:
         """Set columns aside in all rows, for a job or an outage of this number; gangs that hold them may stay."""

@@ -20,7 +20,8 @@ from tests.property.test_failures import failing
 from tests.property.test_gang import attempts_of
 
 quick = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
-IN_ROWS = (*POLICIES, "adaptive", "bgs:urgent=suspend", "mbgs:urgent=suspend", "bgs:urgent=checkpoint", "bgs:urgent=kill")
+SUSPENDING = ("bgs:urgent=suspend", "mbgs:urgent=suspend") * 3
+IN_ROWS = (*POLICIES, "adaptive", *SUSPENDING, "bgs:urgent=checkpoint", "bgs:urgent=kill")
 DEDICATED = ("pv-easy:mode=suspend", "pv-easy:mode=suspend,vb=false", "ss", "ss:sf=1.1", "easy", "server-filling")
 MOST = 6
 
