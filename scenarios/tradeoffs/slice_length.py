@@ -7,7 +7,8 @@ A context switch that is longer than half a slice is left out.
     clustermodel sweep scenarios/tradeoffs/slice_length.py --out results
 """
 
-from clustermodel import ContextSwitch, Machine, Scenario, Study, TimeSlicing, load_model
+from clustermodel import ContextSwitch, Scenario, Study, TimeSlicing
+from clustermodel.experiment.blue_pacific import blue_pacific_scenario
 
 MEASURES = ("mean_bounded_slowdown", "mean_response_s", "utilization", "context_switch_share")
 
@@ -18,10 +19,14 @@ def study(jobs: int = 3_000, replications: int = 10, policy: str = "bgs", run_ti
     def scenario(quantum_s: float, switch_s: float, seed: int) -> Scenario | None:
         if switch_s > quantum_s / 2:
             return None
-        slices, switch = TimeSlicing(quantum_s=quantum_s, mpl=5), ContextSwitch(seconds=switch_s)
-        machine = Machine(nodes=320, time_slicing=slices, context_switch=switch)
-        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=run_time_factor, phi=0.2)
-        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
+        return blue_pacific_scenario(
+            policy,
+            jobs=jobs,
+            seed=seed,
+            run_time_factor=run_time_factor,
+            time_slicing=TimeSlicing(quantum_s=quantum_s, mpl=5),
+            context_switch=ContextSwitch(seconds=switch_s),
+        )
 
     return Study(
         name="slice length x context switch",

@@ -16,7 +16,8 @@ beyond 1.8 overload the machine.
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import Account, Checkpointing, ContextSwitch, Machine, Scenario, Study, StudyTable, TimeSlicing, load_model
+from clustermodel import Account, Checkpointing, ContextSwitch, Scenario, Study, StudyTable
+from clustermodel.experiment.blue_pacific import blue_pacific_scenario
 from clustermodel.experiment.load_curves import highest_utilization
 
 SPACE_SHARING = ("fcfs", "bf")
@@ -28,15 +29,16 @@ def study(jobs: int = 10_000, replications: int = 10, factors: tuple[float, ...]
     """Return the study; ``factors`` multiply the run times."""
 
     def scenario(policy: str, charge: str, factor: float, seed: int) -> Scenario:
-        machine = Machine(
-            nodes=320,
-            time_slicing=TimeSlicing(quantum_s=200, mpl=5),
+        if policy in SPACE_SHARING:  # neither switches nor migrations: both charges are the same run
+            return blue_pacific_scenario(policy, jobs=jobs, seed=seed, run_time_factor=factor)
+        return blue_pacific_scenario(
+            policy,
+            jobs=jobs,
+            seed=seed,
+            run_time_factor=factor,
             context_switch=ContextSwitch(fraction=0.02, charge="every-slice" if charge == "every-slice" else "on-change"),
             checkpointing=Checkpointing(checkpoint_s=5, restart_s=5),
         )
-        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2)
-        space = policy in SPACE_SHARING  # neither slices nor migrations: both charges are the same run
-        return Scenario(machine=Machine(nodes=320) if space else machine, workload=workload, policy=policy, seed=seed)
 
     return Study(
         name="capacity loss",

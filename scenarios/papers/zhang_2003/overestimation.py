@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import RUN_TIME_FACTORS, Machine, Result, Scenario, Study, StudyTable, TimeSlicing, curves, load_model
+from clustermodel import RUN_TIME_FACTORS, Result, Scenario, Study, StudyTable, curves
 from clustermodel.arrays import FloatArray
+from clustermodel.experiment.blue_pacific import blue_pacific_scenario
 from clustermodel.experiment.job_classes import by_class, class_measures
 from clustermodel.experiment.measure_table import measure_table
 
@@ -36,9 +37,7 @@ def study(
     """Return the study; ``factors`` multiply the run times, ``phis`` are fractions of exact estimates."""
 
     def scenario(policy: str, phi: float, factor: float, seed: int) -> Scenario:
-        machine = Machine(nodes=320, time_slicing=TimeSlicing(quantum_s=200, mpl=5))
-        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=phi)
-        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
+        return blue_pacific_scenario(policy, jobs=jobs, seed=seed, run_time_factor=factor, phi=phi)
 
     tables = {
         f"{title}, {shown} ± 95 % interval": partial(by_phi, policy=policy, measure=name)

@@ -12,7 +12,8 @@ from functools import partial
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import RUN_TIME_FACTORS, Machine, Result, Scenario, Study, StudyTable, TimeSlicing, load_model
+from clustermodel import RUN_TIME_FACTORS, Result, Scenario, Study, StudyTable
+from clustermodel.experiment.blue_pacific import blue_pacific_scenario
 from clustermodel.experiment.job_classes import class_measures
 from clustermodel.experiment.load_curves import highest_utilization
 from clustermodel.experiment.measure_table import published_table
@@ -28,9 +29,7 @@ def study(jobs: int = 10_000, replications: int = 10, factors: tuple[float, ...]
     """Return the study; ``factors`` multiply the run times: 1.0 to 1.8 are workloads 0 to 8."""
 
     def scenario(policy: str, factor: float, seed: int) -> Scenario:
-        machine = Machine(nodes=320, time_slicing=TimeSlicing(quantum_s=200, mpl=5))
-        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2)
-        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
+        return blue_pacific_scenario(policy, jobs=jobs, seed=seed, run_time_factor=factor)
 
     return Study(
         name="table 1, migration",
