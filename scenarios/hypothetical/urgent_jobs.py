@@ -8,24 +8,23 @@ gang takes a rotation at most if no scheduling event cuts its slice short.  Smal
     clustermodel sweep scenarios/hypothetical/urgent_jobs.py --out results --set jobs=1000 --set replications=3
 """
 
-from functools import lru_cache, partial
+from functools import partial
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, TimeSlicing, Workload
+from clustermodel import Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, TimeSlicing
 from clustermodel.experiment.design import Measure
-from clustermodel.experiment.job_classes import by_class, class_measures
+from clustermodel.experiment.job_classes import SIZES, by_bounds, by_class, class_measures
 from clustermodel.experiment.measure_table import Columns, Relative, Scaled, measure_table
-from clustermodel.experiment.random_streams import random_stream
 from clustermodel.measure.job_table import preemptions
-from clustermodel.measure.metrics import LARGE_ABOVE_NODES
+from clustermodel.workload.changed_jobs import with_urgent_jobs
 from clustermodel.workload.study_jobs import study_jobs
 
 BASE, QUANTUM_S, MPL, SWITCH_S, COST_S = "bgs", 200, 5, 4, 60
 ROTATION_S = (MPL - 1) * QUANTUM_S + SWITCH_S + COST_S
 URGENT_GANGS = ("bgs:urgent=kill", "bgs:urgent=checkpoint", "bgs:urgent=suspend", "mbgs", "mbgs:urgent=checkpoint")
-CLASSES = ("urgent", "others", "small", "large")
+CLASSES = ("urgent", "others", *SIZES)
 STATISTICS = ("mean_wait_s", "p95_wait_s", "mean_response_s", "mean_bounded_slowdown")
 PAIRED = [f"{name}: {group}" for name in STATISTICS for group in CLASSES[:2] if (name, group) != ("p95_wait_s", "others")]
 SHARES = ("context_switch_share", "checkpoint_share", "restart_share", "blocked_share", "lost_share")
@@ -65,7 +64,7 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
     measures: dict[str, Measure] = {name: partial(of_urgent, name=name) for name in waits}
     measures["preemptions"] = lambda result: int(preemptions(result.records).sum())
     measures |= class_measures(urgency, CLASSES[:2], {f"{name}: {{}}": name for name in STATISTICS})
-    measures |= class_measures(size, CLASSES[2:], {f"{name}: {{}}": name for name in STATISTICS})
+    measures |= class_measures(by_bounds(nodes=SIZES), SIZES, {f"{name}: {{}}": name for name in STATISTICS})
     return Study(
         name="urgent jobs in gang scheduling",
         factors={"policy": (BASE, *URGENT_GANGS, "easy", "ss")},
@@ -81,19 +80,8 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
     )
 
 
-@lru_cache(maxsize=2)
-def with_urgent_jobs(workload: Workload, share: float, seed: int) -> Workload:
-    urgent = random_stream(seed, "urgent jobs").random(len(workload)) < share
-    rows = (row._replace(priority=int(first)) for row, first in zip(workload.rows(), urgent, strict=True))
-    return Workload(rows, name=workload.name, provenance=workload.provenance, machine_nodes=workload.machine_nodes)
-
-
 def urgency(result: Result) -> "pd.Series[str]":
     return (result.jobs["priority"] > 0).map({True: "urgent", False: "others"})
-
-
-def size(result: Result) -> "pd.Series[str]":
-    return (result.jobs["nodes"] > LARGE_ABOVE_NODES).map({True: "large", False: "small"})
 
 
 def of_urgent(result: Result, name: str) -> float:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from clustermodel import Machine, Result, Scenario, Study, StudyTable, Workload
 from clustermodel.experiment.measure_table import published_table, with_published
-from clustermodel.workload.shapes import SHAPES, shapes_of_jobs
+from clustermodel.workload.shapes import SHAPES, workload_shapes
 from clustermodel.workload.study_jobs import study_jobs
 
 ALL = "all"
@@ -34,10 +34,8 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int
 
     def scenario(shape: str, seed: int) -> Scenario:
         every = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
-        rows = [row for row in every.rows() if 0 < row.nodes <= nodes]
-        if shape != ALL:
-            shapes = shapes_of_jobs([row.nodes for row in rows], [row.estimate for row in rows], narrow=narrow or None)
-            rows = [row for row, own in zip(rows, shapes, strict=True) if own == shape]
+        shapes = workload_shapes(every, nodes, narrow=narrow or None)
+        rows = [row for row, own in zip(every.rows(), shapes, strict=True) if own == shape or (own and shape == ALL)]
         return Scenario(machine=Machine(nodes=nodes), workload=Workload(rows, name=every.name), policy="easy", seed=seed)
 
     return Study(
