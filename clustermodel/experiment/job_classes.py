@@ -60,7 +60,7 @@ def _classes(result: Result, columns: Mapping[str, Bounds]) -> npt.ArrayLike:
     import pandas as pd
 
     cuts = (pd.cut(result.jobs[name], [-inf, *bounds.values()], labels=list(bounds)) for name, bounds in columns.items())
-    return [", ".join(labels) for labels in zip(*(cut.astype(str) for cut in cuts), strict=True)]
+    return [", ".join(labels) for labels in zip(*(map(str, cut) for cut in cuts), strict=True)]
 
 
 def class_measures(classify: Classify, classes: Iterable[Label], metrics: Mapping[str, str | Scaled]) -> dict[str, Measure]:

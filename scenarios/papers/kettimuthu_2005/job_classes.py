@@ -49,16 +49,10 @@ def study(
 
     def scenario(policy: str, seed: int) -> Scenario:
         cost = 0 if policy == FREE else cost_s
-        return Scenario(
-            machine=Machine(
-                nodes=nodes,
-                checkpointing=Checkpointing(checkpoint_s=cost, restart_s=cost),
-                context_switch=ContextSwitch(seconds=cost),
-            ),
-            workload=study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed),
-            policy=policy.removesuffix(", free"),
-            seed=seed,
-        )
+        saving, switch = Checkpointing(checkpoint_s=cost, restart_s=cost), ContextSwitch(seconds=cost)
+        machine = Machine(nodes=nodes, checkpointing=saving, context_switch=switch)
+        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
+        return Scenario(machine=machine, workload=workload, policy=policy.removesuffix(", free"), seed=seed)
 
     policies = [f"ss:sf={factor:g},mode={mode}" for mode in ("suspend", "checkpoint", "kill") for factor in factors]
     return Study(

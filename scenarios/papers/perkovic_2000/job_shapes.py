@@ -11,10 +11,11 @@ does not matter.
 
 from functools import partial
 
-import numpy as np
 import pandas as pd
 
-from clustermodel import Machine, Result, Scenario, Study, StudyTable, Workload
+from clustermodel import Machine, Scenario, Study, StudyTable, Workload
+from clustermodel.experiment.job_facts import FACTS as JOB_FACTS
+from clustermodel.experiment.job_facts import STATISTICS, job_fact
 from clustermodel.experiment.measure_table import published_table, with_published
 from clustermodel.workload.shapes import SHAPES, workload_shapes
 from clustermodel.workload.study_jobs import study_jobs
@@ -42,11 +43,7 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int
         name="shapes of jobs",
         factors={"shape": [ALL, *SHAPES]},
         scenario=scenario,
-        measures={
-            f"{statistic}_{name}": partial(statistic_of, statistic=statistic, name=name)
-            for name in ("nodes", "run_s", "estimate_s", "overestimation")
-            for statistic in ("mean", "median")
-        },
+        measures={f"{statistic}_{name}": job_fact(name, statistic) for name in JOB_FACTS for statistic in STATISTICS},
         shown=("jobs",),
         tables={
             "Table 1, all jobs": partial(all_jobs, paper=published_table(__file__, "table 1", trace=trace)),
@@ -58,13 +55,6 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int
             )
         },
     )
-
-
-def statistic_of(result: Result, statistic: str, name: str) -> float:
-    """Return the mean or the median of a fact of the jobs as recorded in the trace."""
-    nodes, run_s, estimate_s = (result.records.column("nodes"), *map(result.records.seconds, ("run", "estimate")))
-    facts = {"nodes": nodes, "run_s": run_s, "estimate_s": estimate_s, "overestimation": estimate_s / run_s}
-    return float(np.mean(facts[name]) if statistic == "mean" else np.median(facts[name]))
 
 
 def all_jobs(table: StudyTable, paper: pd.DataFrame) -> pd.DataFrame:

@@ -48,20 +48,16 @@ def study(
     """
 
     def scenario(mode: str, cost_s: int, seed: int) -> Scenario:
-        return Scenario(
-            machine=Machine(
-                nodes=nodes,
-                kill_at_estimate=False,
-                checkpointing=Checkpointing(
-                    checkpoint_s=cost_s, restart_s=cost_s, max_tasks_per_slice=store if mode == LIMITED else None
-                ),
-                context_switch=ContextSwitch(seconds=cost_s),
-                time_slicing=TimeSlicing(quantum_s=1e6),  # there are no slices; a context switch must be shorter than one
-            ),
-            workload=study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed),
-            policy=f"pv-easy:mode={mode.partition(',')[0]}",
-            seed=seed,
+        tasks = store if mode == LIMITED else None
+        machine = Machine(
+            nodes=nodes,
+            kill_at_estimate=False,
+            checkpointing=Checkpointing(checkpoint_s=cost_s, restart_s=cost_s, max_tasks_per_slice=tasks),
+            context_switch=ContextSwitch(seconds=cost_s),
+            time_slicing=TimeSlicing(quantum_s=1e6),  # there are no slices; a context switch must be shorter than one
         )
+        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
+        return Scenario(machine=machine, workload=workload, policy=f"pv-easy:mode={mode.partition(',')[0]}", seed=seed)
 
     return Study(
         name="preemption mode",
