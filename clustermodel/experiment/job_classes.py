@@ -78,7 +78,8 @@ def class_measures(classify: Classify, classes: Iterable[Label], metrics: Mappin
             measure, in which ``{}`` stands for the class.
 
     Returns:
-        The measures by name, class by class for each metric; a measure is missing in a run without jobs of its class.
+        The measures by name, class by class for each metric.  In a run without jobs of a class, their numbers are 0 and other
+        measures are missing.
     """
     labels = list(classes)
     return {
@@ -88,10 +89,16 @@ def class_measures(classify: Classify, classes: Iterable[Label], metrics: Mappin
     }
 
 
+_COUNTS: Final = ("jobs", "rejected", "killed", "aborted")
+"""Metrics that are numbers of jobs."""
+
+
 def _metric(result: Result, classify: Classify, label: Label, metric: str | Scaled) -> float | None:
     name, scale = (metric, 1) if isinstance(metric, str) else metric
     found: dict[object, float] = _metrics(result, classify)[name].to_dict()
-    return scale * found[label] if label in found else None
+    if label not in found:
+        return 0 if name in _COUNTS else None
+    return scale * found[label]
 
 
 @lru_cache(maxsize=1)

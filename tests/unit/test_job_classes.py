@@ -49,6 +49,7 @@ def test_a_class_has_the_metrics_of_its_jobs(table: StudyTable) -> None:
 
 def test_a_class_without_jobs_has_no_value_and_no_row(table: StudyTable) -> None:
     assert table.frame["wait_s, none"].isna().all()
+    assert (table.frame["jobs, none"] == 0).all()
     found = by_class(table, "class", {name: {"wait_s": f"wait_s, {name}"} for name in ("narrow", "wide", "none")})
     assert found.factors == ("policy", "class")
     assert found.levels("class") == ["narrow", "wide"]
