@@ -17,6 +17,7 @@ import re
 import runpy
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from math import isnan
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,6 +44,8 @@ class DocumentedStudy(NamedTuple):
     page: Path | None
     """The page with its tables, and with the figures that the page shows nowhere else, between ``<!-- name -->`` and
     ``<!-- end -->``."""
+    figures: int | None = None
+    """Only so many of its figures, the first ones, are drawn and shown; ``None``: all."""
 
     @property
     def stored(self) -> Path:
@@ -64,7 +67,7 @@ def documented_studies() -> Iterator[DocumentedStudy]:
     for name, entry in tomllib.loads((DOCS / "studies.toml").read_text()).items():
         page = DOCS / entry["page"] if "page" in entry else None
         settings = {key: str(value) for key, value in entry.get("settings", {}).items()}
-        yield DocumentedStudy(name, ROOT / entry["script"], settings, page)
+        yield DocumentedStudy(name, ROOT / entry["script"], settings, page, entry.get("figures"))
 
 
 def make(study: DocumentedStudy, results: Path, workers: int) -> None:
@@ -79,8 +82,9 @@ def make(study: DocumentedStudy, results: Path, workers: int) -> None:
 
 
 def shown(study: DocumentedStudy) -> Exhibits:
-    """Return the tables and figures of a stored study."""
-    return exhibits_of(study.experiment(), StudyTable.read_csv(study.stored))
+    """Return the tables and figures of a stored study that its page shows."""
+    exhibits = exhibits_of(study.experiment(), StudyTable.read_csv(study.stored))
+    return exhibits._replace(figures=dict(islice(exhibits.figures.items(), study.figures)))
 
 
 def show(study: DocumentedStudy) -> None:
