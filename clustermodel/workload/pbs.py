@@ -56,6 +56,7 @@ def read_pbs(
     unit: str = "auto",
     processors_from: str = "allocated",
     use_estimates: bool = True,
+    feedback: bool = False,
 ) -> Workload:
     """Read accounting records of PBS or TORQUE into memory.
 
@@ -69,6 +70,8 @@ def read_pbs(
             shows that jobs share nodes, else nodes.
         processors_from: ``"allocated"`` or ``"requested"`` nodes and cores; the other is used where one is missing.
         use_estimates: when false, every estimate is the run time, not the limit ``Resource_List.walltime``.
+        feedback: when true, a further run attempt is submitted after the simulated end of the one before, as much later as in
+            the log; by default at its recorded time.
 
     Returns:
         The workload; its ``machine_nodes`` is the largest number of units in use at the same time.
@@ -77,7 +80,7 @@ def read_pbs(
         TraceError: the file cannot be read, has no such records, or no usable job.
         SpecificationError: an option has a value that is not allowed.
     """
-    options = LogOptions(unit=unit, use_estimates=use_estimates)
+    options = LogOptions(unit=unit, use_estimates=use_estimates, feedback=feedback)
     if processors_from not in ("allocated", "requested"):
         raise SpecificationError(f"processors_from: {processors_from!r} is not allowed; it must be 'allocated' or 'requested'")
     reader = _Reader(LogJobs(os.fspath(path)), requested_first=processors_from == "requested")

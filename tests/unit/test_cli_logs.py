@@ -207,3 +207,16 @@ def test_filters_keep_what_a_log_has_recorded() -> None:
     one_user = workload.split("user")[1]
     assert one_user.names["user"] == ("ann", "bob")
     assert one_user.frame["account"].unique().tolist() == ["a2"]
+
+
+def test_feedback_is_an_option_of_each_command_that_reads_a_trace(command_line: Command, tmp_path: Path) -> None:
+    path = tmp_path / "r.swf"
+    log = LOGS / "requeues.sacct"
+    assert command_line("trace", "import", log, "--feedback", "-o", path).code == 0
+    assert read_swf(path, feedback=True).has_feedback
+    for trace in (log, path):
+        waits = []
+        for options in ((), ("--feedback",)):
+            finished = command_line("whatif", "--trace", trace, "--nodes", 4, "--policy", "fcfs", "--json", *options)
+            waits.append(json.loads(finished.out)[1]["mean_wait_s"])
+        assert waits[0] > waits[1]  # attempts do not wait while the one before has not ended

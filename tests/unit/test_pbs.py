@@ -51,6 +51,9 @@ def test_records_of_torque() -> None:
     assert frame.loc[[14, 19], "requeues"].tolist() == [0, 1]
     assert frame.loc[[14, 19], "wait_s"].tolist() == [2400, 600]
     assert workload.names["user"] == ("ann", "bob")
+    followers = read_pbs(LOGS / "torque.pbs", feedback=True).frame.set_index("job")
+    assert followers.loc[[14, 19], "preceding"].tolist() == [-1, 14]
+    assert followers.loc[19, "think_time_s"] == 0
 
 
 def test_records_of_pbs_professional() -> None:

@@ -11,7 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clustermodel import SpecificationError, TraceError, Workload, read_pbs, read_sacct
+from clustermodel import (
+    Machine,
+    Scenario,
+    SpecificationError,
+    TraceError,
+    Workload,
+    read_pbs,
+    read_sacct,
+    read_swf,
+    write_trace,
+)
 from tests.shared_data import SHARED
 
 LOGS = Path(__file__).resolve().parents[1] / "logs"
@@ -76,6 +86,21 @@ def test_run_attempts_are_jobs_of_their_own() -> None:
     assert frame.loc[55, ["run_s", "suspended_s"]].tolist() == [7200, 3600]
     assert frame.loc[53, "wait_s"] == 0
     assert workload.provenance.repaired["started before its submission, submitted at its start"] == 1
+
+
+def test_with_feedback_a_run_attempt_follows_the_one_before(tmp_path: Path) -> None:
+    workload = read_sacct(LOGS / "requeues.sacct", feedback=True)
+    frame = workload.frame.set_index("job")
+    assert frame["preceding"].to_dict() == {50: -1, 51: -1, 53: -1, 54: 50, 55: 54}
+    assert frame.loc[[54, 55], "think_time_s"].tolist() == [5, 0]
+    plain = read_sacct(LOGS / "requeues.sacct")
+    assert not plain.has_feedback
+    # On four nodes job 51 delays the second attempt until 5,400 s; the third one is submitted when that one has ended.
+    for read, submitted in ((plain, [0, 2405, 4200]), (workload, [0, 1805, 6000])):
+        jobs = Scenario(machine=Machine(nodes=4), workload=read, policy="fcfs").run().jobs.set_index("job")
+        assert jobs.loc[[50, 54, 55], "submit_s"].tolist() == submitted
+    write_trace(tmp_path / "r.swf", workload)
+    assert read_swf(tmp_path / "r.swf", feedback=True).frame["preceding"].tolist() == workload.frame["preceding"].tolist()
 
 
 def test_components_of_a_heterogeneous_job_are_one_job() -> None:
