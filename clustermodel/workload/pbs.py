@@ -172,7 +172,7 @@ class _Reader:
         if requeued and started is not None:  # an R record may have few fields of its own
             values = {**_values(started.text), **values}
         start, end = _epoch(values, "start"), _epoch(values, "end")
-        used = duration(values.get("resources_used.walltime", ""))
+        used = _duration(values, "resources_used.walltime")
         if start is None:
             return _TYPES["R"] if requeued else NEVER
         if end is None and started is not None:
@@ -189,7 +189,7 @@ class _Reader:
         submit = next((time for name in ("ctime", "qtime", "etime") if (time := _epoch(values, name)) is not None), None)
         if submit is None:
             return NO_SUBMISSION
-        limit = duration(values.get("Resource_List.walltime", ""))
+        limit = _duration(values, "Resource_List.walltime")
         resources = resources_of(values)
         self._add(line, job, int(identity[1]), values, resources, (submit, start, run, suspended, limit), requeued=requeued)
         return JOBS
@@ -265,6 +265,18 @@ def _epoch(values: dict[str, str], name: str) -> int | None:
     if not re.fullmatch(r"\d{1,11}(\.\d*)?", text, re.ASCII):
         raise ValueError(f"field {name}: {quoted(text)} is not a time in seconds since 1970")
     return int(float(text)) or None
+
+
+def _duration(values: dict[str, str], name: str) -> float | None:
+    """Return a duration in seconds; ``None`` if it is missing.
+
+    Raises:
+        ValueError: it is no duration.
+    """
+    try:
+        return duration(values.get(name, ""))
+    except ValueError as problem:
+        raise ValueError(f"field {name}: {problem}") from None
 
 
 def _status(text: str) -> int:
