@@ -24,7 +24,7 @@ from clustermodel.errors import visible
 from clustermodel.figures.terminal import literal, standard_error, standard_output
 from clustermodel.html import escaped, html_table
 
-WIDTH: Final = 100
+WIDTH: Final = 88
 """Characters of a line of ``str(table)``."""
 _GAP: Final = 2
 """Characters between two columns."""
@@ -85,7 +85,7 @@ class TextTable:
             yield _drawn([*keys, *block], ascii_only=options.ascii_only)
 
     def __str__(self) -> str:
-        """Return the table as text of 100 columns, with the notes below it."""
+        """Return the table as text of 88 columns, with the notes below it."""
         file = StringIO()
         Console(file=file, width=WIDTH, color_system=None, force_terminal=False, highlight=False, emoji=False).print(self)
         lines = [line.rstrip() for line in file.getvalue().splitlines()]
