@@ -30,7 +30,8 @@ FROM_ELSEWHERE = {
 
 NUMBER = re.compile(r"(?<![\w.,/])(?<!\w-)\d[\d,]*(?:\.\d+)?(?:e\d+)?(?![\w/]|\.\d|,\d)")
 NO_RESULT = re.compile(
-    r"\]\([^)\n]*\)|`[^`\n]*`|\b(?:19|20)\d\d\b|(?:[Ff]igures?|[Tt]ables?|[Ss]ections?) [\d.]+(?: (?:to|and) \d+)?|eqs?\. \(\d+\)"
+    r"\]\([^)\n]*\)|`[^`\n]*`|\b(?:19|20)\d\d\b|eqs?\. \(\d+\)"
+    r"|(?:[Ff]igures?|[Tt]ables?|[Ss]ections?) [\d.]+(?: (?:to|and) \d+)?"
 )
 """Links, code, years, and numbers of figures, tables and sections."""
 

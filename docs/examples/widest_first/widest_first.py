@@ -4,7 +4,7 @@ from clustermodel import Start
 
 
 class WidestFirst:
-    """The widest jobs that fit start; one that waited ``patience_s`` blocks all others."""
+    """The widest jobs start; one that has waited ``patience_s`` blocks all others."""
 
     def __init__(self, *, patience_s=86_400.0):
         self.name = f"widest-first:patience_s={patience_s:g}"
