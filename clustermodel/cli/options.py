@@ -94,7 +94,7 @@ class SpeedupModel(click.ParamType[Speedup]):
 
 
 def log_options(command: Command) -> Command:
-    """Add the options for reading an accounting log of Slurm or PBS."""
+    """Add the options for reading an accounting log of Slurm or PBS, or any trace."""
     for option in reversed(
         (
             click.option(
@@ -110,6 +110,12 @@ def log_options(command: Command) -> Command:
                 help="sacct: time zone of the times, as Europe/Paris; default: as they are given, UTC after TZ=UTC sacct.",
             ),
             click.option("--cluster", help="sacct: use the jobs of this cluster; default: the one with the most jobs."),
+            click.option(
+                "--feedback",
+                is_flag=True,
+                help="Submit a job that follows another one after the simulated end of that one: further run attempts of sacct "
+                "and PBS, jobs with a preceding job of SWF.  Default: at its recorded time.",
+            ),
         )
     ):
         command = option(command)
@@ -304,6 +310,7 @@ def load_workload(
             keep=None if keep == JobFilter() else keep,
             scale=None if scale == LoadScale() else scale,
             lenient=options["lenient"],
+            feedback=options["feedback"],
             waits=waits,
         )
     else:
