@@ -150,6 +150,7 @@ def trace_options(command: Command) -> Command:
             click.option("--scale-interarrival", type=float, default=1.0, help="Multiply the time between submissions."),
             click.option("--scale-run-time", type=float, default=1.0, help="Multiply run times and estimates."),
             click.option("--scale-size", type=float, default=1.0, help="Multiply numbers of processors."),
+            click.option("--default-memory", type=float, help="Memory per node of jobs that have none recorded, GiB."),
         )
     ):
         command = option(command)
@@ -206,6 +207,7 @@ def machine_options(command: Command) -> Command:
                 type=int,
                 help="Most tasks that migrate in a time slice, or are checkpointed at a time (Q); no limit by default.",
             ),
+            click.option("--node-memory", type=float, help="Memory of each node, GiB; no limit by default."),
             click.option(
                 "--suspended-per-node", type=int, help="Most suspended tasks in a node's memory; no limit by default."
             ),
@@ -237,6 +239,7 @@ _MACHINE_FIELDS: Final = {
     "restart": ("checkpointing", "restart_s"),
     "checkpoint_interval": ("checkpointing", "interval_s"),
     "max_migrating_tasks": ("checkpointing", "max_tasks_per_slice"),
+    "node_memory": ("", "node_memory_gib"),
     "suspended_per_node": ("", "suspended_per_node"),
 }
 """Part and field of the machine that each option of :func:`machine_options` sets."""
@@ -327,4 +330,7 @@ def load_workload(
             workload = workload.scaled(scale)
         if estimates == "run-time":
             workload = workload.with_perfect_estimates()
-    return workload.with_phi_estimates(phi=estimates, seed=seed) if isinstance(estimates, float) else workload
+    if isinstance(estimates, float):
+        workload = workload.with_phi_estimates(phi=estimates, seed=seed)
+    default = options["default_memory"]
+    return workload if default is None else workload.with_default_memory(default)
