@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from clustermodel.ticks import duration_to_ticks, to_seconds, to_ticks
 from clustermodel.validation import require_seconds, require_whole
+
+
+UNSET: Final = -1
+"""Stands for a value that a job does not have."""
 
 
 class JobRow(NamedTuple):
@@ -25,6 +29,14 @@ class JobRow(NamedTuple):
     """Higher runs first; ties go by submit time, then id."""
     status: int
     """SWF status of the trace (1 completed, 0 failed, 5 cancelled, -1 unknown); does not influence the simulation."""
+    memory: int = UNSET
+    """Memory that each task needs on its node, KiB; :data:`UNSET` when unknown."""
+    checkpoint: int = UNSET
+    """How long a checkpoint of this job takes, ticks; :data:`UNSET` for what the machine says."""
+    restart: int = UNSET
+    """How long a restart of this job takes, ticks; :data:`UNSET` for what the machine says."""
+    checkpoint_interval: int = UNSET
+    """How long it executes between two periodic checkpoints, ticks; :data:`UNSET` for what the machine says."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
