@@ -86,8 +86,7 @@ class Digested:
 def digest_of_jobs(source: JobSource) -> JobsDigest:
     """Return the digest of the jobs of a stream; reads all of it.
 
-    It covers labels of streams and feedback where the workload has them, on which metrics and submissions depend, but no
-    memory.
+    It covers labels of streams and feedback where the workload has them, on which metrics and submissions depend.
     """
     if isinstance(source, Workload):
         names = (*JobRow._fields, *(name for name in (STREAM, PRECEDING, THINK) if source.has(name)))
