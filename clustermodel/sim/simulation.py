@@ -112,7 +112,15 @@ def simulate(
     )
     policy.begin(
         Setup(
-            machine.nodes, machine.kill_at_estimate, rng, explain, machine, speedup, coordinator.run_time, coordinator.holding
+            machine.nodes,
+            machine.kill_at_estimate,
+            rng,
+            explain,
+            machine,
+            speedup,
+            run_time=lambda job: coordinator.in_system(job).run_time,
+            holding=lambda job, ticks: saved.holding(coordinator.in_system(job), ticks),
+            transfer_times=lambda job: saved.costs.of(coordinator.in_system(job), job.nodes),
         )
     )
     finished = env.process(coordinator.run())
