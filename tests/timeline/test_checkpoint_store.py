@@ -70,6 +70,12 @@ def test_first_come_first_served_gangs_wait_for_the_store() -> None:
     assert accounts(result) == {Account.USEFUL: 60, Account.CHECKPOINT: 20, Account.BLOCKED: 10, Account.IDLE: 10}
 
 
+def test_the_explanation_says_how_long_a_job_waited_for_the_store() -> None:
+    result = both(30, "fcfs", explain=True)
+    assert str(result.explain(2)).endswith("\n  waited for the checkpoint store, on its nodes, for 10 s")
+    assert "store" not in str(result.explain(1))
+
+
 @pytest.mark.parametrize("writers", ["fcfs_nonblocking", "least_waste"])
 def test_gangs_execute_until_it_is_their_turn(writers: str) -> None:
     # 2 executes until 30, when 1 has written, writes what it has then, and executes 5 s more.
