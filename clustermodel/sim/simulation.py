@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf, isinf
 from typing import Final, Literal
 
 import numpy as np
@@ -16,7 +17,7 @@ from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.matrix_history import History
 from clustermodel.recording.slice_log import SliceLog
-from clustermodel.sim.checkpoint_store import CheckpointStore
+from clustermodel.sim.checkpoint_store import LimitedStore
 from clustermodel.sim.coordinator import Coordinator
 from clustermodel.sim.dedicated_nodes import DedicatedNodes
 from clustermodel.sim.events import Clock
@@ -24,11 +25,12 @@ from clustermodel.sim.job_streams import Feedback, submit_jobs
 from clustermodel.sim.node_failures import NodeStates
 from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.saved_work import SavedWork
+from clustermodel.sim.shared_store import SharedStore
 from clustermodel.sim.time_sharing.node_by_node import NodeByNode
 from clustermodel.sim.time_sharing.shared_nodes import MakeTimeSlices, TimeSharing
 from clustermodel.sim.time_sharing.slices import ComputedSlices
 from clustermodel.speedup import LINEAR, Speedup
-from clustermodel.ticks import LAST_TICK, to_seconds
+from clustermodel.ticks import LAST_TICK, duration_to_ticks, to_seconds
 from clustermodel.workload.feedback import JobsWithFeedback
 
 Fidelity = Literal["fast", "node"]
@@ -89,7 +91,7 @@ def simulate(
     env, ledger, records = Clock(), Ledger(machine.nodes), JobRecords()
     states = History(machine.time_slicing.quantum) if history else None
     pool, saved = NodePool(env, machine.nodes), SavedWork(machine)
-    store = CheckpointStore(env, machine.checkpointing.max_tasks_per_slice)
+    store = _store(env, machine)
     sharing = DedicatedNodes(
         env, pool, store, saved, ledger, records, lambda: TimeSharing(env, machine, ledger, saved, states, FIDELITIES[fidelity])
     )
@@ -110,7 +112,15 @@ def simulate(
     )
     policy.begin(
         Setup(
-            machine.nodes, machine.kill_at_estimate, rng, explain, machine, speedup, coordinator.run_time, coordinator.holding
+            machine.nodes,
+            machine.kill_at_estimate,
+            rng,
+            explain,
+            machine,
+            speedup,
+            run_time=lambda job: coordinator.in_system(job).run_time,
+            holding=lambda job, ticks: saved.holding(coordinator.in_system(job), ticks),
+            transfer_times=lambda job: saved.costs.of(coordinator.in_system(job), job.nodes),
         )
     )
     finished = env.process(coordinator.run())
@@ -131,6 +141,15 @@ def simulate(
             f"{to_seconds(LAST_TICK):g} s that fit 64-bit ticks; give shorter times, fewer jobs or more nodes"
         ) from problem
     return Outcome(records, ledger, coordinator.reasons, coordinator.sharing.slice_log, states)
+
+
+def _store(env: Clock, machine: Machine) -> LimitedStore | SharedStore:
+    """Return the checkpoint store of the machine: with constant costs, or with a bandwidth."""
+    costs, failures = machine.checkpointing, machine.failures
+    if costs.store is None:
+        return LimitedStore(env, costs.max_tasks_per_slice)
+    mtbf_s = inf if failures is None else failures.node_mtbf_s(machine.nodes)
+    return SharedStore(env, costs.store, None if isinf(mtbf_s) else duration_to_ticks(mtbf_s))
 
 
 def _reported(rows: Iterable[JobRow], progress: Callable[[int], None]) -> Iterator[JobRow]:

@@ -15,6 +15,7 @@ from clustermodel import (
     Bursts,
     BySize,
     Checkpointing,
+    CheckpointStore,
     ClosedUsers,
     ContextSwitch,
     Cycle,
@@ -79,6 +80,12 @@ MACHINE = Machine(
     checkpointing=Checkpointing(checkpoint_s=3, restart_s=4.5, max_tasks_per_slice=7),
     suspended_per_node=2,
     node_memory_gib=2.5,
+)
+WITH_STORE = Machine(
+    nodes=64,
+    checkpointing=Checkpointing(
+        interval_s="own", store=CheckpointStore(bandwidth_gib_s=2.5, node_bandwidth_gib_s=0.5, max_concurrent_tasks=3)
+    ),
 )
 SMALL = "[workload]\nsynthetic = true\njobs = 30\n"
 
@@ -159,6 +166,7 @@ def test_a_round_trip_gives_the_same_scenario_and_run_key(here: Path, kind: str)
     [
         {},
         {"machine": None},
+        {"machine": WITH_STORE},
         {"machine": Machine(nodes=8, context_switch=ContextSwitch(fraction=0.02))},
         {"machine": Machine(nodes=8, failures=NodeFailures(mtbf_s=9e6, repair_s=60, distribution="weibull", shape=0.7))},
         {"machine": Machine(nodes=8, failures=Outages(node=[1, 0], down_s=[5, 9.5], up_s=[7, 20], nodes=8, cause=("a", "b")))},

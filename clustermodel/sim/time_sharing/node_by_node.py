@@ -17,7 +17,7 @@ from clustermodel.machine import Machine
 from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.slice_log import SliceLog
 from clustermodel.schedule.node_set import NodeSet, as_mask
-from clustermodel.sim.checkpoint_store import CheckpointStore
+from clustermodel.sim.checkpoint_store import LimitedStore
 from clustermodel.sim.events import Clock, InstantOver
 from clustermodel.sim.saved_work import TRANSFERS
 from clustermodel.sim.time_sharing.context_switches import RowSwitches
@@ -177,7 +177,7 @@ class NodeByNode:
         self.withdraw = rows.withdraw
         self.rehome = rows.rehome
         self._tasks_at_a_time = machine.checkpointing.max_tasks_per_slice
-        self._store = CheckpointStore(env, self._tasks_at_a_time)
+        self._store = LimitedStore(env, self._tasks_at_a_time)
         self.waiting = False
         """Whether jobs wait."""
         self.overhead = 0
