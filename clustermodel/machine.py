@@ -245,6 +245,8 @@ class Machine:
     """When nodes fail, and for how long they are down; ``None``: never."""
     suspended_per_node: int | None = None
     """Number of suspended tasks that fit a node's memory besides the running task; ``None`` is no limit, 0 no suspension."""
+    round_s: float = 0.0
+    """Length of a scheduling round, seconds: the preemptive schedulers decide at its multiples only; 0: at every event."""
 
     node_memory_gib: float | None = None
     """Memory of each node, GiB; ``None`` is no limit.  The tasks of all gangs on a node, suspended ones too, must fit
@@ -261,6 +263,7 @@ class Machine:
             object.__setattr__(self, "suspended_per_node", limit)
         if self.node_memory_gib is not None:
             require_gib("Machine.node_memory_gib", self.node_memory_gib, positive=True)
+        require_seconds("Machine.round_s", self.round_s)
         for name, kind in (
             ("time_slicing", TimeSlicing),
             ("context_switch", ContextSwitch),
@@ -288,6 +291,11 @@ class Machine:
     def switch_ticks(self) -> int:
         """Length of a context switch, ticks."""
         return self.context_switch.ticks(self.time_slicing.quantum)
+
+    @property
+    def round(self) -> int:
+        """Length of a scheduling round, ticks; 0 where there are none."""
+        return to_ticks(self.round_s)
 
     @property
     def node_memory(self) -> int | None:
