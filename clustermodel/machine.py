@@ -14,6 +14,8 @@ from clustermodel.validation import choice, require_number, require_seconds, req
 
 INTERVALS: Final = ("young", "daly", "own")
 """Intervals of periodic checkpoints by name: Young 1974; Daly 2006, eq. (37); or what each job asks for."""
+RESTART_CHARGES: Final = ("on-start", "every-decision", "every-round")
+"""When a gang spends the time of its restart: conventions of published simulations."""
 WRITERS: Final = ("oblivious", "fcfs", "fcfs_nonblocking", "least_waste")
 """Who writes to the checkpoint store, or reads from it, when several gangs want to (Herault et al. 2018)."""
 LEAST_BANDWIDTH: Final = 1e-6
@@ -175,10 +177,23 @@ class Checkpointing:
     ``None`` is no limit, 0 no migration and no checkpoints."""
     store: CheckpointStore | None = None
     """A store with a bandwidth, which says how long checkpoints and restarts take; ``None``: as long as the costs say."""
+    restart_charge: str = "on-start"
+    """When a gang on dedicated nodes spends the time of its restart:
+
+    - ``"on-start"``: when a job with saved work starts.
+    - ``"every-decision"``: each running gang, in its first run attempt too, at the beginning of every interval between two
+      scheduling cycles; not in the interval in which it completes.  The rule of the simulator of Zhao et al. 2022.
+    - ``"every-round"``: each running gang at its start and at every multiple of ``Machine.round_s``."""
 
     def __post_init__(self) -> None:
         require_seconds("Checkpointing.checkpoint_s", self.checkpoint_s)
         require_seconds("Checkpointing.restart_s", self.restart_s)
+        choice("Checkpointing.restart_charge", self.restart_charge, RESTART_CHARGES)
+        if self.restart_charge != "on-start" and self.interval_s is not None:
+            raise SpecificationError(
+                f"Checkpointing.restart_charge: {self.restart_charge!r} is not allowed with periodic checkpoints (interval_s); "
+                "it must be 'on-start'"
+            )
         if self.store is not None:
             self._require_no_costs_beside(self.store)
         if isinstance(self.interval_s, str):
@@ -263,7 +278,6 @@ class Machine:
             object.__setattr__(self, "suspended_per_node", limit)
         if self.node_memory_gib is not None:
             require_gib("Machine.node_memory_gib", self.node_memory_gib, positive=True)
-        require_seconds("Machine.round_s", self.round_s)
         for name, kind in (
             ("time_slicing", TimeSlicing),
             ("context_switch", ContextSwitch),
@@ -272,6 +286,11 @@ class Machine:
             value = getattr(self, name)
             if not isinstance(value, kind):
                 raise SpecificationError(f"Machine.{name}: {value!r} is not allowed; it must be a {kind.__name__}(...)")
+        require_seconds("Machine.round_s", self.round_s)
+        if self.checkpointing.restart_charge == "every-round" and not self.round:
+            raise SpecificationError(
+                f"Machine.round_s: {self.round_s:g} is not allowed where restarts are charged in every round; it must be > 0"
+            )
         if self.failures is not None and not isinstance(self.failures, FailureSource):
             raise SpecificationError(
                 f"Machine.failures: {self.failures!r} is not allowed; it must be NodeFailures(...), Outages(...) or None"
@@ -319,6 +338,8 @@ class Machine:
                 ),
                 ("migrating tasks per slice", "no limit" if store.max_tasks_per_slice is None else store.max_tasks_per_slice),
                 ("periodic checkpoints every", "never" if store.interval_s is None else _seconds(store.interval_s)),
+                ("restarts charged", store.restart_charge.replace("-", " ")),
+                ("scheduling rounds", f"{self.round_s:g} s" if self.round_s else "none"),
                 ("failures of nodes", "none" if self.failures is None else self.failures),
                 ("memory per node", "no limit" if self.node_memory_gib is None else f"{self.node_memory_gib:g} GiB"),
                 ("suspended tasks per node", "no limit" if self.suspended_per_node is None else self.suspended_per_node),

@@ -14,7 +14,7 @@ from clustermodel.errors import SpecificationError
 from clustermodel.failures.failure import FailureSource
 from clustermodel.failures.node_failures import NodeFailures
 from clustermodel.failures.outage_files import read_outages
-from clustermodel.machine import INTERVALS, Checkpointing, Machine, TimeSlicing
+from clustermodel.machine import INTERVALS, RESTART_CHARGES, Checkpointing, Machine, TimeSlicing
 from clustermodel.speedup import Speedup, speedup_of
 from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
@@ -196,6 +196,21 @@ def machine_options(command: Command) -> Command:
                 "--restart", type=float, default=store.restart_s, show_default=True, help="Time to restart a gang, seconds."
             ),
             click.option(
+                "--restart-charge",
+                type=click.Choice(RESTART_CHARGES),
+                default=store.restart_charge,
+                show_default=True,
+                help="Charge a restart when a saved job starts; or each running gang after every scheduling cycle, or in every "
+                "round.",
+            ),
+            click.option(
+                "--round",
+                type=float,
+                default=0.0,
+                show_default=True,
+                help="Length of a round, seconds: preemptive schedulers decide at its multiples only; 0: at every event.",
+            ),
+            click.option(
                 "--max-migrating-tasks",
                 type=int,
                 help="Most tasks that migrate in a time slice, or are checkpointed at a time (Q); no limit by default.",
@@ -229,6 +244,8 @@ _MACHINE_FIELDS: Final = {
     "charge": ("context_switch", "charge"),
     "checkpoint": ("checkpointing", "checkpoint_s"),
     "restart": ("checkpointing", "restart_s"),
+    "restart_charge": ("checkpointing", "restart_charge"),
+    "round": ("", "round_s"),
     "checkpoint_interval": ("checkpointing", "interval_s"),
     "max_migrating_tasks": ("checkpointing", "max_tasks_per_slice"),
     "suspended_per_node": ("", "suspended_per_node"),

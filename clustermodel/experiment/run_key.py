@@ -119,7 +119,8 @@ def specification(
     failures = scenario.used_machine.failures
     machine = asdict(replace(scenario.used_machine, failures=None)) | {"failures": _identity_of_failures(failures)}
     used = set(uses_of(make_policy(scenario.policy)))
-    if scenario.used_machine.checkpointing.interval_s is not None:
+    costs = scenario.used_machine.checkpointing
+    if costs.interval_s is not None or costs.restart_charge != "on-start":
         used.add("checkpointing")  # whatever the policy decides
     if failures is not None:
         used.add(RANDOM_NUMBERS)

@@ -15,12 +15,12 @@ threshold over its nodes, rounded up to a second.  That simulator has thresholds
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Final
 
 from clustermodel.errors import SpecificationError, quoted
-from clustermodel.policies.interface import Batch, Checkpoint, Decision, Kill, QueuedJob, RunningJob, Setup, Suspend, View
+from clustermodel.policies.interface import Batch, Checkpoint, Decision, Kill, QueuedJob, Setup, Suspend, View
 from clustermodel.policies.preemption_modes import Mode
 from clustermodel.policies.preemptive import PreemptiveScheduler
 from clustermodel.ticks import TICKS_PER_SECOND
@@ -36,8 +36,9 @@ class Las(PreemptiveScheduler):
     Args:
         thresholds: attained service at which a job moves to the next queue, node-seconds: one for two queues, or several in
             ascending order, as ``(3250, 7200)`` or ``"3250/7200"``; ``inf``: there is one queue.
-        promote: a job returns to the first queue when it has waited, since its first start or its last return, for so many times
-            the time for which it has held its nodes; ``None``: never.
+        promote: a job returns to the first queue when it has waited, since its first start or its last return, for so many
+            times the time for which it has held its nodes; ``None``: never.  Where the thresholds are shorter than what
+            preemption costs, jobs that return may preempt each other for ever.
         mode, round_s, min_run_s, victim, skip: as for :class:`PreemptiveScheduler`.
 
     Raises:
@@ -122,9 +123,9 @@ class Las(PreemptiveScheduler):
         self._order.sort(key=lambda job: (self._queue[job.id], job.id not in runs))
         return decisions
 
-    def _next_change(self, view: View) -> int | None:
+    def _next_change(self, view: View, running: Mapping[QueuedJob, int]) -> int | None:
         """Return when the next job reaches a threshold or is promoted, ticks."""
-        times = [view.now + left for gang in view.running.values() if (left := self._until_demotion(gang)) is not None]
+        times = [view.now + left for job in running if (left := self._until_demotion(job)) is not None]
         if self._promote is not None:
             times += [
                 view.now + max(-int(-self._promote * self._held[job_id] // 1) - self._waited[job_id], 1)
@@ -133,12 +134,12 @@ class Las(PreemptiveScheduler):
             ]
         return min(times, default=None)
 
-    def _until_demotion(self, gang: RunningJob) -> int | None:
-        queue = self._queue[gang.job.id]
-        if gang.stopping or queue == len(self._thresholds):
+    def _until_demotion(self, job: QueuedJob) -> int | None:
+        queue = self._queue[job.id]
+        if queue == len(self._thresholds):
             return None
-        whole_seconds = -(-self._thresholds[queue] // (gang.nodes * TICKS_PER_SECOND))
-        return max(whole_seconds * TICKS_PER_SECOND - self._held[gang.job.id], 1)
+        whole_seconds = -(-self._thresholds[queue] // (job.nodes * TICKS_PER_SECOND))
+        return max(whole_seconds * TICKS_PER_SECOND - self._held[job.id], 1)
 
 
 def _ascending(thresholds: Thresholds) -> list[float]:
@@ -157,7 +158,7 @@ def _ascending(thresholds: Thresholds) -> list[float]:
         numbers = []
     if not numbers or not all(low < high for low, high in zip([0.0, *numbers], numbers, strict=False)):
         raise SpecificationError(
-            f"las: thresholds: {quoted(given)} is not allowed; it must be a number of node-seconds > 0, or several that ascend, "
-            "as 3250/7200"
+            f"las: thresholds: {quoted(given)} is not allowed; it must be a number of node-seconds > 0, "
+            "or several that ascend, as 3250/7200"
         )
     return numbers

@@ -9,7 +9,7 @@ simulator of Zhao et al. 2022 (section 6), which preempts by checkpoint and rest
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from clustermodel.policies.interface import (
@@ -29,17 +29,17 @@ from clustermodel.policies.interface import (
 )
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.policies.preemption_modes import Mode, mode_of, require_store, uses_of_mode
-from clustermodel.ticks import duration_to_ticks
+from clustermodel.ticks import to_ticks
 from clustermodel.validation import choice, flag, require_seconds
 
-VictimChoice = Callable[[RunningJob, View], int]
+VictimChoice = Callable[[RunningJob, int], int]
 VICTIMS: Final[dict[str, VictimChoice | None]] = {
     "order": None,
-    "least-lost": lambda gang, view: gang.nodes * (view.now - gang.start),
-    "latest-start": lambda gang, view: -gang.start,
-    "largest": lambda gang, view: -gang.nodes,
+    "least-lost": lambda gang, now: gang.nodes * (now - gang.start),
+    "latest-start": lambda gang, _now: -gang.start,
+    "largest": lambda gang, _now: -gang.nodes,
 }
-"""Which of the running jobs behind a waiting job yield first: those with the smallest value; ``None``: the last in the order."""
+"""Which of the running jobs behind a waiting one yield first: the smallest value first; ``None``: the last in the order."""
 
 
 class PreemptiveScheduler:
@@ -76,8 +76,8 @@ class PreemptiveScheduler:
     ) -> None:
         name = self.name
         self._mode = mode_of(name, mode)
-        self._own_round = None if round_s is None else duration_to_ticks(require_seconds(f"{name}: round_s", round_s))
-        self._min_run = duration_to_ticks(require_seconds(f"{name}: min_run_s", min_run_s))
+        self._own_round = None if round_s is None else to_ticks(require_seconds(f"{name}: round_s", round_s))
+        self._min_run = to_ticks(require_seconds(f"{name}: min_run_s", min_run_s))
         self._victim = VICTIMS[choice(f"{name}: victim", victim, VICTIMS)]
         self._skip = flag(f"{name}: skip", skip)
 
@@ -106,7 +106,7 @@ class PreemptiveScheduler:
             self._sort(view)
             decisions += self._choose(view)
         decisions += self._start_what_fits(view)
-        alarm = self._next_decision(view)
+        alarm = self._next_decision(view, _running_after(decisions, view))
         if alarm != self._alarm or batch.alarm:
             self._alarm = alarm
             decisions.append(WakeAt(time=alarm))
@@ -125,8 +125,13 @@ class PreemptiveScheduler:
     def _sort(self, view: View) -> None:
         """Bring ``_order`` up to date; jobs that are equal keep their places."""
 
-    def _next_change(self, view: View) -> int | None:
-        """Return when, after now, the order will change although nothing happens, ticks; ``None``: never."""
+    def _next_change(self, view: View, running: Mapping[QueuedJob, int]) -> int | None:
+        """Return when, after now, the order will change although nothing happens, ticks; ``None``: never.
+
+        Args:
+            view: of the machine.
+            running: the jobs that run from now on, with their starts.
+        """
         return None
 
     # Choosing.
@@ -179,7 +184,7 @@ class PreemptiveScheduler:
             elif job.id not in view.waiting:
                 continue
             elif job.nodes <= free + to_gain:
-                for gang in self._victims(behind, job.nodes - free, view):
+                for gang in self._victims(behind, job.nodes - free, view.now):
                     stops.append(behind.pop(gang.job.id))
                     free += gang.nodes
                     to_gain -= gang.nodes
@@ -191,13 +196,13 @@ class PreemptiveScheduler:
                 break
         return starts, stops
 
-    def _victims(self, behind: dict[int, RunningJob], missing: int, view: View) -> list[RunningJob]:
+    def _victims(self, behind: dict[int, RunningJob], missing: int, now: int) -> list[RunningJob]:
         """Return the jobs that yield so that ``missing`` nodes come free, without those that need not."""
         victims: list[RunningJob] = []
         if missing > 0:
             assert self._victim is not None
-            values = {gang.job.id: self._victim(gang, view) for gang in behind.values()}
-            for gang in sorted(reversed(behind.values()), key=lambda gang: values[gang.job.id]):
+            by_value = [(self._victim(gang, now), -place, gang) for place, gang in enumerate(behind.values())]
+            for _, _, gang in sorted(by_value):
                 victims.append(gang)
                 missing -= gang.nodes
                 if missing <= 0:
@@ -227,19 +232,29 @@ class PreemptiveScheduler:
         self._to_start = later
         return list(decisions)
 
-    def _next_decision(self, view: View) -> int | None:
+    def _next_decision(self, view: View, running: Mapping[QueuedJob, int]) -> int | None:
         """Return when to decide next although nothing happens until then, ticks."""
         due: list[int] = []
         if view.waiting and self._min_run:
-            times = (gang.start + self._min_run for gang in view.running.values() if not gang.stopping)
-            due += [time for time in times if time > view.now]
-        if (change := self._next_change(view)) is not None:
+            due += [end for start in running.values() if (end := start + self._min_run) > view.now]
+        if (change := self._next_change(view, running)) is not None:
             due.append(change)
         if self._undecided and view.waiting:
             due.append(view.now)
         if not due:
             return None
         return min(due) if not self._round else -(-min(due) // self._round) * self._round
+
+
+def _running_after(decisions: Iterable[Decision], view: View) -> dict[QueuedJob, int]:
+    """Return the jobs that run once these decisions have been carried out, with their starts."""
+    running = {gang.job: gang.start for gang in view.running.values() if not gang.stopping}
+    for decision in decisions:
+        if isinstance(decision, Start):
+            running[decision.job] = view.now
+        elif isinstance(decision, Checkpoint | Suspend | Kill):
+            del running[decision.job]
+    return running
 
 
 class FifoPreempt(PreemptiveScheduler):
@@ -259,8 +274,8 @@ class Predicted(PreemptiveScheduler):
     """A preemptive scheduler that goes by expected run times.
 
     Args:
-        predictor: of run times: a name (:data:`~clustermodel.policies.predictors.PREDICTORS`), or an object; asked once for each
-            job, when it is submitted.
+        predictor: of run times: a name (:data:`~clustermodel.policies.predictors.PREDICTORS`) or an object; asked once for
+            each job, when it is submitted.
         mode, round_s, min_run_s, victim, skip: as for :class:`PreemptiveScheduler`.
 
     Raises:

@@ -258,12 +258,16 @@ class DedicatedNodes:
         image = job.image
         if columns is None and image is not None and image.columns is not None and self.pool.has_idle(image.columns):
             columns = image.columns
-        gang = DedicatedGang(job, self, self.pool.take(job.queued, terms.nodes, columns), terms)
+        gang = self._gang(job, self.pool.take(job.queued, terms.nodes, columns), terms)
         gang.plan_checkpoints(*self.saved.checkpoints_of(job, gang.nodes))
         if image is not None:
             overheads = self.saved.in_all(self.saved.overheads_of_restoring(job, gang.columns), gang.nodes)
             gang.begin_by_restoring(sum(ticks for _, ticks in overheads))
         return gang
+
+    def _gang(self, job: JobInSystem, columns: NodeSet, terms: Terms) -> DedicatedGang:
+        """Return the gang of a job."""
+        return DedicatedGang(job, self, columns, terms)
 
     def migrate(self, moves: list[tuple[Execution, NodeSet]], blocked: list[Execution]) -> None:
         """Move gangs to other nodes, which they hold from now on while they are checkpointed and restarted.

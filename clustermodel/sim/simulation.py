@@ -19,11 +19,11 @@ from clustermodel.recording.matrix_history import History
 from clustermodel.recording.slice_log import SliceLog
 from clustermodel.sim.checkpoint_store import LimitedStore
 from clustermodel.sim.coordinator import Coordinator
-from clustermodel.sim.dedicated_nodes import DedicatedNodes
 from clustermodel.sim.events import Clock
 from clustermodel.sim.job_streams import Feedback, submit_jobs
 from clustermodel.sim.node_failures import NodeStates
 from clustermodel.sim.node_pool import NodePool
+from clustermodel.sim.restart_charges import dedicated_nodes
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.shared_store import SharedStore
 from clustermodel.sim.time_sharing.node_by_node import NodeByNode
@@ -92,8 +92,15 @@ def simulate(
     states = History(machine.time_slicing.quantum) if history else None
     pool, saved = NodePool(env, machine.nodes), SavedWork(machine)
     store = _store(env, machine)
-    sharing = DedicatedNodes(
-        env, pool, store, saved, ledger, records, lambda: TimeSharing(env, machine, ledger, saved, states, FIDELITIES[fidelity])
+    sharing = dedicated_nodes(
+        machine,
+        env,
+        pool,
+        store,
+        saved,
+        ledger,
+        records,
+        lambda: TimeSharing(env, machine, ledger, saved, states, FIDELITIES[fidelity]),
     )
     node_states = NodeStates(env, 0.0 if machine.failures is None else machine.failures.mean_repair_s, saved, ledger, records)
     coordinator = Coordinator(
