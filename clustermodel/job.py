@@ -76,8 +76,8 @@ class Job:
     restart_s: float | None = None
     """How long a restart of this job takes, seconds; ``None``: as long as the machine says."""
     checkpoint_interval_s: float | None = None
-    """How long this job executes between two periodic checkpoints, seconds; ``None``: as long as the machine says.  It matters on
-    a machine with :attr:`Checkpointing.interval_s <clustermodel.machine.Checkpointing.interval_s>`."""
+    """How long this job executes between two periodic checkpoints, seconds; ``None``: as long as the machine says.  It matters
+    on a machine with :attr:`Checkpointing.interval_s <clustermodel.machine.Checkpointing.interval_s>`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", require_whole("Job.id", self.id, at_least=0))

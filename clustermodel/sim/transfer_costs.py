@@ -37,7 +37,7 @@ class TransferCosts:
             SpecificationError: the store has a bandwidth, and the memory of the job is unknown.
         """
         own_checkpoint, own_restart = job.row.checkpoint, job.row.restart
-        if own_checkpoint != UNSET and own_restart != UNSET:
+        if UNSET not in (own_checkpoint, own_restart):
             return own_checkpoint, own_restart
         checkpoint, restart = self._constants if self._bandwidth is None else self._by_bandwidth(job, nodes)
         return checkpoint if own_checkpoint == UNSET else own_checkpoint, restart if own_restart == UNSET else own_restart
