@@ -121,6 +121,7 @@ def trace_options(command: Command) -> Command:
     command = log_options(command)
     for option in reversed(
         (
+            click.option("--format", help="Format of the trace: swf, sacct, pbs or muri; default: its first lines tell."),
             click.option(
                 "--processors-from",
                 type=click.Choice(["allocated", "requested"]),
@@ -322,6 +323,7 @@ def load_workload(
             scale=None if scale == LoadScale() else scale,
             lenient=options["lenient"],
             waits=waits,
+            format=options["format"],
         )
     else:
         if model is not None:

@@ -122,7 +122,7 @@ def test_who_yields(victim: str, yields: int) -> None:
     # At 5, job 9 needs a node.  195 s are left of 1, 98.5 s of 2, 89 s of 3 and 91 s of 4; so 1 is the last in the order.
     jobs = "1 0 1 200\n2 3.5 1 100\n3 4 2 90\n4 1 3 95\n9 5 1 10"
     result = play(7, jobs, f"srtf:victim={victim}")
-    assert [(job, start) for job, _, start, _, _ in stopped(result)][0] == (yields, 5)
+    assert next((job, end) for job, _, end, _, _ in stopped(result)) == (yields, 5)
     assert spans(result)[9] == (5, 15)
 
 
@@ -170,7 +170,9 @@ def test_every_round_with_preemption() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(SpecificationError, match="Machine.round_s: 0 is not allowed where restarts are charged in every round"):
+    with pytest.raises(
+        SpecificationError, match=r"Machine\.round_s: 0 is not allowed where restarts are charged in every round"
+    ):
         Machine(nodes=1, checkpointing=Checkpointing(restart_charge="every-round"))
     with pytest.raises(SpecificationError, match="'every-decision' is not allowed with periodic checkpoints"):
         Checkpointing(restart_charge="every-decision", interval_s=5)
