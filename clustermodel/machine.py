@@ -16,6 +16,8 @@ INTERVALS: Final = ("young", "daly", "own")
 """Intervals of periodic checkpoints by name: Young 1974; Daly 2006, eq. (37); or what each job asks for."""
 RESTART_CHARGES: Final = ("on-start", "every-decision", "every-round")
 """When a gang spends the time of its restart: conventions of published simulations."""
+ALLOCATIONS: Final = ("any", "lowest", "consolidate")
+"""Which processors a gang gets."""
 WRITERS: Final = ("oblivious", "fcfs", "fcfs_nonblocking", "least_waste")
 """Who writes to the checkpoint store, or reads from it, when several gangs want to (Herault et al. 2018)."""
 LEAST_BANDWIDTH: Final = 1e-6
@@ -260,6 +262,13 @@ class Machine:
     """When nodes fail, and for how long they are down; ``None``: never."""
     suspended_per_node: int | None = None
     """Number of suspended tasks that fit a node's memory besides the running task; ``None`` is no limit, 0 no suspension."""
+    gpus_per_node: int = 1
+    """Number of processors of each node, as GPUs: jobs ask for processors, and each task has one of its own.  What this
+    documentation says of nodes is then true of processors."""
+    allocation: Literal["any", "lowest", "consolidate"] = "any"
+    """Which idle processors a gang gets unless the policy names them: ``"any"`` or ``"lowest"``: those with the lowest numbers,
+    wherever they are (``"any"`` says that it does not matter); ``"consolidate"``: those of as few nodes as possible, the last
+    of them the fullest that has enough for the rest."""
     round_s: float = 0.0
     """Length of a scheduling round, seconds: the preemptive schedulers decide at its multiples only; 0: at every event."""
 
@@ -286,6 +295,14 @@ class Machine:
             value = getattr(self, name)
             if not isinstance(value, kind):
                 raise SpecificationError(f"Machine.{name}: {value!r} is not allowed; it must be a {kind.__name__}(...)")
+        object.__setattr__(self, "gpus_per_node", require_whole("Machine.gpus_per_node", self.gpus_per_node, at_least=1))
+        choice("Machine.allocation", self.allocation, ALLOCATIONS)
+        for name in ("failures", "node_memory_gib"):
+            if self.gpus_per_node > 1 and getattr(self, name) is not None:
+                raise SpecificationError(
+                    f"Machine.{name}: {getattr(self, name)!r} is not allowed with {self.gpus_per_node} processors per node; "
+                    "it must be None"
+                )
         require_seconds("Machine.round_s", self.round_s)
         if self.checkpointing.restart_charge == "every-round" and not self.round:
             raise SpecificationError(
@@ -312,6 +329,11 @@ class Machine:
         return self.context_switch.ticks(self.time_slicing.quantum)
 
     @property
+    def processors(self) -> int:
+        """Number of processors of all nodes; as many as nodes, unless these have several."""
+        return self.nodes * self.gpus_per_node
+
+    @property
     def round(self) -> int:
         """Length of a scheduling round, ticks; 0 where there are none."""
         return to_ticks(self.round_s)
@@ -327,6 +349,7 @@ class Machine:
         return html_fields(
             f"Machine of {counted(self.nodes, 'node')}",
             [
+                ("processors per node", self.gpus_per_node),
                 ("killed at the estimate", self.kill_at_estimate),
                 ("time slice", f"{slicing.quantum_s:g} s"),
                 ("multiprogramming level", f"{slicing.mpl:,} gangs on a node"),

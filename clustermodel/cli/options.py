@@ -14,7 +14,7 @@ from clustermodel.errors import SpecificationError
 from clustermodel.failures.failure import FailureSource
 from clustermodel.failures.node_failures import NodeFailures
 from clustermodel.failures.outage_files import read_outages
-from clustermodel.machine import INTERVALS, RESTART_CHARGES, Checkpointing, Machine, TimeSlicing
+from clustermodel.machine import ALLOCATIONS, INTERVALS, RESTART_CHARGES, Checkpointing, Machine, TimeSlicing
 from clustermodel.speedup import Speedup, speedup_of
 from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
@@ -157,6 +157,16 @@ def machine_options(command: Command) -> Command:
     for option in reversed(
         (
             click.option(
+                "--gpus-per-node", type=int, default=1, show_default=True, help="Processors of a node; jobs ask for these."
+            ),
+            click.option(
+                "--allocation",
+                type=click.Choice(ALLOCATIONS),
+                default="any",
+                show_default=True,
+                help="Which processors a job gets: any, those with the lowest numbers, or those of as few nodes as possible.",
+            ),
+            click.option(
                 "--kill-at-estimate/--no-kill-at-estimate",
                 default=True,
                 show_default=True,
@@ -247,6 +257,8 @@ _MACHINE_FIELDS: Final = {
     "restart": ("checkpointing", "restart_s"),
     "restart_charge": ("checkpointing", "restart_charge"),
     "round": ("", "round_s"),
+    "gpus_per_node": ("", "gpus_per_node"),
+    "allocation": ("", "allocation"),
     "checkpoint_interval": ("checkpointing", "interval_s"),
     "max_migrating_tasks": ("checkpointing", "max_tasks_per_slice"),
     "suspended_per_node": ("", "suspended_per_node"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clustermodel import Scenario, SpecificationError, TraceError, read_csv, read_trace
-from clustermodel.cli.main import main
 from clustermodel.workload.csv_jobs import read_muri
 from tests.shared_data import gpu_workload
 
@@ -135,10 +136,10 @@ def test_values_that_are_refused(tmp_path: Path, old: str, new: str, message: st
     assert str(refused.value).startswith(f"{path}{message}")
 
 
-def test_the_command_line(muri: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line(muri: Path, command_line: Callable[..., Any]) -> None:
     options = ["--policy", "srtf", "--policy", "las", "--restart-charge", "every-round", "--round", "60", "--json"]
-    assert main(["run", "--trace", str(muri), "--format", "muri", *options]) == 0
-    rows = json.loads(capsys.readouterr().out)
+    size = ["--nodes", "4", "--gpus-per-node", "8", "--allocation", "consolidate"]
+    rows = json.loads(command_line("run", "--trace", muri, "--format", "muri", *size, *options).out)
     # 0 pays 5 s in each of 4 rounds.  1 and 2 wait until 60 s: 1 executes for 14 s of each of 15 rounds, 2 pays 10 s once.
     assert [row["mean_response_s"] for row in rows] == pytest.approx(
         [(203 + 20 + 58.5 + 14 * 60 + 46 + 8.015 + 58.5 + 20.15) / 3] * 2
