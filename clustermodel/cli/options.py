@@ -14,7 +14,16 @@ from clustermodel.errors import SpecificationError
 from clustermodel.failures.failure import FailureSource
 from clustermodel.failures.node_failures import NodeFailures
 from clustermodel.failures.outage_files import read_outages
-from clustermodel.machine import ALLOCATIONS, INTERVALS, RESTART_CHARGES, Checkpointing, Machine, TimeSlicing
+from clustermodel.machine import (
+    ALLOCATIONS,
+    INTERVALS,
+    RESTART_CHARGES,
+    WRITERS,
+    Checkpointing,
+    CheckpointStore,
+    Machine,
+    TimeSlicing,
+)
 from clustermodel.speedup import Speedup, speedup_of
 from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
@@ -68,7 +77,7 @@ class Estimates(click.ParamType[str | float]):
 class CheckpointInterval(click.ParamType[str | float]):
     """The parameter type of a number of seconds, ``young`` or ``daly``."""
 
-    name = "SECONDS|young|daly"
+    name = "SECONDS|young|daly|own"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | float:
         """Parse the text."""
@@ -77,7 +86,7 @@ class CheckpointInterval(click.ParamType[str | float]):
         try:
             return float(value)
         except ValueError:
-            self.fail(f"{value!r} is not a number of seconds, 'young' or 'daly'", param, ctx)
+            self.fail(f"{value!r} is not a number of seconds, 'young', 'daly' or 'own'", param, ctx)
 
 
 class SpeedupModel(click.ParamType[Speedup]):
@@ -232,7 +241,20 @@ def machine_options(command: Command) -> Command:
             click.option(
                 "--checkpoint-interval",
                 type=CheckpointInterval(),
-                help="Checkpoint each job whenever it has executed for so many seconds, or for the interval of Young or Daly.",
+                help="Checkpoint each job whenever it has executed for so many seconds, for the interval of Young or Daly, or "
+                "for one of its own.",
+            ),
+            click.option(
+                "--store-bandwidth",
+                type=float,
+                help="Bandwidth of the checkpoint store, GiB a second, which gangs share; an image is as large as the memory.",
+            ),
+            click.option(
+                "--store-writers",
+                type=click.Choice(WRITERS),
+                default=WRITERS[0],
+                show_default=True,
+                help="Who writes to a store with a bandwidth when several gangs want to.",
             ),
             click.option("--node-mtbf", type=float, help="Mean time between the failures of a node, seconds; exponential."),
             click.option("--node-repair", type=float, help="Time to repair a node that has failed, seconds; 0 by default."),
@@ -267,6 +289,7 @@ _MACHINE_FIELDS: Final = {
 
 
 _OF_FAILURES: Final = ("node_mtbf", "node_repair", "outages")
+_OF_THE_STORE: Final = ("store_bandwidth", "store_writers")
 
 
 def machine_with(machine: Machine, options: Mapping[str, Any]) -> Machine:
@@ -278,9 +301,21 @@ def machine_with(machine: Machine, options: Mapping[str, Any]) -> Machine:
     if "context_switch" in options:
         changes["context_switch"]["seconds"] = None  # the cost is given once
     whole = changes.pop("")
+    if any(option in options for option in _OF_THE_STORE):
+        changes.setdefault("checkpointing", {})["store"] = _store({option: options.get(option) for option in _OF_THE_STORE})
     if any(option in options for option in _OF_FAILURES):
         whole["failures"] = _failures({option: options.get(option) for option in _OF_FAILURES})
     return replace(machine, **whole, **{part: replace(getattr(machine, part), **values) for part, values in changes.items()})
+
+
+def _store(options: dict[str, Any]) -> CheckpointStore | None:
+    """Return the checkpoint store specified by the options, ``None`` if it has no bandwidth."""
+    bandwidth, writers = options["store_bandwidth"], options["store_writers"]
+    if bandwidth is None:
+        if writers is not None and writers != WRITERS[0]:
+            raise SpecificationError("--store-writers: it needs --store-bandwidth, the bandwidth of the checkpoint store")
+        return None
+    return CheckpointStore(bandwidth_gib_s=bandwidth, writers=writers or WRITERS[0])
 
 
 def given_options(context: click.Context) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from clustermodel.errors import SpecificationError
 from clustermodel.experiment.schedule_files import evalys_layout, jobs_layout, require_layout, write_csv, write_schedule
 from clustermodel.machine import Machine
 from clustermodel.measure.event_log import EventLog, event_log, idle_before, sliced_event_log
-from clustermodel.measure.explanation import Explanation, explanation, failures_of
+from clustermodel.measure.explanation import Explanation, explanation, failures_of, store_wait_of
 from clustermodel.measure.groups import by_group, size_classes
 from clustermodel.measure.job_table import attempt_table, job_table
 from clustermodel.measure.metrics import Summary, after_warm_up, by_class, fairness_by_width, summarize
@@ -325,6 +325,7 @@ class Result:
             reserved=None if value["reserved"] == UNKNOWN else value["reserved"],
             head_since=None if head_since == UNKNOWN else head_since,
             failed=failures_of(self.records, index),
+            store_wait=store_wait_of(self.records, index),
         )
 
     def to_csv(self, path: str | PathLike[str], *, layout: str = "evalys") -> None:

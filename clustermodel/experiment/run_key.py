@@ -10,7 +10,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from importlib.metadata import version
 from itertools import islice
@@ -24,6 +24,7 @@ from clustermodel.experiment.code_origin import is_ours
 from clustermodel.experiment.fingerprint import fingerprint
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.job import JobRow
+from clustermodel.machine import Machine
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, Policy, uses_of
 from clustermodel.policies.predictors import installed_predictor
 from clustermodel.policies.registry import make_policy, policy_factory, policy_settings
@@ -117,7 +118,9 @@ def specification(
         warm_up_s: warm-up of the study, seconds.
     """
     failures = scenario.used_machine.failures
-    machine = asdict(replace(scenario.used_machine, failures=None)) | {"failures": _identity_of_failures(failures)}
+    parts = {field.name: getattr(scenario.used_machine, field.name) for field in fields(Machine)}
+    machine = {name: _plain(part) for name, part in parts.items() if name != "failures"}
+    machine["failures"] = _identity_of_failures(failures)
     used = set(uses_of(make_policy(scenario.policy)))
     costs = scenario.used_machine.checkpointing
     if costs.interval_s is not None or costs.restart_charge != "on-start":
@@ -136,6 +139,11 @@ def specification(
         **code,
         "software": software(),
     }
+
+
+def _plain(value: object) -> object:
+    """Return a part of a machine as a mapping, a single value as it is."""
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def key_of_scenario(scenario: Scenario) -> str:

@@ -129,8 +129,9 @@ def simulate(
             explain,
             machine,
             speedup,
-            coordinator.run_time,
-            coordinator.holding,
+            run_time=lambda job: coordinator.in_system(job).run_time,
+            holding=lambda job, ticks: saved.holding(coordinator.in_system(job), ticks),
+            transfer_times=lambda job: saved.costs.of(coordinator.in_system(job), job.nodes),
         )
     )
     finished = env.process(coordinator.run())
