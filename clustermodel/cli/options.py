@@ -14,7 +14,16 @@ from clustermodel.errors import SpecificationError
 from clustermodel.failures.failure import FailureSource
 from clustermodel.failures.node_failures import NodeFailures
 from clustermodel.failures.outage_files import read_outages
-from clustermodel.machine import INTERVALS, WRITERS, Checkpointing, CheckpointStore, Machine, TimeSlicing
+from clustermodel.machine import (
+    ALLOCATIONS,
+    INTERVALS,
+    RESTART_CHARGES,
+    WRITERS,
+    Checkpointing,
+    CheckpointStore,
+    Machine,
+    TimeSlicing,
+)
 from clustermodel.speedup import Speedup, speedup_of
 from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
@@ -127,6 +136,7 @@ def trace_options(command: Command) -> Command:
     command = log_options(command)
     for option in reversed(
         (
+            click.option("--format", help="Format of the trace: swf, sacct, pbs or muri; default: its first lines tell."),
             click.option(
                 "--processors-from",
                 type=click.Choice(["allocated", "requested"]),
@@ -162,6 +172,16 @@ def machine_options(command: Command) -> Command:
     slicing, store = TimeSlicing(), Checkpointing()
     for option in reversed(
         (
+            click.option(
+                "--gpus-per-node", type=int, default=1, show_default=True, help="Processors of a node; jobs ask for these."
+            ),
+            click.option(
+                "--allocation",
+                type=click.Choice(ALLOCATIONS),
+                default="any",
+                show_default=True,
+                help="Which processors a job gets: any, those with the lowest numbers, or those of as few nodes as possible.",
+            ),
             click.option(
                 "--kill-at-estimate/--no-kill-at-estimate",
                 default=True,
@@ -201,6 +221,21 @@ def machine_options(command: Command) -> Command:
             ),
             click.option(
                 "--restart", type=float, default=store.restart_s, show_default=True, help="Time to restart a gang, seconds."
+            ),
+            click.option(
+                "--restart-charge",
+                type=click.Choice(RESTART_CHARGES),
+                default=store.restart_charge,
+                show_default=True,
+                help="Charge a restart when a saved job starts; or each running gang after every scheduling cycle, or in every "
+                "round.",
+            ),
+            click.option(
+                "--round",
+                type=float,
+                default=0.0,
+                show_default=True,
+                help="Length of a round, seconds: preemptive schedulers decide at its multiples only; 0: at every event.",
             ),
             click.option(
                 "--max-migrating-tasks",
@@ -250,6 +285,10 @@ _MACHINE_FIELDS: Final = {
     "charge": ("context_switch", "charge"),
     "checkpoint": ("checkpointing", "checkpoint_s"),
     "restart": ("checkpointing", "restart_s"),
+    "restart_charge": ("checkpointing", "restart_charge"),
+    "round": ("", "round_s"),
+    "gpus_per_node": ("", "gpus_per_node"),
+    "allocation": ("", "allocation"),
     "checkpoint_interval": ("checkpointing", "interval_s"),
     "max_migrating_tasks": ("checkpointing", "max_tasks_per_slice"),
     "node_memory": ("", "node_memory_gib"),
@@ -341,6 +380,7 @@ def load_workload(
             lenient=options["lenient"],
             feedback=options["feedback"],
             waits=waits,
+            format=options["format"],
         )
     else:
         if model is not None:

@@ -122,7 +122,8 @@ def specification(
     machine = {name: _plain(part) for name, part in parts.items() if name != "failures"}
     machine["failures"] = _identity_of_failures(failures)
     used = set(uses_of(make_policy(scenario.policy)))
-    if scenario.used_machine.checkpointing.interval_s is not None:
+    costs = scenario.used_machine.checkpointing
+    if costs.interval_s is not None or costs.restart_charge != "on-start":
         used.add("checkpointing")  # whatever the policy decides
     if failures is not None:
         used.add(RANDOM_NUMBERS)

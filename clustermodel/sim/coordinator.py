@@ -65,7 +65,7 @@ class Coordinator:
         self.reasons: dict[int, Reason] | None = {} if explain else None
         """Job id -> why it started; ``None`` when the log is off."""
         self._env = env
-        self._nodes = machine.nodes
+        self._nodes = machine.processors
         self._policy = policy
         self._open_streams = streams
         self._pool, self._saved, self._ledger, self._records = pool, saved, ledger, records

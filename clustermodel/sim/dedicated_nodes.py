@@ -261,13 +261,17 @@ class DedicatedNodes:
             columns = image.columns
         elif columns is None and memory.free is not None:
             columns = self.pool.lowest_idle(job.queued, terms.nodes, memory.nodes_for(job))
-        gang = DedicatedGang(job, self, self.pool.take(job.queued, terms.nodes, columns), terms)
+        gang = self._gang(job, self.pool.take(job.queued, terms.nodes, columns), terms)
         memory.hold(job, gang.columns, job.suspended_on)
         gang.plan_checkpoints(*self.saved.checkpoints_of(job, gang.nodes))
         if image is not None:
             overheads = self.saved.in_all(self.saved.overheads_of_restoring(job, gang.columns), gang.nodes)
             gang.begin_by_restoring(sum(ticks for _, ticks in overheads))
         return gang
+
+    def _gang(self, job: JobInSystem, columns: NodeSet, terms: Terms) -> DedicatedGang:
+        """Return the gang of a job."""
+        return DedicatedGang(job, self, columns, terms)
 
     def migrate(self, moves: list[tuple[Execution, NodeSet]], blocked: list[Execution]) -> None:
         """Move gangs to other nodes, which they hold from now on while they are checkpointed and restarted.

@@ -36,6 +36,7 @@ class SavedWork:
     def __init__(self, machine: Machine) -> None:
         self.costs = TransferCosts(machine)
         """What checkpoints and restarts cost."""
+        self._restarts_at_starts = machine.checkpointing.restart_charge == "on-start"
         self._switch = machine.switch_ticks
         self.memory = NodeMemory(machine)
         """The memory of the nodes."""
@@ -98,14 +99,23 @@ class SavedWork:
         if self.costs.tasks_at_a_time == 0:
             where = f"it is in the memory of nodes {text(image.columns or ())}"
             raise DecisionError(f"job {job.queued.id} cannot start elsewhere: {where}, and the store takes no tasks")
-        checkpoint, restart = self.costs.of(job, image.nodes)
+        checkpoint, restart = self._at_start(job, image.nodes)
         writing = [] if image.columns is None else [(Account.CHECKPOINT, checkpoint)]
         return _costing([*writing, (Account.RESTART, restart)])
 
     def overheads_of_migration(self, gang: Execution) -> list[Overhead]:
         """Return what a gang spends on its new nodes when it migrates; the transfers are those of one round."""
-        checkpoint, restart = self.costs.of(gang.owner, gang.nodes)
+        checkpoint, restart = self._at_start(gang.owner, gang.nodes)
         return _costing([(Account.CHECKPOINT, checkpoint), (Account.RESTART, restart)])
+
+    def _at_start(self, job: JobInSystem, nodes: int) -> tuple[int, int]:
+        """Return what a checkpoint and a restart cost when a gang starts or migrates, ticks: restarts may be charged later."""
+        checkpoint, restart = self.costs.of(job, nodes)
+        return checkpoint, restart if self._restarts_at_starts else 0
+
+    def restart_ticks(self, job: JobInSystem, nodes: int) -> int:
+        """Return how long a restart of a job on ``nodes`` takes if the store has room at once, all rounds together, ticks."""
+        return self.costs.of(job, nodes)[1] * self.costs.rounds(nodes)
 
     def in_all(self, overheads: list[Overhead], nodes: int) -> list[Overhead]:
         """Return the same overheads with all rounds of a gang's transfers."""

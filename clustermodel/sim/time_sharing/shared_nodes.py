@@ -92,7 +92,7 @@ class TimeSharing:
         self.slice_log = SliceLog()
         """What ran between scheduling events."""
         self._env = env
-        self._nodes = machine.nodes
+        self._nodes = machine.processors
         self._ledger = ledger
         self._saved = saved
         self._history = history
