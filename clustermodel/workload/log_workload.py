@@ -128,6 +128,7 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
             np.zeros_like(numbers),
             columns["status"],
             np.where(columns["memory"] > 0, -(-columns["memory"] // size), UNSET),
+            *3 * [np.full_like(numbers, UNSET)],  # costs of checkpoints
         ],
         axis=1,
     )
