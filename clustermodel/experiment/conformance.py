@@ -241,7 +241,7 @@ def _other_machines(machine: Machine) -> dict[str, Machine]:
         "context_switch": replace(machine, context_switch=ContextSwitch(fraction=0.25)),
         "checkpointing": replace(machine, checkpointing=costs),
         "suspended_per_node": replace(machine, suspended_per_node=1),
-        "node_memory_gib": replace(machine, node_memory_gib=_ENOUGH_GIB),
+        "node_memory_gib": replace(machine, node_memory_gib=machine.node_memory_gib or _ENOUGH_GIB),
     }
     return others
 
