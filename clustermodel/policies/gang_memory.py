@@ -66,7 +66,7 @@ class GangMemory:
 
     def keep_promise(self, job: QueuedJob, row: int, ends: Mapping[int, int]) -> None:
         """Promise memory to a job again that now has to wait for nodes as well."""
-        if job.id == self._first and self._matrix.memory is not None:
+        if job.id == self._first:
             self._matrix.promise_memory(job, row, ends)
 
     def waited_for(self, job: QueuedJob) -> str:

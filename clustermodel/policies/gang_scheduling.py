@@ -256,7 +256,8 @@ class GangScheduling:
         else:
             reservation = plans.improve(job, self._open_rows) if self._improvable else plans.reserved[job.id]
         if reservation.start > now:
-            self._memory.keep_promise(job, reservation.row, self._ends)
+            if self.matrix.memory is not None:
+                self._memory.keep_promise(job, reservation.row, self._ends)
             if is_new:
                 decisions.append(Reserve(job=job, start=reservation.start, guaranteed=self.matrix.memory is None))
             return False
@@ -266,12 +267,13 @@ class GangScheduling:
             return False  # it is due, and starts when the gangs in its way have ended
         rows.sort(key=room.__getitem__)
         end = now + reservation.length
-        with_memory = self._memory.rows_for(job, rows, kept=self._kept_on(job), end=end)
-        if not with_memory:
-            self._memory.wait(job, rows[0], self._ends)
-            self._improvable = True
-            return False
-        if not self._place(job, with_memory, end):
+        if self.matrix.memory is not None:
+            row, rows = rows[0], self._memory.rows_for(job, rows, kept=self._kept_on(job), end=end)
+            if not rows:
+                self._memory.wait(job, row, self._ends)
+                self._improvable = True
+                return False
+        if not self._place(job, rows, end):
             return False  # it is due, and starts when the checkpoint store has room for it
         plans.take_up(job, self.matrix.occupants[job.id].home)
         self._ends[job.id] = end
