@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from clustermodel.memory_units import require_gib, to_gib, to_kib
 from clustermodel.ticks import duration_to_ticks, to_seconds, to_ticks
 from clustermodel.validation import require_seconds, require_whole
+
+UNSET: Final = -1
+"""Stands for a value that a job does not have."""
 
 
 class JobRow(NamedTuple):
@@ -25,6 +29,8 @@ class JobRow(NamedTuple):
     """Higher runs first; ties go by submit time, then id."""
     status: int
     """SWF status of the trace (1 completed, 0 failed, 5 cancelled, -1 unknown); does not influence the simulation."""
+    memory: int = UNSET
+    """Memory that each task needs on its node, KiB; :data:`UNSET` when unknown."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +60,9 @@ class Job:
     """Group number, -1 when unknown."""
     priority: int = 0
     """Queue priority: higher first."""
+    memory_gib: float | None = None
+    """Memory that each task needs on its node, GiB; ``None`` when unknown.  It matters on a machine whose nodes have a limited
+    memory (:attr:`Machine.node_memory_gib <clustermodel.machine.Machine.node_memory_gib>`)."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", require_whole("Job.id", self.id, at_least=0))
@@ -63,6 +72,8 @@ class Job:
         require_seconds(f"Job {self.id}: run_s", self.run_s, positive=True)
         if self.estimate_s is not None:
             require_seconds(f"Job {self.id}: estimate_s", self.estimate_s)
+        if self.memory_gib is not None:
+            require_gib(f"Job {self.id}: memory_gib", self.memory_gib)
 
     def row(self) -> JobRow:
         """Return the job in ticks, with the estimate filled in."""
@@ -77,6 +88,7 @@ class Job:
             group=self.group,
             priority=self.priority,
             status=-1,
+            memory=UNSET if self.memory_gib is None else to_kib(self.memory_gib),
         )
 
     @classmethod
@@ -91,4 +103,5 @@ class Job:
             user=row.user,
             group=row.group,
             priority=row.priority,
+            memory_gib=None if row.memory == UNSET else to_gib(row.memory),
         )

@@ -1,4 +1,4 @@
-"""Specification of the machine: nodes, time slices, context switches, checkpoints, memory for suspended tasks."""
+"""Specification of the machine: nodes and their memory, time slices, context switches, checkpoints, failures."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final, Literal
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.failures.failure import FailureSource
 from clustermodel.html import html_fields
+from clustermodel.memory_units import require_gib, to_kib
 from clustermodel.ticks import to_seconds, to_ticks
 from clustermodel.validation import choice, require_number, require_seconds, require_whole
 
@@ -157,6 +158,10 @@ class Machine:
     suspended_per_node: int | None = None
     """Number of suspended tasks that fit a node's memory besides the running task; ``None`` is no limit, 0 no suspension."""
 
+    node_memory_gib: float | None = None
+    """Memory of each node, GiB; ``None`` is no limit.  The tasks of all gangs on a node, suspended ones too, must fit
+    (:attr:`Job.memory_gib <clustermodel.job.Job.memory_gib>`)."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", require_whole("Machine.nodes", self.nodes, at_least=1))
         if not isinstance(self.kill_at_estimate, bool):
@@ -166,6 +171,8 @@ class Machine:
         if self.suspended_per_node is not None:
             limit = require_whole("Machine.suspended_per_node", self.suspended_per_node, at_least=0)
             object.__setattr__(self, "suspended_per_node", limit)
+        if self.node_memory_gib is not None:
+            require_gib("Machine.node_memory_gib", self.node_memory_gib, positive=True)
         for name, kind in (
             ("time_slicing", TimeSlicing),
             ("context_switch", ContextSwitch),
@@ -194,6 +201,11 @@ class Machine:
         """Length of a context switch, ticks."""
         return self.context_switch.ticks(self.time_slicing.quantum)
 
+    @property
+    def node_memory(self) -> int | None:
+        """Memory of each node, KiB; ``None`` is no limit."""
+        return None if self.node_memory_gib is None else to_kib(self.node_memory_gib)
+
     def _repr_html_(self) -> str:
         """Return the machine for a notebook."""
         slicing, store, switch = self.time_slicing, self.checkpointing, self.context_switch
@@ -209,6 +221,7 @@ class Machine:
                 ("migrating tasks per slice", "no limit" if store.max_tasks_per_slice is None else store.max_tasks_per_slice),
                 ("periodic checkpoints every", "never" if store.interval_s is None else _seconds(store.interval_s)),
                 ("failures of nodes", "none" if self.failures is None else self.failures),
+                ("memory per node", "no limit" if self.node_memory_gib is None else f"{self.node_memory_gib:g} GiB"),
                 ("suspended tasks per node", "no limit" if self.suspended_per_node is None else self.suspended_per_node),
             ],
         )

@@ -67,8 +67,8 @@ def class_measures(classify: Classify, classes: Iterable[Label], metrics: Mappin
     """Return measures of an experiment: metrics of the jobs of each class.
 
     >>> from clustermodel.experiment.job_classes import class_measures
-    >>> measures = class_measures(lambda result: result.jobs["nodes"] > 8, [True, False], {"wait_s, wide {}": "mean_wait_s"})
-    >>> list(measures)
+    >>> classify = lambda result: result.jobs["nodes"] > 8
+    >>> list(class_measures(classify, [True, False], {"wait_s, wide {}": "mean_wait_s"}))
     ['wait_s, wide True', 'wait_s, wide False']
 
     Args:

@@ -31,7 +31,7 @@ from clustermodel.sim.simulation import Fidelity, Outcome
 from clustermodel.speedup import Speedup
 from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss
 from clustermodel.validation import choice, require_seconds
-from clustermodel.workload.extra_columns import MEMORY, PRECEDING, THINK
+from clustermodel.workload.extra_columns import PRECEDING, THINK
 from clustermodel.workload.streams import JobStreams
 from clustermodel.workload.table import JobSource
 
@@ -359,7 +359,7 @@ class Result:
         """
         names = {"policy": self.scenario.label, "workload": self.scenario.workload_name}
         ids = self.records.column("id")
-        extra = {name: self.scenario.streams.column(name, ids) for name in (MEMORY, PRECEDING, THINK)}
+        extra = {name: self.scenario.streams.column(name, ids) for name in (PRECEDING, THINK)}
         write_schedule(path, self.records, extra, nodes=self.machine.nodes, **names)
 
     def to_perfetto(self, path: str | PathLike[str]) -> None:

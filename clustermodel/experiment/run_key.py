@@ -86,8 +86,7 @@ class Digested:
 def digest_of_jobs(source: JobSource) -> JobsDigest:
     """Return the digest of the jobs of a stream; reads all of it.
 
-    It covers labels of streams and feedback where the workload has them, on which metrics and submissions depend, but no
-    memory.
+    It covers labels of streams and feedback where the workload has them, on which metrics and submissions depend.
     """
     if isinstance(source, Workload):
         names = (*JobRow._fields, *(name for name in (STREAM, PRECEDING, THINK) if source.has(name)))
@@ -124,6 +123,8 @@ def specification(
         used.add("checkpointing")  # whatever the policy decides
     if failures is not None:
         used.add(RANDOM_NUMBERS)
+    if _refuses_jobs(scenario):
+        used.add("node_memory_gib")  # whatever the policy decides
     for part in PARTS:
         if part not in used:
             machine.pop(part, None)
@@ -136,6 +137,14 @@ def specification(
         **code,
         "software": software(),
     }
+
+
+def _refuses_jobs(scenario: Scenario) -> bool:
+    """Return whether some jobs may need more memory than a node of the machine has."""
+    memory = scenario.used_machine.node_memory
+    if memory is None:
+        return False
+    return any(not isinstance(source, Workload) or source.column("memory").max() > memory for source in scenario.sources)
 
 
 def key_of_scenario(scenario: Scenario) -> str:

@@ -9,10 +9,11 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
-from clustermodel.job import JobRow
+from clustermodel.job import UNSET, JobRow
+from clustermodel.memory_units import KIB_PER_GIB, require_gib
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.validation import require_number, require_seconds, require_whole
-from clustermodel.workload.extra_columns import KIB_PER_GIB, MEMORY, PRECEDING, STREAM, THINK, UNSET, ExtraColumns
+from clustermodel.validation import require_seconds, require_whole
+from clustermodel.workload.extra_columns import PRECEDING, STREAM, THINK, ExtraColumns
 from clustermodel.workload.recorded_frames import RECORDED_FIELDS, add_recorded, recorded_of_frame
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ def frame_of(columns: Mapping[str, IntArray], labels: Sequence[str], names: Mapp
     )
     if STREAM in columns:
         frame["stream"] = pd.Categorical.from_codes(columns[STREAM], categories=pd.Index(labels))
-    if MEMORY in columns:
-        frame["memory_gib"] = _or_nan(columns[MEMORY], KIB_PER_GIB)
+    if (columns["memory"] != UNSET).any():
+        frame["memory_gib"] = _or_nan(columns["memory"], KIB_PER_GIB)
     if PRECEDING in columns:
         frame["preceding"] = columns[PRECEDING]
         frame["think_time_s"] = _or_nan(np.where(columns[PRECEDING] == UNSET, UNSET, columns[THINK]), TICKS_PER_SECOND)
@@ -97,6 +98,7 @@ def jobs_of_frame(frame: pd.DataFrame) -> tuple[list[JobRow], ExtraColumns | Non
         "run": run,
         "estimate": np.where(estimate > 0, estimate, run),
         **{name: _whole(frame, name, default) for name, default in _DEFAULTS.items()},
+        "memory": _kib(frame),
     }
     rows = [JobRow(*values) for values in zip(*(columns[name].tolist() for name in JobRow._fields), strict=True)]
     return rows, _extra(frame, columns["id"])
@@ -125,9 +127,6 @@ def _extra(frame: pd.DataFrame, ids: IntArray) -> ExtraColumns | None:
         known = [str(label) for label in frame["stream"].cat.categories] if _is_categorical(frame["stream"]) else None
         codes, found = pd.factorize(pd.Categorical(texts, categories=known) if known else texts)
         columns[STREAM], labels = codes.astype(np.int64), tuple(map(str, found))
-    if "memory_gib" in frame:
-        gib = _checked(frame, "memory_gib", _memory, missing=UNSET)
-        columns[MEMORY] = np.where(gib < 0, UNSET, np.rint(gib * KIB_PER_GIB)).astype(np.int64)
     if "preceding" in frame:
         columns[PRECEDING] = _whole(frame, "preceding", UNSET)
         for row in np.flatnonzero((columns[PRECEDING] != UNSET) & ~np.isin(columns[PRECEDING], ids)):
@@ -153,8 +152,11 @@ def _is_categorical(column: pd.Series[str]) -> bool:
     return isinstance(column.dtype, pd.CategoricalDtype)
 
 
-def _memory(name: str, value: object) -> float:
-    return require_number(name, value, "a finite number of GiB >= 0", lambda gib: 0 <= gib <= 2**33)
+def _kib(frame: pd.DataFrame) -> IntArray:
+    if "memory_gib" not in frame:
+        return np.full(len(frame), UNSET, dtype=np.int64)
+    gib = _checked(frame, "memory_gib", require_gib, missing=UNSET)
+    return np.where(gib < 0, UNSET, np.rint(gib * KIB_PER_GIB)).astype(np.int64)
 
 
 def _ticks(frame: pd.DataFrame, column: str, *, positive: bool = False, missing: float | None = None) -> IntArray:

@@ -55,12 +55,14 @@ def read_trace(
     keep: JobFilter | None = None,
     scale: LoadScale | None = None,
     lenient: bool = False,
+    feedback: bool = False,
     waits: bool = False,
 ) -> Workload:
     """Read a trace in SWF, a log of sacct or PBS, or a file that the reader of another package recognises.
 
     ``unit``, ``timezone`` and ``cluster`` are those of :func:`~clustermodel.workload.sacct.read_sacct`, ``lenient`` and
-    ``waits`` those of :func:`~clustermodel.workload.swf.read_swf`; the others are for all kinds.
+    ``waits`` those of :func:`~clustermodel.workload.swf.read_swf`; the others are for all kinds.  ``feedback`` is for jobs that
+    follow others: of SWF those with a preceding job, of a log further run attempts.
 
     Raises:
         TraceError: the file cannot be read, or has no usable job.
@@ -83,10 +85,11 @@ def read_trace(
             keep=keep,
             scale=scale,
             lenient=lenient,
+            feedback=feedback,
             waits=waits,
         )
     if reader is PBS:
-        workload = read_pbs(path, unit=unit, processors_from=processors_from, use_estimates=use_estimates)
+        workload = read_pbs(path, unit=unit, processors_from=processors_from, use_estimates=use_estimates, feedback=feedback)
     elif reader is SACCT:
         workload = read_sacct(
             path,
@@ -95,9 +98,15 @@ def read_trace(
             cluster=cluster,
             processors_from=processors_from,
             use_estimates=use_estimates,
+            feedback=feedback,
         )
     else:
-        for option, given in (("lenient", lenient), ("processors-from", processors_from != "allocated"), ("waits", waits)):
+        for option, given in (
+            ("lenient", lenient),
+            ("processors-from", processors_from != "allocated"),
+            ("feedback", feedback),
+            ("waits", waits),
+        ):
             if given:
                 raise SpecificationError(f"--{option}: {os.fspath(path)} is read as {kind}, which has no such option")
         workload = read_with(reader, path)

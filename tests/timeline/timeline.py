@@ -27,7 +27,7 @@ def play(
     speedup: Speedup = LINEAR,
     **machine: Any,
 ) -> Result:
-    """Run jobs given as lines ``id submit nodes run [estimate [priority]]``; ``machine`` has further fields of the machine."""
+    """Run jobs given as lines ``id submit nodes run [estimate [priority [memory_gib]]]``; ``machine`` has fields of it."""
     specifications = []
     for line in jobs.strip().splitlines():
         number, submit, size, run, *rest = line.split()
@@ -39,6 +39,7 @@ def play(
                 run_s=float(run),
                 estimate_s=float(rest[0]) if rest else None,
                 priority=int(rest[1]) if len(rest) > 1 else 0,
+                memory_gib=float(rest[2]) if len(rest) > 2 else None,
             )
         )
     return Scenario(

@@ -78,6 +78,7 @@ MACHINE = Machine(
     context_switch=ContextSwitch(seconds=0.5, charge="every-slice"),
     checkpointing=Checkpointing(checkpoint_s=3, restart_s=4.5, max_tasks_per_slice=7),
     suspended_per_node=2,
+    node_memory_gib=2.5,
 )
 SMALL = "[workload]\nsynthetic = true\njobs = 30\n"
 
@@ -106,6 +107,7 @@ WORKLOADS: dict[str, Callable[[], object]] = {
         .with_phi_estimates(phi=0.3, seed=4)
     ),
     "exact estimates": JOBS.with_perfect_estimates,
+    "a default memory": lambda: JOBS.with_default_memory(0.5),
     "shipped model": lambda: load_model("blue-pacific").generate(jobs=30, seed=3, run_time_factor=1.3),
     "own model": lambda: fit_model(synthetic_workload(jobs=3000)).generate(jobs=20),
     "job stream": lambda: DAY.generate(jobs=30, seed=2, load=0.7, machine_nodes=64),
@@ -272,7 +274,12 @@ MISTAKES = {
     "[workload]\nsynthetic = true\nload = true": "workload.load: True is not allowed; it must be > 0 and < 10",
     "[workload]\nsynthetic = true\nsteps = 3": "workload.steps: 3 is not allowed; it must be a list of tables",
     "[workload]\nsynthetic = true\nsteps = [3]": "workload.steps[0]: 3 is not allowed; it must be a table",
-    "[workload]\nsynthetic = true\nsteps = [{}]": "workload.steps[0]: a step has one of keep, scale and estimates",
+    "[workload]\nsynthetic = true\nsteps = [{}]": (
+        "workload.steps[0]: a step has one of keep, scale, estimates and default_memory_gib"
+    ),
+    "[workload]\nsynthetic = true\nsteps = [{default_memory_gib = -1}]": (
+        "workload.steps[0].default_memory_gib: Workload.with_default_memory: -1 is not allowed; it must be a number of GiB >= 0"
+    ),
     "[workload]\nsynthetic = true\nsteps = [{estimates = 'phi'}]": (
         "workload.steps[0].estimates: 'phi' is not allowed; it must be 'run-time', or a table with phi and seed"
     ),
