@@ -108,7 +108,7 @@ def shared_response(result: Result) -> float:
     For jobs of one node.  The expected value is that of M/G/1 under processor sharing, or of M/M/c.
     """
     submit, run = (_column(result, name) for name in ("submit_s", "run_s"))
-    return float(middle(processor_sharing_responses(submit, run, result.machine.nodes)).mean())
+    return float(middle(processor_sharing_responses(submit, run, result.machine.processors)).mean())
 
 
 def shared_work_response(result: Result) -> float:
@@ -117,7 +117,7 @@ def shared_work_response(result: Result) -> float:
     A job's work is its run time x nodes.  The expected value is that of M/G/1 under processor sharing.
     """
     submit, run, nodes = (_column(result, name) for name in ("submit_s", "run_s", "nodes"))
-    return float(middle(processor_sharing_responses(submit, run * nodes / result.machine.nodes, 1)).mean())
+    return float(middle(processor_sharing_responses(submit, run * nodes / result.machine.processors, 1)).mean())
 
 
 def _ticks(seconds: FloatArray) -> IntArray:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from importlib.metadata import version
 from itertools import islice
@@ -24,6 +24,7 @@ from clustermodel.experiment.code_origin import is_ours
 from clustermodel.experiment.fingerprint import fingerprint
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.job import JobRow
+from clustermodel.machine import Machine
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, Policy, uses_of
 from clustermodel.policies.predictors import installed_predictor
 from clustermodel.policies.registry import make_policy, policy_factory, policy_settings
@@ -117,9 +118,12 @@ def specification(
         warm_up_s: warm-up of the study, seconds.
     """
     failures = scenario.used_machine.failures
-    machine = asdict(replace(scenario.used_machine, failures=None)) | {"failures": _identity_of_failures(failures)}
+    parts = {field.name: getattr(scenario.used_machine, field.name) for field in fields(Machine)}
+    machine = {name: _plain(part) for name, part in parts.items() if name != "failures"}
+    machine["failures"] = _identity_of_failures(failures)
     used = set(uses_of(make_policy(scenario.policy)))
-    if scenario.used_machine.checkpointing.interval_s is not None:
+    costs = scenario.used_machine.checkpointing
+    if costs.interval_s is not None or costs.restart_charge != "on-start":
         used.add("checkpointing")  # whatever the policy decides
     if failures is not None:
         used.add(RANDOM_NUMBERS)
@@ -145,6 +149,11 @@ def _refuses_jobs(scenario: Scenario) -> bool:
     if memory is None:
         return False
     return any(not isinstance(source, Workload) or source.column("memory").max() > memory for source in scenario.sources)
+
+
+def _plain(value: object) -> object:
+    """Return a part of a machine as a mapping, a single value as it is."""
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def key_of_scenario(scenario: Scenario) -> str:

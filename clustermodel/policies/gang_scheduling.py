@@ -100,12 +100,12 @@ class GangScheduling:
                 f"{self.name}: a matrix of {self._mpl:,} rows x {setup.nodes:,} nodes is not allowed; mpl x nodes must be "
                 f"<= {_LARGEST_MATRIX:,}"
             )
-        checkpointing = machine.checkpointing
+        checkpointing, by_memory = machine.checkpointing, machine.checkpointing.store is not None
         self.matrix: OusterhoutMatrix[QueuedJob] = OusterhoutMatrix(
             setup.nodes,
             self._mpl,
-            checkpoint=checkpointing.checkpoint,
-            restart=checkpointing.restart,
+            checkpoint=1 if by_memory else checkpointing.checkpoint,  # of equal images, one takes as long as the other
+            restart=1 if by_memory else checkpointing.restart,
             max_tasks=checkpointing.max_tasks_per_slice,
         )
         if self._urgent is not None:

@@ -309,10 +309,6 @@ def _unknown_run_time(job: QueuedJob) -> int:
     raise LookupError(f"job {job.id}: nobody knows its run time")
 
 
-def _without_overhead(_job: QueuedJob, ticks: int) -> int:
-    return ticks
-
-
 class Setup(NamedTuple):
     """What a policy learns before a run."""
 
@@ -331,9 +327,11 @@ class Setup(NamedTuple):
     run_time: Callable[[QueuedJob], int] = _unknown_run_time
     """How long a job in the system would run if nothing killed it, ticks: what no real scheduler knows.  It is there for the
     predictors of :mod:`clustermodel.policies.predictors` that stand for better ones than there are."""
-    holding: Callable[[QueuedJob, int], int] = _without_overhead
+    holding: Callable[[QueuedJob, int], int] = lambda _job, ticks: ticks
     """How long a waiting job that starts now can be expected to hold its nodes if it executes for so many ticks in all, ticks:
     without what has been saved of it, with restoring that, and with its periodic checkpoints."""
+    transfer_times: Callable[[QueuedJob], tuple[int, int]] = lambda _job: (0, 0)
+    """How long a checkpoint and a restart of a job in the system take if no others are at the checkpoint store, ticks."""
 
 
 @runtime_checkable

@@ -254,8 +254,9 @@ def installed_predictor(name: object) -> Callable[..., object] | None:
 
 
 def holds_longer(setup: Setup) -> bool:
-    """Return whether jobs spend time on periodic checkpoints, or on being restarted after the failure of a node."""
-    return setup.machine.failures is not None or setup.machine.checkpointing.interval_s is not None
+    """Return whether jobs spend time on periodic checkpoints, or on restarts that no decision of the policy causes."""
+    costs = setup.machine.checkpointing
+    return setup.machine.failures is not None or costs.interval_s is not None or costs.restart_charge != "on-start"
 
 
 def may_overrun(setup: Setup) -> bool:

@@ -85,19 +85,16 @@ class PVEasy:
     def begin(self, setup: Setup) -> None:
         """Prepare for a run."""
         machine = setup.machine
-        costs = machine.checkpointing
+        costs, switch = machine.checkpointing, machine.switch_ticks
         require_store("pv-easy", self._mode, machine)
-        self._to_save, self._to_fetch = {
-            "kill": (0, 0),
-            "checkpoint": (costs.checkpoint, costs.restart),
-            "suspend": (machine.switch_ticks, machine.switch_ticks),
-        }[self._mode]
+        self._times = setup.transfer_times if self._mode == "checkpoint" else lambda _job: (switch, switch)  # to save and fetch
+        saving_costs = {"kill": False, "checkpoint": bool(costs.checkpoint or costs.store), "suspend": bool(switch)}[self._mode]
         self._nodes = setup.nodes
         self._explain = setup.explain
         self._lengths = Lengths(self._predictor, setup)
         self._holds_longer = holds_longer(setup)
         self._memory_is_limited = self._mode == "suspend" and machine.node_memory is not None
-        self._guarantees = self._slp and self._lengths.are_estimates and not self._to_save and not self._memory_is_limited
+        self._guarantees = self._slp and self._lengths.are_estimates and not saving_costs and not self._memory_is_limited
         self._load: dict[int, _Running] = {}  # the running load by job id
         self._blocked: QueuedJob | None = None  # head of the queue for which nothing more could be done
 
@@ -172,7 +169,7 @@ class PVEasy:
         return self._memory is None or self._memory.place(job) is not None
 
     def _preempt(self, gang: RunningJob, head: QueuedJob, view: View) -> Kill | Checkpoint | Suspend:
-        self._load[gang.job.id] = _Running(gang.job, view.now + self._to_save, stopping=True)
+        self._load[gang.job.id] = _Running(gang.job, view.now + self._to_save(gang.job), stopping=True)
         if self._mode == "checkpoint":
             return Checkpoint(job=gang.job)
         fits = self._memory is None or self._memory.has_beside(gang.columns, head)
@@ -180,8 +177,12 @@ class PVEasy:
             return Suspend(job=gang.job)
         return Kill(job=gang.job, requeue=True)
 
+    def _to_save(self, job: QueuedJob) -> int:
+        """Return how long a job that is preempted holds its nodes to save what it has executed, ticks."""
+        return 0 if self._mode == "kill" else self._times(job)[0]
+
     def _frees_at_once(self, order: Kill | Checkpoint | Suspend, view: View) -> bool:
-        return not self._to_save or isinstance(order, Kill) or view.running[order.job.id].fetching
+        return not self._to_save(order.job) or isinstance(order, Kill) or view.running[order.job.id].fetching
 
     # Section 4.3.
 
@@ -237,7 +238,7 @@ class PVEasy:
         if self._holds_longer:
             return self._lengths.of(job)
         length, saved = self._lengths.of(job), view.saved(job)
-        return self._to_fetch + max(length - saved, SHORTEST_EXTENSION) if saved else length
+        return self._times(job)[1] + max(length - saved, SHORTEST_EXTENSION) if saved else length
 
     def _start(
         self, job: QueuedJob, view: View, rule: str, head: QueuedJob | None = None, shadow: int | None = None

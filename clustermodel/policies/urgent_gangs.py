@@ -51,7 +51,7 @@ class UrgentJobs:
         self._limit = costs.max_tasks_per_slice
         self._memory_is_limited = setup.machine.suspended_per_node is not None
         self._matrix = matrix
-        self._restart, self._elsewhere = costs.restart, costs.checkpoint + costs.restart
+        self._transfer_times = setup.transfer_times
         self._all = (1 << setup.nodes) - 1
         self._lowest: int | None = None  # priority of all jobs submitted so far
         self._discarded: list[QueuedJob] = []  # jobs whose images in memory have been discarded in the last cycle
@@ -235,7 +235,8 @@ class UrgentJobs:
         """Return how long a waiting job can be expected to hold nodes of its own, ticks: its overheads included."""
         if job.id not in self._saved:
             return job.estimate
-        restore = self._elsewhere if job.id in self._in_memory else self._restart
+        checkpoint, restart = self._transfer_times(job)
+        restore = checkpoint + restart if job.id in self._in_memory else restart
         return max(job.estimate - view.saved(job), 1) + restore
 
     def place_of(self, job: QueuedJob, rows: list[int]) -> tuple[int, int | None] | None:

@@ -111,6 +111,11 @@ class Ledger:
         """Charge ``node_ticks`` to ``account``; *useful* and *lost* are not split by ``waiting``."""
         self._amounts[account][waiting] += node_ticks
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a job has been waiting since the last settled instant."""
+        return self._waiting
+
     def close(self) -> None:
         """End the books at the last settled instant.
 

@@ -65,7 +65,7 @@ class Coordinator:
         self.reasons: dict[int, Reason] | None = {} if explain else None
         """Job id -> why it started; ``None`` when the log is off."""
         self._env = env
-        self._nodes = machine.nodes
+        self._nodes = machine.processors
         self._policy = policy
         self._open_streams = streams
         self._pool, self._saved, self._ledger, self._records = pool, saved, ledger, records
@@ -99,13 +99,9 @@ class Coordinator:
         """How gangs have their nodes."""
         return self._decisions.sharing
 
-    def run_time(self, job: QueuedJob) -> int:
-        """Return how long a job in the system would run if nothing killed it, ticks."""
-        return self._jobs[job.id].run_time
-
-    def holding(self, job: QueuedJob, ticks: int) -> int:
-        """Return how long a waiting job that starts now can be expected to hold its nodes to execute for ``ticks`` in all."""
-        return self._saved.holding(self._jobs[job.id], ticks)
+    def in_system(self, job: QueuedJob) -> JobInSystem:
+        """Return what the mechanism knows of a job in the system."""
+        return self._jobs[job.id]
 
     # What the other processes tell the coordinator.
 

@@ -141,10 +141,10 @@ class Decisions:
         duration, length, outcome = job.run_time, queued.estimate, Status.COMPLETED
         if nodes is None or nodes == queued.nodes:
             nodes = queued.nodes
-        elif 1 <= nodes <= self._machine.nodes:
+        elif 1 <= nodes <= self._machine.processors:
             duration, length = (self._speedup.time_on(ticks, queued.nodes, nodes) for ticks in (duration, length))
         else:
-            raise DecisionError(f"job {queued.id} cannot start on {nodes} nodes: the machine has {self._machine.nodes}")
+            raise DecisionError(f"job {queued.id} cannot start on {nodes} nodes: the machine has {self._machine.processors}")
         if self._machine.kill_at_estimate and duration > length:
             duration, outcome = length, Status.KILLED
         if job.image is not None:

@@ -38,7 +38,7 @@ class JobInSystem:
         index: of its record.
     """
 
-    __slots__ = ("attempts", "execution", "image", "index", "process", "queued", "request", "run_time")
+    __slots__ = ("attempts", "execution", "image", "index", "process", "queued", "request", "row", "run_time")
 
     process: Process
     """The job's life."""
@@ -51,6 +51,8 @@ class JobInSystem:
         memory = max(row.memory, 0)
         self.queued = QueuedJob(row.id, row.nodes, row.submit, row.estimate, row.user, row.group, row.priority, memory)
         """The job as policies know it."""
+        self.row = row
+        """The job as its stream submitted it."""
         self.index = index
         self.run_time = row.run
         """How long it runs if nothing kills it, ticks; no policy sees this."""

@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 
 _NEEDED: Final = ("submit_s", "nodes", "run_s")
 _OPTIONAL: Final = (
-    "job", "estimate_s", "user", "group", "priority", "status", "stream", "memory_gib", "preceding", "think_time_s",
-    *RECORDED_FIELDS,
+    "job", "estimate_s", "user", "group", "priority", "status", "stream", "memory_gib",
+    "checkpoint_s", "restart_s", "checkpoint_interval_s", "preceding", "think_time_s", *RECORDED_FIELDS,
 )  # fmt: skip
+COLUMNS_OF_JOBS: Final = _NEEDED + _OPTIONAL
+"""The columns that :func:`jobs_of_frame` knows."""
+_OWN_COSTS: Final = ("checkpoint", "restart", "checkpoint_interval")
+"""Columns of times that most jobs do not have, and tables only if one has."""
 _DEFAULTS: Final = {"user": -1, "group": -1, "priority": 0, "status": -1}
 
 
@@ -54,6 +58,9 @@ def frame_of(columns: Mapping[str, IntArray], labels: Sequence[str], names: Mapp
         frame["stream"] = pd.Categorical.from_codes(columns[STREAM], categories=pd.Index(labels))
     if (columns["memory"] != UNSET).any():
         frame["memory_gib"] = _or_nan(columns["memory"], KIB_PER_GIB)
+    for name in _OWN_COSTS:
+        if (columns[name] != UNSET).any():
+            frame[f"{name}_s"] = _or_nan(columns[name], TICKS_PER_SECOND)
     if PRECEDING in columns:
         frame["preceding"] = columns[PRECEDING]
         frame["think_time_s"] = _or_nan(np.where(columns[PRECEDING] == UNSET, UNSET, columns[THINK]), TICKS_PER_SECOND)
@@ -80,11 +87,11 @@ def jobs_of_frame(frame: pd.DataFrame) -> tuple[list[JobRow], ExtraColumns | Non
         if column not in frame.columns:
             raise SpecificationError(f"Workload.from_frame: column {column!r} is missing; {', '.join(_NEEDED)} are needed")
     for column in frame.columns:
-        if column not in _NEEDED + _OPTIONAL:
-            hint = did_you_mean(str(column), _NEEDED + _OPTIONAL)
+        if column not in COLUMNS_OF_JOBS:
+            hint = did_you_mean(str(column), COLUMNS_OF_JOBS)
             raise SpecificationError(
                 f"Workload.from_frame: column {quoted(column)} is not known{hint}; it must be one of "
-                f"{', '.join(_NEEDED + _OPTIONAL)}"
+                f"{', '.join(COLUMNS_OF_JOBS)}"
             )
     if frame.columns.has_duplicates:
         raise SpecificationError("Workload.from_frame: two columns have the same name; each must be given once")
@@ -99,6 +106,7 @@ def jobs_of_frame(frame: pd.DataFrame) -> tuple[list[JobRow], ExtraColumns | Non
         "estimate": np.where(estimate > 0, estimate, run),
         **{name: _whole(frame, name, default) for name, default in _DEFAULTS.items()},
         "memory": _kib(frame),
+        **{name: _own_cost(frame, f"{name}_s") for name in _OWN_COSTS},
     }
     rows = [JobRow(*values) for values in zip(*(columns[name].tolist() for name in JobRow._fields), strict=True)]
     return rows, _extra(frame, columns["id"])
@@ -157,6 +165,14 @@ def _kib(frame: pd.DataFrame) -> IntArray:
         return np.full(len(frame), UNSET, dtype=np.int64)
     gib = _checked(frame, "memory_gib", require_gib, missing=UNSET)
     return np.where(gib < 0, UNSET, np.rint(gib * KIB_PER_GIB)).astype(np.int64)
+
+
+def _own_cost(frame: pd.DataFrame, column: str) -> IntArray:
+    if column not in frame:
+        return np.full(len(frame), UNSET, dtype=np.int64)
+    positive = column == "checkpoint_interval_s"
+    ticks = _ticks(frame, column, positive=positive, missing=UNSET / TICKS_PER_SECOND)
+    return np.where(ticks == UNSET, UNSET, np.maximum(ticks, positive))
 
 
 def _ticks(frame: pd.DataFrame, column: str, *, positive: bool = False, missing: float | None = None) -> IntArray:

@@ -258,7 +258,7 @@ class JobStream:
             priority.astype(np.int64), unknown, memory,
         )  # fmt: skip
         return Workload(
-            map(JobRow._make, np.stack(table, axis=1)[order].tolist()),
+            (JobRow(*values) for values in np.stack(table, axis=1)[order].tolist()),
             name=self.name,
             provenance=Provenance(
                 source=f"{' '.join(repr(self).split())[:_LONGEST_SOURCE]}, seed {seed}",

@@ -90,7 +90,7 @@ class Workload:
     """An immutable table of jobs in order of submission, then id.
 
     Args:
-        rows: the jobs, in any order; or an array of them, shape ``(jobs, 10)``.
+        rows: the jobs, in any order; or an array of them, shape ``(jobs, 13)``.
         name: a label for tables and figures.
         provenance: where the jobs come from.
         machine_nodes: size of the machine they were recorded on, used as the default machine.
@@ -152,8 +152,9 @@ class Workload:
         Args:
             frame: with the columns of :attr:`frame`.  ``submit_s``, ``nodes`` and ``run_s`` are needed; ``job``,
                 ``estimate_s``, ``user``, ``group``, ``priority``, ``status``, ``stream`` (a label), ``memory_gib`` (per node),
-                ``preceding`` (number of a job) and ``think_time_s`` may be missing, or ``nan`` where a job has no value.
-                Without ``job``, jobs are numbered from 1 in order of submission.
+                ``checkpoint_s``, ``restart_s``, ``checkpoint_interval_s``, ``preceding`` (number of a job) and ``think_time_s``
+                may be missing, or ``nan`` where a job has no value.  Without ``job``, jobs are numbered from 1 in order of
+                submission.
             name: a label for tables and figures.
             machine_nodes: size of the machine they were recorded on, used as the default machine.
 
@@ -237,9 +238,10 @@ class Workload:
     def frame(self) -> pd.DataFrame:
         """The table as pandas: ``job, submit_s, nodes, run_s, estimate_s, user, group, priority, status``.
 
-        Where the workload has them, followed by ``stream``, ``memory_gib``, ``preceding`` and ``think_time_s``, and by what an
-        accounting log has recorded: ``wait_s``, ``suspended_s``, ``requeues``, ``node_count``, ``cores``, ``gpus``, and the
-        names ``account``, ``partition``, ``qos``, ``queue`` and ``job_name``.
+        Where the workload has them, followed by ``stream``, ``memory_gib``, ``checkpoint_s``, ``restart_s``,
+        ``checkpoint_interval_s``, ``preceding`` and ``think_time_s``, and by what an accounting log has recorded:
+        ``wait_s``, ``suspended_s``, ``requeues``, ``node_count``, ``cores``, ``gpus``, and the names ``account``,
+        ``partition``, ``qos``, ``queue`` and ``job_name``.
         """
         columns = {name: self.column(name) for name in (*JobRow._fields, *self._columns)}
         return frame_of(columns, self.streams, self.names)

@@ -75,7 +75,7 @@ def test_a_number_of_very_many_digits_is_refused_in_a_short_line(specify: Callab
         (lambda: Workload.from_jobs(["x"]), "Workload.from_jobs: 'x' is not allowed; it must be a Job"),  # type: ignore[list-item]
         (
             lambda: Workload([(1, 2, 3)] * 9),  # type: ignore[list-item]
-            "Workload 'workload': rows: [(1, 2, 3)] is not allowed; each must be a JobRow of 10 whole numbers; "
+            "Workload 'workload': rows: [(1, 2, 3)] is not allowed; each must be a JobRow of 13 whole numbers; "
             "from_jobs takes jobs in seconds",
         ),
         (lambda: Workload([ROW]).split(["user"]), "Workload.split by: ['user'] is not allowed; it must be one of "),  # type: ignore[arg-type]
@@ -117,7 +117,7 @@ def test_numpy_integers_become_plain_ones(kind: type[np.integer[Any]]) -> None:
     job = Job(id=kind(1), nodes=kind(2), submit_s=3, run_s=4, user=kind(5), group=kind(6), priority=kind(7))  # type: ignore[arg-type]
     for field in ("id", "nodes", "user", "group", "priority"):
         assert type(getattr(job, field)) is int
-    assert [type(value) for value in job.row()] == [int] * 10
+    assert [type(value) for value in job.row()] == [int] * 13
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])

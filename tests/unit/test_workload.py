@@ -194,7 +194,8 @@ def test_splitting_by_something_else_names_the_columns() -> None:
         Workload(FOUR).split("colour")
     assert str(refused.value) == (
         "Workload.split by: 'colour' is not allowed; "
-        "it must be one of submit, id, nodes, run, estimate, user, group, priority, status, memory"
+        "it must be one of submit, id, nodes, run, estimate, user, group, priority, status, memory, "
+        "checkpoint, restart, checkpoint_interval"
     )
 
 
