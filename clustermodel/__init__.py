@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from clustermodel.figures.terminal_tables import comparison_table
     from clustermodel.figures.workloads import distributions, estimates_used
     from clustermodel.job import Job, JobRow
-    from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
+    from clustermodel.machine import Checkpointing, CheckpointStore, ContextSwitch, Machine, TimeSlicing
     from clustermodel.measure.explanation import Explanation
     from clustermodel.measure.fairness import delays_by_later_jobs
     from clustermodel.measure.metrics import Summary, bounded_slowdown
@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from clustermodel.statistics import Interval, batch_means, interval, paired_difference, paired_ratio
     from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
     from clustermodel.workload.arrivals import ArrivalProcess, Bursts, Cycle, MarkovModulated, Poisson
+    from clustermodel.workload.csv_jobs import read_csv
     from clustermodel.workload.distributions import BySize, Exponential, Lognormal, LogUniform, TwoStageUniform, Zipf
     from clustermodel.workload.estimates import FactorEstimates, PhiEstimates, RoundedEstimates
     from clustermodel.workload.facts import trace_facts
@@ -123,6 +124,7 @@ _MODULES = {  # the module that defines each public name; it is imported when th
     "Job": "job",
     "JobRow": "job",
     "Checkpointing": "machine",
+    "CheckpointStore": "machine",
     "ContextSwitch": "machine",
     "Machine": "machine",
     "TimeSlicing": "machine",
@@ -222,6 +224,7 @@ _MODULES = {  # the module that defines each public name; it is imported when th
     "ImportReport": "workload.import_report",
     "JobStream": "workload.job_stream",
     "merge": "workload.merging",
+    "read_csv": "workload.csv_jobs",
     "read_pbs": "workload.pbs",
     "read_sacct": "workload.sacct",
     "Schedule": "workload.schedule",
@@ -242,22 +245,22 @@ _MODULES = {  # the module that defines each public name; it is imported when th
 
 __all__ = [
     "RUN_TIME_FACTORS", "SWF_FIELDS", "TICKS_PER_SECOND", "Account", "ArrivalProcess", "Backfilling", "Batch",
-    "BrokenRule", "Bursts", "BySize", "Checkpoint", "Checkpointing", "ClosedUsers", "ClusterModelError", "ContextSwitch",
-    "Cycle", "Decision", "DecisionError", "DowneySpeedup", "Equivalence", "ExecutionError", "Explanation", "Exponential",
-    "FactorEstimates", "Failure", "HyperErlang", "ImportReport", "Interval", "Job", "JobFilter", "JobRecords", "JobRow",
-    "JobSource", "JobStream", "Kill", "Ledger", "LedgerError", "LinearSpeedup", "LoadScale", "LogUniform", "Lognormal",
-    "Machine", "MarkovModulated", "Migrate", "NodeFailures", "Outages", "OutputError", "PhiEstimates", "Poisson",
-    "Policy", "PolicyError", "Precision", "Predictor", "Profile", "Provenance", "QueuedJob", "Quotas", "Reason",
-    "Replicate", "Reserve", "Result", "RoundedEstimates", "RunningJob", "Scenario", "Schedule", "Sessions", "Setup",
-    "SizeClass", "Slack", "SpecificationError", "Speedup", "Start", "Status", "Store", "StrandedJobsError", "Study",
-    "StudyTable", "Summary", "Suspend", "SwfStream", "TimeSlicing", "TraceError", "TwoStageUniform", "Validation",
-    "Verdicts", "View", "WakeAt", "Withdraw", "Workload", "WorkloadModel", "Zipf", "bars", "batch_means",
-    "bounded_slowdown", "by_size", "check_policy", "comparison_table", "crossover", "curves", "delays_by_later_jobs",
-    "distributions", "equivalence_test", "estimates_used", "fit_model", "fit_weibull", "improvements", "interval",
-    "load_model", "make_policy", "merge", "outage_facts", "paired_difference", "paired_ratio", "policy_names",
-    "read_outages", "read_pbs", "read_sacct", "read_schedule", "read_swf", "read_trace", "register_policy",
-    "replicate_until", "suggest_warm_up", "sweep", "synthetic_workload", "to_seconds", "to_ticks", "trace_facts",
-    "tradeoff_map", "validate", "write_report", "write_swf", "write_trace",
+    "BrokenRule", "Bursts", "BySize", "Checkpoint", "CheckpointStore", "Checkpointing", "ClosedUsers",
+    "ClusterModelError", "ContextSwitch", "Cycle", "Decision", "DecisionError", "DowneySpeedup", "Equivalence",
+    "ExecutionError", "Explanation", "Exponential", "FactorEstimates", "Failure", "HyperErlang", "ImportReport",
+    "Interval", "Job", "JobFilter", "JobRecords", "JobRow", "JobSource", "JobStream", "Kill", "Ledger", "LedgerError",
+    "LinearSpeedup", "LoadScale", "LogUniform", "Lognormal", "Machine", "MarkovModulated", "Migrate", "NodeFailures",
+    "Outages", "OutputError", "PhiEstimates", "Poisson", "Policy", "PolicyError", "Precision", "Predictor", "Profile",
+    "Provenance", "QueuedJob", "Quotas", "Reason", "Replicate", "Reserve", "Result", "RoundedEstimates", "RunningJob",
+    "Scenario", "Schedule", "Sessions", "Setup", "SizeClass", "Slack", "SpecificationError", "Speedup", "Start", "Status",
+    "Store", "StrandedJobsError", "Study", "StudyTable", "Summary", "Suspend", "SwfStream", "TimeSlicing", "TraceError",
+    "TwoStageUniform", "Validation", "Verdicts", "View", "WakeAt", "Withdraw", "Workload", "WorkloadModel", "Zipf",
+    "bars", "batch_means", "bounded_slowdown", "by_size", "check_policy", "comparison_table", "crossover", "curves",
+    "delays_by_later_jobs", "distributions", "equivalence_test", "estimates_used", "fit_model", "fit_weibull",
+    "improvements", "interval", "load_model", "make_policy", "merge", "outage_facts", "paired_difference", "paired_ratio",
+    "policy_names", "read_csv", "read_outages", "read_pbs", "read_sacct", "read_schedule", "read_swf", "read_trace",
+    "register_policy", "replicate_until", "suggest_warm_up", "sweep", "synthetic_workload", "to_seconds", "to_ticks",
+    "trace_facts", "tradeoff_map", "validate", "write_report", "write_swf", "write_trace",
 ]  # fmt: skip
 
 _EXTRAS = {"report.html": "report", "experiment.executor": "study", "experiment.store": "study"}

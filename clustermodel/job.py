@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from clustermodel.memory_units import require_gib, to_gib, to_kib
 from clustermodel.ticks import duration_to_ticks, to_seconds, to_ticks
 from clustermodel.validation import require_seconds, require_whole
+
+UNSET: Final = -1
+"""Stands for a value that a job does not have."""
 
 
 class JobRow(NamedTuple):
@@ -25,6 +29,14 @@ class JobRow(NamedTuple):
     """Higher runs first; ties go by submit time, then id."""
     status: int
     """SWF status of the trace (1 completed, 0 failed, 5 cancelled, -1 unknown); does not influence the simulation."""
+    memory: int = UNSET
+    """Memory that each task needs on its node, KiB; :data:`UNSET` when unknown."""
+    checkpoint: int = UNSET
+    """How long a checkpoint of this job takes, ticks; :data:`UNSET` for what the machine says."""
+    restart: int = UNSET
+    """How long a restart of this job takes, ticks; :data:`UNSET` for what the machine says."""
+    checkpoint_interval: int = UNSET
+    """How long it executes between two periodic checkpoints, ticks; :data:`UNSET` for what the machine says."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +66,18 @@ class Job:
     """Group number, -1 when unknown."""
     priority: int = 0
     """Queue priority: higher first."""
+    memory_gib: float | None = None
+    """Memory that each task needs on its node, GiB; ``None`` when unknown.  It matters on a machine whose nodes have a limited
+    memory (:attr:`Machine.node_memory_gib <clustermodel.machine.Machine.node_memory_gib>`)."""
+
+    checkpoint_s: float | None = None
+    """How long a checkpoint of this job takes, seconds; ``None``: as long as the machine says
+    (:class:`~clustermodel.machine.Checkpointing`).  With a store that has a bandwidth, how long if no other gang uses it."""
+    restart_s: float | None = None
+    """How long a restart of this job takes, seconds; ``None``: as long as the machine says."""
+    checkpoint_interval_s: float | None = None
+    """How long this job executes between two periodic checkpoints, seconds; ``None``: as long as the machine says.  It matters
+    on a machine with :attr:`Checkpointing.interval_s <clustermodel.machine.Checkpointing.interval_s>`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", require_whole("Job.id", self.id, at_least=0))
@@ -63,6 +87,11 @@ class Job:
         require_seconds(f"Job {self.id}: run_s", self.run_s, positive=True)
         if self.estimate_s is not None:
             require_seconds(f"Job {self.id}: estimate_s", self.estimate_s)
+        if self.memory_gib is not None:
+            require_gib(f"Job {self.id}: memory_gib", self.memory_gib)
+        for field in _OWN_COSTS:
+            if (seconds := getattr(self, field)) is not None:
+                require_seconds(f"Job {self.id}: {field}", seconds, positive=field == "checkpoint_interval_s")
 
     def row(self) -> JobRow:
         """Return the job in ticks, with the estimate filled in."""
@@ -77,6 +106,10 @@ class Job:
             group=self.group,
             priority=self.priority,
             status=-1,
+            memory=UNSET if self.memory_gib is None else to_kib(self.memory_gib),
+            checkpoint=UNSET if self.checkpoint_s is None else to_ticks(self.checkpoint_s),
+            restart=UNSET if self.restart_s is None else to_ticks(self.restart_s),
+            checkpoint_interval=UNSET if self.checkpoint_interval_s is None else duration_to_ticks(self.checkpoint_interval_s),
         )
 
     @classmethod
@@ -91,4 +124,11 @@ class Job:
             user=row.user,
             group=row.group,
             priority=row.priority,
+            memory_gib=None if row.memory == UNSET else to_gib(row.memory),
+            checkpoint_s=None if row.checkpoint == UNSET else to_seconds(row.checkpoint),
+            restart_s=None if row.restart == UNSET else to_seconds(row.restart),
+            checkpoint_interval_s=None if row.checkpoint_interval == UNSET else to_seconds(row.checkpoint_interval),
         )
+
+
+_OWN_COSTS: Final = ("checkpoint_s", "restart_s", "checkpoint_interval_s")

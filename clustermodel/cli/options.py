@@ -14,7 +14,16 @@ from clustermodel.errors import SpecificationError
 from clustermodel.failures.failure import FailureSource
 from clustermodel.failures.node_failures import NodeFailures
 from clustermodel.failures.outage_files import read_outages
-from clustermodel.machine import INTERVALS, Checkpointing, Machine, TimeSlicing
+from clustermodel.machine import (
+    ALLOCATIONS,
+    INTERVALS,
+    RESTART_CHARGES,
+    WRITERS,
+    Checkpointing,
+    CheckpointStore,
+    Machine,
+    TimeSlicing,
+)
 from clustermodel.speedup import Speedup, speedup_of
 from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
@@ -68,7 +77,7 @@ class Estimates(click.ParamType[str | float]):
 class CheckpointInterval(click.ParamType[str | float]):
     """The parameter type of a number of seconds, ``young`` or ``daly``."""
 
-    name = "SECONDS|young|daly"
+    name = "SECONDS|young|daly|own"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | float:
         """Parse the text."""
@@ -77,7 +86,7 @@ class CheckpointInterval(click.ParamType[str | float]):
         try:
             return float(value)
         except ValueError:
-            self.fail(f"{value!r} is not a number of seconds, 'young' or 'daly'", param, ctx)
+            self.fail(f"{value!r} is not a number of seconds, 'young', 'daly' or 'own'", param, ctx)
 
 
 class SpeedupModel(click.ParamType[Speedup]):
@@ -127,6 +136,7 @@ def trace_options(command: Command) -> Command:
     command = log_options(command)
     for option in reversed(
         (
+            click.option("--format", help="Format of the trace: swf, sacct, pbs or muri; default: its first lines tell."),
             click.option(
                 "--processors-from",
                 type=click.Choice(["allocated", "requested"]),
@@ -150,6 +160,7 @@ def trace_options(command: Command) -> Command:
             click.option("--scale-interarrival", type=float, default=1.0, help="Multiply the time between submissions."),
             click.option("--scale-run-time", type=float, default=1.0, help="Multiply run times and estimates."),
             click.option("--scale-size", type=float, default=1.0, help="Multiply numbers of processors."),
+            click.option("--default-memory", type=float, help="Memory per node of jobs that have none recorded, GiB."),
         )
     ):
         command = option(command)
@@ -161,6 +172,16 @@ def machine_options(command: Command) -> Command:
     slicing, store = TimeSlicing(), Checkpointing()
     for option in reversed(
         (
+            click.option(
+                "--gpus-per-node", type=int, default=1, show_default=True, help="Processors of a node; jobs ask for these."
+            ),
+            click.option(
+                "--allocation",
+                type=click.Choice(ALLOCATIONS),
+                default="any",
+                show_default=True,
+                help="Which processors a job gets: any, those with the lowest numbers, or those of as few nodes as possible.",
+            ),
             click.option(
                 "--kill-at-estimate/--no-kill-at-estimate",
                 default=True,
@@ -202,17 +223,46 @@ def machine_options(command: Command) -> Command:
                 "--restart", type=float, default=store.restart_s, show_default=True, help="Time to restart a gang, seconds."
             ),
             click.option(
+                "--restart-charge",
+                type=click.Choice(RESTART_CHARGES),
+                default=store.restart_charge,
+                show_default=True,
+                help="Charge a restart when a saved job starts; or each running gang after every scheduling cycle, or in every "
+                "round.",
+            ),
+            click.option(
+                "--round",
+                type=float,
+                default=0.0,
+                show_default=True,
+                help="Length of a round, seconds: preemptive schedulers decide at its multiples only; 0: at every event.",
+            ),
+            click.option(
                 "--max-migrating-tasks",
                 type=int,
                 help="Most tasks that migrate in a time slice, or are checkpointed at a time (Q); no limit by default.",
             ),
+            click.option("--node-memory", type=float, help="Memory of each node, GiB; no limit by default."),
             click.option(
                 "--suspended-per-node", type=int, help="Most suspended tasks in a node's memory; no limit by default."
             ),
             click.option(
                 "--checkpoint-interval",
                 type=CheckpointInterval(),
-                help="Checkpoint each job whenever it has executed for so many seconds, or for the interval of Young or Daly.",
+                help="Checkpoint each job whenever it has executed for so many seconds, for the interval of Young or Daly, or "
+                "for one of its own.",
+            ),
+            click.option(
+                "--store-bandwidth",
+                type=float,
+                help="Bandwidth of the checkpoint store, GiB a second, which gangs share; an image is as large as the memory.",
+            ),
+            click.option(
+                "--store-writers",
+                type=click.Choice(WRITERS),
+                default=WRITERS[0],
+                show_default=True,
+                help="Who writes to a store with a bandwidth when several gangs want to.",
             ),
             click.option("--node-mtbf", type=float, help="Mean time between the failures of a node, seconds; exponential."),
             click.option("--node-repair", type=float, help="Time to repair a node that has failed, seconds; 0 by default."),
@@ -235,14 +285,20 @@ _MACHINE_FIELDS: Final = {
     "charge": ("context_switch", "charge"),
     "checkpoint": ("checkpointing", "checkpoint_s"),
     "restart": ("checkpointing", "restart_s"),
+    "restart_charge": ("checkpointing", "restart_charge"),
+    "round": ("", "round_s"),
+    "gpus_per_node": ("", "gpus_per_node"),
+    "allocation": ("", "allocation"),
     "checkpoint_interval": ("checkpointing", "interval_s"),
     "max_migrating_tasks": ("checkpointing", "max_tasks_per_slice"),
+    "node_memory": ("", "node_memory_gib"),
     "suspended_per_node": ("", "suspended_per_node"),
 }
 """Part and field of the machine that each option of :func:`machine_options` sets."""
 
 
 _OF_FAILURES: Final = ("node_mtbf", "node_repair", "outages")
+_OF_THE_STORE: Final = ("store_bandwidth", "store_writers")
 
 
 def machine_with(machine: Machine, options: Mapping[str, Any]) -> Machine:
@@ -254,9 +310,21 @@ def machine_with(machine: Machine, options: Mapping[str, Any]) -> Machine:
     if "context_switch" in options:
         changes["context_switch"]["seconds"] = None  # the cost is given once
     whole = changes.pop("")
+    if any(option in options for option in _OF_THE_STORE):
+        changes.setdefault("checkpointing", {})["store"] = _store({option: options.get(option) for option in _OF_THE_STORE})
     if any(option in options for option in _OF_FAILURES):
         whole["failures"] = _failures({option: options.get(option) for option in _OF_FAILURES})
     return replace(machine, **whole, **{part: replace(getattr(machine, part), **values) for part, values in changes.items()})
+
+
+def _store(options: dict[str, Any]) -> CheckpointStore | None:
+    """Return the checkpoint store specified by the options, ``None`` if it has no bandwidth."""
+    bandwidth, writers = options["store_bandwidth"], options["store_writers"]
+    if bandwidth is None:
+        if writers is not None and writers != WRITERS[0]:
+            raise SpecificationError("--store-writers: it needs --store-bandwidth, the bandwidth of the checkpoint store")
+        return None
+    return CheckpointStore(bandwidth_gib_s=bandwidth, writers=writers or WRITERS[0])
 
 
 def given_options(context: click.Context) -> dict[str, Any]:
@@ -312,6 +380,7 @@ def load_workload(
             lenient=options["lenient"],
             feedback=options["feedback"],
             waits=waits,
+            format=options["format"],
         )
     else:
         if model is not None:
@@ -327,4 +396,7 @@ def load_workload(
             workload = workload.scaled(scale)
         if estimates == "run-time":
             workload = workload.with_perfect_estimates()
-    return workload.with_phi_estimates(phi=estimates, seed=seed) if isinstance(estimates, float) else workload
+    if isinstance(estimates, float):
+        workload = workload.with_phi_estimates(phi=estimates, seed=seed)
+    default = options["default_memory"]
+    return workload if default is None else workload.with_default_memory(default)

@@ -15,7 +15,7 @@ from clustermodel.errors import SpecificationError
 from clustermodel.experiment.schedule_files import evalys_layout, jobs_layout, require_layout, write_csv, write_schedule
 from clustermodel.machine import Machine
 from clustermodel.measure.event_log import EventLog, event_log, idle_before, sliced_event_log
-from clustermodel.measure.explanation import Explanation, explanation, failures_of
+from clustermodel.measure.explanation import Explanation, explanation, failures_of, store_wait_of
 from clustermodel.measure.groups import by_group, size_classes
 from clustermodel.measure.job_table import attempt_table, job_table
 from clustermodel.measure.metrics import Summary, after_warm_up, by_class, fairness_by_width, summarize
@@ -31,7 +31,7 @@ from clustermodel.sim.simulation import Fidelity, Outcome
 from clustermodel.speedup import Speedup
 from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss
 from clustermodel.validation import choice, require_seconds
-from clustermodel.workload.extra_columns import MEMORY, PRECEDING, THINK
+from clustermodel.workload.extra_columns import PRECEDING, THINK
 from clustermodel.workload.streams import JobStreams
 from clustermodel.workload.table import JobSource
 
@@ -102,6 +102,9 @@ class Result:
         """The time slices between each two scheduling events, an iterable; ``None`` without time sharing."""
         self._reasons = outcome.reasons
         self._history = outcome.history
+        self.fragmented_starts = outcome.fragmented_starts
+        """Starts of gangs that fitted by count and not by node: too few processors of a node were idle together.  0 where nodes
+        have one processor."""
 
     def __repr__(self) -> str:
         return (
@@ -219,8 +222,8 @@ class Result:
         With time sharing, the number of idle nodes is the mean until the next event, from the slice log.
         """
         if self.slices is not None:
-            return sliced_event_log(self.records, self.slices, self.machine.nodes, self.machine.time_slicing.quantum)
-        return event_log(self.records, self.machine.nodes)
+            return sliced_event_log(self.records, self.slices, self.machine.processors, self.machine.time_slicing.quantum)
+        return event_log(self.records, self.machine.processors)
 
     @property
     def placements(self) -> pd.DataFrame:
@@ -243,17 +246,17 @@ class Result:
         Columns ``time_s``, ``busy_nodes`` (with time sharing: the mean until the next event), ``down_nodes``, ``waiting_jobs``,
         and ``running_row``: the row of the Ousterhout matrix that runs first, -1 if none runs or the run kept no history.
         """
-        return states(self.events, self.machine.nodes, self._history)
+        return states(self.events, self.machine.processors, self._history)
 
     @property
     def kappa_by_formula(self) -> float:
         """Loss of capacity recomputed from the event log alone (Zhang et al. 2003, eq. (2); eq. (3) with time sharing)."""
         machine = self.machine
         if self.slices is not None:
-            intervals = [*idle_before(self.records, self.slices, machine.nodes), *self.slices]
-            return gang_capacity_loss(intervals, machine.time_slicing.quantum, machine.switch_ticks, machine.nodes)
+            intervals = [*idle_before(self.records, self.slices, machine.processors), *self.slices]
+            return gang_capacity_loss(intervals, machine.time_slicing.quantum, machine.switch_ticks, machine.processors)
         log = self.events
-        return capacity_loss(log.time_s, log.empty + log.held_up, log.waiting, machine.nodes)
+        return capacity_loss(log.time_s, log.empty + log.held_up, log.waiting, machine.processors)
 
     @property
     def row_use(self) -> RowUse:
@@ -322,6 +325,7 @@ class Result:
             reserved=None if value["reserved"] == UNKNOWN else value["reserved"],
             head_since=None if head_since == UNKNOWN else head_since,
             failed=failures_of(self.records, index),
+            store_wait=store_wait_of(self.records, index),
         )
 
     def to_csv(self, path: str | PathLike[str], *, layout: str = "evalys") -> None:
@@ -359,8 +363,8 @@ class Result:
         """
         names = {"policy": self.scenario.label, "workload": self.scenario.workload_name}
         ids = self.records.column("id")
-        extra = {name: self.scenario.streams.column(name, ids) for name in (MEMORY, PRECEDING, THINK)}
-        write_schedule(path, self.records, extra, nodes=self.machine.nodes, **names)
+        extra = {name: self.scenario.streams.column(name, ids) for name in (PRECEDING, THINK)}
+        write_schedule(path, self.records, extra, nodes=self.machine.processors, **names)
 
     def to_perfetto(self, path: str | PathLike[str]) -> None:
         """Write the run as a Perfetto trace, to be opened in https://ui.perfetto.dev (``.gz`` is compressed).

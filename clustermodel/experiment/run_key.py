@@ -10,7 +10,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from importlib.metadata import version
 from itertools import islice
@@ -24,6 +24,7 @@ from clustermodel.experiment.code_origin import is_ours
 from clustermodel.experiment.fingerprint import fingerprint
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.job import JobRow
+from clustermodel.machine import Machine
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, Policy, uses_of
 from clustermodel.policies.predictors import installed_predictor
 from clustermodel.policies.registry import make_policy, policy_factory, policy_settings
@@ -86,8 +87,7 @@ class Digested:
 def digest_of_jobs(source: JobSource) -> JobsDigest:
     """Return the digest of the jobs of a stream; reads all of it.
 
-    It covers labels of streams and feedback where the workload has them, on which metrics and submissions depend, but no
-    memory.
+    It covers labels of streams and feedback where the workload has them, on which metrics and submissions depend.
     """
     if isinstance(source, Workload):
         names = (*JobRow._fields, *(name for name in (STREAM, PRECEDING, THINK) if source.has(name)))
@@ -118,12 +118,17 @@ def specification(
         warm_up_s: warm-up of the study, seconds.
     """
     failures = scenario.used_machine.failures
-    machine = asdict(replace(scenario.used_machine, failures=None)) | {"failures": _identity_of_failures(failures)}
+    parts = {field.name: getattr(scenario.used_machine, field.name) for field in fields(Machine)}
+    machine = {name: _plain(part) for name, part in parts.items() if name != "failures"}
+    machine["failures"] = _identity_of_failures(failures)
     used = set(uses_of(make_policy(scenario.policy)))
-    if scenario.used_machine.checkpointing.interval_s is not None:
+    costs = scenario.used_machine.checkpointing
+    if costs.interval_s is not None or costs.restart_charge != "on-start":
         used.add("checkpointing")  # whatever the policy decides
     if failures is not None:
         used.add(RANDOM_NUMBERS)
+    if _refuses_jobs(scenario):
+        used.add("node_memory_gib")  # whatever the policy decides
     for part in PARTS:
         if part not in used:
             machine.pop(part, None)
@@ -136,6 +141,19 @@ def specification(
         **code,
         "software": software(),
     }
+
+
+def _refuses_jobs(scenario: Scenario) -> bool:
+    """Return whether some jobs may need more memory than a node of the machine has."""
+    memory = scenario.used_machine.node_memory
+    if memory is None:
+        return False
+    return any(not isinstance(source, Workload) or source.column("memory").max() > memory for source in scenario.sources)
+
+
+def _plain(value: object) -> object:
+    """Return a part of a machine as a mapping, a single value as it is."""
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def key_of_scenario(scenario: Scenario) -> str:

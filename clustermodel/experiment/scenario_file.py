@@ -15,7 +15,7 @@ from clustermodel.failures.failure import FailureSource
 from clustermodel.failures.node_failures import NodeFailures
 from clustermodel.failures.outage_files import read_outages
 from clustermodel.failures.outages import Outages
-from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
+from clustermodel.machine import Checkpointing, CheckpointStore, ContextSwitch, Machine, TimeSlicing
 from clustermodel.policies.interface import Policy
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup, speedup_of
 from clustermodel.tables import SUFFIX, Place, made, placed, plain, read_file, read_text, table_at, text_of_table
@@ -25,6 +25,7 @@ from clustermodel.workload.workload_tables import table_of_workload, workload_fr
 TEXT: Final = "scenario"
 """How messages name a text that is in no file."""
 _PARTS: Final = {"time_slicing": TimeSlicing, "context_switch": ContextSwitch, "checkpointing": Checkpointing}
+_STORE: Final = "store"
 _POLICY_NAME: Final = "name"
 _OUTAGES: Final = "outages"
 _Scenario = TypeVar("_Scenario")
@@ -86,6 +87,9 @@ def _machine_from(value: object, place: Place) -> Machine:
     for key, kind in _PARTS.items():
         if key in table:
             part, at = table_at(table[key], place.at(key), f"a {kind.__name__}")
+            if _STORE in part and kind is Checkpointing:
+                store, at_store = table_at(part[_STORE], at.at(_STORE), f"a {CheckpointStore.__name__}")
+                part = {**part, _STORE: made(CheckpointStore, store, at_store)}
             parts[key] = made(kind, part, at)
     if "failures" in table:
         parts["failures"] = _failures_from(table["failures"], place.at("failures"))

@@ -19,7 +19,7 @@ from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.recording.run_attempts import UNKNOWN as NEVER_HAPPENED
 from clustermodel.schedule.node_set import text
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.workload.extra_columns import MEMORY, PRECEDING, THINK
+from clustermodel.workload.extra_columns import PRECEDING, THINK
 from clustermodel.workload.swf import write_swf
 from clustermodel.workload.swf_line import (
     CANCELLED,
@@ -169,8 +169,7 @@ def write_schedule(
     Args:
         path: the file; ``.gz`` is compressed.
         records: the job records.
-        extra: requested memory (KiB per node), preceding jobs and think times (ticks), shape ``(jobs,)``, ``None`` where no
-            job has them.
+        extra: preceding jobs and think times (ticks), shape ``(jobs,)``, ``None`` where no job has them.
         nodes: size of the machine.
         policy: label of the run.
         workload: name of the workload.
@@ -217,12 +216,14 @@ def _swf_rows(records: JobRecords, extra: Mapping[str, IntArray | None]) -> Iter
         )
     )
     unknown = np.full(len(records), UNKNOWN)
-    memory, preceding, think = (unknown if (one := extra[name]) is None else one for name in (MEMORY, PRECEDING, THINK))
+    preceding, think = (unknown if (one := extra[name]) is None else one for name in (PRECEDING, THINK))
     jobs = zip(
         *(records.column(name).tolist() for name in ("id", "submit", "worked", "estimate", "ended_as")),
         *(records.column(name).clip(min=UNKNOWN).tolist() for name in ("nodes", "user", "group")),  # none is below -1 in a file
         records.allocated.tolist(),
-        *(column.tolist() for column in (memory, preceding, think)),
+        records.column("memory").tolist(),
+        preceding.tolist(),
+        think.tolist(),
         strict=True,
     )
     for at, (job, submit, run, estimate, status, asked, user, group, used, kib, before, thought) in enumerate(jobs):

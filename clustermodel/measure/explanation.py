@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from clustermodel.errors import counted
 from clustermodel.policies.interface import Reason
 from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import members
 from clustermodel.ticks import to_seconds
@@ -35,6 +36,8 @@ class Explanation:
 
     failed: tuple[tuple[int, float], ...] = ()
     """The failures that stopped earlier run attempts of the job: (node, second)."""
+    store_wait_s: float = 0.0
+    """How long the job has waited for the checkpoint store in all, with its nodes to itself."""
 
     def __str__(self) -> str:
         lines = [
@@ -56,6 +59,8 @@ class Explanation:
         if self.reserved_s is not None:
             lines.append(f"  first guaranteed start: {self.reserved_s:,.0f} s")
         lines += [f"  restarted after node {node} failed at {second:,.0f} s" for node, second in self.failed]
+        if self.store_wait_s:
+            lines.append(f"  waited for the checkpoint store, on its nodes, for {self.store_wait_s:,.0f} s")
         return "\n".join(lines)
 
 
@@ -69,6 +74,7 @@ def explanation(
     reserved: int | None,
     head_since: int | None,
     failed: Iterable[tuple[int, int]] = (),
+    store_wait: int = 0,
 ) -> Explanation:
     """Return the explanation of a start; times in ticks."""
     return Explanation(
@@ -83,6 +89,7 @@ def explanation(
         reserved_s=None if reserved is None else to_seconds(reserved),
         head_since_s=None if head_since is None else to_seconds(head_since),
         failed=tuple((node, to_seconds(ticks)) for node, ticks in failed),
+        store_wait_s=to_seconds(store_wait),
     )
 
 
@@ -98,3 +105,15 @@ def failures_of(records: JobRecords, index: int) -> Iterator[tuple[int, int]]:
         if attempt.job == index and attempt.ended_as is Status.FAILED:
             then = set(outages.node[outages.start == attempt.end].tolist())
             yield min(then.intersection(members(attempt.columns)) or then), attempt.end
+
+
+def store_wait_of(records: JobRecords, index: int) -> int:
+    """Return how long a job on dedicated nodes has waited for the checkpoint store in all, ticks.
+
+    Args:
+        records: of the run.
+        index: of the job's record.
+    """
+    held = records.overheads
+    waits = (held.job == index) & (held.account == list(Account).index(Account.BLOCKED))
+    return int((held.end[waits] - held.start[waits]).sum())

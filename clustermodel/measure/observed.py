@@ -8,9 +8,10 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray, IntArray, dot
 from clustermodel.errors import SpecificationError
+from clustermodel.job import UNSET
 from clustermodel.measure.metrics import bounded_slowdown
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.workload.extra_columns import SUSPENDED, UNSET, WAIT
+from clustermodel.workload.extra_columns import SUSPENDED, WAIT
 from clustermodel.workload.log_machine import peak_in_use
 from clustermodel.workload.table import Workload
 

@@ -1,4 +1,7 @@
-"""The checkpoint store takes a limited number of tasks at a time (Q of Zhang et al. 2003, section 5.4)."""
+"""A checkpoint store whose transfers take constant times; it takes a limited number of tasks at a time.
+
+The limit is Q of Zhang et al. 2003, section 5.4.  :mod:`clustermodel.sim.shared_store` has the store with a bandwidth.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ Interval = Callable[[], AbstractContextManager[object]]
 """Context manager around a time interval; also exited on interrupt."""
 
 
-class CheckpointStore:
+class LimitedStore:
     """Room for the tasks that are being written or read.
 
     Args:

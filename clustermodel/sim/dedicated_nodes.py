@@ -7,18 +7,19 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
 
-from simpy import Event, Interrupt, Timeout
+from simpy import AnyOf, Event, Interrupt, Timeout
 
 from clustermodel.errors import DecisionError
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.run_attempts import PREEMPTIONS, Status
 from clustermodel.schedule.node_set import NodeSet
-from clustermodel.sim.checkpoint_store import CheckpointStore
+from clustermodel.sim.checkpoint_store import LimitedStore
 from clustermodel.sim.events import Clock
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
 from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.saved_work import TRANSFERS, Overhead, SavedWork
+from clustermodel.sim.shared_store import SharedStore
 from clustermodel.sim.sharing import Sharing
 
 _MIGRATED: Final = "migrated"
@@ -64,9 +65,9 @@ class DedicatedGang(Execution):
                     yield from self._get_ready()
                 while (until := self.next_checkpoint()) < self.duration:
                     yield from self._execute(until)
-                    yield from self._spend(nodes.saved.overheads_of_a_checkpoint())
-                    self.checkpointed, self._since = until, nodes.env.now
-                yield from self._execute(until)
+                    if not (yield from self._checkpoint()):
+                        break
+                yield from self._execute(self.duration)
                 break
             except Interrupt as interrupt:
                 self._pause()
@@ -77,8 +78,41 @@ class DedicatedGang(Execution):
 
     def _execute(self, until: int) -> Generator[Event, object, None]:
         """Execute until it has executed for ``until`` ticks; a checkpoint that was interrupted begins again at once."""
-        yield Timeout(self._nodes.env, until - self._executed)
-        self._executed, self._since = until, None
+        yield Timeout(self._nodes.env, max(until - self._executed, 0))
+        self._executed, self._since = max(until, self._executed), None
+
+    def _checkpoint(self) -> Generator[Event, object, bool]:
+        """Write a periodic checkpoint; return whether it was written, and the job was not complete before its turn."""
+        nodes = self._nodes
+        overheads = nodes.saved.overheads_of_a_checkpoint(self)
+        if nodes.turns is None or not overheads:
+            yield from self._spend(overheads)
+        else:
+            yield from self._write_in_turn(nodes.turns, overheads[0][1])
+            if self._executed >= self.duration:
+                return False
+        self.checkpointed, self._since = self._executed, nodes.env.now
+        return True
+
+    def _write_in_turn(self, store: SharedStore, ticks: int) -> Generator[Event, object, None]:
+        """Execute until it is the gang's turn at the store, and write a checkpoint, unless the job is complete by then."""
+        env = self._nodes.env
+        transfer = store.ask(self.nodes, ticks, self._at_risk)
+        try:
+            if not transfer.granted.triggered:
+                self._since = env.now
+                yield AnyOf(env, [transfer.granted, Timeout(env, self.duration - self._executed)])
+                self._pause()
+            if self._executed < self.duration:
+                with self._held(Account.CHECKPOINT):
+                    yield transfer.done
+        finally:
+            store.withdraw(transfer)
+
+    def _at_risk(self) -> int:
+        """Return what a failure would cost now: the work since the last checkpoint, and the restart, ticks."""
+        restart = self._nodes.saved.costs.of(self.owner, self.nodes)[1]
+        return self.executed() - self.checkpointed + restart
 
     def _get_ready(self) -> Generator[Event, object, None]:
         """Restore what was saved, or finish a migration; then begin to execute."""
@@ -87,7 +121,7 @@ class DedicatedGang(Execution):
             yield from self._spend(saved.overheads_of_restoring(owner, self.columns))
             saved.restored(self)
         elif self.migrating:
-            yield from self._spend(saved.overheads_of_migration())
+            yield from self._spend(saved.overheads_of_migration(self))
             self.migrating = False
         self._since = self._nodes.env.now
 
@@ -161,7 +195,7 @@ class DedicatedGang(Execution):
             overheads = saved.overheads_of_restoring(self.owner, columns)
             self.expected_end = self._nodes.env.now + self.length
         else:
-            overheads = saved.overheads_of_migration()
+            overheads = saved.overheads_of_migration(self)
             self.migrating = True
         self.expected_end += sum(ticks for _, ticks in saved.in_all(overheads, self.nodes))
         self.owner.process.interrupt(_MIGRATED)
@@ -187,7 +221,7 @@ class DedicatedNodes:
         self,
         env: Clock,
         pool: NodePool,
-        store: CheckpointStore,
+        store: LimitedStore | SharedStore,
         saved: SavedWork,
         ledger: Ledger,
         records: JobRecords,
@@ -196,6 +230,8 @@ class DedicatedNodes:
         self.env = env
         self.pool = pool
         self.store = store
+        self.turns = store if isinstance(store, SharedStore) and store.executes_while_waiting else None
+        """The store, if gangs execute while they wait for their turn to write a periodic checkpoint."""
         self.saved = saved
         self.ledger = ledger
         self.records = records
@@ -220,14 +256,22 @@ class DedicatedNodes:
             DecisionError: see :meth:`Sharing.start`.
         """
         image = job.image
+        memory = self.saved.memory
         if columns is None and image is not None and image.columns is not None and self.pool.has_idle(image.columns):
             columns = image.columns
-        gang = DedicatedGang(job, self, self.pool.take(job.queued, terms.nodes, columns), terms)
-        gang.plan_checkpoints(self.saved.interval(gang.nodes), self.saved.checkpoint_ticks(gang.nodes))
+        elif columns is None and memory.free is not None:
+            columns = self.pool.lowest_idle(job.queued, terms.nodes, memory.nodes_for(job))
+        gang = self._gang(job, self.pool.take(job.queued, terms.nodes, columns), terms)
+        memory.hold(job, gang.columns, job.suspended_on)
+        gang.plan_checkpoints(*self.saved.checkpoints_of(job, gang.nodes))
         if image is not None:
             overheads = self.saved.in_all(self.saved.overheads_of_restoring(job, gang.columns), gang.nodes)
             gang.begin_by_restoring(sum(ticks for _, ticks in overheads))
         return gang
+
+    def _gang(self, job: JobInSystem, columns: NodeSet, terms: Terms) -> DedicatedGang:
+        """Return the gang of a job."""
+        return DedicatedGang(job, self, columns, terms)
 
     def migrate(self, moves: list[tuple[Execution, NodeSet]], blocked: list[Execution]) -> None:
         """Move gangs to other nodes, which they hold from now on while they are checkpointed and restarted.
@@ -244,6 +288,7 @@ class DedicatedNodes:
             self.pool.take(gang.job, gang.nodes, columns, to="migrate")
             assert isinstance(gang, DedicatedGang)
             gang.migrate_to(columns)
+            self.saved.memory.hold(gang.owner, columns, gang.owner.suspended_on)
             self.records.moved(gang.owner.index, self.env.now, columns)
 
     def take_down(self, columns: NodeSet) -> None:

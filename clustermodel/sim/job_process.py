@@ -38,7 +38,7 @@ class JobInSystem:
         index: of its record.
     """
 
-    __slots__ = ("attempts", "execution", "image", "index", "process", "queued", "request", "run_time")
+    __slots__ = ("attempts", "execution", "image", "index", "process", "queued", "request", "row", "run_time")
 
     process: Process
     """The job's life."""
@@ -48,8 +48,11 @@ class JobInSystem:
     """Its latest run attempt."""
 
     def __init__(self, row: JobRow, index: int) -> None:
-        self.queued = QueuedJob(row.id, row.nodes, row.submit, row.estimate, row.user, row.group, row.priority)
+        memory = max(row.memory, 0)
+        self.queued = QueuedJob(row.id, row.nodes, row.submit, row.estimate, row.user, row.group, row.priority, memory)
         """The job as policies know it."""
+        self.row = row
+        """The job as its stream submitted it."""
         self.index = index
         self.run_time = row.run
         """How long it runs if nothing kills it, ticks; no policy sees this."""
@@ -62,6 +65,11 @@ class JobInSystem:
     def saved(self) -> int:
         """How much of its run time has been saved, ticks."""
         return self.image.work if self.image is not None else 0
+
+    @property
+    def suspended_on(self) -> NodeSet | None:
+        """The nodes whose memory holds its image."""
+        return self.image.columns if self.image is not None else None
 
     @property
     def saved_on(self) -> int | None:

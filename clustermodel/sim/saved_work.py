@@ -18,8 +18,7 @@ from clustermodel.schedule.node_set import NodeSet, text
 from clustermodel.sim.job_image import SAVING, image_after
 from clustermodel.sim.job_process import Execution, JobInSystem
 from clustermodel.sim.node_memory import NodeMemory
-from clustermodel.theory.checkpointing import daly_interval_s, young_interval_s
-from clustermodel.ticks import duration_to_ticks, to_seconds
+from clustermodel.sim.transfer_costs import TransferCosts
 
 Overhead = tuple[Account, int]
 """What a gang spends time on without executing, and for how long, ticks."""
@@ -28,24 +27,23 @@ TRANSFERS: Final = (Account.CHECKPOINT, Account.RESTART)
 
 
 class SavedWork:
-    """The costs of saving and restoring, and the memory that suspended jobs take.
+    """The costs of saving and restoring, and the memory that jobs have.
 
     Args:
         machine: its costs and limits.
     """
 
     def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-        self._intervals: dict[int, int | None] = {}  # nodes of a gang -> interval of its periodic checkpoints
-        self._checkpoint = machine.checkpointing.checkpoint
-        self._restart = machine.checkpointing.restart
+        self.costs = TransferCosts(machine)
+        """What checkpoints and restarts cost."""
+        self._restarts_at_starts = machine.checkpointing.restart_charge == "on-start"
         self._switch = machine.switch_ticks
-        self._tasks_at_a_time = machine.checkpointing.max_tasks_per_slice
-        self._memory = NodeMemory(machine.suspended_per_node)
+        self.memory = NodeMemory(machine)
+        """The memory of the nodes."""
 
     def can_suspend(self, gang: RunningJob) -> bool:
-        """Return whether the memory of a gang's nodes has room for it."""
-        return gang.fetching or self._memory.has_room(gang.columns)
+        """Return whether the nodes of a gang can hold one more suspended task each."""
+        return gang.fetching or self.memory.has_room(gang.columns)
 
     def prepare_to_stop(self, gang: Execution, how: Status) -> None:
         """Check that a running gang can be stopped, and take the memory for its image if it is suspended.
@@ -56,15 +54,15 @@ class SavedWork:
         job_id = gang.job.id
         if how in SAVING and gang.stopping:
             raise DecisionError(f"job {job_id} cannot be preempted: it has been already, and still holds its nodes")
-        if how is Status.CHECKPOINTED and self._tasks_at_a_time == 0:
+        if how is Status.CHECKPOINTED and self.costs.tasks_at_a_time == 0:
             raise DecisionError(f"job {job_id} cannot be checkpointed: the store takes no tasks (max_tasks_per_slice=0)")
         if how is Status.SUSPENDED and not self.can_suspend(gang):
-            full = f"a node of {text(gang.columns)} holds {self._memory.most} suspended tasks already"
+            full = f"a node of {text(gang.columns)} holds {self.memory.most_suspended} suspended tasks already"
             raise DecisionError(f"job {job_id} cannot be suspended: {full}")
         if gang.stopping and gang.outcome is Status.SUSPENDED:  # killed while it is being suspended
-            self._memory.free(gang.columns)
+            self.memory.resume(gang.columns)
         elif how is Status.SUSPENDED and not gang.fetching:
-            self._memory.keep(gang.columns)
+            self.memory.suspend(gang.columns)
 
     def require_movable(self, gang: Execution) -> None:
         """Check that a gang can migrate.
@@ -77,20 +75,16 @@ class SavedWork:
             raise DecisionError(f"{refused}: it has been preempted, and still holds its nodes")
         if gang.migrating:
             raise DecisionError(f"{refused}: it has not been restarted yet where it migrated last")
-        if self._tasks_at_a_time == 0:
+        if self.costs.tasks_at_a_time == 0:
             raise DecisionError(f"{refused}: the store takes no tasks (max_tasks_per_slice=0)")
 
     # What it costs.
-
-    def rounds(self, nodes: int) -> int:
-        """Return in how many rounds a gang's tasks are written or read, as many at a time as the store takes."""
-        return -(-nodes // (self._tasks_at_a_time or nodes))
 
     def overheads_of_saving(self, gang: Execution, how: Status) -> list[Overhead]:
         """Return what a gang spends before it frees its nodes; nothing if its image is still where it was."""
         if how not in SAVING or gang.fetching:
             return []
-        return _costing([(Account.CHECKPOINT, self._checkpoint)] if how is Status.CHECKPOINTED else [self._one_switch])
+        return self.overheads_of_a_checkpoint(gang) if how is Status.CHECKPOINTED else _costing([self._one_switch])
 
     def overheads_of_restoring(self, job: JobInSystem, columns: NodeSet) -> list[Overhead]:
         """Return what a saved job spends on ``columns`` before it goes on there; the transfers are those of one round.
@@ -102,18 +96,30 @@ class SavedWork:
         assert image is not None
         if image.columns == columns:
             return _costing([self._one_switch])
-        if self._tasks_at_a_time == 0:
+        if self.costs.tasks_at_a_time == 0:
             where = f"it is in the memory of nodes {text(image.columns or ())}"
             raise DecisionError(f"job {job.queued.id} cannot start elsewhere: {where}, and the store takes no tasks")
-        return _costing([(Account.RESTART, self._restart)]) if image.columns is None else self.overheads_of_migration()
+        checkpoint, restart = self._at_start(job, image.nodes)
+        writing = [] if image.columns is None else [(Account.CHECKPOINT, checkpoint)]
+        return _costing([*writing, (Account.RESTART, restart)])
 
-    def overheads_of_migration(self) -> list[Overhead]:
+    def overheads_of_migration(self, gang: Execution) -> list[Overhead]:
         """Return what a gang spends on its new nodes when it migrates; the transfers are those of one round."""
-        return _costing([(Account.CHECKPOINT, self._checkpoint), (Account.RESTART, self._restart)])
+        checkpoint, restart = self._at_start(gang.owner, gang.nodes)
+        return _costing([(Account.CHECKPOINT, checkpoint), (Account.RESTART, restart)])
+
+    def _at_start(self, job: JobInSystem, nodes: int) -> tuple[int, int]:
+        """Return what a checkpoint and a restart cost when a gang starts or migrates, ticks: restarts may be charged later."""
+        checkpoint, restart = self.costs.of(job, nodes)
+        return checkpoint, restart if self._restarts_at_starts else 0
+
+    def restart_ticks(self, job: JobInSystem, nodes: int) -> int:
+        """Return how long a restart of a job on ``nodes`` takes if the store has room at once, all rounds together, ticks."""
+        return self.costs.of(job, nodes)[1] * self.costs.rounds(nodes)
 
     def in_all(self, overheads: list[Overhead], nodes: int) -> list[Overhead]:
         """Return the same overheads with all rounds of a gang's transfers."""
-        rounds = self.rounds(nodes)
+        rounds = self.costs.rounds(nodes)
         return [(account, ticks * (rounds if account in TRANSFERS else 1)) for account, ticks in overheads]
 
     @property
@@ -122,28 +128,17 @@ class SavedWork:
 
     # Periodic checkpoints.
 
-    def interval(self, nodes: int) -> int | None:
-        """Return how long a gang of ``nodes`` executes between two periodic checkpoints, ticks; ``None``: there are none."""
-        if nodes not in self._intervals:
-            self._intervals[nodes] = self._interval_of(nodes)
-        return self._intervals[nodes]
+    def overheads_of_a_checkpoint(self, gang: Execution) -> list[Overhead]:
+        """Return what a gang spends on a checkpoint; the transfer is that of one round."""
+        return _costing([(Account.CHECKPOINT, self.costs.of(gang.owner, gang.nodes)[0])])
 
-    def _interval_of(self, nodes: int) -> int | None:
-        interval_s = self._machine.checkpointing.interval_s
-        if isinstance(interval_s, str):
-            failures = self._machine.failures
-            assert failures is not None
-            formula = {"young": young_interval_s, "daly": daly_interval_s}[interval_s]
-            interval_s = formula(to_seconds(self.checkpoint_ticks(nodes)), failures.node_mtbf_s(self._machine.nodes) / nodes)
-        return None if interval_s is None else max(1, duration_to_ticks(interval_s))
+    def checkpoints_of(self, job: JobInSystem, nodes: int) -> tuple[int | None, int]:
+        """Return how long a gang of a job executes between two periodic checkpoints, and how long one takes, ticks.
 
-    def overheads_of_a_checkpoint(self) -> list[Overhead]:
-        """Return what a gang spends on a periodic checkpoint; the transfer is that of one round."""
-        return _costing([(Account.CHECKPOINT, self._checkpoint)])
-
-    def checkpoint_ticks(self, nodes: int) -> int:
-        """Return how long a periodic checkpoint of a gang takes if the store has room at once, all rounds together, ticks."""
-        return self._checkpoint * self.rounds(nodes)
+        The interval is ``None`` where there are none; the time is that of all rounds, if the store has room at once.
+        """
+        interval = self.costs.interval(job, nodes)
+        return interval, 0 if interval is None else self.costs.of(job, nodes)[0] * self.costs.rounds(nodes)
 
     def holding(self, job: JobInSystem, ticks: int) -> int:
         """Return how long a waiting job that starts now can be expected to hold its nodes to execute for ``ticks`` in all.
@@ -153,10 +148,10 @@ class SavedWork:
         nodes, image, restoring = job.queued.nodes, job.image, 0
         if image is not None:
             nodes, ticks = image.nodes, max(ticks - image.work, 1)
-            restoring = self._restart * self.rounds(nodes)
-        interval = self.interval(nodes)
+            restoring = self.costs.of(job, nodes)[1] * self.costs.rounds(nodes)
+        interval, checkpoint = self.checkpoints_of(job, nodes)
         checkpoints = 0 if interval is None else (ticks - 1) // interval
-        return restoring + ticks + checkpoints * self.checkpoint_ticks(nodes)
+        return restoring + ticks + checkpoints * checkpoint
 
     # What becomes of images.
 
@@ -165,9 +160,10 @@ class SavedWork:
         job = gang.owner
         image = job.image
         assert image is not None
-        self._memory.free(image.columns)
+        self.memory.resume(image.columns)
         job.image = image.restored_on(gang.columns)
         gang.fetching = False
+        self.memory.hold(job, gang.columns)
 
     def ended(self, gang: Execution, executed: int) -> int:
         """Settle what is saved of a gang's job at the end of a run attempt; return how much work is discarded, ticks.
@@ -177,21 +173,24 @@ class SavedWork:
         job, before = gang.owner, gang.owner.image
         if before is not None and gang.fetching:
             if gang.outcome in SAVING:
+                self.memory.hold(job, before.columns)
                 return 0  # it was stopped before it had its image, which is where it was
-            self._memory.free(before.columns)
+            self.memory.resume(before.columns)
         job.image, discarded = image_after(
             before, gang.outcome, executed, gang.nodes, gang.columns, checkpointed=gang.checkpointed
         )
+        self.memory.hold(job, None if job.image is None else job.image.columns)
         return discarded
 
     def lose(self, job: JobInSystem) -> int:
-        """Discard what is saved of a waiting job in the memory of nodes, one of which has failed; return how much, ticks.
+        """Discard what is saved of a waiting job in the memory of nodes; return how much, ticks.
 
         It goes on from what is in the checkpoint store.
         """
         image = job.image
         assert image is not None
-        self._memory.free(image.columns)
+        self.memory.resume(image.columns)
+        self.memory.hold(job)
         job.image, discarded = image_after(image, Status.FAILED, 0, image.nodes, ())
         return discarded
 

@@ -1,5 +1,5 @@
-"""Columns that few workloads have: the stream of a job, its memory, the job that its submission depends on, and what an
-accounting log has recorded of it.
+"""Columns that few workloads have: the stream of a job, the job that its submission depends on, and what an accounting log
+has recorded of it.
 
 They stand beside the table of :class:`~clustermodel.job.JobRow`, so that workloads without them cost nothing.
 """
@@ -14,15 +14,12 @@ import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError
+from clustermodel.job import UNSET
 
-UNSET: Final = -1
-"""Stands for a value that a job does not have."""
 STREAM: Final = "stream"
-MEMORY: Final = "memory"
 PRECEDING: Final = "preceding"
 THINK: Final = "think"
-EXTRA_COLUMNS: Final = (STREAM, MEMORY, PRECEDING, THINK)
-KIB_PER_GIB: Final = 2**20
+EXTRA_COLUMNS: Final = (STREAM, PRECEDING, THINK)
 
 WAIT: Final = "wait"
 SUSPENDED: Final = "suspended"
@@ -45,9 +42,9 @@ RECORDED_COLUMNS: Final = (WAIT, SUSPENDED, REQUEUES, NODE_COUNT, CORES, GPUS, *
 class ExtraColumns:
     """Extra columns by job number; they may cover more jobs than the workload that has them.
 
-    ``stream``: position of the job's label in :attr:`labels`; ``memory``: KiB per node; ``preceding``: number of the job on
-    whose completion the submission depends; ``think``: ticks from that completion to the submission.  :data:`UNSET` where a
-    job has no value.
+    ``stream``: position of the job's label in :attr:`labels`; ``preceding``: number of the job on whose completion the
+    submission depends; ``think``: ticks from that completion to the submission.  :data:`~clustermodel.job.UNSET` where a job
+    has no value.
 
     Recorded by an accounting log: ``wait``: ticks from the submission to the start; ``suspended``: ticks for which the job was
     suspended; ``requeues``: number of run attempts before this one; ``node_count``, ``cores``, ``gpus``: allocated;

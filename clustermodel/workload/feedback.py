@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from clustermodel.job import JobRow
-from clustermodel.workload.extra_columns import PRECEDING, THINK, UNSET
+from clustermodel.job import UNSET, JobRow
+from clustermodel.workload.extra_columns import PRECEDING, THINK
 from clustermodel.workload.table import JobSource, Workload
 
 

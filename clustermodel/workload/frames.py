@@ -9,10 +9,11 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
-from clustermodel.job import JobRow
+from clustermodel.job import UNSET, JobRow
+from clustermodel.memory_units import KIB_PER_GIB, require_gib
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.validation import require_number, require_seconds, require_whole
-from clustermodel.workload.extra_columns import KIB_PER_GIB, MEMORY, PRECEDING, STREAM, THINK, UNSET, ExtraColumns
+from clustermodel.validation import require_seconds, require_whole
+from clustermodel.workload.extra_columns import PRECEDING, STREAM, THINK, ExtraColumns
 from clustermodel.workload.recorded_frames import RECORDED_FIELDS, add_recorded, recorded_of_frame
 
 if TYPE_CHECKING:
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
 
 _NEEDED: Final = ("submit_s", "nodes", "run_s")
 _OPTIONAL: Final = (
-    "job", "estimate_s", "user", "group", "priority", "status", "stream", "memory_gib", "preceding", "think_time_s",
-    *RECORDED_FIELDS,
+    "job", "estimate_s", "user", "group", "priority", "status", "stream", "memory_gib",
+    "checkpoint_s", "restart_s", "checkpoint_interval_s", "preceding", "think_time_s", *RECORDED_FIELDS,
 )  # fmt: skip
+COLUMNS_OF_JOBS: Final = _NEEDED + _OPTIONAL
+"""The columns that :func:`jobs_of_frame` knows."""
+_OWN_COSTS: Final = ("checkpoint", "restart", "checkpoint_interval")
+"""Columns of times that most jobs do not have, and tables only if one has."""
 _DEFAULTS: Final = {"user": -1, "group": -1, "priority": 0, "status": -1}
 
 
@@ -51,8 +56,11 @@ def frame_of(columns: Mapping[str, IntArray], labels: Sequence[str], names: Mapp
     )
     if STREAM in columns:
         frame["stream"] = pd.Categorical.from_codes(columns[STREAM], categories=pd.Index(labels))
-    if MEMORY in columns:
-        frame["memory_gib"] = _or_nan(columns[MEMORY], KIB_PER_GIB)
+    if (columns["memory"] != UNSET).any():
+        frame["memory_gib"] = _or_nan(columns["memory"], KIB_PER_GIB)
+    for name in _OWN_COSTS:
+        if (columns[name] != UNSET).any():
+            frame[f"{name}_s"] = _or_nan(columns[name], TICKS_PER_SECOND)
     if PRECEDING in columns:
         frame["preceding"] = columns[PRECEDING]
         frame["think_time_s"] = _or_nan(np.where(columns[PRECEDING] == UNSET, UNSET, columns[THINK]), TICKS_PER_SECOND)
@@ -79,11 +87,11 @@ def jobs_of_frame(frame: pd.DataFrame) -> tuple[list[JobRow], ExtraColumns | Non
         if column not in frame.columns:
             raise SpecificationError(f"Workload.from_frame: column {column!r} is missing; {', '.join(_NEEDED)} are needed")
     for column in frame.columns:
-        if column not in _NEEDED + _OPTIONAL:
-            hint = did_you_mean(str(column), _NEEDED + _OPTIONAL)
+        if column not in COLUMNS_OF_JOBS:
+            hint = did_you_mean(str(column), COLUMNS_OF_JOBS)
             raise SpecificationError(
                 f"Workload.from_frame: column {quoted(column)} is not known{hint}; it must be one of "
-                f"{', '.join(_NEEDED + _OPTIONAL)}"
+                f"{', '.join(COLUMNS_OF_JOBS)}"
             )
     if frame.columns.has_duplicates:
         raise SpecificationError("Workload.from_frame: two columns have the same name; each must be given once")
@@ -97,6 +105,8 @@ def jobs_of_frame(frame: pd.DataFrame) -> tuple[list[JobRow], ExtraColumns | Non
         "run": run,
         "estimate": np.where(estimate > 0, estimate, run),
         **{name: _whole(frame, name, default) for name, default in _DEFAULTS.items()},
+        "memory": _kib(frame),
+        **{name: _own_cost(frame, f"{name}_s") for name in _OWN_COSTS},
     }
     rows = [JobRow(*values) for values in zip(*(columns[name].tolist() for name in JobRow._fields), strict=True)]
     return rows, _extra(frame, columns["id"])
@@ -125,9 +135,6 @@ def _extra(frame: pd.DataFrame, ids: IntArray) -> ExtraColumns | None:
         known = [str(label) for label in frame["stream"].cat.categories] if _is_categorical(frame["stream"]) else None
         codes, found = pd.factorize(pd.Categorical(texts, categories=known) if known else texts)
         columns[STREAM], labels = codes.astype(np.int64), tuple(map(str, found))
-    if "memory_gib" in frame:
-        gib = _checked(frame, "memory_gib", _memory, missing=UNSET)
-        columns[MEMORY] = np.where(gib < 0, UNSET, np.rint(gib * KIB_PER_GIB)).astype(np.int64)
     if "preceding" in frame:
         columns[PRECEDING] = _whole(frame, "preceding", UNSET)
         for row in np.flatnonzero((columns[PRECEDING] != UNSET) & ~np.isin(columns[PRECEDING], ids)):
@@ -153,8 +160,19 @@ def _is_categorical(column: pd.Series[str]) -> bool:
     return isinstance(column.dtype, pd.CategoricalDtype)
 
 
-def _memory(name: str, value: object) -> float:
-    return require_number(name, value, "a finite number of GiB >= 0", lambda gib: 0 <= gib <= 2**33)
+def _kib(frame: pd.DataFrame) -> IntArray:
+    if "memory_gib" not in frame:
+        return np.full(len(frame), UNSET, dtype=np.int64)
+    gib = _checked(frame, "memory_gib", require_gib, missing=UNSET)
+    return np.where(gib < 0, UNSET, np.rint(gib * KIB_PER_GIB)).astype(np.int64)
+
+
+def _own_cost(frame: pd.DataFrame, column: str) -> IntArray:
+    if column not in frame:
+        return np.full(len(frame), UNSET, dtype=np.int64)
+    positive = column == "checkpoint_interval_s"
+    ticks = _ticks(frame, column, positive=positive, missing=UNSET / TICKS_PER_SECOND)
+    return np.where(ticks == UNSET, UNSET, np.maximum(ticks, positive))
 
 
 def _ticks(frame: pd.DataFrame, column: str, *, positive: bool = False, missing: float | None = None) -> IntArray:

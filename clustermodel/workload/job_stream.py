@@ -15,13 +15,14 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, quoted
-from clustermodel.job import JobRow
+from clustermodel.job import UNSET, JobRow
+from clustermodel.memory_units import KIB_PER_GIB, LARGEST_GIB
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, require_number, require_seconds, require_whole
 from clustermodel.workload.arrivals import DAY_S, ArrivalProcess, arrival_process
 from clustermodel.workload.distributions import BySize, Distribution, draw, require_distribution
 from clustermodel.workload.estimates import EstimateModel, FactorEstimates, require_estimate_model
-from clustermodel.workload.extra_columns import KIB_PER_GIB, MEMORY, PRECEDING, THINK, UNSET, ExtraColumns
+from clustermodel.workload.extra_columns import PRECEDING, THINK, ExtraColumns
 from clustermodel.workload.sessions import ClosedUsers, Sessions
 from clustermodel.workload.table import Provenance, Workload
 
@@ -68,7 +69,7 @@ class JobStream:
     """User numbers, rounded: ``range(1, 21)`` for twenty users who submit equally often, ``Zipf(20)`` for a few busy ones.
     Each session has one user."""
     memory_gib: Distribution | None = None
-    """Memory per node, GiB; kept with the jobs, but the simulator does not use it."""
+    """Memory per node, GiB, for machines whose nodes have a limited memory."""
     name: str = "jobs"
     """Name of the workload, and of its random numbers: streams of different names are independent under one seed."""
 
@@ -247,17 +248,17 @@ class JobStream:
         number[order] = np.arange(1, jobs + 1)
         if chains is not None:
             columns[PRECEDING] = np.where(preceding == UNSET, UNSET, number[preceding])
+        memory = unknown = np.full(jobs, UNSET)
         if self.memory_gib is not None:
             gib = draw("JobStream.memory_gib", self.memory_gib, self._rng(seed, "memory"), jobs)
-            _require_range("JobStream.memory_gib", gib, 0, 2**33)
-            columns[MEMORY] = np.rint(gib * KIB_PER_GIB).astype(np.int64)
-        unknown = np.full(jobs, UNSET)
+            _require_range("JobStream.memory_gib", gib, 0, LARGEST_GIB)
+            memory = np.rint(gib * KIB_PER_GIB).astype(np.int64)
         table = (
             submit, number, nodes.astype(np.int64), run, estimate, unknown if users is None else users, unknown,
-            priority.astype(np.int64), unknown,
+            priority.astype(np.int64), unknown, memory,
         )  # fmt: skip
         return Workload(
-            map(JobRow._make, np.stack(table, axis=1)[order].tolist()),
+            (JobRow(*values) for values in np.stack(table, axis=1)[order].tolist()),
             name=self.name,
             provenance=Provenance(
                 source=f"{' '.join(repr(self).split())[:_LONGEST_SOURCE]}, seed {seed}",

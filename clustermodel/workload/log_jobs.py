@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from clustermodel.arrays import BoolArray, IntArray
+from clustermodel.job import UNSET
 from clustermodel.workload.import_report import JOBS
 
-UNSET: Final = -1
 MOST_EXAMPLES: Final = 10
 """Number of damaged lines that a report shows."""
 _MOST_REASONS: Final = 30

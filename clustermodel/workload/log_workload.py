@@ -13,6 +13,7 @@ import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import TraceError, counted, quoted, visible
+from clustermodel.job import UNSET
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, choice, flag
 from clustermodel.workload.extra_columns import (
@@ -20,7 +21,6 @@ from clustermodel.workload.extra_columns import (
     CORES,
     GPUS,
     JOB_NAME,
-    MEMORY,
     NODE_COUNT,
     PARTITION,
     PRECEDING,
@@ -33,7 +33,7 @@ from clustermodel.workload.extra_columns import (
     ExtraColumns,
 )
 from clustermodel.workload.import_report import JOBS, ImportReport, counts_in_words
-from clustermodel.workload.log_jobs import COMPONENTS, REPEATED, UNSET, LogJobs
+from clustermodel.workload.log_jobs import COMPONENTS, REPEATED, LogJobs
 from clustermodel.workload.log_machine import NodeUse, is_shared, node_use, peak_in_use, shared_by_cores
 from clustermodel.workload.table import Provenance, Workload
 
@@ -127,6 +127,7 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
             columns["group"],
             np.zeros_like(numbers),
             columns["status"],
+            np.where(columns["memory"] > 0, -(-columns["memory"] // size), UNSET),
         ],
         axis=1,
     )
@@ -159,18 +160,16 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
             ),
         ),
         machine_nodes=peak.units,
-        extra=_recorded(jobs, columns, numbers, size, followers=options.feedback),
+        extra=_recorded(jobs, columns, numbers, followers=options.feedback),
     )
 
 
-def _recorded(jobs: LogJobs, columns: _Columns, numbers: IntArray, size: IntArray, *, followers: bool) -> ExtraColumns:
+def _recorded(jobs: LogJobs, columns: _Columns, numbers: IntArray, *, followers: bool) -> ExtraColumns:
     """Return what the log has recorded, as extra columns; columns without a single value are left out."""
-    memory = np.where(columns["memory"] > 0, -(-columns["memory"] // size), UNSET)
     recorded = {
         WAIT: (columns["start"] - columns["submit"]) * TICKS_PER_SECOND,
         SUSPENDED: columns["suspended"] * TICKS_PER_SECOND,
         REQUEUES: columns["restarts"],
-        MEMORY: memory,
         NODE_COUNT: np.where(columns["nodes"] > 0, columns["nodes"], UNSET),
         CORES: np.where(columns["cores"] > 0, columns["cores"], UNSET),
         GPUS: columns["gpus"],

@@ -51,7 +51,7 @@ def merge(**streams: JobSource | JobStream) -> Workload | JobStreamMix:
     The names of the arguments become labels: the column ``stream`` of ``Result.jobs``, and the rows of
     ``Result.by_stream``.  Jobs are renumbered as in ``Scenario(workload=[...])``, with the same schedule: streams without a
     job number in common keep their numbers, otherwise the first stream does.  A stream that is read from a file is read into
-    memory.  Memory and feedback are kept; labels of earlier merges are replaced.
+    memory.  Feedback is kept; labels of earlier merges are replaced.
 
     Args:
         streams: workloads, which give a workload; or :class:`~clustermodel.workload.job_stream.JobStream` builders, which

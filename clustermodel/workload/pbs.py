@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from clustermodel.errors import SpecificationError, TraceError, quoted
+from clustermodel.job import UNSET
 from clustermodel.workload.import_report import JOBS
 from clustermodel.workload.log_file import log_lines
-from clustermodel.workload.log_jobs import UNSET, LogJob, LogJobs
+from clustermodel.workload.log_jobs import LogJob, LogJobs
 from clustermodel.workload.log_values import duration, local_stamp, whole
 from clustermodel.workload.log_workload import LogOptions, workload_of
 from clustermodel.workload.pbs_resources import Resources, resources_of

@@ -11,6 +11,7 @@ Source = Literal["trace", "model", "synthetic", "job_stream", "job_streams", "me
 KEEP: Final = "keep"
 SCALE: Final = "scale"
 ESTIMATES: Final = "estimates"
+MEMORY: Final = "default_memory_gib"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,7 @@ class Recipe:
     """The size of the recorded machine that the workload got."""
     steps: tuple[tuple[str, object], ...] = ()
     """Transformations, in order: ``keep`` with a filter, ``scale`` with factors, ``estimates`` with a model or ``None`` for
-    the run times."""
+    the run times, ``default_memory_gib`` with an amount."""
 
     def then(self, step: str, what: object) -> Recipe:
         """Return the recipe with one more step."""

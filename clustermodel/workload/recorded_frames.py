@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from clustermodel.arrays import IntArray
+from clustermodel.job import UNSET
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.extra_columns import (
     CORES,
@@ -17,7 +18,6 @@ from clustermodel.workload.extra_columns import (
     RECORDED_COLUMNS,
     REQUEUES,
     SUSPENDED,
-    UNSET,
     WAIT,
 )
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError
-from clustermodel.job import JobRow
+from clustermodel.job import UNSET, JobRow
 from clustermodel.ticks import LAST_TICK
-from clustermodel.workload.extra_columns import PRECEDING, STREAM, UNSET
+from clustermodel.workload.extra_columns import PRECEDING, STREAM
 from clustermodel.workload.table import JobSource, Provenance, Workload
 
 if TYPE_CHECKING:

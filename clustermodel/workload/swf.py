@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
+from math import ceil
 from pathlib import Path
 from time import perf_counter
 from typing import Final
@@ -24,7 +25,8 @@ from typing import Final
 import numpy as np
 
 from clustermodel.errors import SpecificationError, TraceError, visible
-from clustermodel.job import JobRow
+from clustermodel.job import UNSET, JobRow
+from clustermodel.memory_units import KIB_PER_GIB, LARGEST_GIB
 from clustermodel.output_files import write_file
 from clustermodel.ticks import duration_to_ticks, to_ticks
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
@@ -35,8 +37,10 @@ from clustermodel.workload.swf_file import data_lines, read_header
 from clustermodel.workload.swf_line import (
     DECISIVE_FIELDS,
     ESTIMATE,
+    REQUESTED_MEMORY,
     SWF_FIELDS,
     UNKNOWN,
+    USED_MEMORY,
     parse_line,
     parse_line_with_feedback,
 )
@@ -201,6 +205,7 @@ class SwfStream:
                 int(values[12]),
                 0,
                 int(values[10]),
+                _memory(values[REQUESTED_MEMORY]) if values[REQUESTED_MEMORY] > 0 else _memory(values[USED_MEMORY]),
             )
 
 
@@ -321,6 +326,11 @@ def _parse_with_wait(
     values, repairs = parse(text, needed)
     waits[int(values[0])] = to_ticks(values[2]) if 0 <= values[2] <= LONGEST_S else UNKNOWN
     return values, repairs
+
+
+def _memory(kib: float) -> int:
+    """Return an amount of memory in whole KiB; :data:`UNSET` where it is unknown, 0, or more than any node has."""
+    return ceil(kib) if 0 < kib <= LARGEST_GIB * KIB_PER_GIB else UNSET
 
 
 def _why_after(row: JobRow, last: JobRow) -> str:

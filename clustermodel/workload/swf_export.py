@@ -14,6 +14,7 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import visible
+from clustermodel.job import UNSET
 from clustermodel.output_files import write_file
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.extra_columns import (
@@ -21,7 +22,6 @@ from clustermodel.workload.extra_columns import (
     CORES,
     GPUS,
     JOB_NAME,
-    MEMORY,
     NODE_COUNT,
     PARTITION,
     PRECEDING,
@@ -30,7 +30,6 @@ from clustermodel.workload.extra_columns import (
     REQUEUES,
     SUSPENDED,
     THINK,
-    UNSET,
     WAIT,
 )
 from clustermodel.workload.swf import write_swf
@@ -130,7 +129,7 @@ def _rows(workload: Workload, groups: str, queues: str) -> Iterator[tuple[float,
         unknown,
         unknown,
         _seconds(workload.column("estimate")),
-        workload.column(MEMORY),
+        workload.column("memory"),
         workload.column("status").clip(min=UNSET),
         workload.column("user").clip(min=UNSET),
         workload.column(groups).clip(min=UNSET),

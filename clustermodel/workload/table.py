@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from zlib import crc32
 
 import numpy as np
 
 from clustermodel.arrays import FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, counted, quoted
-from clustermodel.job import Job, JobRow
+from clustermodel.job import UNSET, Job, JobRow
+from clustermodel.memory_units import require_gib, to_kib
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import LONGEST_S, require_whole
 from clustermodel.workload.estimates import PHI, phi_factors
-from clustermodel.workload.extra_columns import EXTRA_COLUMNS, PRECEDING, RECORDED_COLUMNS, STREAM, UNSET, ExtraColumns
+from clustermodel.workload.extra_columns import EXTRA_COLUMNS, PRECEDING, RECORDED_COLUMNS, STREAM, ExtraColumns
 from clustermodel.workload.frames import frame_of, jobs_of_frame
 from clustermodel.workload.import_report import ImportReport
 from clustermodel.workload.notebook import workload_html
-from clustermodel.workload.recipe import ESTIMATES, KEEP, SCALE, PhiModel, Recipe, Source
+from clustermodel.workload.recipe import ESTIMATES, KEEP, MEMORY, SCALE, PhiModel, Recipe, Source
 from clustermodel.workload.transforms import JobFilter, LoadScale, filtered, scaled
 
 if TYPE_CHECKING:
@@ -89,11 +90,11 @@ class Workload:
     """An immutable table of jobs in order of submission, then id.
 
     Args:
-        rows: the jobs, in any order; or an array of them, shape ``(jobs, 9)``.
+        rows: the jobs, in any order; or an array of them, shape ``(jobs, 13)``.
         name: a label for tables and figures.
         provenance: where the jobs come from.
         machine_nodes: size of the machine they were recorded on, used as the default machine.
-        extra: columns beside the rows: streams, memory, preceding jobs and think times.
+        extra: columns beside the rows: streams, preceding jobs and think times.
         recipe: how it was made, if it can be made again.
 
     Raises:
@@ -151,8 +152,9 @@ class Workload:
         Args:
             frame: with the columns of :attr:`frame`.  ``submit_s``, ``nodes`` and ``run_s`` are needed; ``job``,
                 ``estimate_s``, ``user``, ``group``, ``priority``, ``status``, ``stream`` (a label), ``memory_gib`` (per node),
-                ``preceding`` (number of a job) and ``think_time_s`` may be missing, or ``nan`` where a job has no value.
-                Without ``job``, jobs are numbered from 1 in order of submission.
+                ``checkpoint_s``, ``restart_s``, ``checkpoint_interval_s``, ``preceding`` (number of a job) and ``think_time_s``
+                may be missing, or ``nan`` where a job has no value.  Without ``job``, jobs are numbered from 1 in order of
+                submission.
             name: a label for tables and figures.
             machine_nodes: size of the machine they were recorded on, used as the default machine.
 
@@ -236,9 +238,10 @@ class Workload:
     def frame(self) -> pd.DataFrame:
         """The table as pandas: ``job, submit_s, nodes, run_s, estimate_s, user, group, priority, status``.
 
-        Where the workload has them, followed by ``stream``, ``memory_gib``, ``preceding`` and ``think_time_s``, and by what an
-        accounting log has recorded: ``wait_s``, ``suspended_s``, ``requeues``, ``node_count``, ``cores``, ``gpus``, and the
-        names ``account``, ``partition``, ``qos``, ``queue`` and ``job_name``.
+        Where the workload has them, followed by ``stream``, ``memory_gib``, ``checkpoint_s``, ``restart_s``,
+        ``checkpoint_interval_s``, ``preceding`` and ``think_time_s``, and by what an accounting log has recorded:
+        ``wait_s``, ``suspended_s``, ``requeues``, ``node_count``, ``cores``, ``gpus``, and the names ``account``,
+        ``partition``, ``qos``, ``queue`` and ``job_name``.
         """
         columns = {name: self.column(name) for name in (*JobRow._fields, *self._columns)}
         return frame_of(columns, self.streams, self.names)
@@ -281,36 +284,32 @@ class Workload:
     def select(self, keep: JobFilter) -> Workload:
         """Return the jobs selected by ``keep``; the others are counted in the provenance."""
         provenance = self._derived_provenance({"filter": keep})
-        return Workload(
-            filtered(self.rows(), keep, provenance.dropped),
-            name=self.name,
-            provenance=provenance,
-            machine_nodes=self.machine_nodes,
-            extra=self.extra,
-            recipe=self.recipe and self.recipe.then(KEEP, keep),
-        )
+        return self._derived(filtered(self.rows(), keep, provenance.dropped), provenance, KEEP, keep)
 
     def scaled(self, scale: LoadScale) -> Workload:
         """Return the same jobs with interarrival times (and with them think times), run times or sizes multiplied."""
-        return Workload(
-            scaled(self.rows(), scale),
-            name=self.name,
-            provenance=self._derived_provenance({"scale": scale}),
-            machine_nodes=self.machine_nodes,
-            extra=None if self.extra is None else self.extra.think_times_scaled(scale.interarrival),
-            recipe=self.recipe and self.recipe.then(SCALE, scale),
-        )
+        extra = None if self.extra is None else self.extra.think_times_scaled(scale.interarrival)
+        return self._derived(scaled(self.rows(), scale), self._derived_provenance({"scale": scale}), SCALE, scale, extra)
+
+    def with_default_memory(self, gib: float) -> Workload:
+        """Return the same jobs; those whose memory is unknown need ``gib`` GiB on each of their nodes.
+
+        The number of these jobs is in the provenance, among the repaired ones.
+
+        Raises:
+            SpecificationError: ``gib`` is out of range.
+        """
+        default = to_kib(require_gib("Workload.with_default_memory", gib))
+        provenance = self._derived_provenance({"default_memory_gib": gib})
+        if missing := int((self.column("memory") == UNSET).sum()):
+            provenance.repaired[f"memory unknown, {gib:g} GiB per node used"] += missing
+        rows = (row._replace(memory=default) if row.memory == UNSET else row for row in self.rows())
+        return self._derived(rows, provenance, MEMORY, gib)
 
     def with_perfect_estimates(self) -> Workload:
         """Return the same jobs with every estimate equal to the run time."""
-        return Workload(
-            (row._replace(estimate=row.run) for row in self.rows()),
-            name=self.name,
-            provenance=self._derived_provenance({"estimates": "run time"}),
-            machine_nodes=self.machine_nodes,
-            extra=self.extra,
-            recipe=self.recipe and self.recipe.then(ESTIMATES, None),
-        )
+        rows = (row._replace(estimate=row.run) for row in self.rows())
+        return self._derived(rows, self._derived_provenance({"estimates": "run time"}), ESTIMATES, None)
 
     def with_phi_estimates(self, *, phi: float = PHI, seed: int = 1) -> Workload:
         """Return the same jobs with estimates by the phi model of overestimation (Zhang et al. 2003, section 2.1).
@@ -332,14 +331,9 @@ class Workload:
         run = self.column("run")
         most = np.maximum(0, to_ticks(LONGEST_S) - run)
         estimate = run + np.minimum(np.rint(run * (factor - 1)), most).astype(np.int64)
-        return Workload(
-            (row._replace(estimate=value) for row, value in zip(self.rows(), estimate.tolist(), strict=True)),
-            name=self.name,
-            provenance=self._derived_provenance({"estimates": f"phi model, phi={float(phi):g}, seed={seed}"}),
-            machine_nodes=self.machine_nodes,
-            extra=self.extra,
-            recipe=self.recipe and self.recipe.then(ESTIMATES, PhiModel(phi=phi, seed=seed)),
-        )
+        rows = (row._replace(estimate=value) for row, value in zip(self.rows(), estimate.tolist(), strict=True))
+        provenance = self._derived_provenance({"estimates": f"phi model, phi={float(phi):g}, seed={seed}"})
+        return self._derived(rows, provenance, ESTIMATES, PhiModel(phi=phi, seed=seed))
 
     def renumbered(self, shift: int) -> Workload:
         """Return the same jobs with ``shift`` added to their numbers."""
@@ -380,17 +374,23 @@ class Workload:
         self.recipe = Recipe(source=source, arguments=arguments, name=self.name, machine_nodes=self.machine_nodes)
         return self
 
+    def _derived(
+        self, rows: Iterable[JobRow], provenance: Provenance, step: str, what: object, extra: ExtraColumns | None = None
+    ) -> Workload:
+        """Return a workload of ``rows`` that one more step has made of this one."""
+        return Workload(
+            rows,
+            name=self.name,
+            provenance=provenance,
+            machine_nodes=self.machine_nodes,
+            extra=self.extra if extra is None else extra,
+            recipe=self.recipe and self.recipe.then(step, what),
+        )
+
     def _derived_provenance(self, options: Mapping[str, object]) -> Provenance:
         old = self.provenance
-        return Provenance(
-            source=old.source,
-            options={**old.options, **options},
-            header=old.header,
-            dropped=Counter(old.dropped),
-            repaired=Counter(old.repaired),
-            report=old.report,
-            partial=Counter(old.partial),
-        )
+        counts: dict[str, Any] = {name: Counter(getattr(old, name)) for name in ("dropped", "repaired", "partial")}
+        return replace(old, options={**old.options, **options}, **counts)
 
 
 _ESTIMATES = (crc32(b"estimates"),)

@@ -17,7 +17,7 @@ from clustermodel.workload.ingredient_tables import job_stream_from, table_of_jo
 from clustermodel.workload.merging import JobStreamMix, merge
 from clustermodel.workload.model import MODEL_FORMAT, WorkloadModel, load_model, shipped_models
 from clustermodel.workload.readers import SWF
-from clustermodel.workload.recipe import ESTIMATES, KEEP, SCALE, Recipe, Source
+from clustermodel.workload.recipe import ESTIMATES, KEEP, MEMORY, SCALE, Recipe, Source
 from clustermodel.workload.swf import SwfStream, read_swf
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import JobSource, Workload
@@ -154,15 +154,17 @@ def _table(value: object, place: Place) -> Mapping[str, Any]:
 
 def _transformed(workload: Workload, step: object, place: Place) -> Workload:
     table = _table(step, place)
-    require_keys(table, (KEEP, SCALE, ESTIMATES), place)
+    require_keys(table, (KEEP, SCALE, ESTIMATES, MEMORY), place)
     if len(table) != 1:
-        raise place.error(f"a step has one of {KEEP}, {SCALE} and {ESTIMATES}; steps are carried out in order")
+        raise place.error(f"a step has one of {KEEP}, {SCALE}, {ESTIMATES} and {MEMORY}; steps are carried out in order")
     ((key, value),) = table.items()
     at = place.at(key)
     if key == KEEP:
         return placed(lambda: workload.select(_filter_from(value, at)), place, ())
     if key == SCALE:
         return placed(lambda: workload.scaled(_scale_from(value, at)), place, ())
+    if key == MEMORY:
+        return placed(lambda: workload.with_default_memory(value), at, ())
     if value == RUN_TIME:
         return workload.with_perfect_estimates()
     if not isinstance(value, Mapping):

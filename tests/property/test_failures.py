@@ -8,10 +8,14 @@ import numpy as np
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from clustermodel import CheckpointStore
 from clustermodel.experiment.result import Result
 from clustermodel.failures.failure import Failure
+from clustermodel.job import UNSET
+from clustermodel.machine import WRITERS
+from clustermodel.memory_units import KIB_PER_GIB
 from clustermodel.recording.run_attempts import UNKNOWN, Status
-from clustermodel.ticks import to_seconds
+from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 from tests.gang_runs import POLICIES, GangCase, gang_cases, run, seen_in_time
 from tests.property.strategies import cases
 from tests.property.test_gang import attempts_of, both_fidelities
@@ -59,6 +63,43 @@ def failing(draw: st.DrawFn, cases: st.SearchStrategy[GangCase], *, in_rows: boo
     return GangCase(replace(machine, failures=Listed(tuple(listed), expected), checkpointing=costs), rows)
 
 
+@st.composite
+def storing(draw: st.DrawFn, cases: st.SearchStrategy[GangCase], *, in_rows: bool) -> GangCase:
+    """Return the case with a store that has a bandwidth, or with costs and intervals of some jobs' own."""
+    machine, rows = draw(cases)
+    unit, costs = max(machine.time_slicing.quantum // 4, 1), machine.checkpointing
+    if draw(st.booleans()):
+        costs = replace(
+            costs, checkpoint_s=0, restart_s=0, max_tasks_per_slice=None, store=draw(stores(in_rows, machine.nodes))
+        )
+    if in_rows and costs.interval_s is not None:
+        costs = replace(costs, max_tasks_per_slice=None)
+    times = st.just(UNSET) | st.integers(0, 8).map(lambda n: n * unit)
+    rows = [
+        row._replace(
+            # A gibibyte takes a second alone; a task has as many as a unit of time has seconds, up to four times.
+            memory=draw(st.integers(0, 4)) * max(unit * KIB_PER_GIB // TICKS_PER_SECOND, 1),
+            checkpoint=draw(times),
+            restart=draw(times),
+            checkpoint_interval=draw(st.just(UNSET) | st.integers(1, 12).map(lambda n: n * unit)),
+        )
+        for row in rows
+    ]
+    return GangCase(replace(machine, checkpointing=costs), rows)
+
+
+def stores(in_rows: bool, nodes: int) -> st.SearchStrategy[CheckpointStore]:
+    """Return stores whose bandwidth is a gibibyte a second and node or so, of which rows can have some only."""
+    rates = st.sampled_from((0.5, 1, 1.5))
+    if in_rows:
+        return st.builds(CheckpointStore, node_bandwidth_gib_s=rates)
+    limits = st.none() | st.integers(1, nodes + 1)
+    limited = st.builds(
+        CheckpointStore, bandwidth_gib_s=rates, node_bandwidth_gib_s=rates | st.none(), max_concurrent_tasks=limits
+    )
+    return limited | st.builds(CheckpointStore, bandwidth_gib_s=rates, writers=st.sampled_from(WRITERS))
+
+
 def note(result: Result) -> None:
     for outcome in sorted({Status(outcome).label for outcome in result.records.stopped_runs.ended_as.tolist()}):
         event(outcome)
@@ -75,6 +116,18 @@ def test_both_fidelities_agree(case: GangCase, policy: str) -> None:
     assert seen_in_time(fast) == seen_in_time(node)
     assert attempts_of(fast) == attempts_of(node)
     assert [column.tolist() for column in fast.records.outages] == [column.tolist() for column in node.records.outages]
+
+
+@settings(quick, max_examples=cases(1000))
+@given(
+    case=storing(failing(gang_cases(), in_rows=True), in_rows=True),
+    policy=st.sampled_from((*POLICIES, "adaptive", "bgs:urgent=checkpoint", "bgs:urgent=suspend")),
+)
+def test_both_fidelities_agree_where_jobs_have_costs_of_their_own(case: GangCase, policy: str) -> None:
+    fast, node = both_fidelities(case, lambda: policy)
+    note(fast)
+    assert seen_in_time(fast) == seen_in_time(node)
+    assert attempts_of(fast) == attempts_of(node)
 
 
 DEDICATED = (
@@ -99,8 +152,11 @@ DEDICATED = (
 )
 
 
-@settings(quick, max_examples=cases(1500))
-@given(case=failing(gang_cases(perhaps_none_runs=False), in_rows=False), policy=st.sampled_from(DEDICATED))
+_ON_DEDICATED_NODES = failing(gang_cases(perhaps_none_runs=False), in_rows=False)
+
+
+@settings(quick, max_examples=cases(2500))
+@given(case=_ON_DEDICATED_NODES | storing(_ON_DEDICATED_NODES, in_rows=False), policy=st.sampled_from(DEDICATED))
 def test_every_policy_copes_on_dedicated_nodes(case: GangCase, policy: str) -> None:
     if case.machine.checkpointing.max_tasks_per_slice == 0:
         case = case._replace(

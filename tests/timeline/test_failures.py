@@ -6,12 +6,22 @@ from collections.abc import Sequence
 
 import pytest
 
-from clustermodel import Checkpointing, ContextSwitch, DecisionError, Machine, NodeFailures, SpecificationError, TimeSlicing
+from clustermodel import (
+    Checkpointing,
+    ContextSwitch,
+    DecisionError,
+    Job,
+    Machine,
+    NodeFailures,
+    SpecificationError,
+    TimeSlicing,
+)
 from clustermodel.failures.outage_files import read_outages
 from clustermodel.failures.outages import Outages
 from clustermodel.policies.interface import Batch, Decision, Policy, View
 from clustermodel.recording.ledger import Account
-from clustermodel.sim.saved_work import SavedWork
+from clustermodel.sim.job_process import JobInSystem
+from clustermodel.sim.transfer_costs import TransferCosts
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.shared_data import SHARED
 from tests.timeline.script import Script, refusal, start, suspend
@@ -201,8 +211,8 @@ def test_young_and_daly_depend_on_the_nodes_of_the_gang() -> None:
         checkpointing=Checkpointing(checkpoint_s=50, interval_s="young"),
     )
     # sqrt(2 x 50 x 40,000 / 4) = 1,000 s.
-    saved = SavedWork(machine)
-    assert [saved.interval(nodes) for nodes in (1, 4)] == [2_000 * TICKS_PER_SECOND, 1_000 * TICKS_PER_SECOND]
+    costs, job = TransferCosts(machine), JobInSystem(Job(id=1, submit_s=0, nodes=4, run_s=1).row(), 0)
+    assert [costs.interval(job, nodes) for nodes in (1, 4)] == [2_000 * TICKS_PER_SECOND, 1_000 * TICKS_PER_SECOND]
 
 
 def test_specifications_that_are_refused() -> None:

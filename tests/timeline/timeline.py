@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from clustermodel import Job, Machine, Scenario, Speedup, Workload
@@ -25,9 +26,13 @@ def play(
     fidelity: Fidelity = "fast",
     history: bool = False,
     speedup: Speedup = LINEAR,
+    each: Mapping[str, Any] | None = None,
     **machine: Any,
 ) -> Result:
-    """Run jobs given as lines ``id submit nodes run [estimate [priority]]``; ``machine`` has further fields of the machine."""
+    """Run jobs given as lines ``id submit nodes run [estimate [priority [memory_gib]]]``.
+
+    ``each`` has further fields of all jobs, ``machine`` of the machine.
+    """
     specifications = []
     for line in jobs.strip().splitlines():
         number, submit, size, run, *rest = line.split()
@@ -39,6 +44,7 @@ def play(
                 run_s=float(run),
                 estimate_s=float(rest[0]) if rest else None,
                 priority=int(rest[1]) if len(rest) > 1 else 0,
+                **{"memory_gib": float(rest[2]) if len(rest) > 2 else None, **(each or {})},
             )
         )
     return Scenario(

@@ -14,7 +14,19 @@ from clustermodel.cli.main import COMMANDS
 ROOT = Path(clustermodel.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
-FOUNDATION = {"errors", "ticks", "arrays", "output_files", "text_files", "validation", "plugins", "tables", "readable", "html"}
+FOUNDATION = {
+    "errors",
+    "ticks",
+    "arrays",
+    "output_files",
+    "text_files",
+    "validation",
+    "plugins",
+    "tables",
+    "readable",
+    "html",
+    "memory_units",
+}
 SPECIFICATION = FOUNDATION | {"failures", "machine", "job", "speedup", "statistics", "equivalence", "workload"}
 DECISION = SPECIFICATION | {"schedule", "policies"}
 RECORDING = DECISION | {"recording"}
@@ -32,6 +44,7 @@ MAY_IMPORT = {
     "html": {"errors", "readable"},
     "text_files": {"errors"},
     "validation": {"errors"},
+    "memory_units": {"errors", "validation"},
     "plugins": {"errors"},
     "tables": {"errors", "validation"},
     "failures": FOUNDATION | {"failures"},

@@ -65,7 +65,10 @@ def test_values_may_be_missing_where_a_job_has_none() -> None:
         (BASE.assign(nodes=[1, 1.5]), "row 1: nodes: 1.5 is not a whole number"),
         (BASE.assign(job=[3, 3]), "job id 3 appears 2 times; ids must be unique"),
         (BASE.assign(stream=["day", None]), "row 1: stream: it is missing; it must be a label"),
-        (BASE.assign(memory_gib=[-1.0, 1]), "row 0: memory_gib: -1.0 is not allowed; it must be a finite number of GiB >= 0"),
+        (
+            BASE.assign(memory_gib=[-1.0, 1]),
+            "row 0: memory_gib: -1.0 is not allowed; it must be a number of GiB >= 0",
+        ),
         (BASE.assign(preceding=[-1, 1]), "column 'job' is missing; 'preceding' needs it"),
         (BASE.assign(think_time_s=1), "column 'preceding' is missing; 'think_time_s' needs it"),
         (BASE.assign(job=[1, 2], preceding=[2, 9]), "row 1: preceding: there is no job 9; it must be the number of a job"),

@@ -62,7 +62,7 @@ INTERNAL = {
 """Modules that only other modules of the package use.  The part ``cli`` is internal too: its interface is the commands."""
 
 PARTS = {
-    "Specifications": {"machine", "failures", "job", "speedup", "ticks"},
+    "Specifications": {"machine", "failures", "job", "speedup", "memory_units", "ticks"},
     "Workloads": {"workload"},
     "Schedules": {"schedule"},
     "Policies": {"policies"},

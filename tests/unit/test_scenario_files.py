@@ -15,6 +15,7 @@ from clustermodel import (
     Bursts,
     BySize,
     Checkpointing,
+    CheckpointStore,
     ClosedUsers,
     ContextSwitch,
     Cycle,
@@ -78,6 +79,13 @@ MACHINE = Machine(
     context_switch=ContextSwitch(seconds=0.5, charge="every-slice"),
     checkpointing=Checkpointing(checkpoint_s=3, restart_s=4.5, max_tasks_per_slice=7),
     suspended_per_node=2,
+    node_memory_gib=2.5,
+)
+WITH_STORE = Machine(
+    nodes=64,
+    checkpointing=Checkpointing(
+        interval_s="own", store=CheckpointStore(bandwidth_gib_s=2.5, node_bandwidth_gib_s=0.5, max_concurrent_tasks=3)
+    ),
 )
 SMALL = "[workload]\nsynthetic = true\njobs = 30\n"
 
@@ -106,6 +114,7 @@ WORKLOADS: dict[str, Callable[[], object]] = {
         .with_phi_estimates(phi=0.3, seed=4)
     ),
     "exact estimates": JOBS.with_perfect_estimates,
+    "a default memory": lambda: JOBS.with_default_memory(0.5),
     "shipped model": lambda: load_model("blue-pacific").generate(jobs=30, seed=3, run_time_factor=1.3),
     "own model": lambda: fit_model(synthetic_workload(jobs=3000)).generate(jobs=20),
     "job stream": lambda: DAY.generate(jobs=30, seed=2, load=0.7, machine_nodes=64),
@@ -157,6 +166,7 @@ def test_a_round_trip_gives_the_same_scenario_and_run_key(here: Path, kind: str)
     [
         {},
         {"machine": None},
+        {"machine": WITH_STORE},
         {"machine": Machine(nodes=8, context_switch=ContextSwitch(fraction=0.02))},
         {"machine": Machine(nodes=8, failures=NodeFailures(mtbf_s=9e6, repair_s=60, distribution="weibull", shape=0.7))},
         {"machine": Machine(nodes=8, failures=Outages(node=[1, 0], down_s=[5, 9.5], up_s=[7, 20], nodes=8, cause=("a", "b")))},
@@ -179,10 +189,10 @@ def test_the_text_is_what_a_person_would_write() -> None:
     scenario = Scenario(workload=JOBS.select(JobFilter(nodes=(1, 8))), policy="bgs", machine=Machine(nodes=8))
     assert scenario.to_toml() == (
         'policy = "bgs"\nseed = 1\nexplain = false\nfidelity = "fast"\nhistory = false\nspeedup = "linear"\n\n'
-        "[machine]\nnodes = 8\nkill_at_estimate = true\n\n"
+        '[machine]\nnodes = 8\nkill_at_estimate = true\ngpus_per_node = 1\nallocation = "any"\nround_s = 0.0\n\n'
         "[machine.time_slicing]\nquantum_s = 200.0\nmpl = 5\n\n"
         '[machine.context_switch]\ncharge = "on-change"\n\n'
-        "[machine.checkpointing]\ncheckpoint_s = 0.0\nrestart_s = 0.0\n\n"
+        '[machine.checkpointing]\ncheckpoint_s = 0.0\nrestart_s = 0.0\nrestart_charge = "on-start"\n\n'
         "[workload]\nsynthetic = true\njobs = 40\nnodes = 64\nload = 0.65\nseed = 1\n"
         "steps = [\n    {keep = {nodes = [1, 8]}},\n]\n"
     )
@@ -272,7 +282,12 @@ MISTAKES = {
     "[workload]\nsynthetic = true\nload = true": "workload.load: True is not allowed; it must be > 0 and < 10",
     "[workload]\nsynthetic = true\nsteps = 3": "workload.steps: 3 is not allowed; it must be a list of tables",
     "[workload]\nsynthetic = true\nsteps = [3]": "workload.steps[0]: 3 is not allowed; it must be a table",
-    "[workload]\nsynthetic = true\nsteps = [{}]": "workload.steps[0]: a step has one of keep, scale and estimates",
+    "[workload]\nsynthetic = true\nsteps = [{}]": (
+        "workload.steps[0]: a step has one of keep, scale, estimates and default_memory_gib"
+    ),
+    "[workload]\nsynthetic = true\nsteps = [{default_memory_gib = -1}]": (
+        "workload.steps[0].default_memory_gib: Workload.with_default_memory: -1 is not allowed; it must be a number of GiB >= 0"
+    ),
     "[workload]\nsynthetic = true\nsteps = [{estimates = 'phi'}]": (
         "workload.steps[0].estimates: 'phi' is not allowed; it must be 'run-time', or a table with phi and seed"
     ),

@@ -75,7 +75,7 @@ def test_a_number_of_very_many_digits_is_refused_in_a_short_line(specify: Callab
         (lambda: Workload.from_jobs(["x"]), "Workload.from_jobs: 'x' is not allowed; it must be a Job"),  # type: ignore[list-item]
         (
             lambda: Workload([(1, 2, 3)] * 9),  # type: ignore[list-item]
-            "Workload 'workload': rows: [(1, 2, 3)] is not allowed; each must be a JobRow of 9 whole numbers; "
+            "Workload 'workload': rows: [(1, 2, 3)] is not allowed; each must be a JobRow of 13 whole numbers; "
             "from_jobs takes jobs in seconds",
         ),
         (lambda: Workload([ROW]).split(["user"]), "Workload.split by: ['user'] is not allowed; it must be one of "),  # type: ignore[arg-type]
@@ -117,7 +117,7 @@ def test_numpy_integers_become_plain_ones(kind: type[np.integer[Any]]) -> None:
     job = Job(id=kind(1), nodes=kind(2), submit_s=3, run_s=4, user=kind(5), group=kind(6), priority=kind(7))  # type: ignore[arg-type]
     for field in ("id", "nodes", "user", "group", "priority"):
         assert type(getattr(job, field)) is int
-    assert [type(value) for value in job.row()] == [int] * 9
+    assert [type(value) for value in job.row()] == [int] * 13
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
@@ -202,6 +202,31 @@ def test_a_job_in_ticks() -> None:
     job = Job(id=3, nodes=8, submit_s=1.5, run_s=2.25, estimate_s=60, user=4, group=2, priority=-1)
     # 1 s = 1e6 ticks; the SWF status of a job that comes from no trace is unknown, -1
     assert job.row() == JobRow(1_500_000, 3, 8, 2_250_000, 60_000_000, 4, 2, -1, -1)
+
+
+def test_the_memory_of_a_job_in_kib() -> None:
+    job = Job(**GOOD_JOB, memory_gib=1.5)
+    assert job.row().memory == 3 * 2**19
+    assert Job.from_row(job.row()).memory_gib == 1.5
+    assert Job(**GOOD_JOB).row().memory == -1
+    assert Job.from_row(Job(**GOOD_JOB).row()).memory_gib is None
+
+
+@pytest.mark.parametrize("wrong", [-1, True, "4", float("nan"), 2.0**34])
+def test_an_impossible_amount_of_memory_is_refused(wrong: Any) -> None:
+    with pytest.raises(
+        SpecificationError, match=r"^Job 1: memory_gib: .* is not allowed; it must be a number of GiB >= 0 and <= 2\^33$"
+    ):
+        Job(**GOOD_JOB, memory_gib=wrong)
+    with pytest.raises(SpecificationError, match=r"^Machine\.node_memory_gib: .* must be a number of GiB > 0 and <= 2\^33$"):
+        Machine(nodes=4, node_memory_gib=wrong)
+
+
+def test_the_memory_of_a_node() -> None:
+    with pytest.raises(SpecificationError, match=r"^Machine\.node_memory_gib: 0 is not allowed"):
+        Machine(nodes=4, node_memory_gib=0)
+    assert Machine(nodes=4).node_memory is None
+    assert Machine(nodes=4, node_memory_gib=0.5).node_memory == 2**19
 
 
 def test_times_are_rounded_to_the_nearest_tick_and_a_duration_is_never_zero() -> None:

@@ -476,6 +476,21 @@ def test_a_large_number_in_a_field_that_is_not_used_is_no_error(write_trace: Wri
     assert not read_swf(path).provenance.repaired
 
 
+@pytest.mark.parametrize(
+    ("used", "requested", "kib"),
+    [
+        *((-1, 2048, 2048), (1000, 2048, 2048), (1000, -1, 1000), (1000.2, 0, 1001)),
+        *((-1, -1, -1), (0, 0, -1), ("1e300", "1e308", -1), ("much", -1, -1)),
+    ],
+)
+def test_the_memory_of_a_job_is_what_it_requested_or_else_what_it_used(
+    write_trace: WriteTrace, used: object, requested: object, kib: int
+) -> None:
+    trace = read_alike(write_trace(line(1, used_memory=used, requested_memory=requested)))
+    assert trace.column("memory").tolist() == [kib]
+    assert ("memory_gib" in trace.frame) == (kib != -1)
+
+
 IGNORED = (
     *("wait_time", "average_cpu_time", "used_memory", "requested_memory"),
     *("executable", "queue", "partition", "preceding_job", "think_time"),

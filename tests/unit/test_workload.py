@@ -176,12 +176,26 @@ def test_splitting_gives_a_part_for_each_value_of_a_column(by: str, parts: dict[
     assert {part.machine_nodes for part in split} == {8}
 
 
+def test_jobs_of_unknown_memory_get_the_default_of_the_workload() -> None:
+    jobs = Workload([*FOUR[:3], FOUR[3]._replace(memory=7)])
+    filled = jobs.with_default_memory(0.5)
+    assert jobs.column("memory").tolist() == [-1, -1, -1, 7]
+    assert filled.column("memory").tolist() == [2**19] * 3 + [7]
+    assert filled.provenance.lines() == ["3 jobs repaired: memory unknown, 0.5 GiB per node used"]
+    assert filled.with_default_memory(1).provenance.lines() == filled.provenance.lines()
+    with pytest.raises(
+        SpecificationError, match=r"^Workload\.with_default_memory: -1 is not allowed; it must be a number of GiB"
+    ):
+        jobs.with_default_memory(-1)
+
+
 def test_splitting_by_something_else_names_the_columns() -> None:
     with pytest.raises(SpecificationError) as refused:
         Workload(FOUR).split("colour")
     assert str(refused.value) == (
         "Workload.split by: 'colour' is not allowed; "
-        "it must be one of submit, id, nodes, run, estimate, user, group, priority, status"
+        "it must be one of submit, id, nodes, run, estimate, user, group, priority, status, memory, "
+        "checkpoint, restart, checkpoint_interval"
     )
 
 

@@ -105,11 +105,11 @@ class MatrixRows:
         Raises:
             DecisionError: a gang is still in a row.
         """
-        checkpoint = self.machine.checkpointing.checkpoint
+        checkpoint = 0  # the longest of those that are written
         for gang, columns in moves:
             if gang.rows:
                 raise DecisionError(f"job {gang.job.id} cannot migrate: it must be withdrawn from all its rows first")
-            gang.migrate_to(columns)
+            checkpoint = max(checkpoint, gang.migrate_to(columns))
             self.changed.add(gang)
         for gang in blocked:
             if checkpoint:
@@ -144,7 +144,7 @@ class MatrixRows:
     @property
     def nodes_up(self) -> int:
         """Number of nodes that are not down."""
-        return self.machine.nodes - self.down.bit_count()
+        return self.machine.processors - self.down.bit_count()
 
     def rotation(self) -> list[int]:
         """Return the rows in use in the order they come, the next one first."""

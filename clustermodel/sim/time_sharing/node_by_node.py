@@ -17,7 +17,7 @@ from clustermodel.machine import Machine
 from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.slice_log import SliceLog
 from clustermodel.schedule.node_set import NodeSet, as_mask
-from clustermodel.sim.checkpoint_store import CheckpointStore
+from clustermodel.sim.checkpoint_store import LimitedStore
 from clustermodel.sim.events import Clock, InstantOver
 from clustermodel.sim.saved_work import TRANSFERS
 from clustermodel.sim.time_sharing.context_switches import RowSwitches
@@ -177,7 +177,7 @@ class NodeByNode:
         self.withdraw = rows.withdraw
         self.rehome = rows.rehome
         self._tasks_at_a_time = machine.checkpointing.max_tasks_per_slice
-        self._store = CheckpointStore(env, self._tasks_at_a_time)
+        self._store = LimitedStore(env, self._tasks_at_a_time)
         self.waiting = False
         """Whether jobs wait."""
         self.overhead = 0
@@ -186,12 +186,12 @@ class NodeByNode:
         self._quantum = machine.time_slicing.quantum
         self._switch = machine.switch_ticks
         self._every_slice = machine.context_switch.charge == "every-slice"
-        self._nodes = [Node(env, ledger) for _ in range(machine.nodes)]
+        self._nodes = [Node(env, ledger) for _ in range(machine.processors)]
         self._executed: dict[SlicedGang, int] = {}
         self._turns: dict[SlicedGang, Turn] = {}
         self._row: int | None = None  # the row whose slice it is
         self._held: list[int] = []  # nodes in use in each row of the rotation
-        self._up = machine.nodes  # nodes that are not down
+        self._up = machine.processors  # nodes that are not down
         self._not_progressing: list[list[int]] = []  # nodes that switch or wait for it in each: in the first lap, in later ones
         self._slice_began = env.now
         self._since = env.now  # the last scheduling event

@@ -84,10 +84,15 @@ class TimeSharing:
                 "Checkpointing: interval_s and max_tasks_per_slice are not allowed together where nodes are shared in time, "
                 "because who writes next would depend on the store's queue inside a slice; leave one of them out"
             )
+        if (store := machine.checkpointing.store) is not None and store.is_shared:
+            raise SpecificationError(
+                "CheckpointStore: bandwidth_gib_s, max_concurrent_tasks and writers are not allowed where nodes are shared in "
+                "time, because who shares the store would change inside a slice; give node_bandwidth_gib_s alone"
+            )
         self.slice_log = SliceLog()
         """What ran between scheduling events."""
         self._env = env
-        self._nodes = machine.nodes
+        self._nodes = machine.processors
         self._ledger = ledger
         self._saved = saved
         self._history = history
@@ -119,7 +124,8 @@ class TimeSharing:
         assert columns is not None
         self._starts += 1
         gang = SlicedGang(self._env, job, columns, mask, row, terms, self._starts, self._slices, self._saved)
-        gang.plan_checkpoints(self._saved.interval(gang.nodes), self._saved.checkpoint_ticks(gang.nodes))
+        self._saved.memory.hold(job, columns, job.suspended_on)
+        gang.plan_checkpoints(*self._saved.checkpoints_of(job, gang.nodes))
         if job.image is not None:
             gang.begin_by_restoring(self._saved.in_all(self._saved.overheads_of_restoring(job, columns), gang.nodes))
         self._slices.admit(gang)
@@ -139,6 +145,8 @@ class TimeSharing:
                 raise DecisionError(f"{refused}: it has {state}")
             if not _mask_of(gang.nodes, columns, self._nodes):
                 raise DecisionError(f"{refused} to columns {columns!r}: its gang needs {gang.nodes} nodes")
+        for gang, columns in moves:
+            self._saved.memory.hold(gang.owner, columns)
         self._slices.migrate([(_sliced(gang), columns) for gang, columns in moves], list(map(_sliced, blocked)))
 
     def resume(self, *, waiting: bool) -> None:

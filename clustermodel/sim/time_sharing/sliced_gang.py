@@ -199,12 +199,18 @@ class SlicedGang(Execution):
                 self.begin_checkpoint()
         return spent
 
-    def migrate_to(self, columns: NodeSet) -> None:
-        """Have other columns, and a checkpoint and a restart to spend; one that costs nothing is over when the rows go on."""
+    def migrate_to(self, columns: NodeSet) -> int:
+        """Have other columns, and a checkpoint and a restart to spend; one that costs nothing is over when the rows go on.
+
+        Returns:
+            How long the checkpoint takes, ticks of its own slices.
+        """
         self.columns = columns
         self.mask = as_mask(columns)
         self.migrating = True
-        self.pending += self._saved.overheads_of_migration()
+        overheads = self._saved.overheads_of_migration(self)
+        self.pending += overheads
+        return sum(ticks for account, ticks in overheads if account is Account.CHECKPOINT)
 
     def overhead_left(self) -> int:
         """Return its pending overhead, ticks of its own slices."""
