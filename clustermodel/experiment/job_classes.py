@@ -38,7 +38,8 @@ def by_bounds(**columns: Bounds) -> Classify:
 
     >>> from clustermodel.experiment.job_classes import by_bounds
     >>> lengths = {"short": 600, "long": float("inf")}
-    >>> classify = by_bounds(run_s=lengths, nodes={"sequential": 1, "parallel": 128})
+    >>> sizes = {"sequential": 1, "parallel": float("inf")}
+    >>> classify = by_bounds(run_s=lengths, nodes=sizes)
 
     Args:
         columns: bounds for each column, in its unit.
