@@ -285,7 +285,7 @@ def test_options_of_the_command_line() -> None:
     store = CheckpointStore(bandwidth_gib_s=2.5, writers="fcfs")
     assert machine.checkpointing == Checkpointing(interval_s=60, store=store)
     assert machine_with(Machine(nodes=4), {"store_bandwidth": None, "store_writers": "oblivious"}) == Machine(nodes=4)
-    with pytest.raises(SpecificationError, match="^--store-writers: it needs --store-bandwidth"):
+    with pytest.raises(SpecificationError, match=r"^--store-writers: it needs --store-bandwidth"):
         machine_with(Machine(nodes=4), {"store_bandwidth": None, "store_writers": "fcfs"})
 
 
