@@ -67,6 +67,7 @@ def test_the_simulated_outages_are_the_recorded_ones(system: int) -> None:
     merged = outages.merged()
     begins = [to_ticks(second) for second in merged.down_s]
     ends = [to_ticks(second) for second in merged.up_s]
-    assert result.summary().failures == sum(begin <= ledger.end for begin in begins) == len(simulated.start)
+    assert len(simulated.start) == sum(begin <= ledger.end for begin in begins)
+    assert result.summary().failures == sum(ledger.start <= begin <= ledger.end for begin in begins)
     down = sum(max(min(end, ledger.end) - max(begin, ledger.start), 0) for begin, end in zip(begins, ends, strict=True))
     assert shares(result)["down"] == pytest.approx(down / (ledger.end - ledger.start) / ledger.nodes, rel=1e-9)
