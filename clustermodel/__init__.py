@@ -1,7 +1,8 @@
 """clustermodel: a process-oriented simulator of parallel job scheduling.
 
 >>> from clustermodel import Machine, Scenario, synthetic_workload
->>> result = Scenario(machine=Machine(nodes=128), workload=synthetic_workload(jobs=100), policy="easy").run()
+>>> machine, jobs = Machine(nodes=128), synthetic_workload(jobs=100)
+>>> result = Scenario(machine=machine, workload=jobs, policy="easy").run()
 >>> result.summary().jobs
 100
 """
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from clustermodel.statistics import Interval, batch_means, interval, paired_difference, paired_ratio
     from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
     from clustermodel.workload.arrivals import ArrivalProcess, Bursts, Cycle, MarkovModulated, Poisson
+    from clustermodel.workload.csv_jobs import read_csv
     from clustermodel.workload.distributions import BySize, Exponential, Lognormal, LogUniform, TwoStageUniform, Zipf
     from clustermodel.workload.estimates import FactorEstimates, PhiEstimates, RoundedEstimates
     from clustermodel.workload.facts import trace_facts
@@ -222,6 +224,7 @@ _MODULES = {  # the module that defines each public name; it is imported when th
     "ImportReport": "workload.import_report",
     "JobStream": "workload.job_stream",
     "merge": "workload.merging",
+    "read_csv": "workload.csv_jobs",
     "read_pbs": "workload.pbs",
     "read_sacct": "workload.sacct",
     "Schedule": "workload.schedule",
@@ -255,7 +258,7 @@ __all__ = [
     "bars", "batch_means", "bounded_slowdown", "by_size", "check_policy", "comparison_table", "crossover", "curves",
     "delays_by_later_jobs", "distributions", "equivalence_test", "estimates_used", "fit_model", "fit_weibull",
     "improvements", "interval", "load_model", "make_policy", "merge", "outage_facts", "paired_difference", "paired_ratio",
-    "policy_names", "read_outages", "read_pbs", "read_sacct", "read_schedule", "read_swf", "read_trace",
+    "policy_names", "read_csv", "read_outages", "read_pbs", "read_sacct", "read_schedule", "read_swf", "read_trace",
     "register_policy", "replicate_until", "suggest_warm_up", "sweep", "synthetic_workload", "to_seconds", "to_ticks",
     "trace_facts", "tradeoff_map", "validate", "write_report", "write_swf", "write_trace",
 ]  # fmt: skip

@@ -14,6 +14,10 @@ from clustermodel.validation import choice, require_number, require_seconds, req
 
 INTERVALS: Final = ("young", "daly", "own")
 """Intervals of periodic checkpoints by name: Young 1974; Daly 2006, eq. (37); or what each job asks for."""
+RESTART_CHARGES: Final = ("on-start", "every-decision", "every-round")
+"""When a gang spends the time of its restart: conventions of published simulations."""
+ALLOCATIONS: Final = ("any", "lowest", "consolidate")
+"""Which processors a gang gets."""
 WRITERS: Final = ("oblivious", "fcfs", "fcfs_nonblocking", "least_waste")
 """Who writes to the checkpoint store, or reads from it, when several gangs want to (Herault et al. 2018)."""
 LEAST_BANDWIDTH: Final = 1e-6
@@ -175,10 +179,23 @@ class Checkpointing:
     ``None`` is no limit, 0 no migration and no checkpoints."""
     store: CheckpointStore | None = None
     """A store with a bandwidth, which says how long checkpoints and restarts take; ``None``: as long as the costs say."""
+    restart_charge: str = "on-start"
+    """When a gang on dedicated nodes spends the time of its restart:
+
+    - ``"on-start"``: when a job with saved work starts.
+    - ``"every-decision"``: each running gang, in its first run attempt too, at the beginning of every interval between two
+      scheduling cycles; not in the interval in which it completes.  The rule of the simulator of Zhao et al. 2022.
+    - ``"every-round"``: each running gang at its start and at every multiple of ``Machine.round_s``."""
 
     def __post_init__(self) -> None:
         require_seconds("Checkpointing.checkpoint_s", self.checkpoint_s)
         require_seconds("Checkpointing.restart_s", self.restart_s)
+        choice("Checkpointing.restart_charge", self.restart_charge, RESTART_CHARGES)
+        if self.restart_charge != "on-start" and self.interval_s is not None:
+            raise SpecificationError(
+                f"Checkpointing.restart_charge: {self.restart_charge!r} is not allowed with periodic checkpoints (interval_s); "
+                "it must be 'on-start'"
+            )
         if self.store is not None:
             self._require_no_costs_beside(self.store)
         if isinstance(self.interval_s, str):
@@ -245,6 +262,15 @@ class Machine:
     """When nodes fail, and for how long they are down; ``None``: never."""
     suspended_per_node: int | None = None
     """Number of suspended tasks that fit a node's memory besides the running task; ``None`` is no limit, 0 no suspension."""
+    gpus_per_node: int = 1
+    """Number of processors of each node, as GPUs: jobs ask for processors, and each task has one of its own.  What this
+    documentation says of nodes is then true of processors."""
+    allocation: Literal["any", "lowest", "consolidate"] = "any"
+    """Which idle processors a gang gets unless the policy names them: ``"any"`` or ``"lowest"``: those with the lowest numbers,
+    wherever they are (``"any"`` says that it does not matter); ``"consolidate"``: those of as few nodes as possible, the last
+    of them the fullest that has enough for the rest."""
+    round_s: float = 0.0
+    """Length of a scheduling round, seconds: the preemptive schedulers decide at its multiples only; 0: at every event."""
 
     node_memory_gib: float | None = None
     """Memory of each node, GiB; ``None`` is no limit.  The tasks of all gangs on a node, suspended ones too, must fit
@@ -269,6 +295,19 @@ class Machine:
             value = getattr(self, name)
             if not isinstance(value, kind):
                 raise SpecificationError(f"Machine.{name}: {value!r} is not allowed; it must be a {kind.__name__}(...)")
+        object.__setattr__(self, "gpus_per_node", require_whole("Machine.gpus_per_node", self.gpus_per_node, at_least=1))
+        choice("Machine.allocation", self.allocation, ALLOCATIONS)
+        for name in ("failures", "node_memory_gib"):
+            if self.gpus_per_node > 1 and getattr(self, name) is not None:
+                raise SpecificationError(
+                    f"Machine.{name}: {getattr(self, name)!r} is not allowed with {self.gpus_per_node} processors per node; "
+                    "it must be None"
+                )
+        require_seconds("Machine.round_s", self.round_s)
+        if self.checkpointing.restart_charge == "every-round" and not self.round:
+            raise SpecificationError(
+                f"Machine.round_s: {self.round_s:g} is not allowed where restarts are charged in every round; it must be > 0"
+            )
         if self.failures is not None and not isinstance(self.failures, FailureSource):
             raise SpecificationError(
                 f"Machine.failures: {self.failures!r} is not allowed; it must be NodeFailures(...), Outages(...) or None"
@@ -290,6 +329,16 @@ class Machine:
         return self.context_switch.ticks(self.time_slicing.quantum)
 
     @property
+    def processors(self) -> int:
+        """Number of processors of all nodes; as many as nodes, unless these have several."""
+        return self.nodes * self.gpus_per_node
+
+    @property
+    def round(self) -> int:
+        """Length of a scheduling round, ticks; 0 where there are none."""
+        return to_ticks(self.round_s)
+
+    @property
     def node_memory(self) -> int | None:
         """Memory of each node, KiB; ``None`` is no limit."""
         return None if self.node_memory_gib is None else to_kib(self.node_memory_gib)
@@ -300,6 +349,7 @@ class Machine:
         return html_fields(
             f"Machine of {counted(self.nodes, 'node')}",
             [
+                ("processors per node", self.gpus_per_node),
                 ("killed at the estimate", self.kill_at_estimate),
                 ("time slice", f"{slicing.quantum_s:g} s"),
                 ("multiprogramming level", f"{slicing.mpl:,} gangs on a node"),
@@ -311,6 +361,8 @@ class Machine:
                 ),
                 ("migrating tasks per slice", "no limit" if store.max_tasks_per_slice is None else store.max_tasks_per_slice),
                 ("periodic checkpoints every", "never" if store.interval_s is None else _seconds(store.interval_s)),
+                ("restarts charged", store.restart_charge.replace("-", " ")),
+                ("scheduling rounds", f"{self.round_s:g} s" if self.round_s else "none"),
                 ("failures of nodes", "none" if self.failures is None else self.failures),
                 ("memory per node", "no limit" if self.node_memory_gib is None else f"{self.node_memory_gib:g} GiB"),
                 ("suspended tasks per node", "no limit" if self.suspended_per_node is None else self.suspended_per_node),

@@ -17,6 +17,14 @@ def trace_path(name: str) -> Path:
     return path
 
 
+def gpu_workload(name: str) -> Path:
+    """Return a workload of Zhao et al. 2022, as ``trace1`` or ``testbed_jobs``."""
+    path = SHARED / "traces" / "gpu" / f"muri_{name}.csv"
+    if not path.is_file():
+        pytest.skip(f"{path} is not here; the traces are not part of the repository")
+    return path
+
+
 def reference_starts(policy: str) -> dict[int, int]:
     """Return job -> start time in seconds of the KTH reference schedule."""
     path = SHARED / "reference" / f"kth_{policy}.csv.gz"

@@ -14,7 +14,16 @@ from clustermodel.errors import SpecificationError
 from clustermodel.failures.failure import FailureSource
 from clustermodel.failures.node_failures import NodeFailures
 from clustermodel.failures.outage_files import read_outages
-from clustermodel.machine import INTERVALS, WRITERS, Checkpointing, CheckpointStore, Machine, TimeSlicing
+from clustermodel.machine import (
+    ALLOCATIONS,
+    INTERVALS,
+    RESTART_CHARGES,
+    WRITERS,
+    Checkpointing,
+    CheckpointStore,
+    Machine,
+    TimeSlicing,
+)
 from clustermodel.speedup import Speedup, speedup_of
 from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
@@ -94,7 +103,7 @@ class SpeedupModel(click.ParamType[Speedup]):
 
 
 def log_options(command: Command) -> Command:
-    """Add the options for reading an accounting log of Slurm or PBS."""
+    """Add the options for reading an accounting log of Slurm or PBS, or any trace."""
     for option in reversed(
         (
             click.option(
@@ -110,6 +119,12 @@ def log_options(command: Command) -> Command:
                 help="sacct: time zone of the times, as Europe/Paris; default: as they are given, UTC after TZ=UTC sacct.",
             ),
             click.option("--cluster", help="sacct: use the jobs of this cluster; default: the one with the most jobs."),
+            click.option(
+                "--feedback",
+                is_flag=True,
+                help="Submit a job that follows another one after the simulated end of that one: further run attempts of sacct "
+                "and PBS, jobs with a preceding job of SWF.  Default: at its recorded time.",
+            ),
         )
     ):
         command = option(command)
@@ -121,6 +136,7 @@ def trace_options(command: Command) -> Command:
     command = log_options(command)
     for option in reversed(
         (
+            click.option("--format", help="Format of the trace: swf, sacct, pbs or muri; default: its first lines tell."),
             click.option(
                 "--processors-from",
                 type=click.Choice(["allocated", "requested"]),
@@ -144,6 +160,7 @@ def trace_options(command: Command) -> Command:
             click.option("--scale-interarrival", type=float, default=1.0, help="Multiply the time between submissions."),
             click.option("--scale-run-time", type=float, default=1.0, help="Multiply run times and estimates."),
             click.option("--scale-size", type=float, default=1.0, help="Multiply numbers of processors."),
+            click.option("--default-memory", type=float, help="Memory per node of jobs that have none recorded, GiB."),
         )
     ):
         command = option(command)
@@ -155,6 +172,16 @@ def machine_options(command: Command) -> Command:
     slicing, store = TimeSlicing(), Checkpointing()
     for option in reversed(
         (
+            click.option(
+                "--gpus-per-node", type=int, default=1, show_default=True, help="Processors of a node; jobs ask for these."
+            ),
+            click.option(
+                "--allocation",
+                type=click.Choice(ALLOCATIONS),
+                default="any",
+                show_default=True,
+                help="Which processors a job gets: any, those with the lowest numbers, or those of as few nodes as possible.",
+            ),
             click.option(
                 "--kill-at-estimate/--no-kill-at-estimate",
                 default=True,
@@ -196,10 +223,26 @@ def machine_options(command: Command) -> Command:
                 "--restart", type=float, default=store.restart_s, show_default=True, help="Time to restart a gang, seconds."
             ),
             click.option(
+                "--restart-charge",
+                type=click.Choice(RESTART_CHARGES),
+                default=store.restart_charge,
+                show_default=True,
+                help="Charge a restart when a saved job starts; or each running gang after every scheduling cycle, or in every "
+                "round.",
+            ),
+            click.option(
+                "--round",
+                type=float,
+                default=0.0,
+                show_default=True,
+                help="Length of a round, seconds: preemptive schedulers decide at its multiples only; 0: at every event.",
+            ),
+            click.option(
                 "--max-migrating-tasks",
                 type=int,
                 help="Most tasks that migrate in a time slice, or are checkpointed at a time (Q); no limit by default.",
             ),
+            click.option("--node-memory", type=float, help="Memory of each node, GiB; no limit by default."),
             click.option(
                 "--suspended-per-node", type=int, help="Most suspended tasks in a node's memory; no limit by default."
             ),
@@ -242,8 +285,13 @@ _MACHINE_FIELDS: Final = {
     "charge": ("context_switch", "charge"),
     "checkpoint": ("checkpointing", "checkpoint_s"),
     "restart": ("checkpointing", "restart_s"),
+    "restart_charge": ("checkpointing", "restart_charge"),
+    "round": ("", "round_s"),
+    "gpus_per_node": ("", "gpus_per_node"),
+    "allocation": ("", "allocation"),
     "checkpoint_interval": ("checkpointing", "interval_s"),
     "max_migrating_tasks": ("checkpointing", "max_tasks_per_slice"),
+    "node_memory": ("", "node_memory_gib"),
     "suspended_per_node": ("", "suspended_per_node"),
 }
 """Part and field of the machine that each option of :func:`machine_options` sets."""
@@ -330,7 +378,9 @@ def load_workload(
             keep=None if keep == JobFilter() else keep,
             scale=None if scale == LoadScale() else scale,
             lenient=options["lenient"],
+            feedback=options["feedback"],
             waits=waits,
+            format=options["format"],
         )
     else:
         if model is not None:
@@ -346,4 +396,7 @@ def load_workload(
             workload = workload.scaled(scale)
         if estimates == "run-time":
             workload = workload.with_perfect_estimates()
-    return workload.with_phi_estimates(phi=estimates, seed=seed) if isinstance(estimates, float) else workload
+    if isinstance(estimates, float):
+        workload = workload.with_phi_estimates(phi=estimates, seed=seed)
+    default = options["default_memory"]
+    return workload if default is None else workload.with_default_memory(default)

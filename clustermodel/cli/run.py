@@ -199,7 +199,7 @@ def _scenarios(
     if nodes is None:
         if workload.machine_nodes is None:
             raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {trace} is the size of a machine; give one")
-        machine = replace(machine, nodes=workload.machine_nodes)
+        machine = replace(machine, nodes=-(-workload.machine_nodes // machine.gpus_per_node))
     return [
         Scenario(machine=machine, workload=workload, policy=policy, seed=seed, fidelity=fidelity, speedup=options["speedup"])
         for policy in policies or ("fcfs", "easy", "conservative")

@@ -70,7 +70,7 @@ def identified(
     about: dict[str, Label] = {
         "policy": scenario.label,
         "workload": scenario.workload_name,
-        "nodes": scenario.used_machine.nodes,
+        "nodes": scenario.used_machine.processors,
         "seed": scenario.seed,
     }
     names = [source.provenance.source for source in scenario.sources]

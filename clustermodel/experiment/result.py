@@ -102,6 +102,9 @@ class Result:
         """The time slices between each two scheduling events, an iterable; ``None`` without time sharing."""
         self._reasons = outcome.reasons
         self._history = outcome.history
+        self.fragmented_starts = outcome.fragmented_starts
+        """Starts of gangs that fitted by count and not by node: too few processors of a node were idle together.  0 where nodes
+        have one processor."""
 
     def __repr__(self) -> str:
         return (
@@ -219,8 +222,8 @@ class Result:
         With time sharing, the number of idle nodes is the mean until the next event, from the slice log.
         """
         if self.slices is not None:
-            return sliced_event_log(self.records, self.slices, self.machine.nodes, self.machine.time_slicing.quantum)
-        return event_log(self.records, self.machine.nodes)
+            return sliced_event_log(self.records, self.slices, self.machine.processors, self.machine.time_slicing.quantum)
+        return event_log(self.records, self.machine.processors)
 
     @property
     def placements(self) -> pd.DataFrame:
@@ -243,17 +246,17 @@ class Result:
         Columns ``time_s``, ``busy_nodes`` (with time sharing: the mean until the next event), ``down_nodes``, ``waiting_jobs``,
         and ``running_row``: the row of the Ousterhout matrix that runs first, -1 if none runs or the run kept no history.
         """
-        return states(self.events, self.machine.nodes, self._history)
+        return states(self.events, self.machine.processors, self._history)
 
     @property
     def kappa_by_formula(self) -> float:
         """Loss of capacity recomputed from the event log alone (Zhang et al. 2003, eq. (2); eq. (3) with time sharing)."""
         machine = self.machine
         if self.slices is not None:
-            intervals = [*idle_before(self.records, self.slices, machine.nodes), *self.slices]
-            return gang_capacity_loss(intervals, machine.time_slicing.quantum, machine.switch_ticks, machine.nodes)
+            intervals = [*idle_before(self.records, self.slices, machine.processors), *self.slices]
+            return gang_capacity_loss(intervals, machine.time_slicing.quantum, machine.switch_ticks, machine.processors)
         log = self.events
-        return capacity_loss(log.time_s, log.empty + log.held_up, log.waiting, machine.nodes)
+        return capacity_loss(log.time_s, log.empty + log.held_up, log.waiting, machine.processors)
 
     @property
     def row_use(self) -> RowUse:
@@ -361,7 +364,7 @@ class Result:
         names = {"policy": self.scenario.label, "workload": self.scenario.workload_name}
         ids = self.records.column("id")
         extra = {name: self.scenario.streams.column(name, ids) for name in (PRECEDING, THINK)}
-        write_schedule(path, self.records, extra, nodes=self.machine.nodes, **names)
+        write_schedule(path, self.records, extra, nodes=self.machine.processors, **names)
 
     def to_perfetto(self, path: str | PathLike[str]) -> None:
         """Write the run as a Perfetto trace, to be opened in https://ui.perfetto.dev (``.gz`` is compressed).

@@ -21,10 +21,10 @@ def kappa_until_last_start(result: Result) -> float:
     machine = result.machine
     if result.slices is not None:
         saturated = [stretch for stretch in result.slices if stretch.waiting]
-        return gang_capacity_loss(saturated, machine.time_slicing.quantum, machine.switch_ticks, machine.nodes)
+        return gang_capacity_loss(saturated, machine.time_slicing.quantum, machine.switch_ticks, machine.processors)
     log = result.events
     until = slice(0, int(np.searchsorted(log.time_s, result.jobs["start_s"].max())) + 1)
-    return capacity_loss(log.time_s[until], (log.empty + log.held_up)[until], log.waiting[until], machine.nodes)
+    return capacity_loss(log.time_s[until], (log.empty + log.held_up)[until], log.waiting[until], machine.processors)
 
 
 def utilization_until_last_start(result: Result, *, skip: float = 0.0) -> float:
@@ -42,13 +42,13 @@ def utilization_until_last_start(result: Result, *, skip: float = 0.0) -> float:
     if result.slices is None:
         begin = float(np.sort(start)[int(skip * len(start))]) if skip else 0.0
         busy = float(nodes @ np.clip(np.minimum(end, last) - np.maximum(start, begin), 0, None))
-        return busy / (machine.nodes * (last - begin))
+        return busy / (machine.processors * (last - begin))
     stretches = list(result.slices)
     waiting = sum(stretch.waiting for stretch in stretches)
     draining = [stretch._replace(waiting=True) for stretch in stretches[waiting:]]  # as if all that it loses counted
-    lost = gang_capacity_loss(draining, machine.time_slicing.quantum, machine.switch_ticks, machine.nodes)
-    done = float(nodes @ run) - machine.nodes * (float(end.max()) - last) * (1 - lost)
-    return done / (machine.nodes * last)
+    lost = gang_capacity_loss(draining, machine.time_slicing.quantum, machine.switch_ticks, machine.processors)
+    done = float(nodes @ run) - machine.processors * (float(end.max()) - last) * (1 - lost)
+    return done / (machine.processors * last)
 
 
 def _column(result: Result, name: str) -> FloatArray:

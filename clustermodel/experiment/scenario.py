@@ -186,7 +186,7 @@ class Scenario:
         """Return the scenario for a notebook."""
         fields: list[tuple[str, object]] = [
             ("workload", ", ".join(source.name for source in self.sources)),
-            ("machine", counted(self.used_machine.nodes, "node")),
+            ("machine", counted(self.used_machine.processors, "node")),
             ("policy", policy_label(self.policy)),
             ("seed", str(self.seed)),
         ]
@@ -212,7 +212,7 @@ class Scenario:
             "run %s: %s on %s nodes, seed %d, fidelity %s",
             self.label,
             self.workload_name,
-            f"{machine.nodes:,}",
+            f"{machine.processors:,}",
             self.seed,
             self.fidelity,
         )

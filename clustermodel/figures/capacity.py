@@ -78,7 +78,7 @@ def capacity_shares(run: DrawnRun, bins: int) -> tuple[FloatArray, FloatArray]:
         SpecificationError: the run used time sharing and kept no history.
     """
     overheads = _overheads_over_time(run)
-    start, nodes = run.ledger.start, run.machine.nodes
+    start, nodes = run.ledger.start, run.machine.processors
     amounts_at_events = []
     for ticks, amounts in overheads.items():
         parts = [sum(amounts[account]) for account in CHARGED if account is not Account.IDLE]
@@ -94,7 +94,7 @@ def capacity_shares(run: DrawnRun, bins: int) -> tuple[FloatArray, FloatArray]:
 
 def _overheads_over_time(run: DrawnRun) -> dict[int, _Overheads]:
     """Return the ledger's accumulated overheads at each scheduling event, by ticks, ascending."""
-    log, ledger = event_log(run.records, run.machine.nodes), run.ledger
+    log, ledger = event_log(run.records, run.machine.processors), run.ledger
     if run.slices is None:
         return _idle_over_time(log)
     moments = run.history.moments

@@ -46,7 +46,7 @@ def comparison(results: Sequence[DrawnRun], *, bins: int = 120) -> Figure:
     _draw_node_time(bottom, drawable)
     first = drawable[0]
     top.set_title(
-        f"{plain(first.scenario.workload_name)} on {counted(first.machine.nodes, 'node')}, "
+        f"{plain(first.scenario.workload_name)} on {counted(first.machine.processors, 'node')}, "
         f"{counted(len(first.records), 'job')}; means over {bins} equal intervals"
     )
     legend_below(figure, dict(zip((result.scenario.label for result in drawable), below.get_lines(), strict=True)))
@@ -67,7 +67,7 @@ def draw_over_time(axes: Axes, runs: Sequence[DrawnRun], bins: int, *, busy: boo
     unit, name = time_axis(float(edges[-1]))
     jobs = jobs_in_system if running else waiting_jobs
     for run, style in _styled(runs):
-        values = (busy_nodes(run, edges) / run.machine.nodes) if busy else jobs(run, edges)
+        values = (busy_nodes(run, edges) / run.machine.processors) if busy else jobs(run, edges)
         axes.stairs(values, edges / unit, color=style.colour, linestyle=style.line, linewidth=1.2)
     axes.set_xlabel(f"time since the first submission ({name})")
     axes.set_xlim(0, edges[-1] / unit)

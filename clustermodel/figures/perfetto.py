@@ -61,7 +61,7 @@ def write_perfetto(runs: Sequence[DrawnRun], path: str | PathLike[str]) -> None:
 
 
 def _add_run(packets: Packets, run: DrawnRun) -> None:
-    records, nodes = run.records, run.machine.nodes
+    records, nodes = run.records, run.machine.processors
     label, workload = visible(run.scenario.label), visible(run.scenario.workload_name)
     process = packets.process(f"{label}: {nodes:,} nodes", f"{workload} on {nodes:,} nodes under {label}")
     events = run.events

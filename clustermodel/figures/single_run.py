@@ -104,7 +104,7 @@ class ResultPlots:
         figure = NotebookFigure(figsize=(9, 4.5), layout="constrained")
         draw_capacity(figure.subplots(), self._run, bins)
         figure.suptitle(
-            f"{title_of(self._run)}: capacity of {self._run.machine.nodes:,} nodes, means over {bins} equal intervals",
+            f"{title_of(self._run)}: capacity of {self._run.machine.processors:,} nodes, means over {bins} equal intervals",
             fontsize="large",
         )
         figure.legend(loc="outside right center", reverse=True)
@@ -161,11 +161,11 @@ def draw_gantt(
                 alpha=alpha,
             )
         low, height = max(ranges, key=lambda extent: extent[1])
-        legible = width >= 0.025 * span / unit and height >= 0.025 * run.machine.nodes
+        legible = width >= 0.025 * span / unit and height >= 0.025 * run.machine.processors
         if labels or (labels is None and legible):
             middle = (left + width / 2, low + height / 2)
             axes.annotate(str(ids[index]), middle, ha="center", va="center", fontsize=7, annotation_clip=True)
-    axes.set_ylim(-0.5, run.machine.nodes - 0.5)
+    axes.set_ylim(-0.5, run.machine.processors - 0.5)
     axes.set_xlim(earliest / unit, latest / unit)
     axes.set_xlabel(f"time ({name})")
     axes.set_ylabel("node")

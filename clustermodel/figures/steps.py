@@ -28,7 +28,7 @@ def equal_bins(runs: Sequence[DrawnRun], bins: int) -> FloatArray:
 def busy_nodes(run: DrawnRun, edges_s: FloatArray) -> FloatArray:
     """Return the mean number of busy nodes in each interval between ``edges_s`` (seconds from the first event)."""
     log = run.events
-    return mean_of_steps(log.time_s, run.machine.nodes - log.empty, edges_s)
+    return mean_of_steps(log.time_s, run.machine.processors - log.empty, edges_s)
 
 
 def waiting_jobs(run: DrawnRun, edges_s: FloatArray) -> FloatArray:

@@ -42,7 +42,7 @@ def matrix_figure(run: DrawnRun, at_s: float) -> Figure:
 
 def draw_matrix(axes: Axes, run: DrawnRun, at_s: float) -> None:
     """Draw the Ousterhout matrix on axes of your own, without a legend; arguments and errors as of :func:`matrix_figure`."""
-    history, nodes = _history(run, "matrix"), run.machine.nodes
+    history, nodes = _history(run, "matrix"), run.machine.processors
     at = to_ticks(_within_run(run, "matrix: at_s", at_s))
     moment, running = history.at(at), running_row(history, at)
     rows = moment.rows if moment.ticks <= at else ((),) * len(moment.rows)
@@ -72,7 +72,7 @@ def draw_matrix(axes: Axes, run: DrawnRun, at_s: float) -> None:
 
 def slices_figure(run: DrawnRun, first_s: float, last_s: float) -> Figure:
     """Return a figure of time slices; see :meth:`.ResultPlots.slices`."""
-    history, nodes = _history(run, "slices"), run.machine.nodes
+    history, nodes = _history(run, "slices"), run.machine.processors
     first = to_ticks(_within_run(run, "slices: first_s", first_s))
     last = to_ticks(_within_run(run, "slices: last_s", last_s))
     if first >= last:

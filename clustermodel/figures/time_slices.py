@@ -42,7 +42,7 @@ def running_row(history: History, ticks: int) -> int | None:
 
 def waiting_at(run: DrawnRun, ticks: int) -> int:
     """Return the number of waiting jobs at a time within the run, ticks."""
-    log = event_log(run.records, run.machine.nodes)
+    log = event_log(run.records, run.machine.processors)
     return int(log.waiting[np.searchsorted(log.ticks, ticks, side="right") - 1])
 
 

@@ -25,9 +25,12 @@ from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.gang import BGS, GS, MBGS, MGS
 from clustermodel.policies.interface import Policy
+from clustermodel.policies.least_attained import Las
+from clustermodel.policies.preemptive import FifoPreempt
 from clustermodel.policies.pv_easy import PVEasy
 from clustermodel.policies.selective_suspension import SelectiveSuspension
 from clustermodel.policies.server_filling import ServerFilling
+from clustermodel.policies.shortest_remaining import Srsf, Srtf
 from clustermodel.policies.slack import Slack
 
 PolicyFactory = Callable[..., Policy]
@@ -46,6 +49,10 @@ _FACTORIES: Final[dict[str, PolicyFactory]] = {
     "pv-easy": PVEasy,
     "ss": SelectiveSuspension,
     "server-filling": ServerFilling,
+    "srtf": Srtf,
+    "srsf": Srsf,
+    "las": Las,
+    "fifo-preempt": FifoPreempt,
     "backfilling": Backfilling,
     **NAMED,
 }

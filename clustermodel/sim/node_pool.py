@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from clustermodel.errors import DecisionError, counted
+from clustermodel.memory_units import to_gib
 from clustermodel.policies.interface import QueuedJob
-from clustermodel.schedule.node_set import IdleNodes, NodeSet, count, is_node_set, text
+from clustermodel.schedule.allocation import Allocation
+from clustermodel.schedule.node_set import IdleNodes, NodeSet, as_mask, count, from_mask, is_node_set, lowest, text
 from clustermodel.sim.events import Clock, Grant
 from clustermodel.sim.job_process import JobInSystem
 
@@ -21,15 +23,18 @@ class NodePool:
 
     Args:
         env: the simulation.
-        nodes: size of the machine.
+        nodes: size of the machine, in processors if nodes have several.
+        allocation: which processors gangs get on nodes that have several; ``None``: the lowest idle ones.
     """
 
-    def __init__(self, env: Clock, nodes: int) -> None:
+    def __init__(self, env: Clock, nodes: int, allocation: Allocation | None = None) -> None:
         self.waiting: dict[int, QueuedJob] = {}
         """The jobs that wait, by id, in queue order."""
         self._env = env
         self._size = nodes
         self._idle = IdleNodes(nodes)
+        self.allocation = allocation
+        """Which processors gangs get on nodes that have several; ``None``: the lowest idle ones."""
         self._down = 0  # nodes that are out of service
         self.arrived: list[JobInSystem] = []
         """Jobs that have asked for nodes since the last cycle."""
@@ -135,7 +140,7 @@ class NodePool:
         if columns is None:
             if nodes > idle.count:
                 raise DecisionError(f"{refused}: it needs {nodes} nodes and {idle.count} are idle")
-            return idle.take_lowest(nodes)
+            return idle.take_lowest(nodes) if self.allocation is None else self.allocation.take(idle, nodes)
         if not is_node_set(columns):
             raise DecisionError(f"{refused} on columns {columns!r}: they must be ascending ranges, (low, high, ...)")
         if count(columns) != nodes:
@@ -143,6 +148,25 @@ class NodePool:
         if not idle.take(columns):
             raise DecisionError(f"{refused} on columns {text(columns)}: not all of them are idle")
         return columns
+
+    def lowest_idle(self, job: QueuedJob, nodes: int, suitable: int) -> NodeSet:
+        """Return the lowest idle nodes of those on which a job's tasks have enough memory.
+
+        Args:
+            job: whose tasks.
+            nodes: how many it needs.
+            suitable: the nodes with enough memory for one of its tasks, a bitmask.
+
+        Raises:
+            DecisionError: there are not as many.
+        """
+        there = as_mask(self._idle.as_set()) & suitable
+        if there.bit_count() < nodes:
+            raise DecisionError(
+                f"job {job.id} cannot start: it needs {nodes} nodes with {to_gib(job.memory):g} GiB of free memory, and "
+                f"{there.bit_count()} of the {self.idle} idle nodes have that"
+            )
+        return from_mask(lowest(there, nodes))
 
     def take_whole_machine(self) -> None:
         """Hand all nodes to the time-slice process, for good, those out of service too.

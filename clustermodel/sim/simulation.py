@@ -17,13 +17,14 @@ from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.matrix_history import History
 from clustermodel.recording.slice_log import SliceLog
+from clustermodel.schedule.allocation import Allocation
 from clustermodel.sim.checkpoint_store import LimitedStore
 from clustermodel.sim.coordinator import Coordinator
-from clustermodel.sim.dedicated_nodes import DedicatedNodes
 from clustermodel.sim.events import Clock
 from clustermodel.sim.job_streams import Feedback, submit_jobs
 from clustermodel.sim.node_failures import NodeStates
 from clustermodel.sim.node_pool import NodePool
+from clustermodel.sim.restart_charges import dedicated_nodes
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.shared_store import SharedStore
 from clustermodel.sim.time_sharing.node_by_node import NodeByNode
@@ -51,6 +52,8 @@ class Outcome:
     """What ran between scheduling events; ``None`` where nodes are not shared in time."""
     history: History | None
     """Every state of the Ousterhout matrix; ``None`` unless asked for."""
+    fragmented_starts: int
+    """Starts of gangs that fitted into fewer nodes than any choice of idle processors had, where nodes have several."""
 
 
 def simulate(
@@ -88,12 +91,20 @@ def simulate(
         SpecificationError: the jobs take so long that a time no longer fits 64-bit ticks.
         TraceError: a stream read from a file is malformed.
     """
-    env, ledger, records = Clock(), Ledger(machine.nodes), JobRecords()
+    env, ledger, records = Clock(), Ledger(machine.processors), JobRecords()
+    allocation = Allocation(machine.gpus_per_node, machine.allocation) if machine.gpus_per_node > 1 else None
     states = History(machine.time_slicing.quantum) if history else None
-    pool, saved = NodePool(env, machine.nodes), SavedWork(machine)
+    pool, saved = NodePool(env, machine.processors, allocation), SavedWork(machine)
     store = _store(env, machine)
-    sharing = DedicatedNodes(
-        env, pool, store, saved, ledger, records, lambda: TimeSharing(env, machine, ledger, saved, states, FIDELITIES[fidelity])
+    sharing = dedicated_nodes(
+        machine,
+        env,
+        pool,
+        store,
+        saved,
+        ledger,
+        records,
+        lambda: TimeSharing(env, machine, ledger, saved, states, FIDELITIES[fidelity]),
     )
     node_states = NodeStates(env, 0.0 if machine.failures is None else machine.failures.mean_repair_s, saved, ledger, records)
     coordinator = Coordinator(
@@ -112,7 +123,7 @@ def simulate(
     )
     policy.begin(
         Setup(
-            machine.nodes,
+            machine.processors,
             machine.kill_at_estimate,
             rng,
             explain,
@@ -125,7 +136,7 @@ def simulate(
     )
     finished = env.process(coordinator.run())
     if machine.failures is not None:
-        failures = machine.failures.failures(machine.nodes, failure_rng or np.random.default_rng(0))
+        failures = machine.failures.failures(machine.processors, failure_rng or np.random.default_rng(0))
         env.process(node_states.follow(failures))
     for rows in streams:
         source = iter(rows) if progress is None else _reported(rows, progress)
@@ -140,7 +151,8 @@ def simulate(
             f"the jobs take too long: at {to_seconds(env.now):g} s, a start or an end lies beyond the "
             f"{to_seconds(LAST_TICK):g} s that fit 64-bit ticks; give shorter times, fewer jobs or more nodes"
         ) from problem
-    return Outcome(records, ledger, coordinator.reasons, coordinator.sharing.slice_log, states)
+    fragmented = 0 if allocation is None else allocation.fragmented_starts
+    return Outcome(records, ledger, coordinator.reasons, coordinator.sharing.slice_log, states, fragmented)
 
 
 def _store(env: Clock, machine: Machine) -> LimitedStore | SharedStore:
@@ -148,7 +160,7 @@ def _store(env: Clock, machine: Machine) -> LimitedStore | SharedStore:
     costs, failures = machine.checkpointing, machine.failures
     if costs.store is None:
         return LimitedStore(env, costs.max_tasks_per_slice)
-    mtbf_s = inf if failures is None else failures.node_mtbf_s(machine.nodes)
+    mtbf_s = inf if failures is None else failures.node_mtbf_s(machine.processors)
     return SharedStore(env, costs.store, None if isinf(mtbf_s) else duration_to_ticks(mtbf_s))
 
 

@@ -89,5 +89,5 @@ class TransferCosts:
             failures = self._machine.failures
             assert failures is not None
             formula = {"young": young_interval_s, "daly": daly_interval_s}[asked]
-            asked = formula(to_seconds(ticks), failures.node_mtbf_s(self._machine.nodes) / nodes)
+            asked = formula(to_seconds(ticks), failures.node_mtbf_s(self._machine.processors) / nodes)
         return max(1, duration_to_ticks(asked))

@@ -24,6 +24,8 @@ _OPTIONAL: Final = (
     "job", "estimate_s", "user", "group", "priority", "status", "stream", "memory_gib",
     "checkpoint_s", "restart_s", "checkpoint_interval_s", "preceding", "think_time_s", *RECORDED_FIELDS,
 )  # fmt: skip
+COLUMNS_OF_JOBS: Final = _NEEDED + _OPTIONAL
+"""The columns that :func:`jobs_of_frame` knows."""
 _OWN_COSTS: Final = ("checkpoint", "restart", "checkpoint_interval")
 """Columns of times that most jobs do not have, and tables only if one has."""
 _DEFAULTS: Final = {"user": -1, "group": -1, "priority": 0, "status": -1}
@@ -85,11 +87,11 @@ def jobs_of_frame(frame: pd.DataFrame) -> tuple[list[JobRow], ExtraColumns | Non
         if column not in frame.columns:
             raise SpecificationError(f"Workload.from_frame: column {column!r} is missing; {', '.join(_NEEDED)} are needed")
     for column in frame.columns:
-        if column not in _NEEDED + _OPTIONAL:
-            hint = did_you_mean(str(column), _NEEDED + _OPTIONAL)
+        if column not in COLUMNS_OF_JOBS:
+            hint = did_you_mean(str(column), COLUMNS_OF_JOBS)
             raise SpecificationError(
                 f"Workload.from_frame: column {quoted(column)} is not known{hint}; it must be one of "
-                f"{', '.join(_NEEDED + _OPTIONAL)}"
+                f"{', '.join(COLUMNS_OF_JOBS)}"
             )
     if frame.columns.has_duplicates:
         raise SpecificationError("Workload.from_frame: two columns have the same name; each must be given once")

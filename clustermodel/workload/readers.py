@@ -16,6 +16,8 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from clustermodel.errors import ClusterModelError, SpecificationError, TraceError, quoted
 from clustermodel.plugins import READERS, Plugin, plugins
+from clustermodel.validation import choice
+from clustermodel.workload.csv_jobs import is_muri, read_muri
 from clustermodel.workload.pbs import is_pbs, read_pbs
 from clustermodel.workload.sacct import is_sacct, read_sacct
 from clustermodel.workload.swf import read_swf
@@ -60,7 +62,8 @@ class Format(NamedTuple):
 SWF: Final = Format("swf", lambda lines: bool(lines) and _SWF_LINE.match(lines[0]) is not None, read_swf)
 PBS: Final = Format("pbs", lambda lines: any(map(is_pbs, lines)), read_pbs)
 SACCT: Final = Format("sacct", lambda lines: any(map(is_sacct, lines)), read_sacct)
-SHIPPED: Final = (PBS, SACCT, SWF)
+MURI: Final = Format("muri", lambda lines: bool(lines) and is_muri(lines[0]), read_muri)
+SHIPPED: Final = (PBS, SACCT, MURI, SWF)
 """The formats of this package, in the order in which they are asked: a log may begin with messages that look like SWF."""
 
 
@@ -81,6 +84,19 @@ def reader_of(lines: Sequence[str]) -> Reader | None:
             words = str(problem) if isinstance(problem, ClusterModelError) else f"{type(problem).__name__}: {problem}"
             _log.warning("reader %s of package %s is not used: %s", plugin.name, plugin.package, words)
     return None
+
+
+def reader_named(name: str) -> Reader:
+    """Return the reader of the format of this name.
+
+    Raises:
+        SpecificationError: there is none.
+    """
+    known = {reader.name: reader for reader in SHIPPED}
+    installed = plugins(READERS)
+    if name not in known and name in installed:
+        return _made(installed[name])
+    return known[choice("--format", name, [*known, *installed])]
 
 
 def read_with(reader: Reader, path: str | os.PathLike[str]) -> Workload:

@@ -9,7 +9,7 @@ from typing import Final
 from clustermodel.errors import SpecificationError, TraceError
 from clustermodel.workload.log_file import log_lines
 from clustermodel.workload.pbs import read_pbs
-from clustermodel.workload.readers import PBS, SACCT, SWF, Reader, read_with, reader_of
+from clustermodel.workload.readers import PBS, SACCT, SWF, Reader, read_with, reader_named, reader_of
 from clustermodel.workload.sacct import SACCT_COMMAND, read_sacct
 from clustermodel.workload.swf import read_swf
 from clustermodel.workload.table import Workload
@@ -55,18 +55,22 @@ def read_trace(
     keep: JobFilter | None = None,
     scale: LoadScale | None = None,
     lenient: bool = False,
+    feedback: bool = False,
     waits: bool = False,
+    format: str | None = None,
 ) -> Workload:
-    """Read a trace in SWF, a log of sacct or PBS, or a file that the reader of another package recognises.
+    """Read a trace in SWF, a log of sacct or PBS, a workload of Zhao et al. 2022 (Muri), or what another package can read.
 
     ``unit``, ``timezone`` and ``cluster`` are those of :func:`~clustermodel.workload.sacct.read_sacct`, ``lenient`` and
-    ``waits`` those of :func:`~clustermodel.workload.swf.read_swf`; the others are for all kinds.
+    ``waits`` those of :func:`~clustermodel.workload.swf.read_swf`; the others are for all kinds.  ``feedback`` is for jobs that
+    follow others: of SWF those with a preceding job, of a log further run attempts.  ``format`` is the name of a reader
+    (``"swf"``, ``"sacct"``, ``"pbs"``, ``"muri"``); by default the first lines of the file tell.
 
     Raises:
         TraceError: the file cannot be read, or has no usable job.
         SpecificationError: an option has a value that is not allowed, or that the kind of file does not have.
     """
-    reader = reader_for(path)
+    reader = reader_for(path) if format is None else reader_named(format)
     kind = reader.name
     for option, value, kinds in (
         ("unit", None if unit == "auto" else unit, ("sacct", "pbs")),
@@ -83,10 +87,11 @@ def read_trace(
             keep=keep,
             scale=scale,
             lenient=lenient,
+            feedback=feedback,
             waits=waits,
         )
     if reader is PBS:
-        workload = read_pbs(path, unit=unit, processors_from=processors_from, use_estimates=use_estimates)
+        workload = read_pbs(path, unit=unit, processors_from=processors_from, use_estimates=use_estimates, feedback=feedback)
     elif reader is SACCT:
         workload = read_sacct(
             path,
@@ -95,9 +100,15 @@ def read_trace(
             cluster=cluster,
             processors_from=processors_from,
             use_estimates=use_estimates,
+            feedback=feedback,
         )
     else:
-        for option, given in (("lenient", lenient), ("processors-from", processors_from != "allocated"), ("waits", waits)):
+        for option, given in (
+            ("lenient", lenient),
+            ("processors-from", processors_from != "allocated"),
+            ("feedback", feedback),
+            ("waits", waits),
+        ):
             if given:
                 raise SpecificationError(f"--{option}: {os.fspath(path)} is read as {kind}, which has no such option")
         workload = read_with(reader, path)

@@ -189,10 +189,10 @@ def test_the_text_is_what_a_person_would_write() -> None:
     scenario = Scenario(workload=JOBS.select(JobFilter(nodes=(1, 8))), policy="bgs", machine=Machine(nodes=8))
     assert scenario.to_toml() == (
         'policy = "bgs"\nseed = 1\nexplain = false\nfidelity = "fast"\nhistory = false\nspeedup = "linear"\n\n'
-        "[machine]\nnodes = 8\nkill_at_estimate = true\n\n"
+        '[machine]\nnodes = 8\nkill_at_estimate = true\ngpus_per_node = 1\nallocation = "any"\nround_s = 0.0\n\n'
         "[machine.time_slicing]\nquantum_s = 200.0\nmpl = 5\n\n"
         '[machine.context_switch]\ncharge = "on-change"\n\n'
-        "[machine.checkpointing]\ncheckpoint_s = 0.0\nrestart_s = 0.0\n\n"
+        '[machine.checkpointing]\ncheckpoint_s = 0.0\nrestart_s = 0.0\nrestart_charge = "on-start"\n\n'
         "[workload]\nsynthetic = true\njobs = 40\nnodes = 64\nload = 0.65\nseed = 1\n"
         "steps = [\n    {keep = {nodes = [1, 8]}},\n]\n"
     )

@@ -144,7 +144,7 @@ class MatrixRows:
     @property
     def nodes_up(self) -> int:
         """Number of nodes that are not down."""
-        return self.machine.nodes - self.down.bit_count()
+        return self.machine.processors - self.down.bit_count()
 
     def rotation(self) -> list[int]:
         """Return the rows in use in the order they come, the next one first."""

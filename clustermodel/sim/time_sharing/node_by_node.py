@@ -186,12 +186,12 @@ class NodeByNode:
         self._quantum = machine.time_slicing.quantum
         self._switch = machine.switch_ticks
         self._every_slice = machine.context_switch.charge == "every-slice"
-        self._nodes = [Node(env, ledger) for _ in range(machine.nodes)]
+        self._nodes = [Node(env, ledger) for _ in range(machine.processors)]
         self._executed: dict[SlicedGang, int] = {}
         self._turns: dict[SlicedGang, Turn] = {}
         self._row: int | None = None  # the row whose slice it is
         self._held: list[int] = []  # nodes in use in each row of the rotation
-        self._up = machine.nodes  # nodes that are not down
+        self._up = machine.processors  # nodes that are not down
         self._not_progressing: list[list[int]] = []  # nodes that switch or wait for it in each: in the first lap, in later ones
         self._slice_began = env.now
         self._since = env.now  # the last scheduling event

@@ -39,7 +39,7 @@ class ComputedSlices:
         self._env = env
         self._ledger = ledger
         self._log = log
-        self._nodes = self._up = machine.nodes  # all, and those that are not down
+        self._nodes = self._up = machine.processors  # all, and those that are not down
         self._switch = switch = machine.switch_ticks
         self._on_change = switch > 0 and machine.context_switch.charge == "on-change"
         self._rotation = Rotation(machine.time_slicing.mpl, machine.time_slicing.quantum, switch, env.now)

@@ -1,0 +1,321 @@
+"""Preemptive schedulers that run the first jobs of an order which changes over time, and preempt the rest.
+
+The order is a policy's own: by remaining time or work (:mod:`clustermodel.policies.shortest_remaining`), by attained service
+(:mod:`clustermodel.policies.least_attained`), or the queue order (:class:`FifoPreempt`).  At each decision jobs take nodes in
+that order, running or waiting, as long as they fit; running jobs that get none are preempted.  This is the rule of the
+simulator of Zhao et al. 2022 (section 6), which preempts by checkpoint and restart on interchangeable GPUs.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
+
+from clustermodel.policies.interface import (
+    Batch,
+    Checkpoint,
+    Decision,
+    Kill,
+    QueuedJob,
+    Reason,
+    RunningJob,
+    Setup,
+    Start,
+    Suspend,
+    View,
+    WakeAt,
+    uses_of,
+)
+from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
+from clustermodel.policies.preemption_modes import Mode, mode_of, require_store, uses_of_mode
+from clustermodel.ticks import to_ticks
+from clustermodel.validation import choice, flag, require_seconds
+
+VictimChoice = Callable[[RunningJob, int], int]
+VICTIMS: Final[dict[str, VictimChoice | None]] = {
+    "order": None,
+    "least-lost": lambda gang, now: gang.nodes * (now - gang.start),
+    "latest-start": lambda gang, _now: -gang.start,
+    "largest": lambda gang, _now: -gang.nodes,
+}
+"""Which of the running jobs behind a waiting one yield first: the smallest value first; ``None``: the last in the order."""
+
+
+class PreemptiveScheduler:
+    """What the preemptive schedulers share.
+
+    Args:
+        mode: what preemption does to a job: ``"checkpoint"``, ``"suspend"`` or ``"kill"``.  A job that does not fit into memory
+            beside other suspended jobs runs on.
+        round_s: decisions are made at the multiples of this time only, seconds; 0: at every event; ``None``: as the machine has
+            it (``Machine.round_s``).
+        min_run_s: guaranteed run time: a job is not preempted before this time has passed since its start, seconds.
+        victim: which running jobs yield to a waiting one.  ``"order"``: those that get no nodes if jobs take them in the
+            scheduler's order.  Otherwise jobs run on as long as they can, and a waiting job preempts only as many of the jobs
+            behind it as it needs: those that have held the least node time since their start (``"least-lost"``), those
+            that started last (``"latest-start"``), or the largest (``"largest"``); of equal ones the last in the order.
+        skip: whether jobs behind one that does not fit may start.
+
+    Raises:
+        SpecificationError: an argument has a value that is not allowed, or (``begin``) the machine takes no checkpoints.
+    """
+
+    name = ""
+    _rule = ""
+    """Why a job starts, for :class:`~clustermodel.policies.interface.Reason`."""
+
+    def __init__(
+        self,
+        *,
+        mode: str | Mode = "checkpoint",
+        round_s: float | None = None,
+        min_run_s: float = 0.0,
+        victim: str = "order",
+        skip: bool = True,
+    ) -> None:
+        name = self.name
+        self._mode = mode_of(name, mode)
+        self._own_round = None if round_s is None else to_ticks(require_seconds(f"{name}: round_s", round_s))
+        self._min_run = to_ticks(require_seconds(f"{name}: min_run_s", min_run_s))
+        self._victim = VICTIMS[choice(f"{name}: victim", victim, VICTIMS)]
+        self._skip = flag(f"{name}: skip", skip)
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """What its schedules depend on: the costs of preemption."""
+        return uses_of_mode(self._mode)
+
+    def begin(self, setup: Setup) -> None:
+        """Prepare for a run."""
+        require_store(self.name, self._mode, setup.machine)
+        self._round = setup.machine.round if self._own_round is None else self._own_round
+        self._reason = Reason(self._rule) if setup.explain else None
+        self._order: list[QueuedJob] = []  # all jobs in the system; equal ones stay as they were
+        self._to_start: list[QueuedJob] = []  # jobs that nodes have been assigned to, which other jobs still hold
+        self._undecided = False  # whether something has happened since the last decision
+        self._alarm: int | None = None
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        """Preempt running jobs that are not among those to run; start those that fit into the idle nodes."""
+        self._observe(batch, view)
+        decisions: list[Decision] = []
+        self._undecided = True
+        if not (self._round and view.now % self._round):
+            self._undecided = False
+            self._sort(view)
+            decisions += self._choose(view)
+        decisions += self._start_what_fits(view)
+        alarm = self._next_decision(view, _running_after(decisions, view))
+        if alarm != self._alarm or batch.alarm:
+            self._alarm = alarm
+            decisions.append(WakeAt(time=alarm))
+        return decisions
+
+    def _observe(self, batch: Batch, view: View) -> None:
+        """Take note of jobs that have arrived or left."""
+        left = {gang.job.id for gang in batch.ended if gang.job.id not in view.waiting}
+        if left:
+            self._order = [job for job in self._order if job.id not in left]
+        self._order += batch.submitted
+
+    # The order.
+
+    @abstractmethod
+    def _sort(self, view: View) -> None:
+        """Bring ``_order`` up to date; jobs that are equal keep their places."""
+
+    def _next_change(self, view: View, running: Mapping[QueuedJob, int]) -> int | None:
+        """Return when, after now, the order will change although nothing happens, ticks; ``None``: never.
+
+        Args:
+            view: of the machine.
+            running: the jobs that run from now on, with their starts.
+        """
+        return None
+
+    # Choosing.
+
+    def _choose(self, view: View) -> Iterable[Decision]:
+        """Decide which jobs are to run; return the preemptions, and remember the jobs to start."""
+        kept = {gang.job.id for gang in view.running.values() if not gang.stopping and not self._may_stop(gang, view)}
+        choose = self._by_order if self._victim is None else self._by_victims
+        self._to_start, stops = choose(view, kept)
+        return [self._stop(gang.job) for gang in stops]
+
+    def _may_stop(self, gang: RunningJob, view: View) -> bool:
+        if view.now < gang.start + self._min_run:
+            return False
+        return self._mode != "suspend" or view.can_suspend(gang)
+
+    def _by_order(self, view: View, kept: Collection[int]) -> tuple[list[QueuedJob], list[RunningJob]]:
+        """Let jobs take nodes in order; return those to start, and those that get none."""
+        running, waiting = view.running, view.waiting
+        left = view.up - sum(running[job_id].nodes for job_id in kept)
+        to_run, starts = set(kept), []
+        for job in self._order:
+            if job.id in kept or (job.id in running and running[job.id].stopping):
+                continue
+            if job.nodes <= left:
+                left -= job.nodes
+                to_run.add(job.id)
+                if job.id in waiting:
+                    starts.append(job)
+                if not left:
+                    break
+            elif not self._skip:
+                break
+        return starts, [gang for gang in running.values() if gang.job.id not in to_run and not gang.stopping]
+
+    def _by_victims(self, view: View, kept: Collection[int]) -> tuple[list[QueuedJob], list[RunningJob]]:
+        """Let waiting jobs, in order, preempt as many of the jobs behind them as they need; return who starts and who stops."""
+        running = view.running
+        free = view.idle + sum(gang.nodes for gang in running.values() if gang.stopping)
+        behind = {
+            job.id: running[job.id]
+            for job in self._order
+            if job.id in running and job.id not in kept and not running[job.id].stopping
+        }  # in order
+        to_gain = sum(gang.nodes for gang in behind.values())
+        starts, stops = [], []
+        for job in self._order:
+            if (gang := behind.pop(job.id, None)) is not None:
+                to_gain -= gang.nodes
+            elif job.id not in view.waiting:
+                continue
+            elif job.nodes <= free + to_gain:
+                for gang in self._victims(behind, job.nodes - free, view.now):
+                    stops.append(behind.pop(gang.job.id))
+                    free += gang.nodes
+                    to_gain -= gang.nodes
+                free -= job.nodes
+                starts.append(job)
+            elif not self._skip:
+                break
+            if not free + to_gain:
+                break
+        return starts, stops
+
+    def _victims(self, behind: dict[int, RunningJob], missing: int, now: int) -> list[RunningJob]:
+        """Return the jobs that yield so that ``missing`` nodes come free, without those that need not."""
+        victims: list[RunningJob] = []
+        if missing > 0:
+            assert self._victim is not None
+            by_value = [(self._victim(gang, now), -place, gang) for place, gang in enumerate(behind.values())]
+            for _, _, gang in sorted(by_value):
+                victims.append(gang)
+                missing -= gang.nodes
+                if missing <= 0:
+                    break
+        for gang in victims[::-1]:
+            if missing + gang.nodes <= 0:
+                victims.remove(gang)
+                missing += gang.nodes
+        return victims
+
+    def _stop(self, job: QueuedJob) -> Decision:
+        if self._mode == "kill":
+            return Kill(job=job, requeue=True)
+        return Suspend(job=job) if self._mode == "suspend" else Checkpoint(job=job)
+
+    def _start_what_fits(self, view: View) -> list[Decision]:
+        """Start the jobs that were chosen and fit; the others wait until the preempted jobs have left their nodes."""
+        idle, decisions, later = view.idle, [], []
+        for job in self._to_start:
+            if job.id not in view.waiting:
+                continue
+            if job.nodes <= idle:
+                idle -= job.nodes
+                decisions.append(Start(job=job, reason=self._reason))
+            else:
+                later.append(job)
+        self._to_start = later
+        return list(decisions)
+
+    def _next_decision(self, view: View, running: Mapping[QueuedJob, int]) -> int | None:
+        """Return when to decide next although nothing happens until then, ticks."""
+        due: list[int] = []
+        if view.waiting and self._min_run:
+            due += [end for start in running.values() if (end := start + self._min_run) > view.now]
+        if (change := self._next_change(view, running)) is not None:
+            due.append(change)
+        if self._undecided and view.waiting:
+            due.append(view.now)
+        if not due:
+            return None
+        return min(due) if not self._round else -(-min(due) // self._round) * self._round
+
+
+def _running_after(decisions: Iterable[Decision], view: View) -> dict[QueuedJob, int]:
+    """Return the jobs that run once these decisions have been carried out, with their starts."""
+    running = {gang.job: gang.start for gang in view.running.values() if not gang.stopping}
+    for decision in decisions:
+        if isinstance(decision, Start):
+            running[decision.job] = view.now
+        elif isinstance(decision, Checkpoint | Suspend | Kill):
+            del running[decision.job]
+    return running
+
+
+class FifoPreempt(PreemptiveScheduler):
+    """Preemptive first come, first served: jobs take nodes in queue order and preempt those behind them.
+
+    The baseline of the preemptive schedulers.  Jobs behind one that does not fit run until it does.
+    """
+
+    name = "fifo-preempt"
+    _rule = "it fits, in queue order"
+
+    def _sort(self, view: View) -> None:
+        self._order.sort(key=lambda job: job.queue_order)
+
+
+class Predicted(PreemptiveScheduler):
+    """A preemptive scheduler that goes by expected run times.
+
+    Args:
+        predictor: of run times: a name (:data:`~clustermodel.policies.predictors.PREDICTORS`) or an object; asked once for
+            each job, when it is submitted.
+        mode, round_s, min_run_s, victim, skip: as for :class:`PreemptiveScheduler`.
+
+    Raises:
+        SpecificationError: as for :class:`PreemptiveScheduler`.
+    """
+
+    def __init__(
+        self,
+        *,
+        predictor: str | Predictor = "perfect",
+        mode: str | Mode = "checkpoint",
+        round_s: float | None = None,
+        min_run_s: float = 0.0,
+        victim: str = "order",
+        skip: bool = True,
+    ) -> None:
+        super().__init__(mode=mode, round_s=round_s, min_run_s=min_run_s, victim=victim, skip=skip)
+        self._predictor = predictor_of(self.name, predictor)
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """What its schedules depend on: the costs of preemption, and what the predictor uses."""
+        return super().uses | uses_of(self._predictor)
+
+    def begin(self, setup: Setup) -> None:
+        """Prepare for a run."""
+        super().begin(setup)
+        self._lengths = Lengths(self._predictor, setup, once=True)
+        self._left: dict[int, int] = {}  # job id -> expected remaining run time when it was last known, ticks
+
+    def _observe(self, batch: Batch, view: View) -> None:
+        super()._observe(batch, view)
+        self._lengths.observe(batch, view)
+        for gang in batch.ended:
+            self._left.pop(gang.job.id, None)
+        for job in (*batch.submitted, *batch.requeued):
+            self._left[job.id] = max(self._lengths.predicted(job) - view.saved(job), 1)
+
+    def _update(self, view: View) -> dict[int, int]:
+        """Return the expected remaining run times of all jobs, ticks; one tick where a prediction has expired."""
+        for gang in view.running.values():
+            self._left[gang.job.id] = max(self._lengths.predicted(gang.job) - view.progress(gang), 1)
+        return self._left

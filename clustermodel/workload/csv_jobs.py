@@ -1,0 +1,238 @@
+"""Jobs from tables in text files, a line each: any columns, with a mapping, and the workloads of Zhao et al. 2022 (Muri)."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from clustermodel.errors import SpecificationError, TraceError, did_you_mean, quoted
+from clustermodel.job import JobRow
+from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
+from clustermodel.validation import choice
+from clustermodel.workload.frames import COLUMNS_OF_JOBS
+from clustermodel.workload.log_file import log_lines
+from clustermodel.workload.table import Provenance, Workload
+
+TIME_UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+"""Units of columns of times, in seconds."""
+MEMORY_UNITS: Final = {"KiB": 2.0**-20, "MiB": 2.0**-10, "GiB": 1.0, "TiB": 2.0**10}
+"""Units of columns of memory, in GiB."""
+_LABELS: Final = ("stream", "account", "partition", "qos", "queue", "job_name")
+_PLACE: Final = re.compile(r"Workload\.from_frame: row (\d+): ")
+
+MURI_COLUMNS: Final = ("job_id", "num_gpu", "submit_time", "iterations", "iteration_time", "model_name")
+_MURI_GPUS: Final = 64
+_MURI_TICKS: Final = 1015  # microseconds per millisecond of iterations: the authors' factor of 1.015
+_MURI_RESTARTS: Final[dict[str, tuple[int, ...]]] = {
+    "vgg16": (7, 7, 8, 9, 9, 10),
+    "vgg19": (7, 7, 8, 9, 10, 10),
+    "resnet18": (4, 5, 5, 7, 7, 7),
+    "shufflenet_v2_x1_0": (4, 4, 5, 5, 7, 8),
+    "bert": (10, 10, 10, 10, 10, 10),
+    "gpt2": (10, 10, 10, 10, 10, 10),
+    "a2c": (38, 39, 39, 46, 46, 46),
+    "dqn": (5, 5, 6, 6, 8, 8),
+}
+"""Start-up cost of a model on 1, 2, 4, 8, 16 and 32 GPUs, seconds, as the authors of Muri measured it."""
+_MURI_SIZES: Final = (1, 2, 4, 8, 16, 32)
+_OTHER_RESTART: Final = 10
+
+
+class _Line(NamedTuple):
+    """A line of a table."""
+
+    number: int
+    """From 1; the header has 1."""
+    fields: dict[str, str]
+
+    def whole(self, path: str, name: str, *, least: int) -> int:
+        """Return a field as a whole number.
+
+        Raises:
+            TraceError: it is not one, or smaller than ``least``.
+        """
+        value = _number(self.fields[name])
+        if value is None or value != round(value) or not least <= value <= LAST_TICK:
+            raise self.refused(path, name, f"it must be a whole number >= {least}")
+        return round(value)
+
+    def positive(self, path: str, name: str) -> float:
+        """Return a field as a number.
+
+        Raises:
+            TraceError: it is not a positive number.
+        """
+        value = _number(self.fields[name])
+        if value is None or not 0 < value <= LAST_TICK:
+            raise self.refused(path, name, "it must be a number > 0")
+        return value
+
+    def refused(self, path: str, name: str, allowed: str) -> TraceError:
+        """Return the error for a field that is not allowed."""
+        return TraceError(f"{path}:{self.number}: {name}: {quoted(self.fields[name])} is not allowed; {allowed}")
+
+
+def read_csv(
+    path: str | os.PathLike[str],
+    *,
+    columns: Mapping[str, str],
+    units: Mapping[str, str] | None = None,
+    name: str | None = None,
+    machine_nodes: int | None = None,
+) -> Workload:
+    """Read jobs from a table with a header line, separated by commas, whatever its columns are called.
+
+    Args:
+        path: a file, plain or compressed with gzip, bzip2 or xz.
+        columns: the columns of the file by field of a job: ``{"submit_s": "submit_time", "nodes": "num_gpu", ...}``.  The
+            fields are those of :meth:`~clustermodel.workload.table.Workload.from_frame`; ``submit_s``, ``nodes`` and ``run_s``
+            are needed.  Other columns are ignored; an empty field is a missing value.
+        units: of columns, by field, where these are not seconds or GiB: ``{"submit_s": "ms"}``, from :data:`TIME_UNITS` and
+            :data:`MEMORY_UNITS`.
+        name: a label for tables and figures; by default the name of the file.
+        machine_nodes: size of the machine they were recorded on, used as the default machine.
+
+    Raises:
+        TraceError: the file cannot be read, has no such column, or a value is not allowed; the message starts with
+            ``path:line:``.
+        SpecificationError: ``columns`` or ``units`` names a field or a unit that there is not.
+    """
+    import pandas as pd
+
+    text, units = os.fspath(path), units or {}
+    factors = {field: _factor(field, units.get(field), columns) for field in (*columns, *units)}
+    lines = list(_lines(text, tuple(columns.values())))
+    values = {
+        field: [
+            line.fields[column] or None if field in _LABELS else _value(text, line, column, factors[field]) for line in lines
+        ]
+        for field, column in columns.items()
+    }
+    try:
+        workload = Workload.from_frame(pd.DataFrame(values), name=name or Path(text).name, machine_nodes=machine_nodes)
+    except SpecificationError as problem:
+        if (place := _PLACE.match(str(problem))) is not None:
+            message = str(problem)[place.end() :]
+            raise TraceError(f"{text}:{lines[int(place[1])].number}: {message}") from None
+        raise SpecificationError(f"read_csv: {text}: {str(problem).removeprefix('Workload.from_frame: ')}") from None
+    workload.provenance = Provenance(source=text, options={"columns": dict(columns), "units": dict(units)})
+    return workload
+
+
+def _factor(field: str, unit: str | None, columns: Mapping[str, str]) -> float:
+    if field not in COLUMNS_OF_JOBS:
+        hint = did_you_mean(field, COLUMNS_OF_JOBS)
+        raise SpecificationError(
+            f"read_csv: columns: {quoted(field)} is not known{hint}; it must be one of {', '.join(COLUMNS_OF_JOBS)}"
+        )
+    if field not in columns:
+        raise SpecificationError(f"read_csv: units: {quoted(field)} is not among the columns")
+    if unit is None:
+        return 1.0
+    known = TIME_UNITS if field.endswith("_s") else MEMORY_UNITS if field.endswith("_gib") else {}
+    if not known:
+        raise SpecificationError(f"read_csv: units: {quoted(field)} has no unit; only times and memory have")
+    return known[choice(f"read_csv: units: {field}", unit, known)]
+
+
+def _value(path: str, line: _Line, column: str, factor: float) -> float | None:
+    if not (given := line.fields[column].strip()):
+        return None
+    if (value := _number(given)) is None:
+        raise line.refused(path, column, "it must be a number")
+    return value * factor if factor != 1 else value
+
+
+def _number(text: str) -> float | None:
+    """Return a number as Python's own, whole ones exactly; ``None`` if it is not a finite number."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if isfinite(value) else None
+
+
+def _lines(path: str, needed: Sequence[str]) -> Iterator[_Line]:
+    """Yield the lines of a table; blank ones are skipped.
+
+    Raises:
+        TraceError: the file has no such column, no line, or a line with another number of fields than the header.
+    """
+    texts = log_lines(path)
+    header = next(csv.reader(iter([next(texts, "")])), [])
+    for column in needed:
+        if column not in header:
+            hint = did_you_mean(column, header)
+            raise TraceError(f"{path}:1: there is no column {quoted(column)}{hint}; there are {', '.join(header) or 'none'}")
+    number = 1
+    for number, text in enumerate(texts, 2):
+        if not text.strip():
+            continue
+        fields = next(csv.reader([text]))
+        if len(fields) != len(header):
+            raise TraceError(f"{path}:{number}: the line has {len(fields)} fields; the header has {len(header)}")
+        yield _Line(number, dict(zip(header, fields, strict=True)))
+
+
+def is_muri(text: str) -> bool:
+    """Return whether a line is the header of a workload of Zhao et al. 2022."""
+    return set(MURI_COLUMNS) <= set(text.split(","))
+
+
+def read_muri(path: str | os.PathLike[str]) -> Workload:
+    """Read a workload of a GPU cluster as published with Zhao et al. 2022 (Muri), a line for each job.
+
+    Columns: ``job_id``, ``num_gpu``, ``submit_time`` (ms), ``iterations``, ``iteration_time`` (ms), ``model_name``; others are
+    ignored.  A node of the simulation is a GPU.  A job runs for iterations x iteration time x 1.015, the authors' factor.  Its
+    ``restart_s`` is the start-up cost that the authors measured for its model and size, and 10 s where they give none.
+
+    Args:
+        path: a file, plain or compressed with gzip, bzip2 or xz.
+
+    Returns:
+        The workload, for a machine of 64 GPUs.
+
+    Raises:
+        TraceError: the file cannot be read, or a line is malformed; the message starts with ``path:line:``.
+    """
+    text = os.fspath(path)
+    lines = list(_lines(text, MURI_COLUMNS))
+    if not lines:
+        raise TraceError(f"{text}: it has no jobs; at least one is needed")
+    rows, ids = [_muri_job(text, line) for line in lines], set[int]()
+    for line, row in zip(lines, rows, strict=True):
+        if row.id in ids:
+            raise line.refused(text, "job_id", "another line has the same; numbers must be unique")
+        ids.add(row.id)
+    workload = Workload(rows, name=Path(text).name, provenance=Provenance(source=text), machine_nodes=_MURI_GPUS)
+    return workload.made_by("trace", {"trace": Path(path)})
+
+
+def _muri_job(path: str, line: _Line) -> JobRow:
+    gpus = line.whole(path, "num_gpu", least=1)
+    run = round(line.whole(path, "iterations", least=1) * line.positive(path, "iteration_time") * _MURI_TICKS)
+    if run > LAST_TICK:
+        raise line.refused(path, "iterations", "the job takes longer than fits 64-bit ticks")
+    costs = _MURI_RESTARTS.get(line.fields["model_name"])
+    restart_s = _OTHER_RESTART if costs is None or gpus not in _MURI_SIZES else costs[_MURI_SIZES.index(gpus)]
+    return JobRow(
+        submit=line.whole(path, "submit_time", least=0) * 1000,
+        id=line.whole(path, "job_id", least=0),
+        nodes=gpus,
+        run=run,
+        estimate=run,
+        user=-1,
+        group=-1,
+        priority=0,
+        status=-1,
+        restart=restart_s * TICKS_PER_SECOND,
+    )
