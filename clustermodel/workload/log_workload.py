@@ -128,6 +128,7 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
             np.zeros_like(numbers),
             columns["status"],
             np.where(columns["memory"] > 0, -(-columns["memory"] // size), UNSET),
+            *[np.full_like(numbers, UNSET)] * 3,  # of checkpoints: no log has them
         ],
         axis=1,
     )
