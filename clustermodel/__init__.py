@@ -1,7 +1,8 @@
 """clustermodel: a process-oriented simulator of parallel job scheduling.
 
 >>> from clustermodel import Machine, Scenario, synthetic_workload
->>> result = Scenario(machine=Machine(nodes=128), workload=synthetic_workload(jobs=100), policy="easy").run()
+>>> machine, jobs = Machine(nodes=128), synthetic_workload(jobs=100)
+>>> result = Scenario(machine=machine, workload=jobs, policy="easy").run()
 >>> result.summary().jobs
 100
 """

@@ -17,6 +17,7 @@ import re
 import runpy
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from math import isnan
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,6 +44,8 @@ class DocumentedStudy(NamedTuple):
     page: Path | None
     """The page with its tables, and with the figures that the page shows nowhere else, between ``<!-- name -->`` and
     ``<!-- end -->``."""
+    figures: int | None = None
+    """Only so many of its figures, the first ones, are drawn and shown; ``None``: all."""
 
     @property
     def stored(self) -> Path:
@@ -64,7 +67,7 @@ def documented_studies() -> Iterator[DocumentedStudy]:
     for name, entry in tomllib.loads((DOCS / "studies.toml").read_text()).items():
         page = DOCS / entry["page"] if "page" in entry else None
         settings = {key: str(value) for key, value in entry.get("settings", {}).items()}
-        yield DocumentedStudy(name, ROOT / entry["script"], settings, page)
+        yield DocumentedStudy(name, ROOT / entry["script"], settings, page, entry.get("figures"))
 
 
 def make(study: DocumentedStudy, results: Path, workers: int) -> None:
@@ -79,8 +82,9 @@ def make(study: DocumentedStudy, results: Path, workers: int) -> None:
 
 
 def shown(study: DocumentedStudy) -> Exhibits:
-    """Return the tables and figures of a stored study."""
-    return exhibits_of(study.experiment(), StudyTable.read_csv(study.stored))
+    """Return the tables and figures of a stored study that its page shows."""
+    exhibits = exhibits_of(study.experiment(), StudyTable.read_csv(study.stored))
+    return exhibits._replace(figures=dict(islice(exhibits.figures.items(), study.figures)))
 
 
 def show(study: DocumentedStudy) -> None:
@@ -202,14 +206,56 @@ def place(study: DocumentedStudy) -> str:
 
 
 def markdown(tables: Mapping[str, pd.DataFrame]) -> str:
-    """Return tables as Markdown, each with its title."""
-    return "\n".join(f"**{title}**\n\n{markdown_table(frame, '---:')}" for title, frame in tables.items())
+    """Return tables as Markdown, each with its title; a table that is too wide for a page is continued below."""
+    return "\n".join(
+        f"**{title}**\n\n" + "\n".join(markdown_table(part, "---:") for part in parts(frame)) for title, frame in tables.items()
+    )
+
+
+WIDEST = 122
+"""Characters of a table that fit the column of a page in a window of 1280 pixels."""
+
+
+def parts(frame: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return a table in parts that fit a page, of about the same width, with the first columns, as many
+    as tell the rows apart, in each.
+
+    Columns of a paper and ours, ``paper, jobs`` and ``jobs``, stay together.
+    """
+    columns = _with_named_rows(frame)
+    levels = next((n for n in range(1, len(columns.columns) + 1) if not columns.iloc[:, :n].duplicated().any()), 1)
+    widths = [_width(columns.iloc[:, number]) for number in range(len(columns.columns))]
+    names = list(map(str, columns.columns))
+    pairs = [[number] for number in range(levels, len(names))]
+    for number in range(len(names) - 1, levels, -1):
+        if names[number - 1] == f"paper, {names[number]}":
+            pairs[number - levels - 1 : number - levels + 1] = [[number - 1, number]]
+    keys = sum(widths[:levels])
+    count = -(-(sum(widths) - keys) // (WIDEST - keys))
+    share = (sum(widths) - keys) / count
+    blocks: list[list[int]] = [[] for _ in range(count)]
+    taken = 0.0
+    for pair in pairs:
+        size = sum(widths[number] for number in pair)
+        blocks[min(int((taken + size / 2) / share), count - 1)] += pair
+        taken += size
+    return [columns.iloc[:, [*range(levels), *block]] for block in blocks]
+
+
+def _width(column: pd.Series) -> int:
+    """Return the characters that a column needs: its longest word, and what is between columns."""
+    words = [word for text in (str(column.name), *map(_cell, column)) for word in re.split(r" |(?<=-)", text)]
+    return max(map(len, words)) + 2
+
+
+def _with_named_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with what names its rows, if anything does, as first columns."""
+    return frame.reset_index() if any(name is not None for name in frame.index.names) else frame
 
 
 def markdown_table(frame: pd.DataFrame, alignment: str = "---") -> str:
     """Return a table as Markdown; all columns but the first are aligned as ``alignment`` says."""
-    if any(name is not None for name in frame.index.names):
-        frame = frame.reset_index()
+    frame = _with_named_rows(frame)
     rows = [list(map(str, frame.columns)), ["---"] + [alignment] * (len(frame.columns) - 1)]
     rows += [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -1,12 +1,13 @@
-"""Fixtures that several test modules share: trace files, the command line, a policy registry that forgets."""
+"""Fixtures that several test modules share: trace files, the command line, a policy registry that forgets, a browser."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from io import StringIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import settings
@@ -18,6 +19,12 @@ from clustermodel.policies import registry
 settings.register_profile("long", deadline=None, max_examples=100)
 settings.register_profile("fast", deadline=None, max_examples=25)
 settings.load_profile("fast")
+
+
+CHROMIUM_OPTIONS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
 
 
 class Finished(NamedTuple):
@@ -89,3 +96,17 @@ def terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 def forgetful_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget, after the test, every policy that it registers."""
     monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Return a Chromium without a window."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is missing, which drives the browser")
+    programs = ("chromium", "chromium-browser", "google-chrome")
+    program = next((found for name in programs if (found := shutil.which(name))), None)
+    if program is None:
+        pytest.skip("no Chromium is installed")
+    with sync_api.sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=program, args=list(CHROMIUM_OPTIONS))
+        yield launched
+        launched.close()

@@ -103,7 +103,7 @@ class SpeedupModel(click.ParamType[Speedup]):
 
 
 def log_options(command: Command) -> Command:
-    """Add the options for reading an accounting log of Slurm or PBS."""
+    """Add the options for reading an accounting log of Slurm or PBS, or any trace."""
     for option in reversed(
         (
             click.option(
@@ -119,6 +119,12 @@ def log_options(command: Command) -> Command:
                 help="sacct: time zone of the times, as Europe/Paris; default: as they are given, UTC after TZ=UTC sacct.",
             ),
             click.option("--cluster", help="sacct: use the jobs of this cluster; default: the one with the most jobs."),
+            click.option(
+                "--feedback",
+                is_flag=True,
+                help="Submit a job that follows another one after the simulated end of that one: further run attempts of sacct "
+                "and PBS, jobs with a preceding job of SWF.  Default: at its recorded time.",
+            ),
         )
     ):
         command = option(command)
@@ -154,6 +160,7 @@ def trace_options(command: Command) -> Command:
             click.option("--scale-interarrival", type=float, default=1.0, help="Multiply the time between submissions."),
             click.option("--scale-run-time", type=float, default=1.0, help="Multiply run times and estimates."),
             click.option("--scale-size", type=float, default=1.0, help="Multiply numbers of processors."),
+            click.option("--default-memory", type=float, help="Memory per node of jobs that have none recorded, GiB."),
         )
     ):
         command = option(command)
@@ -235,6 +242,7 @@ def machine_options(command: Command) -> Command:
                 type=int,
                 help="Most tasks that migrate in a time slice, or are checkpointed at a time (Q); no limit by default.",
             ),
+            click.option("--node-memory", type=float, help="Memory of each node, GiB; no limit by default."),
             click.option(
                 "--suspended-per-node", type=int, help="Most suspended tasks in a node's memory; no limit by default."
             ),
@@ -283,6 +291,7 @@ _MACHINE_FIELDS: Final = {
     "allocation": ("", "allocation"),
     "checkpoint_interval": ("checkpointing", "interval_s"),
     "max_migrating_tasks": ("checkpointing", "max_tasks_per_slice"),
+    "node_memory": ("", "node_memory_gib"),
     "suspended_per_node": ("", "suspended_per_node"),
 }
 """Part and field of the machine that each option of :func:`machine_options` sets."""
@@ -369,6 +378,7 @@ def load_workload(
             keep=None if keep == JobFilter() else keep,
             scale=None if scale == LoadScale() else scale,
             lenient=options["lenient"],
+            feedback=options["feedback"],
             waits=waits,
             format=options["format"],
         )
@@ -386,4 +396,7 @@ def load_workload(
             workload = workload.scaled(scale)
         if estimates == "run-time":
             workload = workload.with_perfect_estimates()
-    return workload.with_phi_estimates(phi=estimates, seed=seed) if isinstance(estimates, float) else workload
+    if isinstance(estimates, float):
+        workload = workload.with_phi_estimates(phi=estimates, seed=seed)
+    default = options["default_memory"]
+    return workload if default is None else workload.with_default_memory(default)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from rich.table import Table
 
 from clustermodel.cli.options import load_workload, log_options, trace_options
 from clustermodel.errors import SpecificationError
 from clustermodel.figures.terminal import literal, standard_error, standard_output
 from clustermodel.figures.terminal_tables import percentile_table
+from clustermodel.figures.text_tables import TextColumn, TextTable, print_table
 from clustermodel.output_files import write_file
 from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.facts import trace_facts
@@ -62,7 +62,7 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
             )
         out.print(f"jobs wider than the machine: {facts['jobs_wider_than_machine']:,}")
     out.print(f"jobs that run past their estimate: {facts['jobs_beyond_estimate']:,}")
-    out.print(percentile_table(facts))
+    print_table(percentile_table(facts), titled=True)
     for line in workload.provenance.lines() or ["nothing dropped, nothing repaired"]:
         out.print(literal(line))
 
@@ -121,14 +121,14 @@ def fit(file: Path, output: Path | None, nodes: int | None, **options: Any) -> N
       clustermodel trace fit CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --output ctc.json
       clustermodel run --model kth.json --jobs 20000 --scale-run-time 1.2
     """
-    notes = standard_error(tables=True)
+    notes = standard_error()
     workload = load_workload(options, trace=file, seed=1)
     for line in workload.provenance.lines():
         notes.print(f"{literal(workload.name)}: {literal(line)}", soft_wrap=True)
     if nodes is None and workload.machine_nodes is None:
         raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {file} is the size of a machine; give one")
     model = fit_model(workload, nodes=nodes)
-    notes.print(_model_table(model))
+    print_table(_model_table(model), titled=True, error=True)
     for line in model.notes:
         notes.print(f"{literal(model.name)}: {literal(line)}", soft_wrap=True)
     if output is None:
@@ -138,19 +138,28 @@ def fit(file: Path, output: Path | None, nodes: int | None, **options: Any) -> N
     notes.print(f"model: {literal(output)}", soft_wrap=True)
 
 
-def _model_table(model: WorkloadModel) -> Table:
+def _model_table(model: WorkloadModel) -> TextTable:
     """Return a table of a model, one row per size class: mean, CV, skewness and order of the times."""
-    title = f"{literal(model.name)} on {model.nodes:,} nodes: offered load {model.offered_load:.4f}"
-    table = Table(title=title, title_justify="left")
-    for heading in (
-        "nodes", "jobs", "interarrival\nmean (s)", "\nCV", "\nskewness", "\norder", "run time\nmean (s)", "\nCV", "\nskewness",
-        "\norder",
-    ):  # fmt: skip
-        table.add_column(heading, justify="right", no_wrap=True)
-    for one in model.classes:
-        times = [
-            (f"{time.mean_s:,.1f}", f"{time.cv:.2f}", f"{time.skewness:.2f}", f"{time.order:,}")
-            for time in (one.interarrival, one.run_time)
-        ]
-        table.add_row(one.label, f"{sum(one.weights):,}", *times[0], *times[1])
-    return table
+    labels = [one.label for one in model.classes]
+    jobs = [sum(one.weights) for one in model.classes]
+    plain: dict[str, list[Any]] = {"nodes": labels, "jobs": jobs}
+    groups = [[TextColumn("jobs", [f"{number:,}" for number in jobs])]]
+    times = {
+        "interarrival": [one.interarrival for one in model.classes],
+        "run time": [one.run_time for one in model.classes],
+    }
+    for name, fitted in times.items():
+        key = name.replace(" ", "_")
+        plain[f"{key}_mean_s"] = [time.mean_s for time in fitted]
+        for measure in ("cv", "skewness", "order"):
+            plain[f"{key}_{measure}"] = [getattr(time, measure) for time in fitted]
+        groups.append(
+            [
+                TextColumn(f"{name}\nmean (s)", [f"{time.mean_s:,.1f}" for time in fitted]),
+                TextColumn("\nCV", [f"{time.cv:.2f}" for time in fitted]),
+                TextColumn("\nskewness", [f"{time.skewness:.2f}" for time in fitted]),
+                TextColumn("\norder", [f"{time.order:,}" for time in fitted]),
+            ]
+        )
+    title = f"{model.name} on {model.nodes:,} nodes: offered load {model.offered_load:.4f}"
+    return TextTable(title, [TextColumn("nodes", labels)], groups, plain)

@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from rich.table import Table
 
 from clustermodel.cli.options import load_workload, machine_options, machine_with, trace_options
 from clustermodel.cli.progress import progress_of_run
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.experiment.scenario import Scenario
-from clustermodel.figures.terminal import literal, standard_error, standard_output
+from clustermodel.figures.terminal import literal, standard_error
+from clustermodel.figures.text_tables import TextColumn, TextTable, print_table
 from clustermodel.machine import Machine
 from clustermodel.measure.observed import Observed, observed_schedule
 from clustermodel.policies.registry import make_policy, policy_label
+from clustermodel.readable import UNDEFINED
 from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.table import Workload
 
@@ -92,7 +93,7 @@ def whatif(trace: Path, nodes: int | None, policies: tuple[str, ...], seed: int,
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     else:
-        standard_output().print(_table(rows, f"{workload.name} on {counted(size, _unit(workload))}"))
+        print_table(_table(rows, f"{workload.name} on {counted(size, _unit(workload))}"))
 
 
 def _unit(workload: Workload) -> str:
@@ -135,12 +136,11 @@ def _remarks(rows: Sequence[Mapping[str, object]], recorded: Observed) -> list[s
     return remarks
 
 
-def _table(rows: Sequence[Mapping[str, object]], title: str) -> Table:
-    table = Table(title=literal(title), title_justify="left")
-    table.add_column("", no_wrap=True)
-    for heading, _ in MEASURES.values():
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in rows:
-        cells = ("-" if row[name] is None else form.format(row[name]) for name, (_, form) in MEASURES.items())
-        table.add_row(literal(row["policy"]), *cells)
-    return table
+def _table(rows: Sequence[Mapping[str, Any]], title: str) -> TextTable:
+    columns = [
+        TextColumn(heading, [UNDEFINED if row[name] is None else form.format(row[name]) for row in rows])
+        for name, (heading, form) in MEASURES.items()
+    ]
+    policies = [str(row["policy"]) for row in rows]
+    plain = {"policy": policies, **{name: [row[name] for row in rows] for name in MEASURES}}
+    return TextTable(title, [TextColumn("policy", policies, number=False)], [columns], plain)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from clustermodel.experiment.random_streams import random_stream
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
-from clustermodel.policies.interface import Calibrated, Policy, Waits
+from clustermodel.policies.calibrated import Calibrated, Waits
+from clustermodel.policies.interface import Policy
 from clustermodel.policies.registry import make_policy
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.sim.simulation import simulate

@@ -17,6 +17,7 @@ from clustermodel.errors import DecisionError
 from clustermodel.experiment.calibration import calibrate
 from clustermodel.job import JobRow
 from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
+from clustermodel.memory_units import to_kib
 from clustermodel.policies.interface import RANDOM_NUMBERS, Batch, Decision, Policy, Reserve, Setup, Start, View, uses_of
 from clustermodel.policies.registry import make_policy
 from clustermodel.recording.job_records import JobRecords
@@ -25,6 +26,8 @@ from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.ticks import TICKS_PER_SECOND
 
 _RANDOM_CASES = 60
+_ENOUGH_GIB = 5
+"""Memory of a node on which each job fits alone in most cases, GiB."""
 _CALLS_PER_JOB = 200
 """Calls of a policy per job, above which the policy counts as stuck."""
 
@@ -124,6 +127,7 @@ def cases(seed: int) -> Iterator[Case]:
             -1,
             priority,
             -1,
+            to_kib(1 + number % _ENOUGH_GIB),
         )
 
     def case(name: str, nodes: int, *rows: JobRow, kill: bool = True) -> Case:
@@ -153,6 +157,13 @@ def cases(seed: int) -> Iterator[Case]:
         slicing = TimeSlicing(quantum_s=7.0, mpl=3)
         machine = Machine(nodes=8, time_slicing=slicing, context_switch=switch, checkpointing=checkpointing)
         yield Case(name, machine, tuple(row(n, 4 * n, 1 + 3 * n % 8, 5 + 7 * n % 40, 60) for n in range(1, 25)))
+    of_a_node = 2 * _ENOUGH_GIB - 1
+    machine = Machine(nodes=4, time_slicing=TimeSlicing(quantum_s=7.0, mpl=3), node_memory_gib=of_a_node)
+    yield Case("little memory", machine, tuple(row(n, 4 * n, 1 + n % 4, 5 + 7 * n % 40, 60) for n in range(1, 25)))
+    too_much = row(7, 3, 2, 9, 9)._replace(memory=to_kib(2 * _ENOUGH_GIB))
+    yield Case(
+        "too much memory, then the whole of a node", machine, (too_much, too_much._replace(id=8, memory=to_kib(of_a_node)))
+    )
     rng = np.random.default_rng(seed)
     for number in range(_RANDOM_CASES):
         nodes = int(rng.integers(1, 9))
@@ -230,6 +241,7 @@ def _other_machines(machine: Machine) -> dict[str, Machine]:
         "context_switch": replace(machine, context_switch=ContextSwitch(fraction=0.25)),
         "checkpointing": replace(machine, checkpointing=costs),
         "suspended_per_node": replace(machine, suspended_per_node=1),
+        "node_memory_gib": replace(machine, node_memory_gib=_ENOUGH_GIB),
     }
     return others
 

@@ -1,13 +1,15 @@
-"""Points of load curves: a measure over utilization, both means over replications, as one factor raises the load."""
+"""Curves of means over replications: a measure over utilization, as one factor raises the load; and where curves cross."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from math import inf, nan
 
 import numpy as np
 
 from clustermodel.arrays import FloatArray
+from clustermodel.errors import SpecificationError, quoted
 from clustermodel.experiment.factors import Label
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.statistics import Interval
@@ -74,6 +76,37 @@ def utilization_at(table: StudyTable, measure: str, limit: float, along: str, **
         return nan
     ends = slice(above[0] - 1, above[0] + 1)
     return float(np.interp(np.log(limit), np.log(values[ends]), utilization[ends]))
+
+
+def break_even(table: StudyTable, measure: str, along: str, of: Mapping[str, Label], baseline: Mapping[str, Label]) -> float:
+    """Return the lowest level of a factor, such as a cost, at which a measure is no longer below that of a baseline.
+
+    Differences of means are paired by replication, and interpolated linearly between the levels.
+
+    Args:
+        table: of an experiment.
+        measure: a column of numbers.
+        along: the factor; its levels are numbers, in ascending order.
+        of: levels of the other factors.
+        baseline: those of the baseline.
+
+    Returns:
+        ``nan`` if the measure is not below at the first level, ``inf`` if it is below at all of them.
+
+    Raises:
+        SpecificationError: there is no such column or factor, or a level of the factor is not a number.
+    """
+    levels = table.levels(along)
+    if wrong := [level for level in levels if isinstance(level, bool) or not isinstance(level, int | float)]:
+        raise SpecificationError(f"break_even: {along} {quoted(wrong[0])} is not allowed; the levels must be numbers")
+    above = [table.difference(measure, {**of, along: level}, {**baseline, along: level}).mean for level in levels]
+    reached = np.flatnonzero(np.array(above) >= 0)
+    if not len(reached):
+        return inf
+    if reached[0] == 0:
+        return nan
+    ends = slice(reached[0] - 1, reached[0] + 1)
+    return float(np.interp(0, above[ends], np.array(levels, dtype=float)[ends]))
 
 
 def overtaking(table: StudyTable, measure: str, along: str, first: dict[str, Label], second: dict[str, Label]) -> float:

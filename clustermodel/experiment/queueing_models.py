@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 
@@ -19,11 +20,20 @@ from clustermodel.job import JobRow
 from clustermodel.theory.processor_sharing_sample import processor_sharing_responses
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import require_whole
-from clustermodel.workload.distributions import Sampled
+from clustermodel.workload.distributions import Exponential, Sampled
+from clustermodel.workload.hyper_erlang import HyperErlang
 from clustermodel.workload.table import Workload
 
 RunTimes = float | Sampled | Mapping[int, float]
 """Run times, seconds: the same for all jobs; a distribution; or, by size, the mean of exponential ones."""
+MEAN_S: Final = 100.0
+"""Mean of the run times of every shape, seconds."""
+HYPEREXPONENTIAL: Final = HyperErlang(order=1, p=0.8, stage_s=(40.0, 340.0))
+"""Run times of which four in five have a mean of 40 s and the others one of 340 s."""
+SHAPES: Final[Mapping[str, RunTimes]] = MappingProxyType(
+    {"constant": MEAN_S, "exponential": Exponential(MEAN_S), "hyperexponential": HYPEREXPONENTIAL}
+)
+"""Run times by the shape of their distribution."""
 
 
 def model_jobs(

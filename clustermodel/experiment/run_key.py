@@ -127,6 +127,8 @@ def specification(
         used.add("checkpointing")  # whatever the policy decides
     if failures is not None:
         used.add(RANDOM_NUMBERS)
+    if _refuses_jobs(scenario):
+        used.add("node_memory_gib")  # whatever the policy decides
     for part in PARTS:
         if part not in used:
             machine.pop(part, None)
@@ -139,6 +141,14 @@ def specification(
         **code,
         "software": software(),
     }
+
+
+def _refuses_jobs(scenario: Scenario) -> bool:
+    """Return whether some jobs may need more memory than a node of the machine has."""
+    memory = scenario.used_machine.node_memory
+    if memory is None:
+        return False
+    return any(not isinstance(source, Workload) or source.column("memory").max() > memory for source in scenario.sources)
 
 
 def _plain(value: object) -> object:

@@ -37,6 +37,10 @@ class ComparedRun(Protocol):
         """The names of the run."""
 
     @property
+    def machine(self) -> Machine:
+        """The simulated machine."""
+
+    @property
     def records(self) -> JobRecords:
         """Job records, ticks."""
 
@@ -66,10 +70,6 @@ class DrawnRun(ComparedRun, Protocol):
     @property
     def scenario(self) -> DrawnScenario:
         """The names of the run."""
-
-    @property
-    def machine(self) -> Machine:
-        """The simulated machine."""
 
     @property
     def jobs(self) -> pd.DataFrame:

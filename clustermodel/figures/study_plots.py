@@ -23,7 +23,7 @@ class StudyPlots:
 
     def curves(self, **options: Any) -> Figure:
         """Return :func:`~clustermodel.figures.curves_bars.curves` of the table, with its options."""
-        return curves(self._table.frame, **options)
+        return curves(self._table.frame, **self._along_factor(options))
 
     def bars(self, **options: Any) -> Figure:
         """Return :func:`~clustermodel.figures.curves_bars.bars` of the table, with its options."""
@@ -31,7 +31,7 @@ class StudyPlots:
 
     def improvements(self, **options: Any) -> Figure:
         """Return :func:`~clustermodel.figures.curves_bars.improvements` of the table, with its options."""
-        return improvements(self._table.frame, **options)
+        return improvements(self._table.frame, **self._along_factor(options))
 
     def heat_map(self, measure: str, *, x: str, y: str, **options: Any) -> Figure:
         """Return :func:`~clustermodel.figures.maps.heat_map` of the table, with its options: means over two factors."""
@@ -44,6 +44,11 @@ class StudyPlots:
     def winners(self, measure: str, *, x: str, y: str, **options: Any) -> Figure:
         """Return :func:`~clustermodel.figures.maps.winners` of the table: which policy has the lowest mean where."""
         return maps.winners(self._table, measure, x=x, y=y, **options)
+
+    def _along_factor(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return options in which a factor along the axis distinguishes the points, also if it has the name of an outcome."""
+        x = options.get("x")
+        return {"at": x, **options} if x in self._table.factors else options
 
     def capacity(self, *, by: str = "policy") -> Figure:
         """Return :func:`~clustermodel.figures.account_shares.account_bars` of the table: what capacity was used for."""

@@ -155,7 +155,7 @@ def study_notes(table: DrawnTable) -> list[Note]:
     if not {*Counts._fields, *_COMPARED} <= set(frame.columns) or not len(frame):
         return []
     rows = frame[list(Counts._fields)].astype({"policy": str, "load": float})  # a single job has no load: None
-    notes = count_notes([Counts(*row) for row in rows.itertuples(index=False)])
+    notes = count_notes([Counts(*row) for row in rows.itertuples(index=False)], with_memory=True)
     policies = rows["policy"].nunique()
     if policies > 1 and "policy" in table.factors:
         others = [name for name in (*table.factors, "replication") if name != "policy"]

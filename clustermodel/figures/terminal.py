@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -12,9 +12,6 @@ from rich.text import Text
 
 from clustermodel.errors import visible
 from clustermodel.readable import encodable
-
-_WIDE: Final = 200
-"""Columns of a table without a terminal."""
 
 
 def literal(value: object) -> str:
@@ -34,14 +31,12 @@ class Terminal(Console):
 
 
 def standard_output() -> Console:
-    """Return a console on standard output; without a terminal it is wide enough for any table."""
-    return Terminal(file=sys.stdout, width=None if sys.stdout.isatty() else _WIDE)
+    """Return a console on standard output; it wraps lines on a terminal only."""
+    return Terminal(file=sys.stdout, soft_wrap=not sys.stdout.isatty())
 
 
-def standard_error(*, tables: bool = False) -> Console:
-    """Return a console on standard error, for notes; it wraps no lines, or with ``tables`` is wide enough for tables."""
-    if tables:
-        return Terminal(file=sys.stderr, width=None if sys.stderr.isatty() else _WIDE)
+def standard_error() -> Console:
+    """Return a console on standard error, for notes; it wraps no lines."""
     return Terminal(file=sys.stderr, soft_wrap=True)
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-from rich.table import Table
 
 from clustermodel.errors import counted
 from clustermodel.figures.text_tables import TextColumn, TextTable
@@ -133,7 +131,7 @@ def comparison_table(runs: Sequence[ComparedRun], title: str = "") -> TextTable:
     return TextTable(title, keys, [group([_JOBS, *order]), group(_NODE_TIME), group(_COUNTS)], plain, run_notes(runs))
 
 
-def percentile_table(facts: dict[str, object]) -> Table:
+def percentile_table(facts: Mapping[str, Any]) -> TextTable:
     """Return a table of the percentiles of :func:`~clustermodel.workload.facts.trace_facts`."""
     rows = {
         "nodes": "nodes",
@@ -141,14 +139,11 @@ def percentile_table(facts: dict[str, object]) -> Table:
         "estimate_s": "estimate (s)",
         "estimate_over_run": "estimate / run time",
     }
-    table = Table(title="percentiles over jobs", title_justify="left")
-    table.add_column("")
-    first = facts["nodes"]
-    assert isinstance(first, dict)
-    for name in first:
-        table.add_column({"p0": "min", "p50": "median", "p100": "max"}.get(str(name), str(name)), justify="right")
-    for key, heading in rows.items():
-        values = facts[key]
-        assert isinstance(values, dict)
-        table.add_row(heading, *(f"{value:,.2f}" if value % 1 else f"{value:,.0f}" for value in values.values()))
-    return table
+    percentiles = {name: [float(facts[row][name]) for row in rows] for name in facts["nodes"]}
+    ends = {"p0": "min", "p50": "median", "p100": "max"}
+    columns = [
+        TextColumn(ends.get(name, name), [f"{value:,.2f}" if value % 1 else f"{value:,.0f}" for value in values])
+        for name, values in percentiles.items()
+    ]
+    keys = [TextColumn("", list(rows.values()), number=False)]
+    return TextTable("percentiles over jobs", keys, [columns], {"quantity": list(rows), **percentiles})

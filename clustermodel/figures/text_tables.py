@@ -21,10 +21,10 @@ from rich.table import Table
 from rich.text import Text
 
 from clustermodel.errors import visible
-from clustermodel.figures.terminal import literal, standard_output
+from clustermodel.figures.terminal import literal, standard_error, standard_output
 from clustermodel.html import escaped, html_table
 
-WIDTH: Final = 100
+WIDTH: Final = 88
 """Characters of a line of ``str(table)``."""
 _GAP: Final = 2
 """Characters between two columns."""
@@ -85,7 +85,7 @@ class TextTable:
             yield _drawn([*keys, *block], ascii_only=options.ascii_only)
 
     def __str__(self) -> str:
-        """Return the table as text of 100 columns, with the notes below it."""
+        """Return the table as text of 88 columns, with the notes below it."""
         file = StringIO()
         Console(file=file, width=WIDTH, color_system=None, force_terminal=False, highlight=False, emoji=False).print(self)
         lines = [line.rstrip() for line in file.getvalue().splitlines()]
@@ -165,16 +165,18 @@ def _plain(value: Any) -> str:
     return f"{value:.10g}" if isinstance(value, float) else visible(str(value))
 
 
-def print_table(table: TextTable, *, titled: bool = False) -> None:
-    """Print a table on standard output: laid out for people on a terminal, plain for programs elsewhere.
+def print_table(table: TextTable, *, titled: bool = False, error: bool = False) -> None:
+    """Print a table: laid out for people on a terminal, plain for programs elsewhere.
 
     Args:
         table: to print.
         titled: print the title above the plain form too, for output of several tables.
+        error: print on standard error instead of standard output.
     """
-    if sys.stdout.isatty():
-        standard_output().print(table)
+    stream = sys.stderr if error else sys.stdout
+    if stream.isatty():
+        (standard_error() if error else standard_output()).print(table, soft_wrap=False)
         return
     if titled:
-        sys.stdout.write(f"{visible(table.title)}\n")
-    sys.stdout.write(table.plain_text())
+        stream.write(f"{visible(table.title)}\n")
+    stream.write(table.plain_text())

@@ -1,8 +1,8 @@
-"""Notes on input that looks wrong: jobs killed or rejected, too much load, estimates in minutes, policies without effect."""
+"""Notes on input that looks wrong: jobs killed or rejected, unknown memory, too much load, estimates in minutes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil, isnan
 from typing import Final, NamedTuple, Protocol
 
@@ -10,8 +10,11 @@ import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import counted, shown
+from clustermodel.job import UNSET
+from clustermodel.machine import Machine
 from clustermodel.measure.metrics import Summary
 from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.run_attempts import Status
 
 KILLED_SHARE: Final = 0.05
 """Share of jobs killed at the wall-time limit above which a note says so."""
@@ -62,15 +65,47 @@ class NotedRun(Protocol):
     def records(self) -> JobRecords:
         """Job records, ticks."""
 
+    @property
+    def machine(self) -> Machine:
+        """The machine."""
+
     def summary(self) -> Summary:
         """Return the metrics of the run."""
 
 
 def run_notes(runs: Sequence[NotedRun]) -> list[Note]:
     """Return what looks wrong in the input of runs that are compared."""
-    counts = [Counts.of(run.summary()) for run in runs]
+    refused = [_needing_too_much(run) for run in runs]
+    counts = [
+        (one := Counts.of(run.summary()))._replace(rejected=one.rejected - number)
+        for run, number in zip(runs, refused, strict=True)
+    ]
     ratios = [ratio for run in runs if (ratio := _estimates_in_minutes(run.records)) is not None]
-    return [*map(_in_minutes, ratios[:1]), *count_notes(counts), *_same_schedule(runs, counts)]
+    return [*map(_in_minutes, ratios[:1]), *count_notes(counts), *_memory_notes(runs, refused), *_same_schedule(runs, counts)]
+
+
+def _needing_too_much(run: NotedRun) -> int:
+    """Return how many jobs are rejected although they are not too large: they need more memory than a node has."""
+    nodes, memory, ended_as = (run.records.column(name) for name in ("nodes", "memory", "ended_as"))
+    limit = run.machine.node_memory
+    fits = (nodes > 0) & (nodes <= run.machine.nodes)
+    return 0 if limit is None else int(((ended_as == Status.REJECTED) & fits & (memory > limit)).sum())
+
+
+def _memory_notes(runs: Sequence[NotedRun], refused: Sequence[int]) -> Iterator[Note]:
+    """Yield notes on jobs that need more memory than a node has, and on jobs whose memory is unknown."""
+    limited = [(run, number) for run, number in zip(runs, refused, strict=True) if run.machine.node_memory_gib is not None]
+    if not limited:
+        return
+    run, most = max(limited, key=lambda one: one[1])
+    if most:
+        because = "is rejected because it needs" if most == 1 else "are rejected because they need"
+        fact = f"{counted(most, 'job')} {because} more memory than the {run.machine.node_memory_gib:g} GiB of a node"
+        yield Note(fact, "give nodes more memory", "--node-memory")
+    memory = limited[0][0].records.column("memory")
+    if unknown := int((memory == UNSET).sum()):
+        fact = f"the memory of {unknown:,} of {counted(len(memory), 'job')} is unknown: they count as needing none"
+        yield Note(fact, "give such jobs a default", "--default-memory")
 
 
 def _in_minutes(ratio: float) -> Note:
@@ -82,8 +117,13 @@ def _in_minutes(ratio: float) -> Note:
     )
 
 
-def count_notes(runs: Sequence[Counts]) -> list[Note]:
-    """Return notes on jobs that were killed or rejected and on loads above 1, the worst run of each."""
+def count_notes(runs: Sequence[Counts], *, with_memory: bool = False) -> list[Note]:
+    """Return notes on jobs that were killed or rejected and on loads above 1, the worst run of each.
+
+    Args:
+        runs: their numbers.
+        with_memory: whether jobs that need more memory than a node has may be among the rejected ones.
+    """
     if not runs:
         return []
     notes = []
@@ -98,9 +138,10 @@ def count_notes(runs: Sequence[Counts]) -> list[Note]:
         notes.append(Note(fact, "check the estimates, or let jobs run on", "--no-kill-at-estimate"))
     most = max(runs, key=lambda run: run.rejected)
     if most.rejected:
+        other = "of none, or in need of more memory than a node has" if with_memory else "or of none"
         fact = (
             f"{counted(most.rejected, 'job')} {'is' if most.rejected == 1 else 'are'} rejected: larger than the machine of "
-            f"{counted(most.nodes, 'node')}, or of none"
+            f"{counted(most.nodes, 'node')}, {other}"
         )
         notes.append(Note(fact, "give a larger machine, or leave such jobs out", f"--nodes, --size 1:{most.nodes}"))
     heaviest = max(runs, key=lambda run: 0.0 if isnan(run.load) else run.load)

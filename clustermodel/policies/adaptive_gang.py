@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import expm1
 
-from clustermodel.policies.gang import GangScheduling
+from clustermodel.policies.gang_scheduling import GangScheduling
 from clustermodel.policies.interface import Setup, View
 from clustermodel.policies.queue_order import QueueOrder
 from clustermodel.ticks import duration_to_ticks

@@ -10,7 +10,7 @@ from math import inf
 from typing import Final
 
 from clustermodel.errors import SpecificationError, did_you_mean
-from clustermodel.policies.interface import MeasureWaits, Waits
+from clustermodel.policies.calibrated import MeasureWaits, Waits
 from clustermodel.ticks import to_seconds
 from clustermodel.validation import require_seconds, require_whole
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from clustermodel.errors import SpecificationError
 from clustermodel.machine import Machine
+from clustermodel.schedule.free_memory import FreeMemory
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.speedup import LINEAR, Speedup
 
@@ -22,9 +23,11 @@ from clustermodel.speedup import LINEAR, Speedup
 class QueuedJob:
     """A job as the scheduler knows it; read-only by convention, equal only to itself."""
 
-    __slots__ = ("estimate", "group", "id", "nodes", "priority", "queue_order", "submit", "user")
+    __slots__ = ("estimate", "group", "id", "memory", "nodes", "priority", "queue_order", "submit", "user")
 
-    def __init__(self, id: int, nodes: int, submit: int, estimate: int, user: int, group: int, priority: int) -> None:
+    def __init__(
+        self, id: int, nodes: int, submit: int, estimate: int, user: int, group: int, priority: int, memory: int = 0
+    ) -> None:
         self.id = id
         self.nodes = nodes
         """Number of nodes the gang needs."""
@@ -35,6 +38,8 @@ class QueuedJob:
         self.user = user
         self.group = group
         self.priority = priority
+        self.memory = memory
+        """Memory that each task needs on its node, KiB; 0 where it is unknown."""
         self.queue_order = (-priority, submit, id)
         """Sorting key of the queue: priority (higher first), then submit time, then id (docs/model)."""
 
@@ -117,7 +122,8 @@ class View:
     """The machine as a policy sees it, valid during one call of ``decide``; nothing in it can be changed."""
 
     __slots__ = (
-        "can_suspend", "down", "idle", "now", "overhead_left", "progress", "running", "saved", "saved_on", "up", "waiting",
+        "can_suspend", "down", "free_memory", "idle", "now", "overhead_left", "progress", "running", "saved", "saved_on",
+        "suspended_on", "up", "waiting",
     )  # fmt: skip
 
     now: int
@@ -144,8 +150,14 @@ class View:
     saved_on: Callable[[QueuedJob], int | None]
     """The number of nodes on which a waiting job has to start, because that many tasks of it have been saved; ``None`` where it
     can start on any number."""
+    suspended_on: Callable[[QueuedJob], NodeSet | None]
+    """The nodes whose memory keeps a waiting job that has been suspended; ``None`` for any other job."""
     can_suspend: Callable[[RunningJob], bool]
-    """Whether the memory of a gang's nodes has room for one more suspended task each (``Machine.suspended_per_node``)."""
+    """Whether each of a gang's nodes can hold one more suspended task (``Machine.suspended_per_node``)."""
+    free_memory: Callable[[], FreeMemory | None]
+    """A copy of the free memory of each node, to plan with; ``None`` where memory is not limited.  The tasks of all gangs that
+    run, in whichever rows, and of those suspended have theirs; all jobs together must fit when the decisions of an instant
+    have been carried out."""
 
 
 class Reason(NamedTuple):
@@ -199,7 +211,8 @@ class Kill:
     job: QueuedJob
     requeue: bool = False
     """Whether the job waits again, at its place in the queue: preemption by kill and restart (Yuan et al. 2010, section 4.2).
-    It begins again from its last checkpoint, or from the beginning if it has none."""
+    It begins again from its last checkpoint, or from the beginning if it has none.  Of a job that waits suspended in the memory
+    of nodes, that memory is freed at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,7 +351,7 @@ class Policy(Protocol):
 
 RANDOM_NUMBERS: Final = "random numbers"
 """What a policy uses that draws from :attr:`Setup.rng`."""
-PARTS: Final = ("time_slicing", "context_switch", "checkpointing", "suspended_per_node")
+PARTS: Final = ("time_slicing", "context_switch", "checkpointing", "suspended_per_node", "node_memory_gib")
 """Fields of :class:`~clustermodel.machine.Machine` that not every policy uses."""
 
 NOTHING: Final[frozenset[str]] = frozenset()
@@ -375,24 +388,3 @@ def uses_of(part: object) -> frozenset[str]:
         allowed = ", ".join(map(repr, sorted(_EVERYTHING)))
         raise SpecificationError(f"policy {kind.__name__}: uses {unknown[0]!r} is not allowed; it must be among {allowed}")
     return part.uses
-
-
-class Waits(NamedTuple):
-    """How long the jobs of a run have waited, in order of submission; jobs that never started are left out."""
-
-    nodes: tuple[int, ...]
-    """Number of nodes of each job."""
-    wait: tuple[int, ...]
-    """Wait of each job, ticks."""
-
-
-MeasureWaits = Callable[[str], Waits]
-"""Runs the named policy on the same jobs and the same machine."""
-
-
-@runtime_checkable
-class Calibrated(Protocol):
-    """A policy with a parameter that is measured."""
-
-    def calibrate(self, measure: MeasureWaits) -> None:
-        """Set parameters by what another policy does; called before each run, and before ``begin``."""

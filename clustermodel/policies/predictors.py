@@ -81,6 +81,52 @@ class LastModel(_Stateless):
         self._last[job.user] = run, job.estimate
 
 
+class LastAtSubmission(LastModel):
+    """The Last Model, asked when a job is submitted and not again: a later completion does not change the prediction."""
+
+    def begin(self, setup: Setup) -> None:
+        """Forget all users and jobs."""
+        super().begin(setup)
+        self._predicted: dict[int, int] = {}  # job id -> prediction
+
+    def submitted(self, job: QueuedJob) -> None:
+        """Predict."""
+        self._predicted[job.id] = super().predict(job)
+
+    def predict(self, job: QueuedJob) -> int:
+        """Return the prediction made at submission."""
+        return self._predicted[job.id]
+
+
+class LastSubmitted(LastAtSubmission):
+    """The estimate, corrected by the accuracy of the user's last submitted job, completed or not.
+
+    Another reading of "the last job of the same user" (Yuan et al. 2010, section 3.2); no real scheduler knows it.
+    """
+
+    def begin(self, setup: Setup) -> None:
+        """Take the run times from the setup."""
+        super().begin(setup)
+        self._run_time = setup.run_time
+
+    def submitted(self, job: QueuedJob) -> None:
+        """Predict; from now on this is the user's last job."""
+        super().submitted(job)
+        super().ended(job, self._run_time(job))
+
+    def ended(self, job: QueuedJob, run: int) -> None:
+        """Do nothing: the submission has counted."""
+
+
+class LastUnlimited(LastModel):
+    """The Last Model without the limit at the estimate."""
+
+    def predict(self, job: QueuedJob) -> int:
+        """Return the estimate times the accuracy."""
+        run, estimate = self._last.get(job.user, (1, 1))
+        return max(job.estimate * run // estimate, 1)
+
+
 class LastTwo(_Stateless):
     """The mean run time of the user's last two completed jobs, but at most the estimate.
 

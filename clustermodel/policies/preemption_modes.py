@@ -32,7 +32,7 @@ def uses_of_mode(mode: Mode) -> frozenset[str]:
         return frozenset()
     if mode == "checkpoint":
         return frozenset({"checkpointing"})
-    return frozenset({"checkpointing", "context_switch", "suspended_per_node", "time_slicing"})
+    return frozenset({"checkpointing", "context_switch", "node_memory_gib", "suspended_per_node", "time_slicing"})
 
 
 def require_store(policy: str, mode: Mode, machine: Machine, *, parameter: str = "mode") -> None:

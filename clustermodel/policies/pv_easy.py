@@ -35,6 +35,8 @@ from clustermodel.policies.interface import (
 )
 from clustermodel.policies.predictors import Lengths, Predictor, holds_longer, predictor_of
 from clustermodel.policies.preemption_modes import Mode, mode_of, require_store, uses_of_mode
+from clustermodel.policies.suspension_memory import IdleMemory
+from clustermodel.schedule.node_set import from_mask
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.running_profile import SHORTEST_EXTENSION
 from clustermodel.validation import flag
@@ -59,7 +61,7 @@ class PVEasy:
         predictor: of run times: ``"last"`` (the paper's), ``"estimate"``, ``"perfect"``, ``"last-two"``, ``"virtual:X"`` or an
             object (:mod:`clustermodel.policies.predictors`).
         mode: what preemption does to a job: ``"kill"`` (the paper's), ``"checkpoint"`` or ``"suspend"``.  A job
-            that does not fit into memory beside the other suspended jobs is killed.
+            that does not fit into memory beside the blocked job and other suspended jobs is killed.
 
     Raises:
         SpecificationError: an argument has a value that is not allowed, or (``begin``) the machine takes no checkpoints.
@@ -91,22 +93,25 @@ class PVEasy:
         self._explain = setup.explain
         self._lengths = Lengths(self._predictor, setup)
         self._holds_longer = holds_longer(setup)
-        self._guarantees = self._slp and self._lengths.are_estimates and not saving_costs
+        self._memory_is_limited = self._mode == "suspend" and machine.node_memory is not None
+        self._guarantees = self._slp and self._lengths.are_estimates and not saving_costs and not self._memory_is_limited
         self._load: dict[int, _Running] = {}  # the running load by job id
         self._blocked: QueuedJob | None = None  # head of the queue for which nothing more could be done
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Start jobs in queue order; preempt for the first one that is blocked; backfill."""
         self._lengths.observe(batch, view)
+        free = view.free_memory() if self._memory_is_limited else None
+        self._memory = None if free is None else IdleMemory(view, self._nodes, free)
         for gang in batch.ended:
             self._load.pop(gang.job.id, None)
         decisions: list[Decision] = []
         idle = view.idle
         waiting = iter(view.waiting.values())
         for head in waiting:
-            if head.nodes > idle:
+            if head.nodes > idle or not self._has_memory(head):
                 break
-            decisions.append(self._start(head, view, "head of the queue, and it fits"))
+            decisions += self._start(head, view, "head of the queue, and it fits")
             idle -= head.nodes
         else:
             self._blocked = None
@@ -115,7 +120,7 @@ class PVEasy:
         coming = self._nodes_coming(head)
         if self._slp and idle + coming < head.nodes:
             preempted = self._shadow_load_preemption(head, idle + coming)
-            orders = [self._preempt(view.running[job.id], view) for job in preempted]
+            orders = [self._preempt(view.running[job.id], head, view) for job in preempted]
             decisions += orders
             if any(self._frees_at_once(order, view) for order in orders):
                 self._blocked = None
@@ -159,11 +164,16 @@ class PVEasy:
                 return shadow_load[:count]
         raise AssertionError("the whole shadow load was enough")
 
-    def _preempt(self, gang: RunningJob, view: View) -> Kill | Checkpoint | Suspend:
+    def _has_memory(self, job: QueuedJob) -> bool:
+        """Return whether the idle nodes have enough memory for a job."""
+        return self._memory is None or self._memory.place(job) is not None
+
+    def _preempt(self, gang: RunningJob, head: QueuedJob, view: View) -> Kill | Checkpoint | Suspend:
         self._load[gang.job.id] = _Running(gang.job, view.now + self._to_save(gang.job), stopping=True)
         if self._mode == "checkpoint":
             return Checkpoint(job=gang.job)
-        if self._mode == "suspend" and view.can_suspend(gang):
+        fits = self._memory is None or self._memory.has_beside(gang.columns, head)
+        if self._mode == "suspend" and fits and view.can_suspend(gang):
             return Suspend(job=gang.job)
         return Kill(job=gang.job, requeue=True)
 
@@ -197,14 +207,14 @@ class PVEasy:
         for length, _order, job in sorted((self._length(job, view), job.queue_order, job) for job in fitting):
             if view.now + length > start:
                 break
-            if job.nodes <= idle:
+            if job.nodes <= idle and self._has_memory(job):
                 idle -= job.nodes
                 del ventured[job.id]
-                yield self._start(job, view, "backfilled: predicted to end by the reservation", head, start)
+                yield from self._start(job, view, "backfilled: predicted to end by the reservation", head, start)
         for job in ventured.values():
-            if job.nodes <= idle:
+            if job.nodes <= idle and self._has_memory(job):
                 idle -= job.nodes
-                yield self._start(job, view, "ventured: it may be preempted", head, start)
+                yield from self._start(job, view, "ventured: it may be preempted", head, start)
 
     def _easy_backfilling(
         self, profile: Profile, fitting: Sequence[QueuedJob], idle: int, head: QueuedJob, start: int, view: View
@@ -216,9 +226,11 @@ class PVEasy:
 
         profile.reserve(start, start + length_of(head), head.nodes)
         for job in backfill(profile, fitting, idle, length_of):
+            if not self._has_memory(job):
+                continue
             end = view.now + length_of(job)
             rule = "predicted to end by the shadow time" if end <= start else "it takes no more than the extra nodes"
-            yield self._start(job, view, f"backfilled: {rule}", head, start)
+            yield from self._start(job, view, f"backfilled: {rule}", head, start)
             profile.reserve(view.now, end, job.nodes)
 
     def _length(self, job: QueuedJob, view: View) -> int:
@@ -228,7 +240,14 @@ class PVEasy:
         length, saved = self._lengths.of(job), view.saved(job)
         return self._times(job)[1] + max(length - saved, SHORTEST_EXTENSION) if saved else length
 
-    def _start(self, job: QueuedJob, view: View, rule: str, head: QueuedJob | None = None, shadow: int | None = None) -> Start:
+    def _start(
+        self, job: QueuedJob, view: View, rule: str, head: QueuedJob | None = None, shadow: int | None = None
+    ) -> Iterator[Decision]:
+        columns = None
+        if self._memory is not None and (place := self._memory.place(job)) is not None:
+            self._memory.take(job, place)
+            yield from (Kill(job=other, requeue=True) for other in place.discarded)
+            columns = from_mask(place.nodes)
         self._load[job.id] = _Running(job, view.now + self._length(job, view))
         reason = Reason(rule, holder=head.id if head else None, shadow=shadow) if self._explain else None
-        return Start(job=job, reason=reason)
+        yield Start(job=job, columns=columns, reason=reason)

@@ -61,9 +61,9 @@ class SelectiveSuspension:
 
     Args:
         sf: suspension factor SF, > 1: how many times the xfactor of a running job a waiting job needs to preempt it.
-        mode: what preemption does to a job: ``"suspend"`` (the paper's), ``"checkpoint"`` or ``"kill"``.  A job
-            that does not fit into memory beside the other suspended jobs runs on.  A checkpointed or killed job starts again
-            on any nodes.
+        mode: what preemption does to a job: ``"suspend"`` (the paper's), ``"checkpoint"`` or ``"kill"``.  A job that does not
+            fit into memory beside the job that preempts it and other suspended jobs runs on.  A checkpointed or killed job
+            starts again on any nodes.
         interval_s: preemption is considered at the multiples of this time, seconds.
 
     Raises:
@@ -102,6 +102,7 @@ class SelectiveSuspension:
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Start what fits, the largest xfactor first; at the multiples of the interval, preempt for what does not fit."""
         now = view.now
+        self._memory = view.free_memory() if self._mode == "suspend" else None
         for gang in batch.ended:
             self._take_back(gang, requeued=gang.job.id in view.waiting, now=now)
         self._observe_outages(batch)
@@ -175,7 +176,7 @@ class SelectiveSuspension:
         nodes of suspended jobs last.
         """
         claim = self._claims.get(job.id, 0)
-        free = self._idle & (~self._claimed | claim)
+        free = self._idle & (~self._claimed | claim) & self._with_memory(job)
         if own := self._own.get(job.id):
             return 0 if own & ~free else own
         if free.bit_count() < job.nodes:
@@ -186,10 +187,16 @@ class SelectiveSuspension:
             nodes |= lowest(more, min(job.nodes - nodes.bit_count(), more.bit_count()))
         return nodes
 
+    def _with_memory(self, job: QueuedJob) -> int:
+        """Return the nodes on which a waiting job has, or could have, its memory beside all that has memory now, a bitmask."""
+        return -1 if self._memory is None else self._memory.nodes_with(job.memory) | self._own.get(job.id, 0)
+
     def _start(self, job: QueuedJob, nodes: int, started: list[_Running], now: int) -> Start:
         xfactor = Fraction(self._waited(job, now) + job.estimate, job.estimate)
         why = "jobs were preempted for it" if job.id in self._claims else "it fits"
         self._claimed &= ~self._claims.pop(job.id, 0)
+        if self._memory is not None and job.id not in self._own:
+            self._memory.take(from_mask(nodes), job.memory)
         self._own.pop(job.id, None)
         self._idle ^= nodes
         self._held[job.id] = nodes
@@ -201,7 +208,8 @@ class SelectiveSuspension:
 
     def _victims(self, job: QueuedJob, view: View) -> Sequence[_Running]:
         """Return the jobs that a waiting job has to preempt, the largest xfactor last; none if it would not fit even then."""
-        free = (self._idle | self._stopping) & ~self._claimed
+        suitable = self._with_memory(job)
+        free = (self._idle | self._stopping) & ~self._claimed & suitable
         if own := self._own.get(job.id):
             there = [other for other in self._running if self._held[other.job.id] & own and self._can_stop(other, view)]
             return () if own & ~reduce(or_, (self._held[other.job.id] for other in there), free) else there
@@ -210,15 +218,17 @@ class SelectiveSuspension:
         for other in self._running:
             if missing <= 0:
                 break
-            if other.job.nodes <= 2 * job.nodes and self._can_stop(other, view):
+            gained = (self._held[other.job.id] & suitable).bit_count()
+            if gained and other.job.nodes <= 2 * job.nodes and self._can_stop(other, view):
                 victims.append(other)
-                missing -= other.job.nodes
+                missing -= gained
         if missing > 0:
             return ()
         for other in victims[::-1]:  # spare those without whose nodes it fits as well
-            if missing + other.job.nodes <= 0:
+            gained = (self._held[other.job.id] & suitable).bit_count()
+            if missing + gained <= 0:
                 victims.remove(other)
-                missing += other.job.nodes
+                missing += gained
         return victims
 
     def _can_stop(self, other: _Running, view: View) -> bool:
@@ -239,17 +249,17 @@ class SelectiveSuspension:
                 yield Kill(job=other.job, requeue=True)
             else:
                 yield Suspend(job=other.job) if self._mode == "suspend" else Checkpoint(job=other.job)
-        self._claims[job.id] = self._own.get(job.id) or lowest(free, job.nodes)
+        self._claims[job.id] = self._own.get(job.id) or lowest(free & self._with_memory(job), job.nodes)
         self._claimed |= self._claims[job.id]
 
     def _next_preemption(self, view: View) -> int | None:
         """Return the first multiple of the interval, after now, at which a job can preempt if nothing happens until then."""
-        found: dict[tuple[int, int], Sequence[_Running]] = {}  # jobs of one size that may start anywhere preempt the same
+        found: dict[tuple[int, int, int], Sequence[_Running]] = {}  # jobs of one size that may start anywhere preempt the same
         soonest: int | None = None
         for job in view.waiting.values():
             if job.id in self._held or job.id in self._claims:
                 continue
-            kind = (job.nodes, self._own.get(job.id, 0))
+            kind = (job.nodes, self._own.get(job.id, 0), job.memory if self._memory is not None else 0)
             if kind not in found:
                 found[kind] = self._victims(job, view)
             if victims := found[kind]:

@@ -16,12 +16,12 @@ from typing import Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.average_wait import MEASURED, AverageWait
+from clustermodel.policies.calibrated import MeasureWaits
 from clustermodel.policies.interface import (
     NOTHING,
     Batch,
     Decision,
     Kill,
-    MeasureWaits,
     QueuedJob,
     Reason,
     Reserve,

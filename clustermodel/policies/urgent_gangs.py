@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from clustermodel.policies.interface import Batch, Checkpoint, Decision, Kill, QueuedJob, RunningJob, Setup, Suspend, View
 from clustermodel.policies.preemption_modes import mode_of, require_store, uses_of_mode
 from clustermodel.schedule.gangs_in_the_way import InTheWay, clear
+from clustermodel.schedule.node_set import NodeSet, as_mask
 from clustermodel.schedule.ousterhout import OusterhoutMatrix
 from clustermodel.schedule.planned_gangs import Occupant
 
@@ -24,7 +25,7 @@ class UrgentJobs:
     Args:
         name: of the policy.
         mode: what preemption does to a gang: ``"kill"``, ``"checkpoint"`` or ``"suspend"``.  A gang that does not fit into
-            memory beside other suspended ones is killed.
+            memory beside the urgent job and other suspended ones is killed.
 
     Raises:
         SpecificationError: ``mode`` has a value that is not allowed.
@@ -53,8 +54,9 @@ class UrgentJobs:
         self._transfer_times = setup.transfer_times
         self._all = (1 << setup.nodes) - 1
         self._lowest: int | None = None  # priority of all jobs submitted so far
+        self._discarded: list[QueuedJob] = []  # jobs whose images in memory have been discarded in the last cycle
         self._saved: set[int] = set()  # ids of jobs that have been checkpointed or suspended
-        self._in_memory: dict[int, int] = {}  # id of a job that has been suspended -> the columns that hold it
+        self._in_memory: dict[int, int] = {}  # id of a job that has been suspended -> the columns that held it then
         self._stopping: set[int] = set()  # ids of running jobs that have been preempted
         self.claims: dict[int, tuple[QueuedJob, int]] = {}
         """Id of an urgent job that waits for gangs to leave -> job and columns, a bitmask."""
@@ -64,6 +66,8 @@ class UrgentJobs:
     def decide(self, batch: Batch, view: View) -> Iterator[Decision]:
         """Preempt gangs for urgent jobs, and put those into the matrix whose columns are free."""
         self.wait_for_store = False
+        self._view = view
+        self._settle_discarded()
         self._suspended_now = 0  # columns of the gangs that are told to suspend at this event, a bitmask
         for gang in batch.ended:
             self._stopping.discard(gang.job.id)
@@ -80,13 +84,16 @@ class UrgentJobs:
             if job.id not in self.claims and not self._claim(job, view):
                 continue
             _, columns = self.claims[job.id]
+            short = self._short_of_memory(job, columns)
             in_the_way = [other for other in self._matrix.occupants.values() if other.columns & columns]
             for other in in_the_way:
                 if other.job.id not in self._stopping:
-                    yield from self._preempt(view.running[other.job.id], other, view)
+                    yield from self._preempt(view.running[other.job.id], other, view, keeps_memory=not other.columns & short)
             if not in_the_way and self._may_restore(job, range(self._matrix.mpl)):
-                del self.claims[job.id]
-                self._matrix.add_undivided(job, columns).migrating = job.id in self._saved
+                yield from self._discard_behind(job, short)
+                if not self._short_of_memory(job, columns):
+                    del self.claims[job.id]
+                    self._matrix.add_undivided(job, columns, kept=self.kept_on(job)).migrating = job.id in self._saved
 
     def _forget_lost(self, batch: Batch, view: View) -> None:
         """Forget the claims to nodes that have failed, and the images that were lost with them."""
@@ -120,6 +127,7 @@ class UrgentJobs:
                 columns |= gang.columns & ~self._claimed()
             if gang.job.id not in self._stopping:
                 lower.append(gang)
+        columns &= self._with_memory(job)
         gangs = [InTheWay(gang.columns, self._loss(view.running[gang.job.id], view)) for gang in lower]
         found = clear(job.nodes, columns, gangs)
         if found is None:
@@ -139,7 +147,9 @@ class UrgentJobs:
         """Return what preempting a gang discards, node-ticks; how many tasks have to be saved, where nothing is discarded."""
         return gang.nodes * (view.progress(gang) if self._mode == "kill" else 1)
 
-    def _preempt(self, gang: RunningJob, occupant: Occupant[QueuedJob], view: View) -> Iterator[Decision]:
+    def _preempt(
+        self, gang: RunningJob, occupant: Occupant[QueuedJob], view: View, *, keeps_memory: bool
+    ) -> Iterator[Decision]:
         job = gang.job
         if self._mode == "checkpoint" and not gang.fetching and not self._store_has_room(gang.nodes, occupant):
             self.wait_for_store = True
@@ -150,7 +160,7 @@ class UrgentJobs:
             self._suspended_now |= occupant.columns
         self._stopping.add(job.id)
         occupant.migrating = True
-        if self._mode == "kill" or (self._mode == "suspend" and not view.can_suspend(gang)):
+        if self._mode == "kill" or (self._mode == "suspend" and not (keeps_memory and view.can_suspend(gang))):
             self._in_memory.pop(job.id, None)
             yield Kill(job=job, requeue=True)
             return
@@ -161,6 +171,59 @@ class UrgentJobs:
             if not gang.fetching:
                 self._in_memory[job.id] = occupant.columns
             yield Suspend(job=job)
+
+    # Memory, where it is limited.
+
+    def kept_on(self, job: QueuedJob) -> int:
+        """Return the nodes whose memory keeps a waiting job that is suspended, a bitmask."""
+        return 0 if job in self._discarded else as_mask(self._view.suspended_on(job) or ())
+
+    def _with_memory(self, job: QueuedJob) -> int:
+        """Return the nodes that have enough memory for an urgent job without the jobs of lower priority, a bitmask."""
+        free = self._view.free_memory()
+        if free is None:
+            return self._all
+        for gang in self._view.running.values():
+            if gang.job.priority < job.priority:
+                free.give_back(gang.columns, gang.job.memory)
+        for other, columns in self._suspended():
+            if other.priority < job.priority:
+                free.give_back(columns, other.memory)
+        return free.nodes_with(job.memory) | self.kept_on(job)
+
+    def _short_of_memory(self, job: QueuedJob, columns: int) -> int:
+        """Return those of ``columns`` on which an urgent job does not fit beside all that has memory now, a bitmask."""
+        free = self._matrix.memory
+        return 0 if free is None else columns & ~(free.nodes_with(job.memory) | self.kept_on(job))
+
+    def _suspended(self) -> list[tuple[QueuedJob, NodeSet]]:
+        """Return the waiting jobs that are suspended, and the nodes whose memory keeps them."""
+        waiting = [job for job in self._view.waiting.values() if job not in self._discarded]
+        return [(job, nodes) for job in waiting if (nodes := self._view.suspended_on(job)) is not None]
+
+    def _discard_behind(self, job: QueuedJob, short: int) -> Iterator[Decision]:
+        """Discard what is suspended of jobs of lower priority on nodes on which an urgent job lacks memory."""
+        for other, nodes in self._suspended() if short else ():
+            if other.priority < job.priority and as_mask(nodes) & short:
+                yield self._discard(other, nodes)
+
+    def discard_all(self) -> list[Decision]:
+        """Discard all that is suspended: no gang runs, and each waiting job needs memory that others keep."""
+        return [self._discard(job, nodes) for job, nodes in self._suspended()]
+
+    def _discard(self, job: QueuedJob, nodes: NodeSet) -> Decision:
+        self._in_memory.pop(job.id, None)
+        self._discarded.append(job)
+        if self._matrix.memory is not None:
+            self._matrix.memory.give_back(nodes, job.memory)
+        return Kill(job=job, requeue=True)
+
+    def _settle_discarded(self) -> None:
+        """Forget jobs of which nothing is saved any more."""
+        for job in self._discarded:
+            if job.id in self._view.waiting and not self._view.saved(job):
+                self._saved.discard(job.id)
+        self._discarded.clear()
 
     # Jobs that go on.
 
@@ -181,7 +244,7 @@ class UrgentJobs:
 
         Args:
             job: a saved job.
-            rows: those that have enough free columns, the fullest first.
+            rows: those that have enough free columns, with enough memory, the fullest first.
         """
         if (own := self._in_memory.get(job.id)) is not None:
             for row in rows:

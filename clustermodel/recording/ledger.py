@@ -142,17 +142,17 @@ class Ledger:
     @property
     def utilization(self) -> float:
         """rho: useful work per capacity (Zhang et al. 2003, eq. (1)); ``nan`` for an empty horizon."""
-        return self._share(Account.USEFUL)
+        return self.share(Account.USEFUL)
 
     @property
     def waste(self) -> float:
         """Discarded work per capacity; ``nan`` for an empty horizon."""
-        return self._share(Account.LOST)
+        return self.share(Account.LOST)
 
     @property
     def down_share(self) -> float:
         """Node time of outages per capacity; ``nan`` for an empty horizon."""
-        return self._share(Account.DOWN)
+        return self.share(Account.DOWN)
 
     @property
     def capacity_loss(self) -> float:
@@ -177,13 +177,15 @@ class Ledger:
                     "queue_empty_node_s": amount.queue_empty / TICKS_PER_SECOND if split else None,
                     "job_waiting_node_s": amount.job_waiting / TICKS_PER_SECOND if split else None,
                     "total_node_s": sum(amount) / TICKS_PER_SECOND,
-                    "share": self._share(account),
+                    "share": self.share(account),
                 }
             )
         return pd.DataFrame(rows).set_index("account")
 
-    def _share(self, account: Account) -> float:
-        return sum(self.amount(account)) / self.capacity if self.capacity else float("nan")
+    def share(self, *accounts: Account) -> float:
+        """Return what has been charged to these accounts together, per capacity; ``nan`` for an empty horizon."""
+        charged = sum(sum(self.amount(account)) for account in accounts)
+        return charged / self.capacity if self.capacity else float("nan")
 
     def _repr_html_(self) -> str:
         """Return the books for a notebook, in a legible unit of node time."""
@@ -201,7 +203,7 @@ class Ledger:
                 (f"queue empty (node-{unit.symbol})", column(lambda amount: amount.queue_empty, OVERHEADS)),
                 (f"job waiting (node-{unit.symbol})", column(lambda amount: amount.job_waiting, OVERHEADS)),
                 (f"total (node-{unit.symbol})", column(sum, list(Account))),
-                ("share (%)", [100 * self._share(account) for account in Account]),
+                ("share (%)", [100 * self.share(account) for account in Account]),
             ],
         )
 

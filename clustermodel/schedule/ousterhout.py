@@ -11,9 +11,10 @@ This is the matrix that a policy plans; :class:`~clustermodel.sim.time_sharing.m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Generic, Protocol
+from typing import Protocol
 
-from clustermodel.schedule.node_set import lowest
+from clustermodel.schedule.matrix_columns import MatrixColumns
+from clustermodel.schedule.node_set import from_mask, lowest
 from clustermodel.schedule.planned_gangs import Change, Job, Migration, Occupant, changes_to
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 
@@ -28,7 +29,7 @@ class Guard(Protocol[Job]):
         """Note that the home of ``gang`` has moved from row ``source``."""
 
 
-class OusterhoutMatrix(Generic[Job]):
+class OusterhoutMatrix(MatrixColumns[Job]):
     """The matrix.
 
     Args:
@@ -40,27 +41,11 @@ class OusterhoutMatrix(Generic[Job]):
     """
 
     def __init__(self, nodes: int, mpl: int, *, checkpoint: int = 0, restart: int = 0, max_tasks: int | None = None) -> None:
-        self.nodes = nodes
-        self.mpl = mpl
-        self.occupants: dict[int, Occupant[Job]] = {}
-        """By job id, in starting order."""
-        self.homes: list[dict[int, Occupant[Job]]] = [{} for _ in range(mpl)]
-        """The gangs at home in each row."""
-        self.undivided: dict[int, Occupant[Job]] = {}
-        """The gangs that stand in every row in use, by job id."""
-        self.set_aside = 0
-        """Columns that no other gang gets in any row, a bitmask: undivided gangs have them or will, or their nodes are down."""
-        self._kept: dict[int, int] = {}  # a job that has, or waits for, columns in every row, or an outage -> the columns
-        self._starts = 0
-        self.room = [nodes] * mpl
-        """Number of columns of each row that no gang at home there takes."""
-        self._free = [(1 << nodes) - 1] * mpl  # these columns
+        super().__init__(nodes, mpl)
         # The same with replicas counted as well.
         self._room_left = self.room.copy()
         self._left = self._free.copy()
         self._replicated: list[Occupant[Job]] = []
-        self._changed_homes: set[int] = set()  # rows whose gangs at home have changed since the last compaction
-        self._touched: list[Occupant[Job]] = []  # gangs that may differ from what the machine has; some more than once
         self._migrations: list[Migration[Job]] = []
         # With free migration the tasks moved decide between the options, as they do at any cost.
         self._cost = (checkpoint, restart) if checkpoint + restart else (1, 1)
@@ -68,83 +53,11 @@ class OusterhoutMatrix(Generic[Job]):
         self.migration_counts = checkpoint + restart > 0 or max_tasks is not None
         """Whether migration costs something or is limited; if not, a gang may be moved as often as one event likes."""
 
-    def rows_in_use(self) -> list[int]:
-        """Return the rows that are not empty."""
-        return [row for row in range(self.mpl) if self.homes[row]]
-
     @property
     def occupancy(self) -> float:
         """Share of the columns in use, replicas included, averaged over the rows in use; 0 for an empty matrix."""
         rows = self.rows_in_use()
         return 1 - sum(self._room_left[row] for row in rows) / (self.nodes * len(rows)) if rows else 0.0
-
-    def row_contents(self, row: int) -> list[Occupant[Job]]:
-        """Return the gangs in ``row``, replicas included, in starting order."""
-        return [gang for gang in self.occupants.values() if gang.rows >> row & 1]
-
-    # Jobs come and go.
-
-    def add(self, job: Job, row: int, columns: int | None = None) -> Occupant[Job]:
-        """Give ``job`` columns of ``row``, its home row without replicas: the lowest free ones unless others are named."""
-        self._starts += 1
-        gang = Occupant(job, lowest(self._free[row], job.nodes) if columns is None else columns, row, self._starts)
-        self.occupants[job.id] = gang
-        self._settle_in(gang, row)
-        return gang
-
-    def keep_free(self, columns: int, number: int) -> None:
-        """Set columns aside in all rows, for a job or an outage of this number; gangs that hold them may stay."""
-        self._kept[number] = columns
-        self.set_aside |= columns
-        for row, free in enumerate(self._free):
-            self._free[row] = free & ~columns
-            self.room[row] -= (free & columns).bit_count()
-
-    def give_up(self, number: int) -> None:
-        """Set no columns aside any more for a job that has not been added, or for an outage that is over."""
-        before, self.set_aside = self.set_aside, 0
-        del self._kept[number]
-        for columns in self._kept.values():
-            self.set_aside |= columns
-        freed = before & ~self.set_aside
-        self._changed_homes.update(range(self.mpl))
-        for row in range(self.mpl):
-            free = freed & self._home_columns_free(row)
-            self._free[row] |= free
-            self.room[row] += free.bit_count()
-
-    def add_undivided(self, job: Job, columns: int) -> Occupant[Job]:
-        """Give ``job`` columns that have been set aside and that no gang holds any more, in every row in use."""
-        self._starts += 1
-        gang = self.occupants[job.id] = self.undivided[job.id] = Occupant(job, columns, 0, self._starts)
-        return gang
-
-    def is_free(self, columns: int, row: int) -> bool:
-        """Return whether no gang is at home on any of these columns of a row, and they are not set aside."""
-        return self._free[row] & columns == columns
-
-    def remove(self, job_id: int) -> None:
-        """Take a gang out of all rows."""
-        gang = self.occupants.pop(job_id)
-        gang.rows = 0
-        if job_id not in self.undivided:
-            self._leave_home(gang)
-            return
-        del self.undivided[job_id]
-        self.give_up(job_id)
-
-    def fullest_row(self, nodes: int, rows: Iterable[int] | None = None) -> int | None:
-        """Return the row with the fewest free columns of those that have ``nodes`` (best fit), ``None`` if none has.
-
-        Args:
-            nodes: number of columns wanted.
-            rows: the rows to look at; all by default.
-        """
-        best, least = None, self.nodes + 1
-        for row in range(self.mpl) if rows is None else rows:
-            if nodes <= self.room[row] < least:
-                best, least = row, self.room[row]
-        return best
 
     # The steps of Zhang et al. 2003, section 5.1.
 
@@ -285,18 +198,21 @@ class OusterhoutMatrix(Generic[Job]):
         if gang.migrating or not (guard is None or guard.may_enter(gang, row)):
             return False
         in_the_way = self._overlapping(gang, row)
-        option_1 = self._make_way if self._can_migrate(in_the_way, row) else None
-        option_2 = self._go_elsewhere if self._can_migrate([gang], row) else None
-        if option_1 and option_2:
+        option_1 = self._way_made(gang, in_the_way, row, self._free) if self._can_migrate(in_the_way, row) else None
+        option_2 = self._columns_elsewhere(gang, row, self._free) if self._can_migrate([gang], row) else None
+        if option_1 is not None and option_2 is not None:
             own = gang.nodes if gang.on_machine else 0
             theirs = [other.nodes for other in in_the_way if other.on_machine]
             if option_1_overhead(own, theirs, *self._cost) > option_2_overhead(own, theirs, *self._cost):
                 option_1 = None
-        chosen = option_1 or option_2
-        if chosen is None:
+        if option_1 is None and option_2 is None:
             return False
         self._leave_home(gang)
-        chosen(gang, in_the_way, row, self._free)
+        if option_1 is not None:
+            self._make_way(gang, in_the_way, option_1, self._free, row)
+        elif option_2 is not None:
+            self._give_columns(gang, option_2)
+            self._note_migration([gang], in_the_way)
         self._settle_in(gang, row)
         return True
 
@@ -304,7 +220,10 @@ class OusterhoutMatrix(Generic[Job]):
         in_the_way = self._overlapping(gang, row)
         if gang.migrating or any(other.rows != 1 << row for other in in_the_way) or not self._can_migrate(in_the_way, row):
             return False
-        self._make_way(gang, in_the_way, row, self._left)
+        columns = self._way_made(gang, in_the_way, row, self._left)
+        if columns is None:
+            return False
+        self._make_way(gang, in_the_way, columns, self._left, row)
         # Those that made way are at home here, and nowhere else: what is free of their row beside replicas moved with them.
         self._free[row] = self._home_columns_free(row)
         self._left[row] &= ~gang.columns
@@ -335,23 +254,54 @@ class OusterhoutMatrix(Generic[Job]):
         """Return how many tasks in a row are on their way to or from the checkpoint store."""
         return sum(gang.nodes for gang in self.row_contents(row) if gang.migrating)
 
-    def _make_way(self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int, free: list[int]) -> None:
-        """Option 1: those in the way give up the columns of ``gang`` in ``row`` for free ones; only those tasks move."""
+    def _way_made(self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int, free: list[int]) -> list[int] | None:
+        """Option 1: return new columns for those in the way of ``gang`` in ``row``; only tasks that are in the way move.
+
+        Returns:
+            ``None`` if they have not enough memory there.
+        """
         wanted = gang.columns
-        open_ = free[row] & ~wanted
+        open_, columns = free[row] & ~wanted, []
         for other in in_the_way:
             lost = other.columns & wanted
-            taken = lowest(open_, lost.bit_count())
+            suitable = self._suitable(other, open_)
+            if self.memory is not None and suitable.bit_count() < lost.bit_count():
+                return None
+            taken = lowest(suitable, lost.bit_count())
             open_ &= ~taken
-            other.columns = other.columns & ~lost | taken
-        free[row] = open_ | wanted
-        self._note_migration(in_the_way, [gang])
+            columns.append(other.columns & ~lost | taken)
+        return columns
 
-    def _go_elsewhere(self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int, free: list[int]) -> None:
-        """Option 2: ``gang`` keeps those of its columns that are free in ``row`` and takes other free ones for the rest."""
+    def _columns_elsewhere(self, gang: Occupant[Job], row: int, free: list[int]) -> int | None:
+        """Option 2: return columns for ``gang`` in ``row``: its own that are free there, and other free ones for the rest.
+
+        Returns:
+            ``None`` if it has not enough memory there.
+        """
         kept = gang.columns & free[row]
-        gang.columns = kept | lowest(free[row] & ~kept, gang.nodes - kept.bit_count())
-        self._note_migration([gang], in_the_way)
+        suitable = self._suitable(gang, free[row] & ~kept)
+        if self.memory is not None and suitable.bit_count() < gang.nodes - kept.bit_count():
+            return None
+        return kept | lowest(suitable, gang.nodes - kept.bit_count())
+
+    def _suitable(self, gang: Occupant[Job], columns: int) -> int:
+        """Return those of ``columns`` that have enough memory for a task of ``gang``, which it does not hold yet."""
+        return columns if self.memory is None else columns & self.memory.nodes_with(gang.job.memory)
+
+    def _give_columns(self, gang: Occupant[Job], columns: int) -> None:
+        if self.memory is not None:
+            self.memory.give_back(from_mask(gang.columns & ~columns), gang.job.memory)
+            self.memory.take(from_mask(columns & ~gang.columns), gang.job.memory)
+        gang.columns = columns
+
+    def _make_way(
+        self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], columns: list[int], free: list[int], row: int
+    ) -> None:
+        """Option 1: give those in the way their new ``columns``; those of ``gang`` in ``row`` become free."""
+        for other, new in zip(in_the_way, columns, strict=True):
+            free[row] = free[row] & ~new | other.columns & ~new
+            self._give_columns(other, new)
+        self._note_migration(in_the_way, [gang])
 
     def _note_migration(self, moves: list[Occupant[Job]], blocked: list[Occupant[Job]]) -> None:
         """Note a migration; a gang that has not started yet simply starts elsewhere, and no gang waits for it."""
@@ -363,28 +313,6 @@ class OusterhoutMatrix(Generic[Job]):
                 gang.migrating = True
         if moved:
             self._migrations.append(Migration(moved, tuple(gang for gang in blocked if gang.on_machine)))
-
-    def _leave_home(self, gang: Occupant[Job]) -> None:
-        self._changed_homes.add(gang.home)
-        freed = gang.columns & ~self.set_aside
-        self._free[gang.home] |= freed
-        self.room[gang.home] += freed.bit_count() if self.set_aside else gang.nodes
-        del self.homes[gang.home][gang.job.id]
-
-    def _settle_in(self, gang: Occupant[Job], row: int) -> None:
-        self._changed_homes.add(row)
-        self._free[row] &= ~gang.columns
-        self.room[row] -= gang.nodes
-        self.homes[row][gang.job.id] = gang
-        gang.home = row
-        gang.rows = 1 << row
-        self._touched.append(gang)
-
-    def _home_columns_free(self, row: int) -> int:
-        free = (1 << self.nodes) - 1 & ~self.set_aside
-        for gang in self.homes[row].values():
-            free &= ~gang.columns
-        return free
 
     # What the machine has to do.
 

@@ -20,6 +20,10 @@ class Gang(Protocol):
     def nodes(self) -> int:
         """Number of tasks, a column each."""
 
+    @property
+    def memory(self) -> int:
+        """Memory of each task, in any unit."""
+
 
 Job = TypeVar("Job", bound=Gang)
 

@@ -68,10 +68,7 @@ class Coordinator:
         self._nodes = machine.processors
         self._policy = policy
         self._open_streams = streams
-        self._pool = pool
-        self._saved = saved
-        self._ledger = ledger
-        self._records = records
+        self._pool, self._saved, self._ledger, self._records = pool, saved, ledger, records
         self._states = states
         states.changed = self._wake
         self._ids: set[int] = set()  # of all jobs submitted so far
@@ -82,7 +79,7 @@ class Coordinator:
         self._settled = InstantSettled(env)
         self._alarm = AlarmClock(env, self._ring)
         self._decisions = Decisions(
-            machine, speedup, self._jobs, pool, sharing, self._alarm, records, self.reasons, states.down
+            machine, speedup, self._jobs, pool, sharing, self._alarm, records, self.reasons, states.down, states.discard_image
         )
         self._running = self._decisions.running
         self._view = view = View()
@@ -93,7 +90,9 @@ class Coordinator:
         view.down = MappingProxyType(states.down)
         view.saved = lambda job: self._jobs[job.id].saved
         view.saved_on = lambda job: self._jobs[job.id].saved_on
+        view.suspended_on = lambda job: self._jobs[job.id].suspended_on
         view.can_suspend = saved.can_suspend
+        view.free_memory = saved.memory.as_planned
 
     @property
     def sharing(self) -> Sharing:
@@ -120,7 +119,7 @@ class Coordinator:
         self._ids.add(row.id)
         index = self._records.submitted(row)
         self._settled.arm()
-        if not 0 < row.nodes <= self._nodes:
+        if not 0 < row.nodes <= self._nodes or not self._saved.memory.may_hold(row.memory):
             self._records.rejected(index)
             return None
         self._jobs[row.id] = job = JobInSystem(row, index)
@@ -232,6 +231,7 @@ class Coordinator:
         decided = list(self._policy.decide(batch, view))
         try:
             decisions.carry_out(decided, now, self._policy.name)
+            self._saved.memory.require_room(self._running.values())
             if busy:
                 decisions.sharing.resume(waiting=bool(waiting))
         except DecisionError as problem:

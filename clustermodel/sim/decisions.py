@@ -46,6 +46,7 @@ class Decisions:
         records: what happens to each job.
         reasons: why each job started, if that is wanted.
         down: the nodes that are down.
+        discard_image: discards what is suspended of a waiting job.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Decisions:
         records: JobRecords,
         reasons: dict[int, Reason] | None,
         down: Mapping[int, object],
+        discard_image: Callable[[JobInSystem], None],
     ) -> None:
         self.sharing = sharing
         """How gangs have their nodes: time sharing from the first start in a row on."""
@@ -76,6 +78,7 @@ class Decisions:
         self._records = records
         self._reasons = reasons
         self._down = down
+        self._discard_image = discard_image
         self._stopped: set[int] = set()  # ids of jobs stopped in the present cycle
         self._now = 0
         self._by_policy = ""
@@ -162,6 +165,9 @@ class Decisions:
 
     def _kill(self, decision: Kill) -> None:
         if decision.requeue:
+            if self._pool.waiting.get(decision.job.id) is decision.job and (job := self._jobs[decision.job.id]).suspended_on:
+                self._discard_image(job)
+                return
             self._stop(decision.job, Status.PREEMPTED, "killed")
             return
         gang = self._gang_going_on(decision.job, "be killed")

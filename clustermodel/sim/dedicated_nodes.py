@@ -256,9 +256,13 @@ class DedicatedNodes:
             DecisionError: see :meth:`Sharing.start`.
         """
         image = job.image
+        memory = self.saved.memory
         if columns is None and image is not None and image.columns is not None and self.pool.has_idle(image.columns):
             columns = image.columns
+        elif columns is None and memory.free is not None:
+            columns = self.pool.lowest_idle(job.queued, terms.nodes, memory.nodes_for(job))
         gang = self._gang(job, self.pool.take(job.queued, terms.nodes, columns), terms)
+        memory.hold(job, gang.columns, job.suspended_on)
         gang.plan_checkpoints(*self.saved.checkpoints_of(job, gang.nodes))
         if image is not None:
             overheads = self.saved.in_all(self.saved.overheads_of_restoring(job, gang.columns), gang.nodes)
@@ -284,6 +288,7 @@ class DedicatedNodes:
             self.pool.take(gang.job, gang.nodes, columns, to="migrate")
             assert isinstance(gang, DedicatedGang)
             gang.migrate_to(columns)
+            self.saved.memory.hold(gang.owner, columns, gang.owner.suspended_on)
             self.records.moved(gang.owner.index, self.env.now, columns)
 
     def take_down(self, columns: NodeSet) -> None:

@@ -48,7 +48,8 @@ class JobInSystem:
     """Its latest run attempt."""
 
     def __init__(self, row: JobRow, index: int) -> None:
-        self.queued = QueuedJob(row.id, row.nodes, row.submit, row.estimate, row.user, row.group, row.priority)
+        memory = max(row.memory, 0)
+        self.queued = QueuedJob(row.id, row.nodes, row.submit, row.estimate, row.user, row.group, row.priority, memory)
         """The job as policies know it."""
         self.row = row
         """The job as its stream submitted it."""
@@ -64,6 +65,11 @@ class JobInSystem:
     def saved(self) -> int:
         """How much of its run time has been saved, ticks."""
         return self.image.work if self.image is not None else 0
+
+    @property
+    def suspended_on(self) -> NodeSet | None:
+        """The nodes whose memory holds its image."""
+        return self.image.columns if self.image is not None else None
 
     @property
     def saved_on(self) -> int | None:

@@ -129,9 +129,14 @@ class NodeStates:
         """Discard what is suspended in the memory of nodes that have failed; the jobs go on from the checkpoint store."""
         nodes = {outage.node for outage in failed}
         for job in waiting:
-            if (image := job.image) is None or image.columns is None or nodes.isdisjoint(members(image.columns)):
-                continue
-            if discarded := self._saved.lose(job):
-                self._records.discarded(job.index, discarded)
-                self._ledger.charge(Account.USEFUL, -image.nodes * discarded)
-                self._ledger.charge(Account.LOST, image.nodes * discarded)
+            if (image := job.image) is not None and image.columns and not nodes.isdisjoint(members(image.columns)):
+                self.discard_image(job)
+
+    def discard_image(self, job: JobInSystem) -> None:
+        """Discard what is suspended in the memory of nodes of a waiting job; it goes on from the checkpoint store."""
+        image = job.image
+        assert image is not None
+        if discarded := self._saved.lose(job):
+            self._records.discarded(job.index, discarded)
+            self._ledger.charge(Account.USEFUL, -image.nodes * discarded)
+            self._ledger.charge(Account.LOST, image.nodes * discarded)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from clustermodel.errors import DecisionError, counted
+from clustermodel.memory_units import to_gib
 from clustermodel.policies.interface import QueuedJob
 from clustermodel.schedule.allocation import Allocation
-from clustermodel.schedule.node_set import IdleNodes, NodeSet, count, is_node_set, text
+from clustermodel.schedule.node_set import IdleNodes, NodeSet, as_mask, count, from_mask, is_node_set, lowest, text
 from clustermodel.sim.events import Clock, Grant
 from clustermodel.sim.job_process import JobInSystem
 
@@ -147,6 +148,25 @@ class NodePool:
         if not idle.take(columns):
             raise DecisionError(f"{refused} on columns {text(columns)}: not all of them are idle")
         return columns
+
+    def lowest_idle(self, job: QueuedJob, nodes: int, suitable: int) -> NodeSet:
+        """Return the lowest idle nodes of those on which a job's tasks have enough memory.
+
+        Args:
+            job: whose tasks.
+            nodes: how many it needs.
+            suitable: the nodes with enough memory for one of its tasks, a bitmask.
+
+        Raises:
+            DecisionError: there are not as many.
+        """
+        there = as_mask(self._idle.as_set()) & suitable
+        if there.bit_count() < nodes:
+            raise DecisionError(
+                f"job {job.id} cannot start: it needs {nodes} nodes with {to_gib(job.memory):g} GiB of free memory, and "
+                f"{there.bit_count()} of the {self.idle} idle nodes have that"
+            )
+        return from_mask(lowest(there, nodes))
 
     def take_whole_machine(self) -> None:
         """Hand all nodes to the time-slice process, for good, those out of service too.

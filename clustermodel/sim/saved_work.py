@@ -27,7 +27,7 @@ TRANSFERS: Final = (Account.CHECKPOINT, Account.RESTART)
 
 
 class SavedWork:
-    """The costs of saving and restoring, and the memory that suspended jobs take.
+    """The costs of saving and restoring, and the memory that jobs have.
 
     Args:
         machine: its costs and limits.
@@ -38,11 +38,12 @@ class SavedWork:
         """What checkpoints and restarts cost."""
         self._restarts_at_starts = machine.checkpointing.restart_charge == "on-start"
         self._switch = machine.switch_ticks
-        self._memory = NodeMemory(machine.suspended_per_node)
+        self.memory = NodeMemory(machine)
+        """The memory of the nodes."""
 
     def can_suspend(self, gang: RunningJob) -> bool:
-        """Return whether the memory of a gang's nodes has room for it."""
-        return gang.fetching or self._memory.has_room(gang.columns)
+        """Return whether the nodes of a gang can hold one more suspended task each."""
+        return gang.fetching or self.memory.has_room(gang.columns)
 
     def prepare_to_stop(self, gang: Execution, how: Status) -> None:
         """Check that a running gang can be stopped, and take the memory for its image if it is suspended.
@@ -56,12 +57,12 @@ class SavedWork:
         if how is Status.CHECKPOINTED and self.costs.tasks_at_a_time == 0:
             raise DecisionError(f"job {job_id} cannot be checkpointed: the store takes no tasks (max_tasks_per_slice=0)")
         if how is Status.SUSPENDED and not self.can_suspend(gang):
-            full = f"a node of {text(gang.columns)} holds {self._memory.most} suspended tasks already"
+            full = f"a node of {text(gang.columns)} holds {self.memory.most_suspended} suspended tasks already"
             raise DecisionError(f"job {job_id} cannot be suspended: {full}")
         if gang.stopping and gang.outcome is Status.SUSPENDED:  # killed while it is being suspended
-            self._memory.free(gang.columns)
+            self.memory.resume(gang.columns)
         elif how is Status.SUSPENDED and not gang.fetching:
-            self._memory.keep(gang.columns)
+            self.memory.suspend(gang.columns)
 
     def require_movable(self, gang: Execution) -> None:
         """Check that a gang can migrate.
@@ -159,9 +160,10 @@ class SavedWork:
         job = gang.owner
         image = job.image
         assert image is not None
-        self._memory.free(image.columns)
+        self.memory.resume(image.columns)
         job.image = image.restored_on(gang.columns)
         gang.fetching = False
+        self.memory.hold(job, gang.columns)
 
     def ended(self, gang: Execution, executed: int) -> int:
         """Settle what is saved of a gang's job at the end of a run attempt; return how much work is discarded, ticks.
@@ -171,21 +173,24 @@ class SavedWork:
         job, before = gang.owner, gang.owner.image
         if before is not None and gang.fetching:
             if gang.outcome in SAVING:
+                self.memory.hold(job, before.columns)
                 return 0  # it was stopped before it had its image, which is where it was
-            self._memory.free(before.columns)
+            self.memory.resume(before.columns)
         job.image, discarded = image_after(
             before, gang.outcome, executed, gang.nodes, gang.columns, checkpointed=gang.checkpointed
         )
+        self.memory.hold(job, None if job.image is None else job.image.columns)
         return discarded
 
     def lose(self, job: JobInSystem) -> int:
-        """Discard what is saved of a waiting job in the memory of nodes, one of which has failed; return how much, ticks.
+        """Discard what is saved of a waiting job in the memory of nodes; return how much, ticks.
 
         It goes on from what is in the checkpoint store.
         """
         image = job.image
         assert image is not None
-        self._memory.free(image.columns)
+        self.memory.resume(image.columns)
+        self.memory.hold(job)
         job.image, discarded = image_after(image, Status.FAILED, 0, image.nodes, ())
         return discarded
 

@@ -15,7 +15,12 @@ NO_VALUE: Final = frozenset(
     ("", "unknown", "none", "n/a", "na", "invalid", "(null)", "null", "none assigned", "undefined", "-", "?")
 )
 """What logs write, in any case, where there is no value."""
+_NO_LIMIT: Final = frozenset(("unlimited", "partition_limit", "infinite", "not_set"))
 
+_NO_NUMBER: Final = frozenset(("4294967294", "4294967295", "18446744073709551614", "18446744073709551615"))
+"""Slurm's marks for no value and no limit, of 32 and of 64 bits, where an export has them as numbers."""
+_EARLIEST_S: Final = 86_400
+"""Times of the first day of 1970 are a zero in a database, in any time zone: not set."""
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _LATEST_S: Final = 253_402_300_800  # the year 10000
 _TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?|\d{1,12}(\.\d+)?")
@@ -60,9 +65,7 @@ class Clock:
             hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
             if hour > 23 or minute > 59 or second > 60:
                 raise ValueError(f"{quoted(text)} is not a time")
-            return (
-                day + 3600 * hour + 60 * minute + second or None
-            )  # 1970-01-01T00:00:00 is a zero in Slurm's database: not set
+            return _set(day + 3600 * hour + 60 * minute + second)
         text = text.strip()
         if text.lower() in NO_VALUE:
             return None
@@ -71,14 +74,14 @@ class Clock:
         if "-" not in text:
             if float(text) >= _LATEST_S:
                 raise ValueError(f"{quoted(text)} is not a time")
-            return int(float(text)) or None
+            return _set(int(float(text)))
         try:
             stamp = datetime.fromisoformat(text)
         except ValueError:
             raise ValueError(f"{quoted(text)} is not a time") from None
         if stamp.tzinfo is None:
             stamp = stamp.replace(tzinfo=self._zone or UTC)
-        return int(stamp.timestamp()) or None
+        return _set(int(stamp.timestamp()))
 
     def later_pass(self, text: str, seconds: int, expected: int) -> int:
         """Return ``seconds`` or, in an hour that daylight saving repeats, its second pass, whichever is nearer ``expected``."""
@@ -86,6 +89,11 @@ class Clock:
             return seconds
         second = int(datetime.fromisoformat(text[:19]).replace(tzinfo=self._zone, fold=1).timestamp())
         return second if second > seconds and abs(second - expected) < abs(seconds - expected) else seconds
+
+
+def _set(seconds: int) -> int | None:
+    """Return a time, ``None`` if it is not set."""
+    return seconds if seconds > _EARLIEST_S else None
 
 
 def _clock_time(text: str) -> tuple[int, int, int]:
@@ -137,7 +145,7 @@ def duration(text: str, plain_unit: int = 1) -> float | None:
         ValueError: ``text`` is not a duration.
     """
     text = text.strip()
-    if text.lower() in NO_VALUE or text.lower() in ("unlimited", "partition_limit", "infinite", "not_set"):
+    if text in _NO_NUMBER or text.lower() in NO_VALUE or text.lower() in _NO_LIMIT:
         return None
     if text.count(":") == 3 and "-" not in text:  # D:HH:MM:SS of Moab
         text = text.replace(":", "-", 1)
@@ -226,6 +234,6 @@ def whole(text: str) -> int:
     """Return a number such as ``4``, ``4K`` or ``1.5K`` (1,024 each) as a whole number; 0 if it is none."""
     text = text.strip()
     if text.isascii() and text.isdecimal():
-        return int(text) if len(text) <= 15 else 0
+        return int(text) if len(text) <= 15 and text not in _NO_NUMBER else 0
     found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)([KMG]?)", text)
     return round(float(found[1]) * {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}[found[2]]) if found else 0

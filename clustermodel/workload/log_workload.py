@@ -15,7 +15,7 @@ from clustermodel.arrays import IntArray
 from clustermodel.errors import TraceError, counted, quoted, visible
 from clustermodel.job import UNSET
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.validation import LARGEST_WHOLE, choice
+from clustermodel.validation import LARGEST_WHOLE, choice, flag
 from clustermodel.workload.extra_columns import (
     ACCOUNT,
     CORES,
@@ -23,10 +23,12 @@ from clustermodel.workload.extra_columns import (
     JOB_NAME,
     NODE_COUNT,
     PARTITION,
+    PRECEDING,
     QOS,
     QUEUE,
     REQUEUES,
     SUSPENDED,
+    THINK,
     WAIT,
     ExtraColumns,
 )
@@ -57,9 +59,12 @@ class LogOptions:
     """Time zone of time stamps without an offset; by default they are read as they are given, as UTC."""
     use_estimates: bool = True
     """Whether the time limits are the users' estimates; else the run times are."""
+    feedback: bool = False
+    """Whether a further run attempt is submitted after the simulated end of the one before, not at its recorded time."""
 
     def __post_init__(self) -> None:
         choice("unit", self.unit, UNITS)
+        flag("feedback", self.feedback)
 
 
 def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, names: Callable[[str], list[str]]) -> Workload:
@@ -155,11 +160,11 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
             ),
         ),
         machine_nodes=peak.units,
-        extra=_recorded(jobs, columns, numbers),
+        extra=_recorded(jobs, columns, numbers, followers=options.feedback),
     )
 
 
-def _recorded(jobs: LogJobs, columns: _Columns, numbers: IntArray) -> ExtraColumns:
+def _recorded(jobs: LogJobs, columns: _Columns, numbers: IntArray, *, followers: bool) -> ExtraColumns:
     """Return what the log has recorded, as extra columns; columns without a single value are left out."""
     recorded = {
         WAIT: (columns["start"] - columns["submit"]) * TICKS_PER_SECOND,
@@ -173,6 +178,7 @@ def _recorded(jobs: LogJobs, columns: _Columns, numbers: IntArray) -> ExtraColum
         QOS: columns["qos"],
         QUEUE: columns["queue"],
         JOB_NAME: columns["job_name"],
+        **(_requeues(columns, numbers) if followers else {}),
     }
     names = {
         "user": jobs.users, "group": jobs.groups, ACCOUNT: jobs.accounts, PARTITION: jobs.partitions, QOS: jobs.qos,
@@ -183,6 +189,18 @@ def _recorded(jobs: LogJobs, columns: _Columns, numbers: IntArray) -> ExtraColum
         columns={name: values for name, values in recorded.items() if (values != UNSET).any()},
         names={name: texts for name, one in names.items() if (texts := one.texts())},
     )
+
+
+def _requeues(columns: _Columns, numbers: IntArray) -> _Columns:
+    """Return the run attempt that each attempt follows, and the ticks from the end of that one to its submission."""
+    order = np.lexsort((columns["start"], columns["key"]))
+    key, end = columns["key"][order], (columns["start"] + columns["run"] + columns["suspended"])[order]
+    follows = np.append(False, (key[1:] == key[:-1]) & (columns["requeued"][order][:-1] > 0))
+    think = np.maximum(columns["submit"][order] - np.roll(end, 1), 0) * TICKS_PER_SECOND
+    found = {PRECEDING: np.full(len(key), UNSET), THINK: np.full(len(key), UNSET)}
+    for name, values in ((PRECEDING, np.roll(numbers[order], 1)), (THINK, think)):
+        found[name][order] = np.where(follows, values, UNSET)
+    return found
 
 
 def _of_one_cluster(jobs: LogJobs, columns: _Columns, wanted: str | None, remarks: list[str]) -> _Columns:

@@ -57,6 +57,7 @@ def read_pbs(
     unit: str = "auto",
     processors_from: str = "allocated",
     use_estimates: bool = True,
+    feedback: bool = False,
 ) -> Workload:
     """Read accounting records of PBS or TORQUE into memory.
 
@@ -70,6 +71,8 @@ def read_pbs(
             shows that jobs share nodes, else nodes.
         processors_from: ``"allocated"`` or ``"requested"`` nodes and cores; the other is used where one is missing.
         use_estimates: when false, every estimate is the run time, not the limit ``Resource_List.walltime``.
+        feedback: when true, a further run attempt is submitted after the simulated end of the one before, as much later as in
+            the log; by default at its recorded time.
 
     Returns:
         The workload; its ``machine_nodes`` is the largest number of units in use at the same time.
@@ -78,7 +81,7 @@ def read_pbs(
         TraceError: the file cannot be read, has no such records, or no usable job.
         SpecificationError: an option has a value that is not allowed.
     """
-    options = LogOptions(unit=unit, use_estimates=use_estimates)
+    options = LogOptions(unit=unit, use_estimates=use_estimates, feedback=feedback)
     if processors_from not in ("allocated", "requested"):
         raise SpecificationError(f"processors_from: {processors_from!r} is not allowed; it must be 'allocated' or 'requested'")
     reader = _Reader(LogJobs(os.fspath(path)), requested_first=processors_from == "requested")
@@ -170,7 +173,7 @@ class _Reader:
         if requeued and started is not None:  # an R record may have few fields of its own
             values = {**_values(started.text), **values}
         start, end = _epoch(values, "start"), _epoch(values, "end")
-        used = duration(values.get("resources_used.walltime", ""))
+        used = _duration(values, "resources_used.walltime")
         if start is None:
             return _TYPES["R"] if requeued else NEVER
         if end is None and started is not None:
@@ -187,7 +190,7 @@ class _Reader:
         submit = next((time for name in ("ctime", "qtime", "etime") if (time := _epoch(values, name)) is not None), None)
         if submit is None:
             return NO_SUBMISSION
-        limit = duration(values.get("Resource_List.walltime", ""))
+        limit = _duration(values, "Resource_List.walltime")
         resources = resources_of(values)
         self._add(line, job, int(identity[1]), values, resources, (submit, start, run, suspended, limit), requeued=requeued)
         return JOBS
@@ -263,6 +266,18 @@ def _epoch(values: dict[str, str], name: str) -> int | None:
     if not re.fullmatch(r"\d{1,11}(\.\d*)?", text, re.ASCII):
         raise ValueError(f"field {name}: {quoted(text)} is not a time in seconds since 1970")
     return int(float(text)) or None
+
+
+def _duration(values: dict[str, str], name: str) -> float | None:
+    """Return a duration in seconds; ``None`` if it is missing.
+
+    Raises:
+        ValueError: it is no duration.
+    """
+    try:
+        return duration(values.get(name, ""))
+    except ValueError as problem:
+        raise ValueError(f"field {name}: {problem}") from None
 
 
 def _status(text: str) -> int:

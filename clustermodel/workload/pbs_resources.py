@@ -45,7 +45,7 @@ def resources_of(values: Mapping[str, str]) -> Resources:
         hosts=hosts,
         nodes=len(hosts),
         cores=vnodes.cores or _slots(values.get("exec_host", "")),
-        asked_nodes=nodect or spec.chunks or select.chunks,
+        asked_nodes=nodect or spec.chunks or select.chunks or min(cores, 1),  # ncpus alone are cores of one node
         asked_cores=spec.cores if "Resource_List.nodes" in values else cores or select.cores or spec.cores,
         gpus=_gpus(values, vnodes, spec, select),
         memory=_memory(values, vnodes, select, cores or spec.cores),

@@ -85,6 +85,7 @@ def read_sacct(
     cluster: str | None = None,
     processors_from: str = "allocated",
     use_estimates: bool = True,
+    feedback: bool = False,
 ) -> Workload:
     """Read a log of Slurm's sacct, as ``--parsable2`` or ``--parsable`` writes it, into memory.
 
@@ -100,6 +101,8 @@ def read_sacct(
         cluster: of which cluster to use the jobs; by default of the one with the most jobs.
         processors_from: ``"allocated"`` or ``"requested"`` nodes and cores; the other is used where one is missing.
         use_estimates: when false, every estimate is the run time, not the time limit.
+        feedback: when true, a further run attempt is submitted after the simulated end of the one before, as much later as in
+            the log; by default at its recorded time.
 
     Returns:
         The workload; its ``machine_nodes`` is the largest number of units in use at the same time.
@@ -108,7 +111,7 @@ def read_sacct(
         TraceError: the file cannot be read, is no log of sacct, lacks a field that is needed, or has no usable job.
         SpecificationError: an option has a value that is not allowed.
     """
-    options = LogOptions(unit=unit, cluster=cluster, timezone=timezone, use_estimates=use_estimates)
+    options = LogOptions(unit=unit, cluster=cluster, timezone=timezone, use_estimates=use_estimates, feedback=feedback)
     reader = _Reader(LogJobs(os.fspath(path)), Clock(timezone), processors_from)
     lines = reader.read()
     workload = workload_of(reader.jobs, options, kind=reader.kind, lines=lines, names=node_names)

@@ -19,11 +19,12 @@ _XDMOD: Final = (
     "end", "elapsed", "exitcode", "state", "nnodes", "ncpus", "reqcpus", "reqmem", "reqtres", "alloctres", "timelimit",
     "nodelist", "jobname",
 )  # fmt: skip
-"""The layout of Open XDMoD since version 11; before, it had no QOS."""
+"""The layout of Open XDMoD since version 11; before, it had no QOS, and at first no resources either."""
 _ISO: Final = r"\d{4}-\d\d-\d\dT"
 _XDMOD_LAYOUTS: Final = (
     (tuple(name for name in _XDMOD if name != "qos"), _ISO),
     (_XDMOD, rf"{_ISO}|\d{{9,10}}$"),
+    (tuple(name for name in _XDMOD if name not in ("qos", "reqtres", "alloctres")), _ISO),
 )
 """The layouts, and what the time of submission looks like; a user number may look like seconds since 1970."""
 

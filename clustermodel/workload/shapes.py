@@ -7,6 +7,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from clustermodel.workload.table import Workload
+
 SHAPES: Final = ("short-narrow", "short-wide", "long-narrow", "long-wide")
 """The shapes, in the order of Perkovic & Keleher 2000, table 2."""
 
@@ -36,3 +38,18 @@ def shapes_of_jobs(
     is_wide = size > (np.median(size[chosen]) if narrow is None else narrow)
     is_long = length > np.median(length[chosen])
     return np.where(chosen, np.array(SHAPES)[2 * is_long + is_wide], "")
+
+
+def workload_shapes(workload: Workload, nodes: int, *, narrow: int | None = None) -> npt.NDArray[np.str_]:
+    """Return the shape of each job that a machine can hold.
+
+    Args:
+        workload: the jobs.
+        nodes: size of the machine.
+        narrow: as for :func:`shapes_of_jobs`.
+
+    Returns:
+        As :func:`shapes_of_jobs`: an empty text for a job that the machine rejects.
+    """
+    size = workload.column("nodes")
+    return shapes_of_jobs(size, workload.column("estimate"), narrow=narrow, among=(size > 0) & (size <= nodes))

@@ -55,14 +55,16 @@ def read_trace(
     keep: JobFilter | None = None,
     scale: LoadScale | None = None,
     lenient: bool = False,
+    feedback: bool = False,
     waits: bool = False,
     format: str | None = None,
 ) -> Workload:
     """Read a trace in SWF, a log of sacct or PBS, a workload of Zhao et al. 2022 (Muri), or what another package can read.
 
     ``unit``, ``timezone`` and ``cluster`` are those of :func:`~clustermodel.workload.sacct.read_sacct`, ``lenient`` and
-    ``waits`` those of :func:`~clustermodel.workload.swf.read_swf`; the others are for all kinds.  ``format`` is the name of a
-    reader (``"swf"``, ``"sacct"``, ``"pbs"``, ``"muri"``); by default the first lines of the file tell.
+    ``waits`` those of :func:`~clustermodel.workload.swf.read_swf`; the others are for all kinds.  ``feedback`` is for jobs that
+    follow others: of SWF those with a preceding job, of a log further run attempts.  ``format`` is the name of a reader
+    (``"swf"``, ``"sacct"``, ``"pbs"``, ``"muri"``); by default the first lines of the file tell.
 
     Raises:
         TraceError: the file cannot be read, or has no usable job.
@@ -85,10 +87,11 @@ def read_trace(
             keep=keep,
             scale=scale,
             lenient=lenient,
+            feedback=feedback,
             waits=waits,
         )
     if reader is PBS:
-        workload = read_pbs(path, unit=unit, processors_from=processors_from, use_estimates=use_estimates)
+        workload = read_pbs(path, unit=unit, processors_from=processors_from, use_estimates=use_estimates, feedback=feedback)
     elif reader is SACCT:
         workload = read_sacct(
             path,
@@ -97,9 +100,15 @@ def read_trace(
             cluster=cluster,
             processors_from=processors_from,
             use_estimates=use_estimates,
+            feedback=feedback,
         )
     else:
-        for option, given in (("lenient", lenient), ("processors-from", processors_from != "allocated"), ("waits", waits)):
+        for option, given in (
+            ("lenient", lenient),
+            ("processors-from", processors_from != "allocated"),
+            ("feedback", feedback),
+            ("waits", waits),
+        ):
             if given:
                 raise SpecificationError(f"--{option}: {os.fspath(path)} is read as {kind}, which has no such option")
         workload = read_with(reader, path)

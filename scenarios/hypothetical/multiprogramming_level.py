@@ -20,6 +20,7 @@ from clustermodel import (
     TwoStageUniform,
 )
 
+SLOWDOWN, RESPONSE = "mean_bounded_slowdown", "mean_response_s"
 JOBS = JobStream(
     arrivals=Poisson(per_hour=20),
     nodes=TwoStageUniform(largest=512),
@@ -32,11 +33,8 @@ def study(jobs: int = 3_000, replications: int = 10, levels: tuple[int, ...] = (
     """Return the study."""
 
     def scenario(load: float, policy: str, mpl: int, seed: int) -> Scenario:
-        machine = Machine(
-            nodes=512,
-            time_slicing=TimeSlicing(quantum_s=60, mpl=mpl),
-            context_switch=ContextSwitch(fraction=0.01),
-        )
+        slices, switch = TimeSlicing(quantum_s=60, mpl=mpl), ContextSwitch(fraction=0.01)
+        machine = Machine(nodes=512, time_slicing=slices, context_switch=switch)
         workload = JOBS.generate(jobs=jobs, seed=seed, load=load, machine_nodes=512)
         return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
@@ -45,16 +43,16 @@ def study(jobs: int = 3_000, replications: int = 10, levels: tuple[int, ...] = (
         factors={"load": [0.7, 0.85], "policy": ["bgs", "mbgs"], "mpl": levels},
         scenario=scenario,
         replications=replications,
-        shown=("mean_bounded_slowdown", "mean_response_s", "utilization", "context_switch_share", "idle_waiting_share"),
+        shown=(SLOWDOWN, RESPONSE, "utilization", "context_switch_share", "idle_waiting_share"),
         tables={
-            "Mean bounded slowdown": lambda table: table.pivot("mean_bounded_slowdown", columns="mpl"),
+            "Mean bounded slowdown": lambda table: table.pivot(SLOWDOWN, columns="mpl"),
             "Ratio of mean response to that with MPL 1, paired": lambda table: table.differences(
-                "mean_response_s", "mpl", 1, ratio=True
+                RESPONSE, "mpl", 1, ratio=True
             ),
         },
         figures={
             "Slowdown and response": lambda table: table.plot.curves(
-                x="mpl", y=["mean_bounded_slowdown", "mean_response_s"], panels="load", log=["mean_bounded_slowdown"]
+                x="mpl", y=[SLOWDOWN, RESPONSE], panels="load", log=[SLOWDOWN]
             ),
         },
     )

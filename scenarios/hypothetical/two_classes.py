@@ -37,6 +37,7 @@ BATCH = JobStream(
     estimates=FactorEstimates(3),
 )
 WHO = ("interactive", "batch")
+METRICS = {"{}_response_s": "mean_response_s", "{}_slowdown": "mean_bounded_slowdown"}
 AGAINST_EASY = {who: Relative(f"{who}_response_s", {"policy": "EASY"}) for who in WHO}
 
 
@@ -53,11 +54,7 @@ def study(days: int = 28, replications: int = 10, loads: tuple[float, ...] = (0.
         name="two user classes on 512 nodes",
         factors={"load": loads, "policy": list(POLICIES)},
         scenario=scenario,
-        measures=class_measures(
-            lambda result: result.jobs["stream"],
-            WHO,
-            {"{}_response_s": "mean_response_s", "{}_slowdown": "mean_bounded_slowdown"},
-        ),
+        measures=class_measures(lambda result: result.jobs["stream"], WHO, METRICS),
         replications=replications,
         shown=("interactive_slowdown", "batch_slowdown", "interactive_response_s", "batch_response_s", "utilization"),
         tables={

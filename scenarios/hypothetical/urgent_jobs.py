@@ -8,24 +8,25 @@ gang takes a rotation at most if no scheduling event cuts its slice short.  Smal
     clustermodel sweep scenarios/hypothetical/urgent_jobs.py --out results --set jobs=1000 --set replications=3
 """
 
-from functools import lru_cache, partial
+from functools import partial
+from math import inf
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, TimeSlicing, Workload
+from clustermodel import Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, TimeSlicing
 from clustermodel.experiment.design import Measure
-from clustermodel.experiment.job_classes import by_class, class_measures
+from clustermodel.experiment.job_classes import SIZES, by_bounds, by_class, class_measures
 from clustermodel.experiment.measure_table import Columns, Relative, Scaled, measure_table
-from clustermodel.experiment.random_streams import random_stream
 from clustermodel.measure.job_table import preemptions
-from clustermodel.measure.metrics import LARGE_ABOVE_NODES
+from clustermodel.workload.changed_jobs import with_urgent_jobs
 from clustermodel.workload.study_jobs import study_jobs
 
 BASE, QUANTUM_S, MPL, SWITCH_S, COST_S = "bgs", 200, 5, 4, 60
 ROTATION_S = (MPL - 1) * QUANTUM_S + SWITCH_S + COST_S
 URGENT_GANGS = ("bgs:urgent=kill", "bgs:urgent=checkpoint", "bgs:urgent=suspend", "mbgs", "mbgs:urgent=checkpoint")
-CLASSES = ("urgent", "others", "small", "large")
+PRIORITIES = {"others": 0, "urgent": inf}
+CLASSES = ("urgent", *PRIORITIES, *SIZES)
 STATISTICS = ("mean_wait_s", "p95_wait_s", "mean_response_s", "mean_bounded_slowdown")
 PAIRED = [f"{name}: {group}" for name in STATISTICS for group in CLASSES[:2] if (name, group) != ("p95_wait_s", "others")]
 SHARES = ("context_switch_share", "checkpoint_share", "restart_share", "blocked_share", "lost_share")
@@ -49,23 +50,18 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
     """Return the study; ``jobs`` is 0 for all of a trace, ``share`` the probability that a job is urgent."""
 
     def scenario(policy: str, seed: int) -> Scenario:
-        return Scenario(
-            machine=Machine(
-                nodes=nodes,
-                time_slicing=TimeSlicing(quantum_s=QUANTUM_S, mpl=MPL),
-                context_switch=ContextSwitch(seconds=SWITCH_S),
-                checkpointing=Checkpointing(checkpoint_s=COST_S, restart_s=COST_S),
-            ),
-            workload=with_urgent_jobs(study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed), share, seed),
-            policy=policy,
-            seed=seed,
-        )
+        slices, switch = TimeSlicing(quantum_s=QUANTUM_S, mpl=MPL), ContextSwitch(seconds=SWITCH_S)
+        saving = Checkpointing(checkpoint_s=COST_S, restart_s=COST_S)
+        machine = Machine(nodes=nodes, time_slicing=slices, context_switch=switch, checkpointing=saving)
+        workload = with_urgent_jobs(study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed), share, seed)
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     waits = ("urgent_jobs", "start_at_once", "compete", "longest_wait_alone_s", "over_a_rotation")
     measures: dict[str, Measure] = {name: partial(of_urgent, name=name) for name in waits}
     measures["preemptions"] = lambda result: int(preemptions(result.records).sum())
-    measures |= class_measures(urgency, CLASSES[:2], {f"{name}: {{}}": name for name in STATISTICS})
-    measures |= class_measures(size, CLASSES[2:], {f"{name}: {{}}": name for name in STATISTICS})
+    metrics = {f"{name}: {{}}": name for name in STATISTICS}
+    measures |= class_measures(by_bounds(priority=PRIORITIES), PRIORITIES, metrics)
+    measures |= class_measures(by_bounds(nodes=SIZES), SIZES, metrics)
     return Study(
         name="urgent jobs in gang scheduling",
         factors={"policy": (BASE, *URGENT_GANGS, "easy", "ss")},
@@ -79,21 +75,6 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
         },
         figures={"Responses and slowdowns by class of jobs": picture},
     )
-
-
-@lru_cache(maxsize=2)
-def with_urgent_jobs(workload: Workload, share: float, seed: int) -> Workload:
-    urgent = random_stream(seed, "urgent jobs").random(len(workload)) < share
-    rows = (row._replace(priority=int(first)) for row, first in zip(workload.rows(), urgent, strict=True))
-    return Workload(rows, name=workload.name, provenance=workload.provenance, machine_nodes=workload.machine_nodes)
-
-
-def urgency(result: Result) -> "pd.Series[str]":
-    return (result.jobs["priority"] > 0).map({True: "urgent", False: "others"})
-
-
-def size(result: Result) -> "pd.Series[str]":
-    return (result.jobs["nodes"] > LARGE_ABOVE_NODES).map({True: "large", False: "small"})
 
 
 def of_urgent(result: Result, name: str) -> float:

@@ -7,43 +7,31 @@ from one task to another (``charge="on-change"``).
     clustermodel sweep scenarios/tradeoffs/context_switch_mpl.py --out results
 """
 
-from clustermodel import ContextSwitch, Machine, Scenario, Study, TimeSlicing, load_model
+from clustermodel import ContextSwitch, Scenario, Study
+from clustermodel.experiment.blue_pacific import blue_pacific_scenario
 
-MEASURES = (
-    "mean_response_s",
-    "mean_bounded_slowdown",
-    "mean_wait_s",
-    "utilization",
-    "context_switch_share",
-    "idle_waiting_share",
-)
+SLOWDOWN, RESPONSE, SWITCHES = "mean_bounded_slowdown", "mean_response_s", "context_switch_share"
 
 
 def study(jobs: int = 3_000, replications: int = 10, run_time_factor: float = 1.5) -> Study:
     """Return the study."""
 
     def scenario(switch: float, policy: str, seed: int) -> Scenario:
-        slices = TimeSlicing(quantum_s=200, mpl=5)
-        machine = Machine(nodes=320, time_slicing=slices, context_switch=ContextSwitch(fraction=switch))
-        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=run_time_factor, phi=0.2)
-        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
+        cost = ContextSwitch(fraction=switch)
+        return blue_pacific_scenario(policy, jobs=jobs, seed=seed, run_time_factor=run_time_factor, context_switch=cost)
 
     return Study(
         name="context switch x MPL",
         factors={"switch": [0.0, 0.01, 0.02, 0.05, 0.1], "policy": ["bf", *(f"bgs:mpl={level}" for level in (2, 3, 4, 5))]},
         scenario=scenario,
         replications=replications,
-        shown=MEASURES,
+        shown=(RESPONSE, SLOWDOWN, "mean_wait_s", "utilization", SWITCHES, "idle_waiting_share"),
         tables={
-            "Mean bounded slowdown": lambda table: table.pivot("mean_bounded_slowdown", columns="switch"),
+            "Mean bounded slowdown": lambda table: table.pivot(SLOWDOWN, columns="switch"),
             "Ratio of mean response to that of BF, paired": lambda table: table.differences(
-                "mean_response_s", "policy", "bf", ratio=True
+                RESPONSE, "policy", "bf", ratio=True
             ),
-            "Lowest slowdown at each cost": lambda table: table.lowest("mean_bounded_slowdown"),
+            "Lowest slowdown at each cost": lambda table: table.lowest(SLOWDOWN),
         },
-        figures={
-            "Slowdown and response": lambda table: table.plot.curves(
-                x="switch", y=["mean_bounded_slowdown", "mean_response_s", "context_switch_share"]
-            ),
-        },
+        figures={"Slowdown and response": lambda table: table.plot.curves(x="switch", y=[SLOWDOWN, RESPONSE, SWITCHES])},
     )

@@ -7,21 +7,24 @@ A context switch that is longer than half a slice is left out.
     clustermodel sweep scenarios/tradeoffs/slice_length.py --out results
 """
 
-from clustermodel import ContextSwitch, Machine, Scenario, Study, TimeSlicing, load_model
+from functools import partial
+
+from clustermodel import ContextSwitch, Scenario, Study, TimeSlicing
+from clustermodel.experiment.blue_pacific import blue_pacific_scenario
 
 MEASURES = ("mean_bounded_slowdown", "mean_response_s", "utilization", "context_switch_share")
+PLANE = {"x": "quantum_s", "y": "switch_s"}
 
 
 def study(jobs: int = 3_000, replications: int = 10, policy: str = "bgs", run_time_factor: float = 1.5) -> Study:
     """Return the study."""
+    setting = partial(blue_pacific_scenario, jobs=jobs, run_time_factor=run_time_factor)
 
     def scenario(quantum_s: float, switch_s: float, seed: int) -> Scenario | None:
         if switch_s > quantum_s / 2:
             return None
         slices, switch = TimeSlicing(quantum_s=quantum_s, mpl=5), ContextSwitch(seconds=switch_s)
-        machine = Machine(nodes=320, time_slicing=slices, context_switch=switch)
-        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=run_time_factor, phi=0.2)
-        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
+        return setting(policy, seed=seed, time_slicing=slices, context_switch=switch)
 
     return Study(
         name="slice length x context switch",
@@ -34,9 +37,7 @@ def study(jobs: int = 3_000, replications: int = 10, policy: str = "bgs", run_ti
             "Slice with the lowest slowdown": lambda table: table.lowest("mean_bounded_slowdown", of="quantum_s"),
         },
         figures={
-            "Mean bounded slowdown": lambda table: table.plot.heat_map("mean_bounded_slowdown", x="quantum_s", y="switch_s"),
-            "Share of node time spent on switches": lambda table: table.plot.heat_map(
-                "context_switch_share", x="quantum_s", y="switch_s"
-            ),
+            "Mean bounded slowdown": lambda table: table.plot.heat_map("mean_bounded_slowdown", **PLANE),
+            "Share of node time spent on switches": lambda table: table.plot.heat_map("context_switch_share", **PLANE),
         },
     )

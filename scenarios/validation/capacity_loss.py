@@ -47,11 +47,7 @@ def study(jobs: int = 400, replications: int = 20) -> Validation:
     return validate(
         formula,
         scenario=scenario,
-        factors={
-            "equation": list(POLICIES),
-            "policy": [policy for policies in POLICIES.values() for policy in policies],
-            "switches": ["none", *SWITCHES],
-        },
+        factors={"equation": list(POLICIES), "policy": sum(POLICIES.values(), ()), "switches": ["none", *SWITCHES]},
         measure="kappa",
         margin=1e-9,
         replications=replications,

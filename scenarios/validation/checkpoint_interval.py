@@ -43,13 +43,9 @@ def study(
     """Return the validation."""
 
     def scenario(mtbf_h: float, multiple: float, seed: int) -> Scenario:
-        machine = Machine(
-            nodes=1,
-            failures=NodeFailures(mtbf_s=mtbf_h * HOUR, repair_s=REPAIR_S),
-            checkpointing=Checkpointing(
-                checkpoint_s=CHECKPOINT_S, restart_s=RESTART_S, interval_s=interval_s(mtbf_h, multiple)
-            ),
-        )
+        failures, interval = NodeFailures(mtbf_s=mtbf_h * HOUR, repair_s=REPAIR_S), interval_s(mtbf_h, multiple)
+        saving = Checkpointing(checkpoint_s=CHECKPOINT_S, restart_s=RESTART_S, interval_s=interval)
+        machine = Machine(nodes=1, failures=failures, checkpointing=saving)
         job = Job(id=1, submit_s=0, nodes=1, run_s=LENGTH * mtbf_h * HOUR)
         return Scenario(machine=machine, workload=Workload.from_jobs([job]), policy="fcfs", seed=seed)
 

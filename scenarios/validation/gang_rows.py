@@ -8,7 +8,6 @@ response of the same work under processor sharing is a control variate with a kn
 """
 
 from functools import cache
-from typing import NamedTuple
 
 from clustermodel import Exponential, Machine, Scenario, TimeSlicing, Validation, validate
 from clustermodel.experiment.queueing_models import mean_response, model_jobs, shared_work_response
@@ -18,19 +17,12 @@ from clustermodel.theory.processor_sharing import mg1_ps_mean_response
 MEAN_S, QUANTUM_S, SHARE = 100.0, 0.25, 0.7
 
 
-class Matrix(NamedTuple):
-    """An Ousterhout matrix and the gangs that come to it."""
-
-    nodes: int
-    mpl: int
-    shares: tuple[tuple[int, float], ...]
-    """Sizes and their probabilities."""
-
-
-MATRICES = {
-    "2 nodes, MPL 3, sizes 1, 2": Matrix(2, 3, ((1, 0.5), (2, 0.5))),
-    "3 nodes, MPL 2, sizes 1, 2, 3": Matrix(3, 2, ((1, 0.4), (2, 0.3), (3, 0.3))),
-    "4 nodes, MPL 2, sizes 1, 4": Matrix(4, 2, ((1, 0.6), (4, 0.4))),
+Matrix = tuple[int, int, tuple[tuple[int, float], ...]]
+"""Nodes, MPL, sizes of the gangs and their probabilities."""
+MATRICES: dict[str, Matrix] = {
+    "2 nodes, MPL 3, sizes 1, 2": (2, 3, ((1, 0.5), (2, 0.5))),
+    "3 nodes, MPL 2, sizes 1, 2, 3": (3, 2, ((1, 0.4), (2, 0.3), (3, 0.3))),
+    "4 nodes, MPL 2, sizes 1, 4": (4, 2, ((1, 0.6), (4, 0.4))),
 }
 
 
@@ -52,7 +44,8 @@ def formula(policy: str, matrix: Matrix) -> float | None:
 
 def shared_mean(policy: str, matrix: Matrix) -> float:
     """Return the mean of the control variate, seconds."""
-    work_s = MEAN_S * sum(size * share for size, share in matrix.shares) / matrix.nodes
+    nodes, _, shares = matrix
+    work_s = MEAN_S * sum(size * share for size, share in shares) / nodes
     return mg1_ps_mean_response(arrival_rate(policy, matrix), work_s)
 
 
@@ -60,15 +53,10 @@ def study(jobs: int = 6_000, at_most: int = 160) -> Validation:
     """Return the validation."""
 
     def scenario(policy: str, matrix: Matrix, seed: int) -> Scenario:
-        workload = model_jobs(
-            jobs=jobs,
-            seed=seed,
-            stream=f"gangs in rows: {policy}, {matrix.nodes}, {matrix.mpl}",
-            run_s=Exponential(MEAN_S),
-            per_s=arrival_rate(policy, matrix),
-            sizes=dict(matrix.shares),
-        )
-        machine = Machine(nodes=matrix.nodes, time_slicing=TimeSlicing(quantum_s=QUANTUM_S, mpl=matrix.mpl))
+        nodes, mpl, shares = matrix
+        stream, rate = f"gangs in rows: {policy}, {nodes}, {mpl}", arrival_rate(policy, matrix)
+        workload = model_jobs(jobs=jobs, seed=seed, stream=stream, run_s=Exponential(MEAN_S), per_s=rate, sizes=dict(shares))
+        machine = Machine(nodes=nodes, time_slicing=TimeSlicing(quantum_s=QUANTUM_S, mpl=mpl))
         return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return validate(

@@ -31,10 +31,7 @@ def shared(result: Result) -> float:
 
 
 def study(
-    jobs: int = 6_000,
-    at_most: int = 160,
-    nodes: tuple[int, ...] = (2,),
-    loads: tuple[float, ...] = (0.5, 0.8, 0.9),
+    jobs: int = 6_000, at_most: int = 160, nodes: tuple[int, ...] = (2,), loads: tuple[float, ...] = (0.5, 0.8, 0.9)
 ) -> Validation:
     """Return the validation."""
 

@@ -8,14 +8,20 @@ rho = 0.8: so much can the slices of 50 ms change a response of 500 s.
     clustermodel validate scenarios/validation/mg1.py --out results --set jobs=1000 --set at_most=20
 """
 
-from clustermodel import Exponential, HyperErlang, Machine, Scenario, TimeSlicing, Validation, validate
-from clustermodel.experiment.queueing_models import RunTimes, mean_gap, mean_response, mean_run, model_jobs
+from clustermodel import Machine, Scenario, TimeSlicing, Validation, validate
+from clustermodel.experiment.queueing_models import (
+    HYPEREXPONENTIAL,
+    MEAN_S,
+    SHAPES,
+    mean_gap,
+    mean_response,
+    mean_run,
+    model_jobs,
+)
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response
 from clustermodel.theory.queueing import mg1_mean_wait
 
-MEAN_S, QUANTUM_S, ROWS = 100.0, 0.05, 256
-HYPEREXPONENTIAL = HyperErlang(order=1, p=0.8, stage_s=(40.0, 340.0))
-RUN_TIMES: dict[str, RunTimes] = {"constant": MEAN_S, "exponential": Exponential(MEAN_S), "hyperexponential": HYPEREXPONENTIAL}
+QUANTUM_S, ROWS = 0.05, 256
 CV = {"constant": 0.0, "exponential": 1.0, "hyperexponential": HYPEREXPONENTIAL.cv}
 """Coefficients of variation of the run times."""
 FAMILIES = {"fcfs": "M/G/1 under FCFS: mean response (s)", "gs": "M/G/1-PS by GS: mean response (s)"}
@@ -39,7 +45,7 @@ def study(
 
     def scenario(policy: str, shape: str, load: float, seed: int) -> Scenario:
         stream = f"{FAMILIES[policy]}: {shape} run times, ρ = {load}"
-        workload = model_jobs(jobs=jobs, seed=seed, stream=stream, run_s=RUN_TIMES[shape], per_s=load / MEAN_S)
+        workload = model_jobs(jobs=jobs, seed=seed, stream=stream, run_s=SHAPES[shape], per_s=load / MEAN_S)
         machine = Machine(nodes=1, time_slicing=TimeSlicing(quantum_s=QUANTUM_S, mpl=ROWS))
         return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 

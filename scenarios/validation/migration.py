@@ -7,63 +7,10 @@ several gangs move at a time, which only option 1 has, and several wait, which o
     clustermodel validate scenarios/validation/migration.py --out results
 """
 
-from collections.abc import Iterable
-
 from capacity_loss import CHECKPOINT_S, JOBS, LOADED_PER_S, RESTART_S, SHARED
 
-from clustermodel import (
-    Account,
-    Batch,
-    Decision,
-    Migrate,
-    Policy,
-    Result,
-    Scenario,
-    Setup,
-    Validation,
-    View,
-    make_policy,
-    to_seconds,
-    validate,
-)
-from clustermodel.theory.migration import option_1_overhead, option_2_overhead
-
-
-class Watched:
-    """A policy whose migrations are added up by eqs. (4) and (5).
-
-    Args:
-        policy: what decides.
-    """
-
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
-        self.name = policy.name
-        self.overhead_s = 0.0
-
-    def begin(self, setup: Setup) -> None:
-        """Begin a run."""
-        self.overhead_s = 0.0
-        self._policy.begin(setup)
-
-    def decide(self, batch: Batch, view: View) -> Iterable[Decision]:
-        """Return the policy's decisions, and add up its migrations."""
-        decisions = list(self._policy.decide(batch, view))
-        for decision in decisions:
-            if isinstance(decision, Migrate):
-                moves, waits = [job.nodes for job, _ in decision.moves], [job.nodes for job in decision.blocked]
-                if len(waits) > 1:  # option 2: a gang moves, those in its way wait
-                    self.overhead_s += option_2_overhead(sum(moves), waits, CHECKPOINT_S, RESTART_S)
-                else:  # option 1: a gang waits; where one moves and one waits, both equations say the same
-                    self.overhead_s += option_1_overhead(sum(waits), moves, CHECKPOINT_S, RESTART_S)
-        return decisions
-
-
-def by_equations(result: Result) -> float:
-    """Return the overhead of the run's migrations by eqs. (4) and (5), node-seconds."""
-    policy = result.scenario.policy
-    assert isinstance(policy, Watched)
-    return policy.overhead_s
+from clustermodel import Account, Result, Scenario, Validation, to_seconds, validate
+from clustermodel.experiment.migration_overhead import CountedMigrations, migration_overhead_s
 
 
 def spent(result: Result) -> float:
@@ -77,10 +24,11 @@ def study(jobs: int = 400, replications: int = 20) -> Validation:
 
     def scenario(policy: str, nodes: int, seed: int) -> Scenario:
         workload = JOBS(jobs=jobs, seed=seed, per_s=nodes * LOADED_PER_S)
-        return Scenario(machine=SHARED(nodes=nodes), workload=workload, policy=Watched(make_policy(policy)), seed=seed)
+        counted = CountedMigrations(policy, checkpoint_s=CHECKPOINT_S, restart_s=RESTART_S)
+        return Scenario(machine=SHARED(nodes=nodes), workload=workload, policy=counted, seed=seed)
 
     return validate(
-        by_equations,
+        migration_overhead_s,
         scenario=scenario,
         factors={"policy": ["mgs", "mbgs"], "nodes": [8, 32]},
         measure=spent,

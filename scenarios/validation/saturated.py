@@ -14,11 +14,6 @@ from clustermodel import Machine, Result, Scenario, StudyTable, Validation, inte
 from clustermodel.experiment.saturation import kappa_until_last_start, utilization_until_last_start
 
 
-def kappa(result: Result) -> float:
-    """Return the loss of capacity until the last start."""
-    return kappa_until_last_start(result)
-
-
 def lost_share(result: Result) -> float:
     """Return 1 - rho until the last start."""
     return 1 - utilization_until_last_start(result)
@@ -48,7 +43,7 @@ def study(jobs: int = 400, replications: int = 20) -> Validation:
         lost_share,
         scenario=scenario,
         factors={"policy": ["fcfs", "bf", "gs", "bgs", "mgs", "mbgs"], "switches": ["none", *SWITCHES]},
-        measure=kappa,
+        measure=kappa_until_last_start,
         margin=1e-9,
         replications=replications,
         at_most=replications,

@@ -6,12 +6,15 @@ when a tenth of them have started until the last one starts: so long jobs always
     clustermodel validate scenarios/validation/saturation.py --out results --set jobs=1000
 """
 
-from clustermodel import Exponential, Machine, Result, Scenario, Validation, validate
+from functools import partial
+
+from clustermodel import Exponential, Machine, Scenario, Validation, validate
 from clustermodel.experiment.queueing_models import model_jobs
 from clustermodel.experiment.saturation import utilization_until_last_start
 from clustermodel.theory.rigid_jobs import multiserver_job_utilization
 
-NODES = 8
+NODES, SKIPPED = 8, 0.1
+"""Skipped: the share of the jobs that start while the machine fills."""
 SIZES = {
     **{
         f"{100 * share:g} % of the jobs have {nodes} nodes, the others 1": {1: 1 - share, nodes: share}
@@ -22,11 +25,6 @@ SIZES = {
     "1, 2, 4 or 8 nodes alike": dict.fromkeys((1, 2, 4, 8), 0.25),
 }
 """Nodes of a job -> probability."""
-
-
-def utilization_until_the_last_start(result: Result) -> float:
-    """Return the utilization from when a tenth of the jobs have started until the last one starts."""
-    return utilization_until_last_start(result, skip=0.1)
 
 
 def formula(sizes: dict[int, float]) -> float:
@@ -47,7 +45,7 @@ def study(jobs: int = 4_000, at_most: int = 320) -> Validation:
         formula,
         scenario=scenario,
         factors={"sizes": SIZES},
-        measure=utilization_until_the_last_start,
+        measure=partial(utilization_until_last_start, skip=SKIPPED),
         margin=0.01,
         replications=20,
         at_most=max(at_most, 20),

@@ -7,15 +7,11 @@ sharing without switches is a control variate with a known mean.
     clustermodel validate scenarios/validation/shared_node.py --out results --set jobs=1000 --set loads=0.5
 """
 
-from clustermodel import ContextSwitch, Exponential, HyperErlang, Machine, Scenario, TimeSlicing, Validation, validate
-from clustermodel.experiment.queueing_models import RunTimes, mean_response, model_jobs, shared_response
+from clustermodel import ContextSwitch, Machine, Scenario, TimeSlicing, Validation, validate
+from clustermodel.experiment.queueing_models import MEAN_S, SHAPES, mean_response, model_jobs, shared_response
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response
 
-MEAN_S, QUANTUM_S, ROWS = 100.0, 0.05, 256
-RUN_TIMES: dict[str, RunTimes] = {
-    "exponential": Exponential(MEAN_S),
-    "hyperexponential": HyperErlang(order=1, p=0.8, stage_s=(40.0, 340.0)),
-}
+QUANTUM_S, ROWS = 0.05, 256
 
 
 def formula(charge: str, switch: float, load: float) -> float:
@@ -34,7 +30,7 @@ def study(
 
     def scenario(charge: str, switch: float, shape: str, load: float, seed: int) -> Scenario:
         stream = f"one shared node: {charge}, {switch}, {shape}, {load}"
-        workload = model_jobs(jobs=jobs, seed=seed, stream=stream, run_s=RUN_TIMES[shape], per_s=load / MEAN_S)
+        workload = model_jobs(jobs=jobs, seed=seed, stream=stream, run_s=SHAPES[shape], per_s=load / MEAN_S)
         machine = Machine(
             nodes=1,
             time_slicing=TimeSlicing(quantum_s=QUANTUM_S, mpl=ROWS),

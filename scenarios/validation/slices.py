@@ -7,17 +7,13 @@ the same jobs under processor sharing is a control variate with a known mean.
     clustermodel validate scenarios/validation/slices.py --out results --set jobs=1000
 """
 
-from clustermodel import ContextSwitch, Exponential, HyperErlang, Machine, Scenario, TimeSlicing, Validation, validate
-from clustermodel.experiment.queueing_models import RunTimes, mean_response, model_jobs, shared_response
+from clustermodel import ContextSwitch, Machine, Scenario, TimeSlicing, Validation, validate
+from clustermodel.experiment.queueing_models import MEAN_S, SHAPES, mean_response, model_jobs, shared_response
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response
 from clustermodel.theory.round_robin import mm1_round_robin_mean_response
 from clustermodel.theory.sliced_node import sliced_node_mean_response
 
-MEAN_S, SWITCH_S = 100.0, 5.0
-RUN_TIMES: dict[str, RunTimes] = {
-    "exponential": Exponential(MEAN_S),
-    "hyperexponential": HyperErlang(order=1, p=0.8, stage_s=(40.0, 340.0)),
-}
+SWITCH_S = 5.0
 
 
 def formula(shape: str, charge: str, quantum_s: float, mpl: int, load: float) -> float:
@@ -39,7 +35,7 @@ def study(
 
     def scenario(shape: str, charge: str, quantum_s: float, mpl: int, load: float, seed: int) -> Scenario:
         stream = f"slices on one node: {shape}, {charge}, {quantum_s}, {mpl}, {load}"
-        workload = model_jobs(jobs=jobs, seed=seed, stream=stream, run_s=RUN_TIMES[shape], per_s=load / MEAN_S)
+        workload = model_jobs(jobs=jobs, seed=seed, stream=stream, run_s=SHAPES[shape], per_s=load / MEAN_S)
         machine = Machine(
             nodes=1,
             time_slicing=TimeSlicing(quantum_s=quantum_s, mpl=mpl),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,10 +18,6 @@ from clustermodel.experiment.study import Study
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.report.html import write_report
 
-OPTIONS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 READY = "window.Bokeh && Bokeh.documents.length && Bokeh.documents[0].is_idle"
 PATIENCE_MS = 120_000
 NODES = 64
@@ -106,20 +101,6 @@ class Opened:
 
 
 Open = Callable[..., Opened]
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Return a Chromium without a window."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is missing, which drives the browser")
-    programs = ("chromium", "chromium-browser", "google-chrome")
-    program = next((found for name in programs if (found := shutil.which(name))), None)
-    if program is None:
-        pytest.skip("no Chromium is installed")
-    with sync_api.sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=program, args=list(OPTIONS))
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="session")

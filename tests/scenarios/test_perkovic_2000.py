@@ -16,6 +16,7 @@ from clustermodel import StudyTable, TraceError, Workload, synthetic_workload
 from clustermodel.experiment.measure_table import published_table
 from clustermodel.experiment.script import load_experiment, run_script
 from clustermodel.policies.queue_order import CRITERIA
+from clustermodel.workload.changed_jobs import at_load_of
 from clustermodel.workload.shapes import SHAPES, shapes_of_jobs
 from clustermodel.workload.study_jobs import study_jobs
 from tests.shared_data import trace_path
@@ -193,7 +194,7 @@ def test_exact_estimates() -> None:
 @pytest.mark.parametrize("other", [100, 512])
 def test_the_same_load_on_another_machine(other: int) -> None:
     workload = synthetic_workload(jobs=300)
-    changed = run(SCRIPTS / "randomization.py")["at_same_load"](workload, 128, other)
+    changed = at_load_of(workload, 128, other)
 
     def load_on(jobs: Workload, nodes: int) -> float:
         size, executed, submit = jobs.column("nodes"), jobs.column("run"), jobs.column("submit")

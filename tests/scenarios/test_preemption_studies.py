@@ -8,6 +8,7 @@ import pytest
 
 from clustermodel import StudyTable, synthetic_workload
 from clustermodel.statistics import Interval
+from clustermodel.workload.changed_jobs import with_urgent_jobs
 from tests.scenarios.test_studies import Small
 from tests.scenarios.test_studies import test_small_tables_are_those_that_are_checked_in as check_small_table
 from tests.scenarios.test_yuan_2010 import DOCS, MBS, ROOT, SIZE, mean, module_of, stored
@@ -126,8 +127,8 @@ def test_selective_suspension_on_kth() -> None:
 
 
 def test_urgent_jobs_of_a_seed_are_the_same_for_all_policies() -> None:
-    script, workload = module_of(URGENT_JOBS), synthetic_workload(jobs=500)
-    drawn = [script.with_urgent_jobs(workload, 0.2, seed).column("priority").tolist() for seed in (1, 1, 2)]
+    workload = synthetic_workload(jobs=500)
+    drawn = [with_urgent_jobs(workload, 0.2, seed).column("priority").tolist() for seed in (1, 1, 2)]
     assert drawn[0] == drawn[1] != drawn[2]
     assert set(drawn[0]) == {0, 1}
     assert 50 < sum(drawn[0]) < 150

@@ -11,8 +11,10 @@ import pandas as pd
 import pytest
 
 from clustermodel import Machine, Scenario, StudyTable, Workload, check_policy, synthetic_workload
+from clustermodel.experiment.load_curves import break_even
 from clustermodel.experiment.measure_table import published_table
 from clustermodel.experiment.script import load_experiment
+from clustermodel.policies.generous_easy import GenerousEasy
 from tests.scenarios.test_studies import Small
 from tests.scenarios.test_studies import test_small_tables_are_those_that_are_checked_in as check_small_table
 
@@ -117,17 +119,19 @@ def test_killing_costs_the_same_at_each_cost() -> None:
     assert mean(table, "blocked_share", mode="checkpoint, limited store", cost_s=60) > 0
 
 
-def test_break_even() -> None:
-    break_even = module_of(SCRIPTS / "preemption_mode.py").break_even
+def test_break_even_costs_in_words() -> None:
+    script = module_of(SCRIPTS / "preemption_mode.py")
 
     def at(*means: float) -> str:
         rows = [
-            {"run": f"{mode} {cost}", "mode": mode, "cost_s": cost, "replication": 1, "x": value}
+            {"run": f"{mode} {cost}", "mode": mode, "cost_s": cost, "replication": 1, **dict.fromkeys(columns, value)}
             for mode, values in (("kill", (3.0, 3.0, 3.0)), ("suspend", means))
             for cost, value in zip((0, 10, 100), values, strict=True)
         ]
-        return str(break_even(StudyTable.of_rows(rows, ["mode", "cost_s"], "t"), "suspend", "x"))
+        found = script.break_even_costs(StudyTable.of_rows(rows, ["mode", "cost_s"], "t"))
+        return str(found.loc[0, "MBS"])
 
+    columns = script.CRITERIA.values()
     assert [at(1, 2, 4), at(1, 3, 4), at(1, 2, 2.9), at(3, 2, 4)] == ["55", "10", "not in this range", "at no cost"]
 
 
@@ -139,12 +143,11 @@ def test_other_readings_keep_every_rule() -> None:
 
 def test_with_one_candidate_at_a_time_extra_nodes_cannot_be_used_twice() -> None:
     # Jobs of half the machine: one extra node is as good as none, and what is left over is never used by two.
-    script = module_of(SCRIPTS / "other_readings.py")
     rows = (row._replace(nodes=1 + row.id % 2) for row in synthetic_workload(jobs=400).rows())
     halves, machine = Workload(rows), Machine(nodes=2, kill_at_estimate=False)
     ours, easy = (
         Scenario(machine=machine, workload=halves, policy=policy).run().jobs["start_s"].tolist()
-        for policy in (script.Generous(script.SECOND), "easy")
+        for policy in (GenerousEasy(), "easy")
     )
     assert ours == easy
 
@@ -320,7 +323,7 @@ def test_saving_work(trace: str, low_min: float, high_min: float) -> None:
         )
     for measure in script.CRITERIA.values():
         checkpoint, suspend, limited = (
-            float(script.break_even(table, mode, measure).replace(",", ""))
+            break_even(table, measure, "cost_s", {"mode": mode}, {"mode": "kill"})
             for mode in ("checkpoint", "suspend", "checkpoint, limited store")
         )
         assert low_min - 0.5 <= checkpoint / 60 <= high_min + 0.5

@@ -10,11 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from clustermodel import Machine, Scenario, SpecificationError, SwfStream, Workload, synthetic_workload
+from clustermodel import (
+    Checkpointing,
+    CheckpointStore,
+    Machine,
+    NodeFailures,
+    Scenario,
+    SpecificationError,
+    SwfStream,
+    Workload,
+    synthetic_workload,
+)
 from clustermodel.experiment import run_key
 from clustermodel.experiment.executor import Progress
 from clustermodel.experiment.identified_run import Run
-from clustermodel.experiment.run_key import Digested, canonical, digest_of_jobs, key_of, software
+from clustermodel.experiment.run_key import Digested, canonical, digest_of_jobs, key_of, key_of_scenario, software
 from clustermodel.experiment.script import origin_of_script, sweep
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.stored_files import STUDY_FILE
@@ -253,6 +263,15 @@ def test_streams_and_tables_of_the_same_jobs_have_the_same_digest(tmp_path: Path
     assert digest_of_jobs(stream) == digest_of_jobs(table) == digest_of_jobs(Digested(table))
     assert digest_of_jobs(stream).jobs == 9000
     assert digest_of_jobs(Workload(list(stream.rows())[:-1])) != digest_of_jobs(stream)
+
+
+def test_intervals_by_formula_and_the_store_are_in_the_key() -> None:
+    jobs = synthetic_workload(jobs=3)
+    stores = [None, *(CheckpointStore(bandwidth_gib_s=rate) for rate in (1, 2))]
+    costs = [Checkpointing(checkpoint_s=0 if store else 1, interval_s="daly", store=store) for store in stores]
+    machines = [Machine(nodes=128, failures=NodeFailures(mtbf_s=1e9, repair_s=0), checkpointing=one) for one in costs]
+    keys = {key_of_scenario(Scenario(machine=machine, workload=jobs, policy="fcfs")) for machine in machines}
+    assert len(keys) == 3
 
 
 def test_a_stream_that_changes_while_the_study_runs_fails_the_run(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from clustermodel import (
     TimeSlicing,
     Workload,
 )
+from clustermodel.cli.options import machine_with
 from clustermodel.experiment.result import Result
 from clustermodel.recording.ledger import Account
 from clustermodel.ticks import TICKS_PER_SECOND
@@ -277,6 +278,15 @@ def test_costs_beside_a_store_are_refused(wrong: dict[str, Any], message: str) -
     with pytest.raises(SpecificationError) as refused:
         Checkpointing(**{"store": CheckpointStore(bandwidth_gib_s=1)} | wrong)
     assert str(refused.value).startswith(message)
+
+
+def test_options_of_the_command_line() -> None:
+    machine = machine_with(Machine(nodes=4), {"store_bandwidth": 2.5, "store_writers": "fcfs", "checkpoint_interval": 60.0})
+    store = CheckpointStore(bandwidth_gib_s=2.5, writers="fcfs")
+    assert machine.checkpointing == Checkpointing(interval_s=60, store=store)
+    assert machine_with(Machine(nodes=4), {"store_bandwidth": None, "store_writers": "oblivious"}) == Machine(nodes=4)
+    with pytest.raises(SpecificationError, match=r"^--store-writers: it needs --store-bandwidth"):
+        machine_with(Machine(nodes=4), {"store_bandwidth": None, "store_writers": "fcfs"})
 
 
 @pytest.mark.parametrize("field", ["checkpoint_s", "restart_s", "checkpoint_interval_s"])

@@ -29,7 +29,7 @@ def play(
     each: Mapping[str, Any] | None = None,
     **machine: Any,
 ) -> Result:
-    """Run jobs given as lines ``id submit nodes run [estimate [priority]]``.
+    """Run jobs given as lines ``id submit nodes run [estimate [priority [memory_gib]]]``.
 
     ``each`` has further fields of all jobs, ``machine`` of the machine.
     """
@@ -44,7 +44,7 @@ def play(
                 run_s=float(run),
                 estimate_s=float(rest[0]) if rest else None,
                 priority=int(rest[1]) if len(rest) > 1 else 0,
-                **(each or {}),
+                **{"memory_gib": float(rest[2]) if len(rest) > 2 else None, **(each or {})},
             )
         )
     return Scenario(

@@ -188,6 +188,8 @@ def test_trace_info_as_text(command_line: Command, trace: Path) -> None:
     assert "jobs that run past their estimate: 1" in lines
     assert "1 job dropped: run time zero" in lines
     assert "1 job repaired: requested_time missing, run_time used" in lines
+    at = lines.index("percentiles over jobs")  # a pipe gets tabs
+    assert lines[at + 1 : at + 3] == ["quantity\tp0\tp25\tp50\tp75\tp90\tp99\tp100", "nodes\t1\t2\t2\t4\t7\t8.8\t9"]
 
 
 def test_trace_info_as_json(command_line: Command, trace: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from clustermodel import SpecificationError, Workload, read_pbs, read_sacct, read_swf, write_trace
@@ -152,7 +154,11 @@ def test_whatif_compares_recorded_and_simulated_waits(command_line: Command, wri
     alone = command_line("whatif", "--trace", path, "--policy", "easy", "--nodes", 4)
     assert "machine: 4 nodes, as asked for; the most in use at the same time were 2 (--nodes)" in alone.err
     assert alone.err.count("observed and simulated mean waits differ by more than 10 %") == 1
-    assert [line.split("│")[1].strip() for line in alone.out.splitlines() if "│" in line] == ["observed", "easy"]
+    table = pd.read_csv(io.StringIO(alone.out), sep="\t").set_index("policy")  # a pipe gets tabs and no title
+    assert list(table.index) == ["observed", "easy"]
+    assert table.loc["observed"].to_dict() == {name: value for name, value in observed.items() if name != "policy"} | {
+        "utilization": pytest.approx(120 / 360)
+    }
 
 
 def test_whatif_on_a_trace_in_swf(command_line: Command, write_trace: Callable[..., Path]) -> None:
@@ -201,3 +207,16 @@ def test_filters_keep_what_a_log_has_recorded() -> None:
     one_user = workload.split("user")[1]
     assert one_user.names["user"] == ("ann", "bob")
     assert one_user.frame["account"].unique().tolist() == ["a2"]
+
+
+def test_feedback_is_an_option_of_each_command_that_reads_a_trace(command_line: Command, tmp_path: Path) -> None:
+    path = tmp_path / "r.swf"
+    log = LOGS / "requeues.sacct"
+    assert command_line("trace", "import", log, "--feedback", "-o", path).code == 0
+    assert read_swf(path, feedback=True).has_feedback
+    for trace in (log, path):
+        waits = []
+        for options in ((), ("--feedback",)):
+            finished = command_line("whatif", "--trace", trace, "--nodes", 4, "--policy", "fcfs", "--json", *options)
+            waits.append(json.loads(finished.out)[1]["mean_wait_s"])
+        assert waits[0] > waits[1]  # attempts do not wait while the one before has not ended

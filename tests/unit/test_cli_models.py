@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import errno
+import io
 import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from clustermodel import WorkloadModel, load_model
@@ -52,11 +54,17 @@ def test_a_fit_goes_to_standard_output_and_its_table_and_notes_to_standard_error
     assert finished.code == 0
     model = WorkloadModel.from_json(finished.out)
     assert (model.name, model.nodes, model.source) == ("jobs", 16, "fitted to 201 jobs of jobs.swf")
-    rows = [line.replace("│", " ").split() for line in finished.err.splitlines() if line.startswith("│")]
-    assert [row[:2] for row in rows] == [["1", "25"], ["2", "25"], ["3-4", "50"], ["5-8", "100"], ["9-16", "1"]]
-    for row, one in zip(rows, model.classes, strict=True):
-        for shown, time in ((row[2:6], one.interarrival), (row[6:], one.run_time)):
-            assert shown == [f"{time.mean_s:,.1f}", f"{time.cv:.2f}", f"{time.skewness:.2f}", f"{time.order:,}"]
+    title, *lines = (line for line in finished.err.splitlines() if not line.startswith("jobs: "))
+    assert title == f"jobs on 16 nodes: offered load {model.offered_load:.4f}"
+    table = pd.read_csv(io.StringIO("\n".join(lines)), sep="\t")  # a pipe gets tabs
+    assert list(table["nodes"]) == ["1", "2", "3-4", "5-8", "9-16"]
+    assert list(table["jobs"]) == [25, 25, 50, 100, 1]
+    for name, times in (
+        ("interarrival", [one.interarrival for one in model.classes]),
+        ("run_time", [one.run_time for one in model.classes]),
+    ):
+        for column in ("mean_s", "cv", "skewness", "order"):
+            assert list(table[f"{name}_{column}"]) == pytest.approx([getattr(time, column) for time in times], rel=1e-9)
     assert "jobs: 1 job left out: not of 1 to 16 nodes\n" in finished.err
     assert "jobs: class 9-16 run time: a single time of 7 s; exponential with that mean used instead\n" in finished.err
 

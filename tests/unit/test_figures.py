@@ -15,7 +15,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from scipy.stats import t as student
 
-from clustermodel import Job, Machine, Scenario, SpecificationError, Workload, load_model, sweep, synthetic_workload
+from clustermodel import Job, Machine, Scenario, SpecificationError, StudyTable, Workload, load_model, sweep, synthetic_workload
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
 from clustermodel.figures.compare import comparison
@@ -646,3 +646,15 @@ def test_a_policy_has_one_colour_in_curves_bars_and_comparisons() -> None:
     steps = [to_hex(patch.get_edgecolor()) for patch in comparison(results).axes[0].patches]
     expected = [style.colour.lower() for style in policy_styles(names).values()]
     assert lines == blocks == steps == expected
+
+
+def test_a_factor_named_like_an_outcome_distinguishes_the_points_of_a_tables_curves() -> None:
+    """A study with the factor "load" has one workload; its loads are the points of a curve."""
+    frame = made().assign(workload="interactive+batch")
+    table = StudyTable(frame, ["load", "policy"], "loads")
+    figure = table.plot.curves(x="load", y="mean_wait_s")
+    for line in figure.axes[0].get_lines()[:2]:
+        assert list(line.get_xdata()) == pytest.approx([0.6, 0.7, 0.8])
+    assert table.plot.improvements(x="load", y="mean_wait_s", baseline="easy").axes
+    with pytest.raises(SpecificationError, match="the same replication"):
+        curves(frame, x="load", y="mean_wait_s")  # a data frame does not say which columns are factors

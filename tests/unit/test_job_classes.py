@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
-from clustermodel import Machine, Result, Scenario, Study, StudyTable, synthetic_workload
-from clustermodel.experiment.job_classes import by_class, class_measures
+from clustermodel import Machine, Result, Scenario, SpecificationError, Study, StudyTable, synthetic_workload
+from clustermodel.experiment.job_classes import SIZES, by_bounds, by_class, class_measures
 from clustermodel.experiment.measure_table import Scaled
 
 
@@ -47,9 +49,25 @@ def test_a_class_has_the_metrics_of_its_jobs(table: StudyTable) -> None:
 
 def test_a_class_without_jobs_has_no_value_and_no_row(table: StudyTable) -> None:
     assert table.frame["wait_s, none"].isna().all()
+    assert (table.frame["jobs, none"] == 0).all()
     found = by_class(table, "class", {name: {"wait_s": f"wait_s, {name}"} for name in ("narrow", "wide", "none")})
     assert found.factors == ("policy", "class")
     assert found.levels("class") == ["narrow", "wide"]
     assert len(found) == 2 * len(table)
     narrow = {"policy": "fcfs", "class": "narrow"}
     assert found.interval("wait_s", **narrow) == table.interval("wait_s, narrow", policy="fcfs")
+
+
+def test_classes_are_ranges_of_columns() -> None:
+    workload = synthetic_workload(jobs=60, nodes=64, load=0.9, seed=1)
+    result = Scenario(machine=Machine(nodes=64), workload=workload, policy="easy").run()
+    longest = float(result.jobs["run_s"].iloc[3])  # a bound belongs to the class below it
+    classify = by_bounds(run_s={"short": longest, "long": inf}, nodes=SIZES)
+    expected = [
+        f"{'short' if run_s <= longest else 'long'}, {'small' if nodes <= 32 else 'large'}"
+        for run_s, nodes in zip(result.jobs["run_s"], result.jobs["nodes"], strict=True)
+    ]
+    assert classify(result) == expected
+    assert set(by_bounds(nodes={"one": 1})(result)) == {"one", "nan"}
+    with pytest.raises(SpecificationError, match=r"^by_bounds: nodes: .* is not allowed; bounds must ascend$"):
+        by_bounds(nodes={"small": 8, "large": 8})

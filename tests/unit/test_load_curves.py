@@ -8,8 +8,8 @@ from math import inf, isnan
 import numpy as np
 import pytest
 
-from clustermodel import StudyTable
-from clustermodel.experiment.load_curves import highest_utilization, load_curve, overtaking, utilization_at
+from clustermodel import SpecificationError, StudyTable
+from clustermodel.experiment.load_curves import break_even, highest_utilization, load_curve, overtaking, utilization_at
 
 
 def table_of(**curves: tuple[Sequence[float], Sequence[float]]) -> StudyTable:
@@ -55,3 +55,21 @@ def test_the_highest_utilization_and_where_it_is_reached() -> None:
     table = table_of(a=([0.5, 0.9, 0.8], [1.0, 2.0, 3.0]), b=([0.95], [1.0]))
     level, reached = highest_utilization(table, "factor", policy="a")
     assert (level, reached.mean) == (1, 0.9)
+
+
+def break_even_of(*means: float, levels: Sequence[object] = (0, 10, 100)) -> float:
+    rows = [
+        {"run": f"{mode} {cost}", "mode": mode, "cost_s": cost, "replication": 1, "x": value}
+        for mode, values in (("base", (3.0, 3.0, 3.0)), ("other", means))
+        for cost, value in zip(levels, values, strict=True)
+    ]
+    return break_even(StudyTable.of_rows(rows, ["mode", "cost_s"], "t"), "x", "cost_s", {"mode": "other"}, {"mode": "base"})
+
+
+def test_break_even_is_interpolated_between_levels() -> None:
+    assert break_even_of(1, 2, 4) == pytest.approx(55)
+    assert break_even_of(1, 3, 4) == pytest.approx(10)
+    assert break_even_of(1, 2, 2.9) == inf
+    assert isnan(break_even_of(3, 2, 4))
+    with pytest.raises(SpecificationError, match=r"^break_even: cost_s 'b' is not allowed; the levels must be numbers$"):
+        break_even_of(1, 2, 4, levels=(0, "b", 2))

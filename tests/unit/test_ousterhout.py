@@ -20,6 +20,7 @@ from tests.property.strategies import cases
 class Job(NamedTuple):
     id: int
     nodes: int
+    memory: int = 0
 
 
 Matrix = OusterhoutMatrix[Job]

@@ -51,6 +51,9 @@ def test_records_of_torque() -> None:
     assert frame.loc[[14, 19], "requeues"].tolist() == [0, 1]
     assert frame.loc[[14, 19], "wait_s"].tolist() == [2400, 600]
     assert workload.names["user"] == ("ann", "bob")
+    followers = read_pbs(LOGS / "torque.pbs", feedback=True).frame.set_index("job")
+    assert followers.loc[[14, 19], "preceding"].tolist() == [-1, 14]
+    assert followers.loc[19, "think_time_s"] == 0
 
 
 def test_records_of_pbs_professional() -> None:
@@ -89,11 +92,28 @@ def test_allocated_resources(values: dict[str, str], nodes: int, cores: int, gpu
         ({"select": "5:ncpus=13:ngpus=1+1:ncpus=4"}, 6, 69, 5),
         ({"nodect": "1:ppn=24:gpu=4:reqmem=128849018880:gpu"}, 1, 24, 4),
         ({"ncpus": "12", "nodect": "2", "ngpus": "3"}, 2, 12, 3),
+        ({"ncpus": "16", "mem": "4gb"}, 1, 16, 0),
     ],
 )
 def test_requested_resources(values: dict[str, str], nodes: int, cores: int, gpus: int) -> None:
     resources = resources_of({f"Resource_List.{name}": value for name, value in values.items()})
     assert (resources.asked_nodes, resources.asked_cores, resources.gpus) == (nodes, cores, gpus)
+
+
+def test_a_value_that_cannot_be_read_is_named(write_trace: Callable[..., Path]) -> None:
+    times = "ctime=1740988800 start=1740988810 end=1740990000 Resource_List.nodect=1"
+    path = write_trace(
+        f"03/03/2025 08:30:10;E;1.srv;{times}",
+        f"03/03/2025 08:30:10;E;2.srv;{times} Resource_List.walltime=abc",
+        f"03/03/2025 08:30:10;E;3.srv;{times} resources_used.walltime=-1",
+        name="log",
+    )
+    report = read_pbs(path).provenance.report
+    assert report is not None
+    assert report.examples == (
+        f"{path}:2: field Resource_List.walltime: 'abc' is not a duration",
+        f"{path}:3: field resources_used.walltime: '-1' is not a duration",
+    )
 
 
 def test_what_is_no_accounting_log_is_refused_in_one_line(write_trace: Callable[..., Path]) -> None:

@@ -11,7 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clustermodel import SpecificationError, TraceError, Workload, read_pbs, read_sacct
+from clustermodel import (
+    Machine,
+    Scenario,
+    SpecificationError,
+    TraceError,
+    Workload,
+    read_pbs,
+    read_sacct,
+    read_swf,
+    write_trace,
+)
 from tests.shared_data import SHARED
 
 LOGS = Path(__file__).resolve().parents[1] / "logs"
@@ -78,6 +88,21 @@ def test_run_attempts_are_jobs_of_their_own() -> None:
     assert workload.provenance.repaired["started before its submission, submitted at its start"] == 1
 
 
+def test_with_feedback_a_run_attempt_follows_the_one_before(tmp_path: Path) -> None:
+    workload = read_sacct(LOGS / "requeues.sacct", feedback=True)
+    frame = workload.frame.set_index("job")
+    assert frame["preceding"].to_dict() == {50: -1, 51: -1, 53: -1, 54: 50, 55: 54}
+    assert frame.loc[[54, 55], "think_time_s"].tolist() == [5, 0]
+    plain = read_sacct(LOGS / "requeues.sacct")
+    assert not plain.has_feedback
+    # On four nodes job 51 delays the second attempt until 5,400 s; the third one is submitted when that one has ended.
+    for read, submitted in ((plain, [0, 2405, 4200]), (workload, [0, 1805, 6000])):
+        jobs = Scenario(machine=Machine(nodes=4), workload=read, policy="fcfs").run().jobs.set_index("job")
+        assert jobs.loc[[50, 54, 55], "submit_s"].tolist() == submitted
+    write_trace(tmp_path / "r.swf", workload)
+    assert read_swf(tmp_path / "r.swf", feedback=True).frame["preceding"].tolist() == workload.frame["preceding"].tolist()
+
+
 def test_components_of_a_heterogeneous_job_are_one_job() -> None:
     workload = read_sacct(LOGS / "heterogeneous.sacct")
     assert counts(workload) == {
@@ -141,6 +166,21 @@ def test_times_as_given_with_an_offset_and_in_seconds() -> None:
     assert frame.loc[3, "submit_s"] == 3600  # without a time zone, 01:30 is an hour later than 01:30+01:00
 
 
+def test_marks_of_no_value_that_are_numbers_or_times(write_trace: Callable[..., Path]) -> None:
+    path = write_trace(
+        f"{HEADER}|TimelimitRaw|AllocCPUS",
+        f"{record(1)}|4294967295|4",
+        f"{record(2, ElapsedRaw=4294967294)}|4294967294|4294967294",
+        f"{record(3, Start='1969-12-31T19:00:00', ElapsedRaw=0, State='CANCELLED by 7')}|20|4",  # a zero, in local time
+        f"{record(4, Submit='1970-01-01T01:00:00')}|20|4",
+        name="log",
+    )
+    workload = read_sacct(path)
+    assert counts(workload) == {"jobs": 2, "header lines": 1, "never started": 1, "without a submission time": 1}
+    assert workload.column("run").tolist() == workload.column("estimate").tolist() == [600_000_000, 600_000_000]
+    assert workload.column("cores").tolist() == [4, -1]
+
+
 def test_local_times_with_daylight_saving() -> None:
     workload = read_sacct(LOGS / "times.sacct", timezone="Europe/Paris")
     report = workload.provenance.report
@@ -186,6 +226,18 @@ def test_the_older_layout_of_open_xdmod() -> None:
     workload = read_sacct(LOGS / "old_xdmod.sacct")
     assert counts(workload) == {"jobs": 1, "never started": 1, "line breaks inside fields": 1}
     assert workload.frame.iloc[0][["nodes", "cores", "gpus", "job_name"]].tolist() == [2, 32, 2, "a|b"]
+
+
+def test_the_oldest_layout_of_open_xdmod(write_trace: Callable[..., Path]) -> None:
+    times = "2016-08-01T06:01:08|2016-08-01T06:01:08|2016-08-01T07:04:09|2016-08-01T08:04:09|01:00:00"
+    lines = (
+        f"{number}|{number}|oak|main|acc|grp|100|ann|1001|{times}|0:0|COMPLETED|2|32|32|4Gn|02:00:00|n[1-2]|{name}"
+        for number, name in ((1, "a"), (2, "b|c"))
+    )
+    workload = read_sacct(write_trace(*lines, name="log"))
+    assert counts(workload) == {"jobs": 2}
+    assert workload.frame.loc[0, ["nodes", "cores", "estimate_s", "memory_gib"]].tolist() == [32, 32, 7200, 0.25]
+    assert workload.names["job_name"] == ("a", "b|c")
 
 
 def test_one_cluster_of_a_log_of_several() -> None:

@@ -21,7 +21,8 @@ from clustermodel import (
     synthetic_workload,
 )
 from clustermodel.job import JobRow
-from clustermodel.policies.interface import Batch, Calibrated, Kill, QueuedJob, Reserve, RunningJob, Start, View, Waits, WakeAt
+from clustermodel.policies.calibrated import Calibrated, Waits
+from clustermodel.policies.interface import Batch, Kill, QueuedJob, Reserve, RunningJob, Start, View, WakeAt
 from clustermodel.policies.quotas import Accounts, Quotas
 from clustermodel.policies.slack import Slack
 from clustermodel.schedule.node_set import NodeSet

@@ -66,8 +66,8 @@ def test_every_shipped_policy_declares_what_it_uses(policy: str) -> None:
     ("policy", "uses"),
     [
         ("bf", set()),
-        ("bgs", {"time_slicing", "context_switch"}),
-        ("mbgs", {"time_slicing", "context_switch", "checkpointing"}),
+        ("bgs", {"time_slicing", "context_switch", "node_memory_gib"}),
+        ("mbgs", {"time_slicing", "context_switch", "checkpointing", "node_memory_gib"}),
         ("bgs:urgent=suspend", {*PARTS}),
         ("pv-easy", set()),
         ("pv-easy:mode=checkpoint", {"checkpointing"}),

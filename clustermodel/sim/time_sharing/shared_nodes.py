@@ -124,6 +124,7 @@ class TimeSharing:
         assert columns is not None
         self._starts += 1
         gang = SlicedGang(self._env, job, columns, mask, row, terms, self._starts, self._slices, self._saved)
+        self._saved.memory.hold(job, columns, job.suspended_on)
         gang.plan_checkpoints(*self._saved.checkpoints_of(job, gang.nodes))
         if job.image is not None:
             gang.begin_by_restoring(self._saved.in_all(self._saved.overheads_of_restoring(job, columns), gang.nodes))
@@ -144,6 +145,8 @@ class TimeSharing:
                 raise DecisionError(f"{refused}: it has {state}")
             if not _mask_of(gang.nodes, columns, self._nodes):
                 raise DecisionError(f"{refused} to columns {columns!r}: its gang needs {gang.nodes} nodes")
+        for gang, columns in moves:
+            self._saved.memory.hold(gang.owner, columns)
         self._slices.migrate([(_sliced(gang), columns) for gang, columns in moves], list(map(_sliced, blocked)))
 
     def resume(self, *, waiting: bool) -> None:

@@ -4,7 +4,7 @@ from clustermodel import Start
 
 
 class WidestFirst:
-    """Start waiting jobs that fit, those on the most nodes first; a job that has waited ``patience_s`` blocks all others."""
+    """The widest jobs start; one that has waited ``patience_s`` blocks all others."""
 
     def __init__(self, *, patience_s=86_400.0):
         self.name = f"widest-first:patience_s={patience_s:g}"
@@ -16,8 +16,10 @@ class WidestFirst:
     def decide(self, batch, view):
         """Return a start for each job that fits."""
         decisions, idle = [], view.idle
-        overdue = [job for job in view.waiting.values() if view.now - job.submit >= self._patience]
-        for job in overdue or sorted(view.waiting.values(), key=lambda job: (-job.nodes, job.queue_order)):
+        jobs = view.waiting.values()
+        overdue = [job for job in jobs if view.now - job.submit >= self._patience]
+        widest_first = sorted(jobs, key=lambda job: (-job.nodes, job.queue_order))
+        for job in overdue or widest_first:
             if job.nodes <= idle:
                 decisions.append(Start(job=job))
                 idle -= job.nodes

@@ -2,8 +2,9 @@
 
 Herault et al. 2018: the machine Cielo (17,784 nodes) is always full of jobs of four classes, whose nodes fail.  Each job is
 checkpointed at Daly's interval.  Their theory bounds the waste from below: the share of the node time that goes into
-checkpoints, restarts, waiting for the store and discarded work.  Repairs take no time.  All jobs are submitted at the start, in a
-random order, in such numbers that the mean number of each class in execution is that of the authors' program.
+checkpoints, restarts, waiting for the store and discarded work.  Repairs take no time.  All jobs are submitted at the
+beginning, in a random order, in such numbers that the mean number of each class in execution is that of the authors'
+program.
 
     clustermodel sweep scenarios/papers/herault_2018/shared_store.py --out results
 """

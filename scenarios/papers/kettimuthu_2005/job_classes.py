@@ -14,8 +14,8 @@ from math import inf
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, bars
-from clustermodel.experiment.job_classes import by_class, class_measures
+from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, Study, StudyTable, bars
+from clustermodel.experiment.job_classes import by_bounds, by_class, class_measures
 from clustermodel.experiment.measure_table import Columns, Scaled, measure_table
 from clustermodel.workload.study_jobs import study_jobs
 
@@ -24,7 +24,7 @@ RUN_TIMES = {"very short": 600, "short": 3600, "long": 8 * 3600, "very long": in
 """Classes of run times: the longest, seconds."""
 SIZES = {"sequential": 1, "narrow": 8, "wide": 32, "very wide": inf}
 """Classes of sizes: the largest, nodes."""
-CLASSES = [f"{run_time}, {size}" for run_time in RUN_TIMES for size in SIZES]
+CLASSES, CLASSIFY = [f"{run_time}, {size}" for run_time in RUN_TIMES for size in SIZES], by_bounds(run_s=RUN_TIMES, nodes=SIZES)
 COLUMNS: Columns = {
     "MBS": "mean_bounded_slowdown", "largest slowdown": "largest_bounded_slowdown", "mean response (s)": "mean_response_s",
     "preempted": "preempted", "times each": "mean_killed_times",
@@ -49,16 +49,10 @@ def study(
 
     def scenario(policy: str, seed: int) -> Scenario:
         cost = 0 if policy == FREE else cost_s
-        return Scenario(
-            machine=Machine(
-                nodes=nodes,
-                checkpointing=Checkpointing(checkpoint_s=cost, restart_s=cost),
-                context_switch=ContextSwitch(seconds=cost),
-            ),
-            workload=study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed),
-            policy=policy.removesuffix(", free"),
-            seed=seed,
-        )
+        saving, switch = Checkpointing(checkpoint_s=cost, restart_s=cost), ContextSwitch(seconds=cost)
+        machine = Machine(nodes=nodes, checkpointing=saving, context_switch=switch)
+        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
+        return Scenario(machine=machine, workload=workload, policy=policy.removesuffix(", free"), seed=seed)
 
     policies = [f"ss:sf={factor:g},mode={mode}" for mode in ("suspend", "checkpoint", "kill") for factor in factors]
     return Study(
@@ -66,8 +60,8 @@ def study(
         factors={"policy": [EASY, *policies, FREE]},
         scenario=scenario,
         measures={
-            "largest_bounded_slowdown": lambda result: result.by_group(classes(result))["max_bounded_slowdown"].max(),
-            **class_measures(classes, CLASSES, {"jobs: {}": "jobs", "slowdown: {}": "mean_bounded_slowdown"}),
+            "largest_bounded_slowdown": lambda result: result.by_group(CLASSIFY(result))["max_bounded_slowdown"].max(),
+            **class_measures(CLASSIFY, CLASSES, {"jobs: {}": "jobs", "slowdown: {}": "mean_bounded_slowdown"}),
         },
         replications=replications,
         shown=("mean_bounded_slowdown", "mean_response_s", "preempted", "mean_killed_times", "context_switch_share",
@@ -78,13 +72,6 @@ def study(
         },
         figures={"Mean bounded slowdown by class": picture},
     )  # fmt: skip
-
-
-def classes(result: Result) -> "pd.Series[str]":
-    """Return the class of each job."""
-    bounds = ((result.jobs["run_s"], RUN_TIMES), (result.jobs["nodes"], SIZES))
-    run_time, size = (pd.cut(values, [0, *largest.values()], labels=list(largest)).astype(str) for values, largest in bounds)
-    return run_time + ", " + size
 
 
 def with_factor_2(table: StudyTable) -> StudyTable:

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from clustermodel import Backfilling, Machine, Scenario, Study, StudyTable, bars
 from clustermodel.experiment.factors import Label
-from clustermodel.experiment.measure_table import Columns, Relative, measure_table
+from clustermodel.experiment.measure_table import Columns, Relative, measure_table, published_table, with_published
 from clustermodel.policies.backfilling.moldable import Greedy
 from clustermodel.workload.study_jobs import study_jobs
 
@@ -46,8 +46,6 @@ FIGURES = {
     "All together": (AS_ASKED, "quarter + speculation + widening"),
 }
 """Techniques by the figure that shows them."""
-PAPER_DELAY = {("half + speculation", "R/L-NG"): "0.21"}
-"""Perkovic & Keleher 2000, section 7: delay of D's."""
 MEASURES = ("mean_bounded_slowdown_perkovic", "mean_wait_s", "mean_response_s")
 BASE: dict[str, Label] = {"technique": AS_ASKED, "policy": CONSERVATIVE}
 COLUMNS: Columns = {
@@ -71,17 +69,13 @@ def study(
 
     D is among the ``policies``, "as asked" among the ``techniques``.
     """
+    paper = published_table(__file__, "section 7", trace=trace)
 
     def scenario(policy: str, technique: str, seed: int) -> Scenario:
         order, guarantees = policy.removesuffix("-NG"), "none" if policy.endswith("-NG") else "all"
-        machine = Machine(nodes=nodes)
+        scheduler = Backfilling(order=order, guarantees=guarantees, **TECHNIQUES[technique])
         workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
-        return Scenario(
-            machine=machine,
-            workload=workload,
-            policy=Backfilling(order=order, guarantees=guarantees, **TECHNIQUES[technique]),
-            seed=seed,
-        )
+        return Scenario(machine=Machine(nodes=nodes), workload=workload, policy=scheduler, seed=seed)
 
     return Study(
         name="adaptation",
@@ -90,19 +84,16 @@ def study(
         replications=replications,
         shown=(*MEASURES, "wasted_load", "retried"),
         tables={
-            f"{name}, relative to conservative backfilling ± 95 % interval": partial(relative, name=name) for name in FIGURES
+            f"{name}, relative to conservative backfilling ± 95 % interval": partial(relative, name=name, paper=paper)
+            for name in FIGURES
         },
         figures={name: partial(picture, name=name) for name in FIGURES if name.startswith("Figure")},
     )
 
 
-def relative(table: StudyTable, name: str) -> pd.DataFrame:
-    found = measure_table(table, COLUMNS, by=["technique", "policy"])
-    found = found[found["technique"].isin(FIGURES[name])]
-    if name == "Figure 9":
-        points = zip(found["technique"], found["policy"], strict=True)
-        found.insert(6, "paper, delay", [PAPER_DELAY.get(point, "") for point in points])
-    return found
+def relative(table: StudyTable, name: str, paper: pd.DataFrame) -> pd.DataFrame:
+    found = measure_table(table, COLUMNS, by=["technique", "policy"]).set_index(["technique", "policy"])
+    return with_published(found[found.index.isin(FIGURES[name], level="technique")], paper).reset_index()
 
 
 def picture(table: StudyTable, name: str) -> Figure:

@@ -21,9 +21,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from queue_order import PAIRS, SLOWDOWN, TITLES, WAIT
 
-from clustermodel import TICKS_PER_SECOND, JobRow, Machine, Result, Scenario, Study, StudyTable, Workload
+from clustermodel import TICKS_PER_SECOND, Machine, Result, Scenario, Study, StudyTable, Workload
 from clustermodel.experiment.job_classes import class_measures
 from clustermodel.experiment.measure_table import measure_table, published_table
+from clustermodel.workload.changed_jobs import with_more_jobs
 from clustermodel.workload.study_jobs import study_jobs
 
 CLEANED, RESTORED = "cleaned", "with the flurry"
@@ -68,18 +69,12 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
 @cache
 def with_flurry(workload: Workload, seed: int) -> Workload:
     """Return the jobs with a flurry among them."""
-    rows = list(workload.rows())
-    count, rng = round(PER_JOB * len(rows)), np.random.default_rng(seed)
-    places = np.linspace(FIRST, LAST, count) * (len(rows) - 1)
-    submit = np.interp(places, np.arange(len(rows)), workload.column("submit")).astype(int).tolist()
+    count, rng = round(PER_JOB * len(workload)), np.random.default_rng(seed)
+    places = np.linspace(FIRST, LAST, count) * (len(workload) - 1)
+    submit = np.interp(places, np.arange(len(workload)), workload.column("submit")).astype(int)
     run = np.clip(rng.lognormal(np.log(MEAN_RUN_S) - SIGMA**2 / 2, SIGMA, count), 1.0, ESTIMATE_S)
-    ticks = np.round(run * TICKS_PER_SECOND).astype(int).tolist()
-    estimate, last = round(ESTIMATE_S * TICKS_PER_SECOND), max(row.id for row in rows)
-    added = [
-        JobRow(when, last + number, 1, how_long, estimate, -1, -1, 0, -1)
-        for number, (when, how_long) in enumerate(zip(submit, ticks, strict=True), 1)
-    ]
-    return Workload([*rows, *added], name=workload.name, machine_nodes=workload.machine_nodes)
+    ticks = np.round(run * TICKS_PER_SECOND).astype(int)
+    return with_more_jobs(workload, submit, nodes=1, run=ticks, estimate=round(ESTIMATE_S * TICKS_PER_SECOND))
 
 
 def means(table: StudyTable) -> pd.DataFrame:

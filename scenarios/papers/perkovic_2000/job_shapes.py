@@ -11,12 +11,13 @@ does not matter.
 
 from functools import partial
 
-import numpy as np
 import pandas as pd
 
-from clustermodel import Machine, Result, Scenario, Study, StudyTable, Workload
+from clustermodel import Machine, Scenario, Study, StudyTable, Workload
+from clustermodel.experiment.job_facts import FACTS as JOB_FACTS
+from clustermodel.experiment.job_facts import STATISTICS, job_fact
 from clustermodel.experiment.measure_table import published_table, with_published
-from clustermodel.workload.shapes import SHAPES, shapes_of_jobs
+from clustermodel.workload.shapes import SHAPES, workload_shapes
 from clustermodel.workload.study_jobs import study_jobs
 
 ALL = "all"
@@ -34,21 +35,15 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int
 
     def scenario(shape: str, seed: int) -> Scenario:
         every = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
-        rows = [row for row in every.rows() if 0 < row.nodes <= nodes]
-        if shape != ALL:
-            shapes = shapes_of_jobs([row.nodes for row in rows], [row.estimate for row in rows], narrow=narrow or None)
-            rows = [row for row, own in zip(rows, shapes, strict=True) if own == shape]
+        shapes = workload_shapes(every, nodes, narrow=narrow or None)
+        rows = [row for row, own in zip(every.rows(), shapes, strict=True) if own == shape or (own and shape == ALL)]
         return Scenario(machine=Machine(nodes=nodes), workload=Workload(rows, name=every.name), policy="easy", seed=seed)
 
     return Study(
         name="shapes of jobs",
         factors={"shape": [ALL, *SHAPES]},
         scenario=scenario,
-        measures={
-            f"{statistic}_{name}": partial(statistic_of, statistic=statistic, name=name)
-            for name in ("nodes", "run_s", "estimate_s", "overestimation")
-            for statistic in ("mean", "median")
-        },
+        measures={f"{statistic}_{name}": job_fact(name, statistic) for name in JOB_FACTS for statistic in STATISTICS},
         shown=("jobs",),
         tables={
             "Table 1, all jobs": partial(all_jobs, paper=published_table(__file__, "table 1", trace=trace)),
@@ -60,13 +55,6 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int
             )
         },
     )
-
-
-def statistic_of(result: Result, statistic: str, name: str) -> float:
-    """Return the mean or the median of a fact of the jobs as recorded in the trace."""
-    nodes, run_s, estimate_s = (result.records.column("nodes"), *map(result.records.seconds, ("run", "estimate")))
-    facts = {"nodes": nodes, "run_s": run_s, "estimate_s": estimate_s, "overestimation": estimate_s / run_s}
-    return float(np.mean(facts[name]) if statistic == "mean" else np.median(facts[name]))
 
 
 def all_jobs(table: StudyTable, paper: pd.DataFrame) -> pd.DataFrame:

@@ -17,10 +17,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from clustermodel import Machine, Result, Scenario, Study, StudyTable
+from clustermodel.experiment.factors import Label
 from clustermodel.experiment.job_classes import by_class, class_measures
-from clustermodel.experiment.measure_table import published_table, with_published
+from clustermodel.experiment.measure_table import Columns, Relative, measure_table, published_table, with_published
 from clustermodel.policies.queue_order import CRITERIA
-from clustermodel.workload.shapes import SHAPES, shapes_of_jobs
+from clustermodel.workload.shapes import SHAPES, workload_shapes
 from clustermodel.workload.study_jobs import study_jobs
 
 POLICIES = (*CRITERIA, *(f"{criterion}-NG" for criterion in CRITERIA))
@@ -31,6 +32,11 @@ PAIRS = [(policy, base) for base in ("D", "1/L") for policy in ("P/L-NG", "R/L-N
 """Algorithms that section 5 compares."""
 SLOWDOWN_OF = {shape: {"bounded_slowdown": f"slowdown_{shape}"} for shape in SHAPES}
 TITLES = {SLOWDOWN: "bounded slowdown", WAIT: "delay"}
+BASE: dict[str, Label] = {"policy": CONSERVATIVE}
+MEANS: Columns = {
+    "bounded slowdown": SLOWDOWN, "of D's": Relative(SLOWDOWN, BASE), "delay (s)": WAIT, "delay, of D's": Relative(WAIT, BASE),
+    **{f"slowdown, {shape}": f"slowdown_{shape}" for shape in SHAPES},
+}  # fmt: skip
 
 
 def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int = 0, replications: int = 5) -> Study:
@@ -38,17 +44,20 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int
 
     Narrow jobs have up to ``narrow`` nodes, 0 for the median.
     """
+    jobs_of = partial(study_jobs, trace, jobs=jobs or None, nodes=nodes)
 
     def scenario(policy: str, seed: int) -> Scenario:
-        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
-        return Scenario(machine=Machine(nodes=nodes), workload=workload, policy=policy, seed=seed)
+        return Scenario(machine=Machine(nodes=nodes), workload=jobs_of(seed=seed), policy=policy, seed=seed)
+
+    def shapes(result: Result) -> NDArray[np.str_]:
+        return workload_shapes(jobs_of(seed=result.scenario.seed), nodes, narrow=narrow or None)
 
     return Study(
         name="queue order and guarantees",
         factors={"policy": POLICIES},
         scenario=scenario,
         measures={
-            **class_measures(partial(shapes, narrow=narrow), SHAPES, {"slowdown_{}": SLOWDOWN, "wait_s_{}": WAIT}),
+            **class_measures(shapes, SHAPES, {"slowdown_{}": SLOWDOWN, "wait_s_{}": WAIT}),
             **{name: partial(guarantees, name=name) for name in GUARANTEES},
         },
         replications=replications,
@@ -57,7 +66,7 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int
             "Table 3, guaranteed over actual delay of jobs that do not start at once, D": partial(
                 actual_delays, paper=published_table(__file__, "table 3", trace=trace)
             ),
-            "Figures 3 and 4, means ± 95 % interval": means,
+            "Figures 3 and 4, means ± 95 % interval": partial(measure_table, columns=MEANS, by=["policy"]),
             "Ratios of section 5": partial(ratios, paper=published_table(__file__, "section 5", trace=trace)),
         },
         figures={
@@ -67,12 +76,6 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int
             ),
         },
     )
-
-
-def shapes(result: Result, narrow: int) -> NDArray[np.str_]:
-    """Return the shape of each job that the machine can hold."""
-    jobs = result.jobs
-    return shapes_of_jobs(jobs["nodes"], jobs["estimate_s"], narrow=narrow or None, among=jobs["start_s"].notna())
 
 
 def guarantees(result: Result, name: str) -> float | None:
@@ -92,19 +95,6 @@ def actual_delays(table: StudyTable, paper: pd.DataFrame) -> pd.DataFrame:
     found = paper.join(ours, how="right").dropna(axis="columns")
     names = [name.removeprefix("guaranteed_over_actual_").replace("_", " ") for name in GUARANTEES]
     return found.set_axis(pd.Index(names, name="")).reset_index()
-
-
-def means(table: StudyTable) -> pd.DataFrame:
-    """Return means, and ratios to conservative backfilling, of each algorithm."""
-    base = {"policy": CONSERVATIVE}
-    parts = {
-        "bounded slowdown": table.pivot(SLOWDOWN, columns="policy"),
-        "of D's": table.pivot(SLOWDOWN, columns="policy", relative_to=base),
-        "delay (s)": table.pivot(WAIT, columns="policy"),
-        "delay, of D's": table.pivot(WAIT, columns="policy", relative_to=base),
-        **{f"slowdown, {shape}": table.pivot(f"slowdown_{shape}", columns="policy") for shape in SHAPES},
-    }
-    return pd.concat(list(parts.values())).set_axis(list(parts)).T
 
 
 def ratios(table: StudyTable, paper: pd.DataFrame) -> pd.DataFrame:

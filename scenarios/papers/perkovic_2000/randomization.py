@@ -20,10 +20,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from clustermodel import LoadScale, Machine, Result, Scenario, Study, StudyTable, Workload
+from clustermodel import Machine, Result, Scenario, Study, StudyTable, Workload
 from clustermodel.experiment.job_classes import by_class, class_measures
 from clustermodel.experiment.measure_table import measure_table
-from clustermodel.workload.shapes import SHAPES, shapes_of_jobs
+from clustermodel.workload.changed_jobs import at_load_of, with_exact_estimates
+from clustermodel.workload.shapes import SHAPES, workload_shapes
 from clustermodel.workload.study_jobs import study_jobs
 
 BEFORE, AFTER = "1/L-NG", "R/L-NG"
@@ -51,13 +52,13 @@ def study(
         if change in EXACT:
             workload = exact(workload, EXACT[change], narrow, nodes)
         elif change == on_other:
-            workload = at_same_load(workload, nodes, other_nodes)
+            workload = at_load_of(workload, nodes, other_nodes)
         machine = Machine(nodes=other_nodes if change == on_other else nodes)
         return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     def shapes_before(result: Result) -> NDArray[np.str_]:
         """Return the shape of each job before the change."""
-        return shapes_in(original(seed=result.scenario.seed), narrow, result.machine.nodes)
+        return workload_shapes(original(seed=result.scenario.seed), result.machine.nodes, narrow=narrow or None)
 
     return Study(
         name="randomization",
@@ -71,26 +72,10 @@ def study(
     )
 
 
-def shapes_in(workload: Workload, narrow: int, nodes: int) -> NDArray[np.str_]:
-    """Return the shape of each job that a machine of ``nodes`` can hold."""
-    size = workload.column("nodes")
-    return shapes_of_jobs(size, workload.column("estimate"), narrow=narrow or None, among=(size > 0) & (size <= nodes))
-
-
 @cache
 def exact(workload: Workload, shapes: tuple[str, ...], narrow: int, nodes: int) -> Workload:
     """Return the jobs with exact estimates for those of some shapes."""
-    chosen = np.isin(shapes_in(workload, narrow, nodes), shapes)
-    rows = [row._replace(estimate=row.run) if change else row for row, change in zip(workload.rows(), chosen, strict=True)]
-    return Workload(rows, name=workload.name, machine_nodes=workload.machine_nodes)
-
-
-@cache
-def at_same_load(workload: Workload, nodes: int, other: int) -> Workload:
-    """Return the jobs submitted so much faster or slower that a machine of ``other`` nodes has the load of one of ``nodes``."""
-    size, run = workload.column("nodes"), np.minimum(workload.seconds("run"), workload.seconds("estimate"))
-    old, new = (float((size * run)[size <= machine].sum()) / machine for machine in (nodes, other))
-    return workload.scaled(LoadScale(interarrival=new / old))
+    return with_exact_estimates(workload, np.isin(workload_shapes(workload, nodes, narrow=narrow or None), shapes))
 
 
 def means(table: StudyTable) -> pd.DataFrame:

@@ -10,14 +10,13 @@ suspended job.  Killing does not depend on c.  "Checkpoint, limited store" has a
     clustermodel sweep scenarios/papers/yuan_2010/preemption_mode.py --out results --set jobs=2000 --set replications=3
 """
 
-from functools import partial
-from itertools import pairwise
+from math import isinf, isnan
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from clustermodel import Account, Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, TimeSlicing
-from clustermodel.experiment.factors import Label
+from clustermodel.experiment.load_curves import break_even
 from clustermodel.experiment.measure_table import Columns, Scaled, measure_table
 from clustermodel.workload.study_jobs import study_jobs
 
@@ -49,28 +48,24 @@ def study(
     """
 
     def scenario(mode: str, cost_s: int, seed: int) -> Scenario:
-        return Scenario(
-            machine=Machine(
-                nodes=nodes,
-                kill_at_estimate=False,
-                checkpointing=Checkpointing(
-                    checkpoint_s=cost_s, restart_s=cost_s, max_tasks_per_slice=store if mode == LIMITED else None
-                ),
-                context_switch=ContextSwitch(seconds=cost_s),
-                time_slicing=TimeSlicing(quantum_s=1e6),  # there are no slices; a context switch must be shorter than one
-            ),
-            workload=study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed),
-            policy=f"pv-easy:mode={mode.partition(',')[0]}",
-            seed=seed,
+        tasks = store if mode == LIMITED else None
+        machine = Machine(
+            nodes=nodes,
+            kill_at_estimate=False,
+            checkpointing=Checkpointing(checkpoint_s=cost_s, restart_s=cost_s, max_tasks_per_slice=tasks),
+            context_switch=ContextSwitch(seconds=cost_s),
+            time_slicing=TimeSlicing(quantum_s=1e6),  # there are no slices; a context switch must be shorter than one
         )
+        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
+        return Scenario(machine=machine, workload=workload, policy=f"pv-easy:mode={mode.partition(',')[0]}", seed=seed)
 
     return Study(
         name="preemption mode",
         factors={"mode": [KILL, "checkpoint", "suspend", *([LIMITED] if store else [])], "cost_s": costs_s},
         scenario=scenario,
         measures={
-            "saving_share": partial(share, accounts=SAVING),
-            "preemption_share": partial(share, accounts=(*SAVING, Account.BLOCKED, Account.LOST)),
+            "saving_share": lambda result: result.ledger.share(*SAVING),
+            "preemption_share": lambda result: result.ledger.share(*SAVING, Account.BLOCKED, Account.LOST),
             "delays_by_later_h": total_delay,
         },
         replications=replications,
@@ -82,10 +77,6 @@ def study(
         },
         figures={"By cost of saving and of restoring": picture},
     )  # fmt: skip
-
-
-def share(result: Result, accounts: tuple[Account, ...]) -> float:
-    return sum(sum(result.ledger.amount(account)) for account in accounts) / result.ledger.capacity
 
 
 def total_delay(result: Result) -> float:
@@ -100,20 +91,15 @@ def means(table: StudyTable) -> pd.DataFrame:
 
 
 def break_even_costs(table: StudyTable) -> pd.DataFrame:
-    modes = [mode for mode in table.levels("mode") if mode != KILL]
-    return pd.DataFrame([{"mode": mode, **{one: break_even(table, mode, CRITERIA[one]) for one in CRITERIA}} for mode in modes])
+    rows = []
+    for mode in (mode for mode in table.levels("mode") if mode != KILL):
+        found = {one: break_even(table, CRITERIA[one], "cost_s", {"mode": mode}, {"mode": KILL}) for one in CRITERIA}
+        rows.append({"mode": mode, **{one: shown(cost_s) for one, cost_s in found.items()}})
+    return pd.DataFrame(rows)
 
 
-def break_even(table: StudyTable, mode: Label, measure: str) -> str:
-    """Return the first cost at which a mode is no better than killing, linear between the costs of the study."""
-    costs = [cost for cost in table.levels("cost_s") if isinstance(cost, int)]
-    above = [table.difference(measure, {"mode": mode, "cost_s": at}, {"mode": KILL, "cost_s": at}).mean for at in costs]
-    if above[0] >= 0:
-        return "at no cost"
-    for (cost, higher), (here, there) in zip(pairwise(costs), pairwise(above), strict=True):
-        if there >= 0:
-            return f"{cost + (higher - cost) * here / (here - there):,.0f}"
-    return "not in this range"
+def shown(cost_s: float) -> str:
+    return "at no cost" if isnan(cost_s) else "not in this range" if isinf(cost_s) else f"{cost_s:,.0f}"
 
 
 def picture(table: StudyTable) -> Figure:

@@ -11,13 +11,15 @@ more than a quarter of the machine, short ones run for less than 10 minutes.
     clustermodel sweep scenarios/papers/yuan_2010/strict_fairness.py --out results --set jobs=2000 --set replications=3
 """
 
-from functools import lru_cache, partial
+from functools import partial
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import Machine, Result, Scenario, Study, StudyTable, delays_by_later_jobs
+from clustermodel import Machine, Scenario, Study, StudyTable
 from clustermodel.experiment.design import MEASURED
+from clustermodel.experiment.fairness_measures import delayed_measure, fairness_measure
 from clustermodel.experiment.job_classes import by_class, class_measures
 from clustermodel.experiment.measure_table import Columns, Scaled, measure_table, published_table
 from clustermodel.workload.study_jobs import study_jobs
@@ -59,6 +61,11 @@ TABLES: dict[str, Columns] = {
         **{f"MBS, {which}": f"{which}_{MBS}" for which in ("short", "long", "preempted")},
     },
 }  # fmt: skip
+DELAYED = {
+    "delayed_over_60_s": delayed_measure(over_s=60),
+    "delayed_over_600_s": delayed_measure(over_s=600),
+    "delayed_literally": delayed_measure(only_with_idle_nodes=False),
+}
 COUNTS = {name: name for name in ("blocked", "delayed", "reservation_violations", "preempted")}
 
 
@@ -72,9 +79,14 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
         return Scenario(machine=machine, workload=workload, policy=POLICIES[policy], seed=seed)
 
     own = [one if isinstance(one, str) else one.measure for columns in TABLES.values() for one in columns.values()]
-    measures = class_measures(by_run_time, ("short", "long"), {f"{{}}_{MBS}": MBS})
-    measures |= class_measures(by_attempts, ["preempted"], {f"{{}}_{MBS}": MBS})
-    measures |= {name: partial(measure, name=name) for name in own if name not in (*MEASURED, *measures)}
+    measures = class_measures(
+        lambda result: np.where(result.jobs["run_s"] < 600, "short", "long"), ("short", "long"), {f"{{}}_{MBS}": MBS}
+    )
+    measures |= class_measures(
+        lambda result: np.where(result.jobs["tries"] > 1, "preempted", "never"), ["preempted"], {f"{{}}_{MBS}": MBS}
+    )
+    measures |= DELAYED
+    measures |= {name: fairness_measure(name) for name in own if name not in (*MEASURED, *measures)}
     return Study(
         name="strict fairness",
         factors={"policy": list(POLICIES), "run_times": [AS_RECORDED, CUT]},
@@ -88,30 +100,6 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
         },
         figures={f"Blocked jobs and all jobs, run times {AS_RECORDED}": picture},
     )
-
-
-def measure(result: Result, name: str) -> float:
-    group, _, of_group = name.partition("_")
-    if group in ("wide", "narrow"):
-        return float(fairness(result)[of_group].loc[group])
-    if group == "delayed":
-        literally, over_s = name == "delayed_literally", {"delayed_over_60_s": 60, "delayed_over_600_s": 600}.get(name, 0)
-        delays = delays_by_later_jobs(result.records, result.machine.nodes, only_with_idle_nodes=not literally)
-        return float((delays > over_s).sum())
-    return float(fairness(result)[name].loc["all"])
-
-
-def by_run_time(result: Result) -> "pd.Series[str]":
-    return (result.jobs["run_s"] < 600).map({True: "short", False: "long"})
-
-
-def by_attempts(result: Result) -> "pd.Series[str]":
-    return (result.jobs["tries"] > 1).map({True: "preempted", False: "never preempted"})
-
-
-@lru_cache(maxsize=1)
-def fairness(result: Result) -> pd.DataFrame:
-    return result.fairness()
 
 
 def means(table: StudyTable, columns: Columns, paper: pd.DataFrame | None = None, run_times: str = AS_RECORDED) -> pd.DataFrame:

@@ -7,21 +7,14 @@ run time are left out.  The scheduling policy does not matter.
     clustermodel sweep scenarios/papers/yuan_2010/traces.py --out results --set traces=../shared/traces
 """
 
-from pathlib import Path
-
 import numpy as np
-import pandas as pd
 
-from clustermodel import Machine, Result, Scenario, Study
+from clustermodel import Machine, Scenario, Study
+from clustermodel.experiment.job_facts import job_fact
 from clustermodel.experiment.measure_table import Columns, Scaled, measure_table, published_table
-from clustermodel.workload.study_jobs import study_jobs
+from clustermodel.workload.archive import ARCHIVE, archive_jobs
 
-TRACES = {
-    "CTC-SP2": ("CTC-SP2-1996-3.1-cln.swf.gz", 430),
-    "SDSC-BLUE": ("SDSC-BLUE-2000-4.2-cln.swf.gz", 1152),
-    "KTH-SP2": ("KTH-SP2-1996-2.2.swf.gz", 100),
-}
-"""Files, and sizes of the machines."""
+TRACES = ("CTC-SP2", "SDSC-BLUE", "KTH-SP2")
 PAPER = published_table(__file__, "table 3")
 COLUMNS: Columns = {
     "nodes": "machine_nodes", "days": "days", "jobs": "jobs", "load (%)": Scaled("load", 100),
@@ -33,24 +26,19 @@ def study(traces: str = "../shared/traces", jobs: int = 0) -> Study:
     """Return the study; ``jobs`` is 0 for all jobs."""
 
     def scenario(trace: str, seed: int) -> Scenario:
-        name, nodes = TRACES[trace]
-        workload = study_jobs(Path(traces) / name, jobs=jobs or None)
-        return Scenario(machine=Machine(nodes=nodes, kill_at_estimate=False), workload=workload, policy="fcfs", seed=seed)
+        machine = Machine(nodes=ARCHIVE[trace].nodes, kill_at_estimate=False)
+        return Scenario(machine=machine, workload=archive_jobs(traces, trace, jobs=jobs or None), policy="fcfs", seed=seed)
 
     return Study(
         name="traces",
-        factors={"trace": list(TRACES)},
+        factors={"trace": TRACES},
         scenario=scenario,
         measures={
             "machine_nodes": lambda result: result.machine.nodes,
-            "days": lambda result: float(np.ptp(of_jobs(result)["submit_s"])) / 86_400,
-            "mean_nodes": lambda result: float(of_jobs(result)["nodes"].mean()),
-            "mean_run_s": lambda result: float(of_jobs(result)["run_s"].mean()),
+            "days": lambda result: float(np.ptp(result.jobs["submit_s"][result.records.finished])) / 86_400,
+            "mean_nodes": job_fact("nodes"),
+            "mean_run_s": job_fact("run_s"),
         },
         shown=("jobs", "load"),
         tables={"Table 3, the traces": lambda table: measure_table(table, COLUMNS, by=["trace"], published=PAPER)},
     )
-
-
-def of_jobs(result: Result) -> pd.DataFrame:
-    return result.jobs[result.jobs["end_s"].notna()]

@@ -13,10 +13,13 @@ beyond 1.8 overload the machine.
     clustermodel sweep scenarios/papers/zhang_2003/capacity_loss.py --out results --set jobs=1000 --set factors=1.0,2.2
 """
 
+from functools import partial
+
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import Account, Checkpointing, ContextSwitch, Machine, Scenario, Study, StudyTable, TimeSlicing, load_model
+from clustermodel import Account, Checkpointing, ContextSwitch, Scenario, Study, StudyTable
+from clustermodel.experiment.blue_pacific import blue_pacific_scenario
 from clustermodel.experiment.load_curves import highest_utilization
 
 SPACE_SHARING = ("fcfs", "bf")
@@ -28,15 +31,11 @@ def study(jobs: int = 10_000, replications: int = 10, factors: tuple[float, ...]
     """Return the study; ``factors`` multiply the run times."""
 
     def scenario(policy: str, charge: str, factor: float, seed: int) -> Scenario:
-        machine = Machine(
-            nodes=320,
-            time_slicing=TimeSlicing(quantum_s=200, mpl=5),
-            context_switch=ContextSwitch(fraction=0.02, charge="every-slice" if charge == "every-slice" else "on-change"),
-            checkpointing=Checkpointing(checkpoint_s=5, restart_s=5),
-        )
-        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2)
-        space = policy in SPACE_SHARING  # neither slices nor migrations: both charges are the same run
-        return Scenario(machine=Machine(nodes=320) if space else machine, workload=workload, policy=policy, seed=seed)
+        setting = partial(blue_pacific_scenario, policy, jobs=jobs, seed=seed, run_time_factor=factor)
+        if policy in SPACE_SHARING:  # neither switches nor migrations: both charges are the same run
+            return setting()
+        switch = ContextSwitch(fraction=0.02, charge="every-slice" if charge == "every-slice" else "on-change")
+        return setting(context_switch=switch, checkpointing=Checkpointing(checkpoint_s=5, restart_s=5))
 
     return Study(
         name="capacity loss",
@@ -45,7 +44,7 @@ def study(jobs: int = 10_000, replications: int = 10, factors: tuple[float, ...]
         replications=replications,
         measures={
             "kappa_by_formula": lambda result: result.kappa_by_formula,
-            "migration_share": lambda result: float(result.ledger.frame["share"][[Account.CHECKPOINT, Account.RESTART]].sum()),
+            "migration_share": lambda result: result.ledger.share(Account.CHECKPOINT, Account.RESTART),
         },
         shown=("utilization", "kappa", "mean_bounded_slowdown", "mean_wait_s", "context_switch_share", "blocked_share"),
         tables={"Shares of capacity at the highest utilization ± 95 % interval": at_highest_utilization},

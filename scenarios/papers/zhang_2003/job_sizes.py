@@ -6,42 +6,34 @@ under BF and under BGS with MPL 5, against utilization; free context switches, p
     clustermodel sweep scenarios/papers/zhang_2003/job_sizes.py --out results --set jobs=1000 --set replications=3
 """
 
-import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import RUN_TIME_FACTORS, Machine, Result, Scenario, Study, StudyTable, TimeSlicing, load_model
-from clustermodel.experiment.job_classes import by_class, class_measures
-from clustermodel.measure.metrics import LARGE_ABOVE_NODES
+from clustermodel import RUN_TIME_FACTORS, Scenario, Study, StudyTable
+from clustermodel.experiment.blue_pacific import blue_pacific_scenario
+from clustermodel.experiment.job_classes import SIZES, by_bounds, by_class, class_measures
 
-SIZES = ("small", "large")
-MEANS = ("mean_bounded_slowdown", "mean_wait_s")
+SLOWDOWN, WAIT = MEANS = ("mean_bounded_slowdown", "mean_wait_s")
 
 
 def study(jobs: int = 10_000, replications: int = 10, factors: tuple[float, ...] = RUN_TIME_FACTORS) -> Study:
     """Return the study; ``factors`` multiply the run times."""
 
     def scenario(policy: str, factor: float, seed: int) -> Scenario:
-        machine = Machine(nodes=320, time_slicing=TimeSlicing(quantum_s=200, mpl=5))
-        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2)
-        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
+        return blue_pacific_scenario(policy, jobs=jobs, seed=seed, run_time_factor=factor)
 
     return Study(
         name="job sizes",
         factors={"policy": ["bf", "bgs"], "factor": factors},
         scenario=scenario,
         replications=replications,
-        measures=class_measures(sizes, SIZES, {f"{name}_{{}}": name for name in MEANS}),
+        measures=class_measures(by_bounds(nodes=SIZES), SIZES, {f"{name}_{{}}": name for name in MEANS}),
         shown=("utilization", "kappa", *MEANS),
         tables={
-            "Figure 11, mean slowdown ± 95 % interval": lambda table: pivot(table, "mean_bounded_slowdown"),
-            "Figure 11, mean wait (s) ± 95 % interval": lambda table: pivot(table, "mean_wait_s"),
+            "Figure 11, mean slowdown ± 95 % interval": lambda table: by_strategy(table).pivot(SLOWDOWN, columns="strategy"),
+            "Figure 11, mean wait (s) ± 95 % interval": lambda table: by_strategy(table).pivot(WAIT, columns="strategy"),
         },
         figures={"Figure 11": picture},
     )
-
-
-def sizes(result: Result) -> "pd.Series[str]":
-    return (result.jobs["nodes"] > LARGE_ABOVE_NODES).map({True: "large", False: "small"})
 
 
 def by_strategy(table: StudyTable) -> StudyTable:
@@ -49,10 +41,6 @@ def by_strategy(table: StudyTable) -> StudyTable:
     found = by_class(table, "size", {size: {name: f"{name}_{size}" for name in MEANS} for size in SIZES})
     strategy = found.frame["policy"].str.upper() + ", " + found.frame["size"]
     return StudyTable(found.frame.assign(strategy=strategy), ["factor", "strategy"], table.name)
-
-
-def pivot(table: StudyTable, measure: str) -> pd.DataFrame:
-    return by_strategy(table).pivot(measure, columns="strategy")
 
 
 def picture(table: StudyTable) -> Figure:

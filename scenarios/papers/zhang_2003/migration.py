@@ -17,7 +17,8 @@ from functools import partial
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import RUN_TIME_FACTORS, Checkpointing, Machine, Scenario, Study, StudyTable, TimeSlicing, load_model
+from clustermodel import RUN_TIME_FACTORS, Checkpointing, Scenario, Study, StudyTable
+from clustermodel.experiment.blue_pacific import blue_pacific_scenario
 from clustermodel.experiment.factors import Label
 from clustermodel.experiment.load_curves import highest_utilization
 from clustermodel.experiment.measure_table import published_table
@@ -54,9 +55,7 @@ def study(
             return None
         paid_s = 0.0 if limit == 0 else cost_s  # nothing migrates, so C does not matter
         saving = Checkpointing(checkpoint_s=paid_s / 2, restart_s=paid_s / 2, max_tasks_per_slice=limit)
-        machine = Machine(nodes=320, time_slicing=TimeSlicing(quantum_s=200, mpl=5), checkpointing=saving)
-        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2)
-        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
+        return blue_pacific_scenario(policy, jobs=jobs, seed=seed, run_time_factor=factor, checkpointing=saving)
 
     return Study(
         name="migration",

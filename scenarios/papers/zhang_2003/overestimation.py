@@ -16,14 +16,16 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import RUN_TIME_FACTORS, Machine, Result, Scenario, Study, StudyTable, TimeSlicing, curves, load_model
+from clustermodel import RUN_TIME_FACTORS, Result, Scenario, Study, StudyTable, curves
 from clustermodel.arrays import FloatArray
+from clustermodel.experiment.blue_pacific import blue_pacific_scenario
 from clustermodel.experiment.job_classes import by_class, class_measures
 from clustermodel.experiment.measure_table import measure_table
 
 POLICIES = {"bf": "Figure 5, BF", "bgs": "Figure 8, BGS"}
 CHOSEN_PHI = 0.2
 WAITS = {"class 0, worst estimates": "wait_s_0", "all jobs": "mean_wait_s", "class 9, best estimates": "wait_s_9"}
+BY_CLASS = {"all jobs": "mean_wait_s", "class 0, worst": "wait_s_0", "class 9, best": "wait_s_9"}
 MEANS = {"mean_bounded_slowdown": "mean slowdown", "mean_wait_s": "mean wait (s)"}
 
 
@@ -36,9 +38,7 @@ def study(
     """Return the study; ``factors`` multiply the run times, ``phis`` are fractions of exact estimates."""
 
     def scenario(policy: str, phi: float, factor: float, seed: int) -> Scenario:
-        machine = Machine(nodes=320, time_slicing=TimeSlicing(quantum_s=200, mpl=5))
-        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=phi)
-        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
+        return blue_pacific_scenario(policy, jobs=jobs, seed=seed, run_time_factor=factor, phi=phi)
 
     tables = {
         f"{title}, {shown} ± 95 % interval": partial(by_phi, policy=policy, measure=name)
@@ -52,7 +52,12 @@ def study(
         replications=replications,
         measures=class_measures(classes_of_estimates, range(10), {"jobs_{}": "jobs", "wait_s_{}": "mean_wait_s"}),
         shown=("utilization", "kappa", *MEANS),
-        tables={**tables, "Figure 6, BF, phi = 0.2, mean wait (s) by class of estimate": by_class_of_estimate},
+        tables={
+            **tables,
+            "Figure 6, BF, phi = 0.2, mean wait (s) by class of estimate": lambda table: measure_table(
+                table.at(policy="bf", phi=CHOSEN_PHI), BY_CLASS, by=["factor"]
+            ),
+        },
         figures={"Figures 5 and 8": picture_of_phi, "Figure 6, BF, phi = 0.2": picture_of_classes},
     )
 
@@ -72,11 +77,6 @@ def by_phi(table: StudyTable, policy: str, measure: str) -> pd.DataFrame:
     ]
     found["phi 1 - phi 0.2"] = pd.Series(differences, index=found.index, dtype=object)
     return found
-
-
-def by_class_of_estimate(table: StudyTable) -> pd.DataFrame:
-    columns = {"all jobs": "mean_wait_s", "class 0, worst": "wait_s_0", "class 9, best": "wait_s_9"}
-    return measure_table(table.at(policy="bf", phi=CHOSEN_PHI), columns, by=["factor"])
 
 
 def picture_of_phi(table: StudyTable) -> Figure:

@@ -17,29 +17,13 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import (
-    Checkpointing,
-    ContextSwitch,
-    LoadScale,
-    Machine,
-    Result,
-    Scenario,
-    Study,
-    StudyTable,
-    TimeSlicing,
-    bars,
-)
+from clustermodel import Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, TimeSlicing, bars
 from clustermodel.experiment.job_classes import by_class, class_measures
 from clustermodel.experiment.measure_table import Relative, Scaled, measure_table
+from clustermodel.workload.archive import ARCHIVE, archive_jobs
+from clustermodel.workload.changed_jobs import at_load
 from clustermodel.workload.periods import in_parts
-from clustermodel.workload.study_jobs import study_jobs
 
-LOGS = {
-    "KTH-SP2": ("KTH-SP2-1996-2.2.swf.gz", 100),
-    "CTC-SP2": ("CTC-SP2-1996-3.1-cln.swf.gz", 430),  # its batch partition
-    "SDSC-SP2": ("SDSC-SP2-1998-4.2-cln.swf.gz", 128),
-    "SDSC-BLUE": ("SDSC-BLUE-2000-4.2-cln.swf.gz", 1152),
-}
 CLASSES = ("narrow, short", "narrow, long", "wide, short", "wide, long")
 """Wide jobs need more than a quarter of the machine, long jobs run for more than an hour."""
 RESPONSE, SLOWDOWN = MEANS = ("mean_response_s", "mean_bounded_slowdown")
@@ -60,7 +44,7 @@ SHARES = {
 
 def study(
     traces: Path = Path("../shared/traces"),
-    logs: tuple[str, ...] = tuple(LOGS),
+    logs: tuple[str, ...] = tuple(ARCHIVE),
     jobs: int = 30_000,
     parts: int = 10,
     policies: tuple[str, ...] = ("bf", "bgs", "mbgs"),
@@ -68,12 +52,11 @@ def study(
     """Return the study; ``traces`` is the folder of the logs."""
 
     def scenario(log: str, load: float | None, policy: str, seed: int) -> Scenario:
-        name, nodes = LOGS[log]
-        slices, switch = TimeSlicing(quantum_s=200, mpl=5), ContextSwitch(fraction=0.01)
+        nodes, slices, switch = ARCHIVE[log].nodes, TimeSlicing(quantum_s=200, mpl=5), ContextSwitch(fraction=0.01)
         saving = Checkpointing(checkpoint_s=5, restart_s=5)
         machine = Machine(nodes=nodes, time_slicing=slices, context_switch=switch, checkpointing=saving)
-        part = in_parts(study_jobs(traces / name, jobs=jobs), parts, equal="jobs")[f"part {seed}"]
-        workload = part if load is None else part.scaled(LoadScale(interarrival=part.offered_load(nodes) / load))
+        part = in_parts(archive_jobs(traces, log, jobs=jobs), parts, equal="jobs")[f"part {seed}"]
+        workload = part if load is None else at_load(part, load, nodes)
         return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return Study(

@@ -9,10 +9,12 @@ paired by replication: both policies schedule the same jobs.
 
 from functools import partial
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import RUN_TIME_FACTORS, Machine, Result, Scenario, Study, StudyTable, TimeSlicing, load_model
+from clustermodel import RUN_TIME_FACTORS, Scenario, Study, StudyTable
+from clustermodel.experiment.blue_pacific import blue_pacific_scenario
 from clustermodel.experiment.job_classes import class_measures
 from clustermodel.experiment.load_curves import highest_utilization
 from clustermodel.experiment.measure_table import published_table
@@ -28,16 +30,18 @@ def study(jobs: int = 10_000, replications: int = 10, factors: tuple[float, ...]
     """Return the study; ``factors`` multiply the run times: 1.0 to 1.8 are workloads 0 to 8."""
 
     def scenario(policy: str, factor: float, seed: int) -> Scenario:
-        machine = Machine(nodes=320, time_slicing=TimeSlicing(quantum_s=200, mpl=5))
-        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=factor, phi=0.2)
-        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
+        return blue_pacific_scenario(policy, jobs=jobs, seed=seed, run_time_factor=factor)
 
     return Study(
         name="table 1, migration",
         factors={"policy": [*PAIRS, *PAIRS.values()], "factor": factors},
         scenario=scenario,
         replications=replications,
-        measures=class_measures(by_median_run_time, ("short", "long"), {"slowdown_{}": SLOWDOWN}),
+        measures=class_measures(
+            lambda result: np.where(result.jobs["run_s"] < result.jobs["run_s"].median(), "short", "long"),
+            ("short", "long"),
+            {"slowdown_{}": SLOWDOWN},
+        ),
         shown=("utilization", "kappa", SLOWDOWN, "mean_wait_s"),
         tables={
             "Table 1, utilization and mean slowdown ± 95 % interval": table_1,
@@ -47,11 +51,6 @@ def study(jobs: int = 10_000, replications: int = 10, factors: tuple[float, ...]
         },
         figures={"Table 1; dotted: the paper's": picture},
     )
-
-
-def by_median_run_time(result: Result) -> "pd.Series[str]":
-    run = result.jobs["run_s"]
-    return (run < run.median()).map({True: "short", False: "long"})
 
 
 def workload_number(factor: object) -> int:

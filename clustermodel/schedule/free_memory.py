@@ -1,0 +1,59 @@
+"""The free memory of each node: as it is on the machine, or as a policy's plan has it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clustermodel.arrays import IntArray
+from clustermodel.schedule.node_set import NodeSet
+
+
+class FreeMemory:
+    """Memory, in KiB, that no task has on each node.
+
+    Args:
+        free: of each node, shape ``(nodes,)``.
+    """
+
+    __slots__ = ("_free",)
+
+    def __init__(self, free: IntArray) -> None:
+        self._free = free
+
+    @classmethod
+    def of(cls, nodes: int, kib: int) -> FreeMemory:
+        """Return that of a machine without tasks, on whose ``nodes`` there are ``kib`` each."""
+        return cls(np.full(nodes, kib, dtype=np.int64))
+
+    def copy(self) -> FreeMemory:
+        """Return the same, to plan with."""
+        return FreeMemory(self._free.copy())
+
+    def nodes_with(self, kib: int) -> int:
+        """Return the nodes on which at least ``kib`` are free, a bitmask, node 0 in the lowest bit."""
+        return int.from_bytes(np.packbits(self._free >= kib, bitorder="little").tobytes(), "little")
+
+    def take(self, nodes: NodeSet, kib: int) -> None:
+        """Let a task of ``kib`` have its memory on each of ``nodes``; less than nothing may be left."""
+        for low, high in zip(nodes[::2], nodes[1::2], strict=True):
+            self._free[low:high] -= kib
+
+    def give_back(self, nodes: NodeSet, kib: int) -> None:
+        """Undo :meth:`take`."""
+        self.take(nodes, -kib)
+
+    def least(self) -> tuple[int, int]:
+        """Return the node with the least free memory, the lowest of several, and how much is free there, KiB."""
+        node = int(self._free.argmin())
+        return node, int(self._free[node])
+
+    def fullest(self, nodes: int) -> int:
+        """Return which of ``nodes``, a bitmask of at least one, has the least free memory, the lowest of several."""
+        members = [node for node in range(nodes.bit_length()) if nodes >> node & 1]
+        return members[int(self._free[members].argmin())]
+
+    def emptiest(self, nodes: int, number: int) -> NodeSet:
+        """Return ``number`` of ``nodes``, a bitmask of as many: those with the most free memory, the lowest of equal ones."""
+        members = np.array([node for node in range(nodes.bit_length()) if nodes >> node & 1])
+        chosen = np.sort(members[np.argsort(-self._free[members], kind="stable")[:number]]).tolist()
+        return tuple(bound for node in chosen for bound in (node, node + 1))

@@ -1,0 +1,191 @@
+"""Which gangs stand on which columns of the rows of the Ousterhout matrix, as a policy plans it, and what is free there.
+
+:class:`~clustermodel.schedule.ousterhout.OusterhoutMatrix` has the steps of gang scheduling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Generic
+
+from clustermodel.schedule.free_memory import FreeMemory
+from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, lowest
+from clustermodel.schedule.planned_gangs import Job, Occupant
+
+
+class MatrixColumns(Generic[Job]):
+    """The columns of the rows, and the gangs at home there.
+
+    Args:
+        nodes: number of columns.
+        mpl: the most rows.
+    """
+
+    def __init__(self, nodes: int, mpl: int) -> None:
+        self.nodes = nodes
+        self.mpl = mpl
+        self.occupants: dict[int, Occupant[Job]] = {}
+        """By job id, in starting order."""
+        self.homes: list[dict[int, Occupant[Job]]] = [{} for _ in range(mpl)]
+        """The gangs at home in each row."""
+        self.undivided: dict[int, Occupant[Job]] = {}
+        """The gangs that stand in every row in use, by job id."""
+        self.set_aside = 0
+        """Columns that no other gang gets in any row, a bitmask: undivided gangs have them or will, or their nodes are down."""
+        self._kept: dict[int, int] = {}  # a job that has, or waits for, columns in every row, or an outage -> the columns
+        self._starts = 0
+        self.room = [nodes] * mpl
+        """Number of columns of each row that no gang at home there takes."""
+        self._free = [(1 << nodes) - 1] * mpl  # these columns
+        self._changed_homes: set[int] = set()  # rows whose gangs at home have changed since the last compaction
+        self._touched: list[Occupant[Job]] = []  # gangs that may differ from what the machine has; some more than once
+        self.memory: FreeMemory | None = None
+        """The free memory of each column in this plan; ``None`` where it is not limited."""
+        self._withheld: tuple[int, NodeSet] | None = None  # id of the first job that lacks memory, and where it waits for it
+
+    def rows_in_use(self) -> list[int]:
+        """Return the rows that are not empty."""
+        return [row for row in range(self.mpl) if self.homes[row]]
+
+    def row_contents(self, row: int) -> list[Occupant[Job]]:
+        """Return the gangs in ``row``, replicas included, in starting order."""
+        return [gang for gang in self.occupants.values() if gang.rows >> row & 1]
+
+    def begin_memory(self, free: FreeMemory | None) -> None:
+        """Take the free memory of the machine as it is; the gangs of the matrix, and suspended jobs, have theirs."""
+        self.memory = free
+        self._withheld = None
+
+    # Jobs come and go.
+
+    def add(self, job: Job, row: int, columns: int | None = None, *, kept: int = 0) -> Occupant[Job]:
+        """Give ``job`` columns of ``row``, its home row without replicas: the lowest suitable ones unless others are named.
+
+        Args:
+            job: the job.
+            row: has enough suitable columns.
+            columns: a bitmask.
+            kept: the columns whose memory holds the job already, a bitmask.
+        """
+        if columns is None:
+            columns = lowest(self.columns_for(job, row, kept=kept), job.nodes)
+        gang = self._new(job, columns, row, kept)
+        self._settle_in(gang, row)
+        return gang
+
+    def _new(self, job: Job, columns: int, row: int, kept: int) -> Occupant[Job]:
+        self._starts += 1
+        gang = self.occupants[job.id] = Occupant(job, columns, row, self._starts)
+        if self.memory is not None:
+            self.memory.take(from_mask(columns & ~kept), job.memory)
+        return gang
+
+    def columns_for(self, job: Job, row: int, *, kept: int = 0) -> int:
+        """Return the free columns of a row that have enough memory for a task of ``job``, a bitmask."""
+        free = self._free[row]
+        return free if self.memory is None else free & (self.memory.nodes_with(job.memory) | kept)
+
+    def wait_for_memory(self, job: Job, row: int) -> int:
+        """Note that ``job`` lacks memory on free columns of a row; it waits for that of those with the most free memory.
+
+        No other job gets that memory, if this is the first job that lacks any.
+
+        Returns:
+            The one of these columns that has the least.
+        """
+        assert self.memory is not None
+        columns = self.memory.emptiest(self._free[row], job.nodes)
+        short = self.memory.fullest(as_mask(columns))
+        if self._withheld is None:
+            self._withheld = job.id, columns
+            self.memory.take(columns, job.memory)
+        return short
+
+    def offer_memory(self, job: Job) -> None:
+        """Let ``job`` have the memory for which it waits."""
+        if self.memory is not None and self._withheld is not None and self._withheld[0] == job.id:
+            self.memory.give_back(self._withheld[1], job.memory)
+            self._withheld = None
+
+    def keep_free(self, columns: int, number: int) -> None:
+        """Set columns aside in all rows, for a job or an outage of this number; gangs that hold them may stay."""
+        self._kept[number] = columns
+        self.set_aside |= columns
+        for row, free in enumerate(self._free):
+            self._free[row] = free & ~columns
+            self.room[row] -= (free & columns).bit_count()
+
+    def give_up(self, number: int) -> None:
+        """Set no columns aside any more for a job that has not been added, or for an outage that is over."""
+        before, self.set_aside = self.set_aside, 0
+        del self._kept[number]
+        for columns in self._kept.values():
+            self.set_aside |= columns
+        freed = before & ~self.set_aside
+        self._changed_homes.update(range(self.mpl))
+        for row in range(self.mpl):
+            free = freed & self._home_columns_free(row)
+            self._free[row] |= free
+            self.room[row] += free.bit_count()
+
+    def add_undivided(self, job: Job, columns: int, *, kept: int = 0) -> Occupant[Job]:
+        """Give ``job`` columns that have been set aside and that no gang holds any more, in every row in use.
+
+        Args:
+            job: the job.
+            columns: a bitmask.
+            kept: the columns whose memory holds the job already, a bitmask.
+        """
+        gang = self.undivided[job.id] = self._new(job, columns, 0, kept)
+        return gang
+
+    def is_free(self, columns: int, row: int) -> bool:
+        """Return whether no gang is at home on any of these columns of a row, and they are not set aside."""
+        return self._free[row] & columns == columns
+
+    def remove(self, job_id: int) -> None:
+        """Take a gang out of all rows."""
+        gang = self.occupants.pop(job_id)
+        gang.rows = 0
+        if job_id not in self.undivided:
+            self._leave_home(gang)
+            return
+        del self.undivided[job_id]
+        self.give_up(job_id)
+
+    def fullest_row(self, nodes: int, rows: Iterable[int] | None = None) -> int | None:
+        """Return the row with the fewest free columns of those that have ``nodes`` (best fit), ``None`` if none has.
+
+        Args:
+            nodes: number of columns wanted.
+            rows: the rows to look at; all by default.
+
+        Memory does not matter here.
+        """
+        best, least = None, self.nodes + 1
+        for row in range(self.mpl) if rows is None else rows:
+            if nodes <= self.room[row] < least:
+                best, least = row, self.room[row]
+        return best
+
+    def _leave_home(self, gang: Occupant[Job]) -> None:
+        self._changed_homes.add(gang.home)
+        freed = gang.columns & ~self.set_aside
+        self._free[gang.home] |= freed
+        self.room[gang.home] += freed.bit_count() if self.set_aside else gang.nodes
+        del self.homes[gang.home][gang.job.id]
+
+    def _settle_in(self, gang: Occupant[Job], row: int) -> None:
+        self._changed_homes.add(row)
+        self._free[row] &= ~gang.columns
+        self.room[row] -= gang.nodes
+        self.homes[row][gang.job.id] = gang
+        gang.home = row
+        gang.rows = 1 << row
+        self._touched.append(gang)
+
+    def _home_columns_free(self, row: int) -> int:
+        free = (1 << self.nodes) - 1 & ~self.set_aside
+        for gang in self.homes[row].values():
+            free &= ~gang.columns
+        return free

@@ -1,0 +1,56 @@
+"""The built pages in Chromium: nothing is wider than a window of a desktop, and no page than a telephone.
+
+``BUILT_PAGES`` is the folder of the pages; ``bash .ci/test`` builds them and sets it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(os.environ.get("BUILT_PAGES", "pages-are-not-built"))
+DESKTOP, TELEPHONE = 1280, 390
+
+WIDE_PARTS = """() => [...document.querySelectorAll("article pre, article div.table-wrapper")]
+    .filter(part => part.scrollWidth > part.clientWidth + 1)
+    .map(part => `${part.scrollWidth} > ${part.clientWidth}: ${part.innerText.slice(0, 60)}`)"""
+WIDE_PAGE = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="BUILT_PAGES names no folder of built pages")
+
+
+def pages() -> list[Path]:
+    """Return all pages but the sources of modules, each of which is one block that scrolls on its own."""
+    return sorted(path for path in FOLDER.rglob("*.html") if "_modules" not in path.relative_to(FOLDER).parts)
+
+
+@pytest.mark.parametrize("width", [DESKTOP, TELEPHONE])
+def test_no_page_scrolls_sideways(browser: Any, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 1000})
+    wide = []
+    for path in pages():
+        page.goto(path.as_uri(), wait_until="load")
+        if (more := page.evaluate(WIDE_PAGE)) > 0:
+            wide.append(f"{path.relative_to(FOLDER)}: {more} pixels too wide")
+        if width == DESKTOP:
+            wide += [f"{path.relative_to(FOLDER)}: {part}" for part in page.evaluate(WIDE_PARTS)]
+    page.close()
+    assert wide == []
+    assert len(pages()) > 30
+
+
+def test_the_test_sees_what_is_too_wide(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(
+        "<article><pre style='overflow-x: auto; width: 100px'>"
+        + "x" * 99
+        + "</pre><div style='width: 2000px'>.</div></article>"
+    )
+    page = browser.new_page(viewport={"width": DESKTOP, "height": 1000})
+    page.goto(path.as_uri())
+    assert page.evaluate(WIDE_PAGE) > 700
+    assert len(page.evaluate(WIDE_PARTS)) == 1
+    page.close()

@@ -1,0 +1,101 @@
+"""Memory of the nodes: no node is ever over it, whatever fails, and the two fidelities agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from clustermodel.experiment.result import Result
+from clustermodel.memory_units import to_gib
+from clustermodel.policies.interface import Batch, Decision, Kill, Policy, Setup, View
+from clustermodel.policies.registry import make_policy
+from clustermodel.recording.run_attempts import Status
+from tests.gang_runs import POLICIES, GangCase, gang_cases, run, seen, seen_in_time
+from tests.node_memory import most_memory
+from tests.property.strategies import cases
+from tests.property.test_failures import failing
+from tests.property.test_gang import attempts_of
+
+quick = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+SUSPENDING = ("bgs:urgent=suspend", "mbgs:urgent=suspend") * 3
+IN_ROWS = (*POLICIES, "adaptive", *SUSPENDING, "bgs:urgent=checkpoint", "bgs:urgent=kill")
+DEDICATED = ("pv-easy:mode=suspend", "pv-easy:mode=suspend,vb=false", "ss", "ss:sf=1.1", "easy", "server-filling")
+MOST = 6
+
+
+class Noted:
+    """A policy, of which it is written down when it discards what is suspended of waiting jobs."""
+
+    def __init__(self, policy: str) -> None:
+        self._policy: Policy = make_policy(policy)
+        self.name = self._policy.name
+        self.discarded: dict[int, list[int]] = {}
+
+    def begin(self, setup: Setup) -> None:
+        self.discarded.clear()
+        self._policy.begin(setup)
+
+    def decide(self, batch: Batch, view: View) -> Sequence[Decision]:
+        decisions = list(self._policy.decide(batch, view))
+        for decision in decisions:
+            if isinstance(decision, Kill) and decision.job.id in view.waiting:
+                self.discarded.setdefault(decision.job.id, []).append(view.now)
+        return decisions
+
+
+@st.composite
+def with_memory(draw: st.DrawFn, cases: st.SearchStrategy[GangCase]) -> GangCase:
+    """Return a case whose nodes have 6 KiB of memory, and whose jobs need 0 to 7 on each node, or nobody knows how much."""
+    machine, rows = draw(cases)
+    costs = machine.checkpointing
+    if costs.max_tasks_per_slice == 0:
+        machine = replace(machine, checkpointing=replace(costs, max_tasks_per_slice=1))
+    amounts = st.sampled_from((-1, 0, 1, 2, 3, 4, 5, 6, MOST + 1))
+    rows = [row._replace(memory=draw(amounts)) for row in rows]
+    return GangCase(replace(machine, node_memory_gib=to_gib(MOST)), rows)
+
+
+def checked(case: GangCase, policy: str) -> Result:
+    """Run a case, and check its books and the memory of its nodes."""
+    noted = Noted(policy)
+    result = run(case, noted)
+    assert max(most_memory(result, noted.discarded)) <= MOST
+    records = result.records
+    rejected = (
+        (records.column("nodes") < 1) | (records.column("nodes") > case.machine.nodes) | (records.column("memory") > MOST)
+    )
+    assert ((records.column("ended_as") == Status.REJECTED) == rejected).all()
+    assert (records.column("ended_as") != Status.UNFINISHED).all()
+    for outcome in sorted({Status(one).label for one in records.stopped_runs.ended_as.tolist()}):
+        event(outcome)
+    event(f"what is suspended is discarded: {bool(noted.discarded)}")
+    return result
+
+
+@settings(quick, max_examples=cases(1000))
+@given(case=with_memory(failing(gang_cases(), in_rows=True)), policy=st.sampled_from(IN_ROWS))
+def test_no_node_is_over_its_memory_in_rows_and_both_fidelities_agree(case: GangCase, policy: str) -> None:
+    fast = checked(case, policy)
+    if fast.slices is None:
+        return
+    node = run(case, policy, fidelity="node")
+    assert seen_in_time(fast) == seen_in_time(node)
+    assert attempts_of(fast) == attempts_of(node)
+
+
+@settings(quick, max_examples=cases(1000))
+@given(case=with_memory(failing(gang_cases(), in_rows=False)), policy=st.sampled_from(DEDICATED))
+def test_no_node_is_over_its_memory_on_dedicated_nodes(case: GangCase, policy: str) -> None:
+    checked(case, policy)
+
+
+@settings(quick, max_examples=cases(200))
+@given(case=with_memory(gang_cases()), policy=st.sampled_from((*IN_ROWS, *DEDICATED)))
+def test_memory_that_is_enough_for_all_jobs_together_changes_nothing(case: GangCase, policy: str) -> None:
+    without = run(GangCase(replace(case.machine, node_memory_gib=None), case.rows), policy)
+    rows = [row._replace(memory=row.id) for row in case.rows]
+    ample = replace(case.machine, node_memory_gib=to_gib(sum(row.id for row in rows)))
+    assert seen(run(GangCase(ample, rows), policy)) == seen(without)

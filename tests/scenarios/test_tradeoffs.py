@@ -1,0 +1,71 @@
+"""Small runs of the trade-offs and of the hypothetical machines: every run succeeds, every table and figure can be made."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from clustermodel.cli import main
+from clustermodel.experiment.exhibits import exhibits_of, stored_exhibits
+from clustermodel.experiment.script import load_experiment
+from clustermodel.figures.study_tables import frame_table, study_notes
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+SIZE = {"jobs": "60", "replications": "2"}
+SMALL: Mapping[str, Mapping[str, str]] = {
+    "tradeoffs/checkpoint_cost.py": SIZE,
+    "tradeoffs/context_switch_mpl.py": SIZE,
+    "tradeoffs/migration_cost.py": SIZE,
+    "tradeoffs/slice_length.py": SIZE,
+    "hypothetical/multiprogramming_level.py": {**SIZE, "levels": "1,3"},
+    "hypothetical/two_classes.py": {"days": "1", "replications": "1", "loads": "0.6,0.9"},
+    "hypothetical/urgent_jobs.py": {**SIZE, "share": "0.3"},
+}
+"""Parameters of small runs."""
+
+
+def test_every_script_has_a_small_run() -> None:
+    folders = ("tradeoffs", "hypothetical")
+    assert SMALL.keys() == {f"{folder}/{path.name}" for folder in folders for path in (SCENARIOS / folder).glob("*.py")}
+
+
+LONG = {"tradeoffs/checkpoint_cost.py", "tradeoffs/migration_cost.py", "hypothetical/two_classes.py"}
+"""Scripts whose small runs take many seconds."""
+
+
+@pytest.mark.parametrize("script", [pytest.param(one, marks=[pytest.mark.long] if one in LONG else []) for one in SMALL])
+def test_a_small_run_has_all_its_tables_and_figures(script: str) -> None:
+    path = SCENARIOS / script
+    study = load_experiment(path, path.read_text(), SMALL[script])
+    table = study.run(workers=1)
+    assert not table.failures
+    exhibits = exhibits_of(study, table)
+    assert not exhibits.problems
+    assert exhibits.tables
+    assert exhibits.figures
+    for title, frame in exhibits.tables.items():
+        shown = frame_table(frame, title)
+        assert list(shown.plain)
+        assert title in str(shown)
+    assert isinstance(study_notes(table), list)
+
+
+@pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
+def test_a_table_with_numbers_as_headings_is_printed(
+    terminal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The columns of a pivoted table are the levels of a numeric factor: 0.0, 0.01, ... and not their texts."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    settings = [f"--set={name}={value}" for name, value in SIZE.items()]
+    script = SCENARIOS / "tradeoffs" / "context_switch_mpl.py"
+    with pytest.raises(SystemExit) as stopped:
+        main(["sweep", str(script), "--out", str(tmp_path / "results"), "--workers", "1", *settings])
+    assert not stopped.value.code
+    printed = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    heading = next(line for line in printed.splitlines() if "bgs:mpl=2" not in line and "0.05" in line)
+    assert heading.split() == ["policy", "0.0", "0.01", "0.02", "0.05", "0.1"]
+    assert len(stored_exhibits(tmp_path / "results").tables) == 3
