@@ -67,8 +67,7 @@ class DedicatedGang(Execution):
                     yield from self._execute(until)
                     if not (yield from self._checkpoint()):
                         break
-                yield Timeout(nodes.env, self.duration - self._executed)
-                self._executed, self._since = self.duration, None
+                yield from self._execute(self.duration)
                 break
             except Interrupt as interrupt:
                 self._pause()
