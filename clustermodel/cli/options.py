@@ -295,8 +295,6 @@ _MACHINE_FIELDS: Final = {
     "suspended_per_node": ("", "suspended_per_node"),
 }
 """Part and field of the machine that each option of :func:`machine_options` sets."""
-
-
 _OF_FAILURES: Final = ("node_mtbf", "node_repair", "outages")
 _OF_THE_STORE: Final = ("store_bandwidth", "store_writers")
 
@@ -398,5 +396,4 @@ def load_workload(
             workload = workload.with_perfect_estimates()
     if isinstance(estimates, float):
         workload = workload.with_phi_estimates(phi=estimates, seed=seed)
-    default = options["default_memory"]
-    return workload if default is None else workload.with_default_memory(default)
+    return workload if (gib := options["default_memory"]) is None else workload.with_default_memory(gib)

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Final
 
 from clustermodel.errors import SpecificationError
+from clustermodel.policies.gang_memory import GangMemory
 from clustermodel.policies.interface import (
     NOTHING,
     Batch,
@@ -113,13 +114,13 @@ class GangScheduling:
         self._explain = setup.explain
         self._holding = setup.holding
         self._plans = RowPlans(setup.nodes, self._mpl)
+        self._memory = GangMemory(self.matrix, self._plans)
         self._planning = False  # whether the rows' profiles are laid out for this event
         self._improvable = False  # whether a gang has ended or will end at another time than predicted
         self._ends: dict[int, int] = {}  # running job's id -> its predicted end, where that was last needed
         self._alarm: int | None = None
         self._stuck_on: QueuedJob | None = None  # the job that could not be scheduled, in plain gang scheduling
         self._reasons: dict[int, Reason] = {}
-        self._short_of_memory: dict[int, int] = {}  # id of a job that could start but for the memory of this node
         self._quantum, self._switch = machine.time_slicing.quantum, machine.switch_ticks
         self._open_rows: Sequence[int] = range(self._mpl)
         self._rows_at_worst = self._mpl
@@ -150,8 +151,9 @@ class GangScheduling:
         if self._migration and matrix.collapse_with_migration(self._guard()):
             self._improvable = True
             self._schedule(waiting, decisions)
-        if matrix.memory is not None and self._urgent is not None and not matrix.occupants:
-            decisions += self._urgent.discard_all()  # each job waits for memory that others keep
+        if self._plans.reserved and matrix.memory is not None and not matrix.occupants:
+            self._plans.reserved.clear()  # no gang runs: suspended jobs go on, whoever waits for the memory that they keep
+            self._plan()
             self._schedule(waiting, decisions)
         matrix.fill()
         if self._migration:
@@ -234,34 +236,16 @@ class GangScheduling:
         for job in queue:
             rows = self._open_rows
             if self.matrix.memory is not None:
-                rows = self._rows_with_memory(job, [row for row in rows if self.matrix.room[row] >= job.nodes])
+                rows = [row for row in rows if self.matrix.room[row] >= job.nodes]
+                rows = self._memory.rows_for(job, rows, kept=self._kept_on(job))
             row = self.matrix.fullest_row(job.nodes, rows)
             if row is None or not self._place(job, [row]):
                 return job
             if self._explain:
-                self._reasons[job.id] = Reason(f"head of the queue, and a row has enough free columns{self._waited_for(job)}")
+                self._reasons[job.id] = Reason(
+                    f"head of the queue, and a row has enough free columns{self._memory.waited_for(job)}"
+                )
         return None
-
-    def _rows_with_memory(self, job: QueuedJob, rows: list[int]) -> list[int]:
-        """Return those of ``rows``, which have enough free columns, in which these have enough memory for a job.
-
-        If there is none, the job waits for memory in the first row, which jobs behind it in the queue do not get.
-        """
-        matrix, kept = self.matrix, 0 if self._urgent is None else self._urgent.kept_on(job)
-        if matrix.memory is None:
-            return rows
-        matrix.offer_memory(job)
-        enough = [row for row in rows if matrix.columns_for(job, row, kept=kept).bit_count() >= job.nodes]
-        if rows and not enough:
-            short = matrix.wait_for_memory(job, rows[0])
-            if self._explain:
-                self._short_of_memory[job.id] = short
-        return enough
-
-    def _waited_for(self, job: QueuedJob) -> str:
-        """Return, for the reason of a start, the node for whose memory a job has waited."""
-        node = self._short_of_memory.pop(job.id, None)
-        return "" if node is None else f"; it has waited for memory on node {node}"
 
     def _backfill(self, job: QueuedJob, decisions: list[Decision]) -> bool:
         """Start ``job`` if that violates no reservation, else make sure that it holds one; return whether it has started."""
@@ -272,6 +256,7 @@ class GangScheduling:
         else:
             reservation = plans.improve(job, self._open_rows) if self._improvable else plans.reserved[job.id]
         if reservation.start > now:
+            self._memory.keep_promise(job, reservation.row, self._ends)
             if is_new:
                 decisions.append(Reserve(job=job, start=reservation.start, guaranteed=self.matrix.memory is None))
             return False
@@ -280,26 +265,35 @@ class GangScheduling:
         if not rows:
             return False  # it is due, and starts when the gangs in its way have ended
         rows.sort(key=room.__getitem__)
-        rows = self._rows_with_memory(job, rows)
-        if not rows or not self._place(job, rows):
-            return False  # it is due, and starts when nodes have memory, or the checkpoint store room, for it
+        end = now + reservation.length
+        with_memory = self._memory.rows_for(job, rows, kept=self._kept_on(job), end=end)
+        if not with_memory:
+            self._memory.wait(job, rows[0], self._ends)
+            self._improvable = True
+            return False
+        if not self._place(job, with_memory, end):
+            return False  # it is due, and starts when the checkpoint store has room for it
         plans.take_up(job, self.matrix.occupants[job.id].home)
-        self._ends[job.id] = now + reservation.length
+        self._ends[job.id] = end
         if self._explain:
             holder = next(iter(plans.reserved), None)
-            rule = f"its reservation allows it to start now{self._waited_for(job)}"
+            rule = f"its reservation allows it to start now{self._memory.waited_for(job)}"
             self._reasons[job.id] = Reason(rule, holder=holder, reserved=reservation.start)
         return True
 
-    def _place(self, job: QueuedJob, rows: list[int]) -> bool:
+    def _place(self, job: QueuedJob, rows: list[int], end: int | None = None) -> bool:
         """Give a job columns in the first of ``rows``, or a saved job where it can go on; return whether it has them."""
         if self._urgent is None or not self._urgent.is_saved(job):
-            self.matrix.add(job, rows[0])
+            self.matrix.add(job, rows[0], end=end)
             return True
         place = self._urgent.place_of(job, rows)
         if place is not None:
-            self.matrix.add(job, *place, kept=self._urgent.kept_on(job)).migrating = True
+            self.matrix.add(job, *place, kept=self._kept_on(job), end=end).migrating = True
         return place is not None
+
+    def _kept_on(self, job: QueuedJob) -> int:
+        """Return the nodes whose memory keeps a suspended job, a bitmask."""
+        return 0 if self._urgent is None else self._urgent.kept_on(job)
 
     def _length(self, job: QueuedJob) -> int:
         """Return how long a waiting job needs nodes of its own, as far as is known, ticks."""
@@ -326,6 +320,7 @@ class GangScheduling:
         if batch.alarm:
             self._alarm = None
         now = self._view.now
+        self._memory.begin_cycle()
         self._improvable = any(self._ends.pop(gang.job.id, now) != now for gang in batch.ended)
         if self._plans.reserved:
             self._plan()

@@ -29,6 +29,8 @@ from clustermodel.policies.interface import (
 )
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.policies.preemption_modes import Mode, mode_of, require_store, uses_of_mode
+from clustermodel.policies.suspension_memory import IdleMemory
+from clustermodel.schedule.node_set import from_mask
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import choice, flag, require_seconds
 
@@ -46,8 +48,8 @@ class PreemptiveScheduler:
     """What the preemptive schedulers share.
 
     Args:
-        mode: what preemption does to a job: ``"checkpoint"``, ``"suspend"`` or ``"kill"``.  A job that does not fit into memory
-            beside other suspended jobs runs on.
+        mode: what preemption does to a job: ``"checkpoint"``, ``"suspend"`` or ``"kill"``.  A job that would be one suspended
+            job too many on a node runs on.  What is suspended of a job is discarded where one before it needs the memory.
         round_s: decisions are made at the multiples of this time only, seconds; 0: at every event; ``None``: as the machine has
             it (``Machine.round_s``).
         min_run_s: guaranteed run time: a job is not preempted before this time has passed since its start, seconds.
@@ -89,6 +91,7 @@ class PreemptiveScheduler:
     def begin(self, setup: Setup) -> None:
         """Prepare for a run."""
         require_store(self.name, self._mode, setup.machine)
+        self._nodes = setup.nodes
         self._round = setup.machine.round if self._own_round is None else self._own_round
         self._reason = Reason(self._rule) if setup.explain else None
         self._order: list[QueuedJob] = []  # all jobs in the system; equal ones stay as they were
@@ -220,17 +223,31 @@ class PreemptiveScheduler:
 
     def _start_what_fits(self, view: View) -> list[Decision]:
         """Start the jobs that were chosen and fit; the others wait until the preempted jobs have left their nodes."""
-        idle, decisions, later = view.idle, [], []
+        decisions: list[Decision] = []
+        idle, later, memory = view.idle, [], self._idle_memory(view)
         for job in self._to_start:
             if job.id not in view.waiting:
                 continue
-            if job.nodes <= idle:
+            place = None if memory is None or job.nodes > idle else memory.place(job)
+            if memory is not None and place is not None:
+                memory.take(job, place)
+                decisions += [Kill(job=other, requeue=True) for other in place.discarded]
+            if job.nodes <= idle and (memory is None or place is not None):
                 idle -= job.nodes
-                decisions.append(Start(job=job, reason=self._reason))
+                columns = None if place is None else from_mask(place.nodes)
+                decisions.append(Start(job=job, columns=columns, reason=self._reason))
             else:
                 later.append(job)
         self._to_start = later
-        return list(decisions)
+        return decisions
+
+    def _idle_memory(self, view: View) -> IdleMemory | None:
+        """Return the idle nodes and their memory, ``None`` where no suspended job can be in the way."""
+        free = view.free_memory() if self._to_start and self._mode == "suspend" else None
+        if free is None:
+            return None
+        rank = {job: place for place, job in enumerate(self._order)}
+        return IdleMemory(view, self._nodes, free, rank.__getitem__)
 
     def _next_decision(self, view: View, running: Mapping[QueuedJob, int]) -> int | None:
         """Return when to decide next although nothing happens until then, ticks."""
@@ -253,7 +270,7 @@ def _running_after(decisions: Iterable[Decision], view: View) -> dict[QueuedJob,
         if isinstance(decision, Start):
             running[decision.job] = view.now
         elif isinstance(decision, Checkpoint | Suspend | Kill):
-            del running[decision.job]
+            running.pop(decision.job, None)  # a waiting job of which what is suspended is discarded does not run
     return running
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from clustermodel.policies.interface import QueuedJob, View
 from clustermodel.schedule.free_memory import FreeMemory
@@ -21,15 +22,23 @@ class Place(NamedTuple):
 class IdleMemory:
     """The idle nodes and the free memory during one scheduling cycle.
 
-    A job may have the memory of suspended jobs behind it in queue order.
+    A job may have the memory of suspended jobs behind it.
 
     Args:
         view: the machine.
         nodes: its size.
         free: its free memory, which is changed.
+        rank: the order of the jobs, the first one with the least rank; queue order by default.
     """
 
-    def __init__(self, view: View, nodes: int, free: FreeMemory) -> None:
+    def __init__(
+        self,
+        view: View,
+        nodes: int,
+        free: FreeMemory,
+        rank: Callable[[QueuedJob], Any] = lambda job: job.queue_order,
+    ) -> None:
+        self._rank = rank
         self._free = free
         self._idle = (1 << nodes) - 1
         for gang in view.running.values():
@@ -52,7 +61,7 @@ class IdleMemory:
         own = as_mask(self._suspended.get(job, ()))
         if own and not own & ~self._idle:
             return Place(own, [])
-        behind = [other for other in self._suspended if other.queue_order > job.queue_order]
+        behind = [other for other in self._suspended if self._rank(other) > self._rank(job)]
         without = self._free.copy()
         for other in behind:
             without.give_back(self._suspended[other], other.memory)

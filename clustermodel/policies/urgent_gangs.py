@@ -207,10 +207,6 @@ class UrgentJobs:
             if other.priority < job.priority and as_mask(nodes) & short:
                 yield self._discard(other, nodes)
 
-    def discard_all(self) -> list[Decision]:
-        """Discard all that is suspended: no gang runs, and each waiting job needs memory that others keep."""
-        return [self._discard(job, nodes) for job, nodes in self._suspended()]
-
     def _discard(self, job: QueuedJob, nodes: NodeSet) -> Decision:
         self._in_memory.pop(job.id, None)
         self._discarded.append(job)

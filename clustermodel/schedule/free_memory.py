@@ -51,9 +51,3 @@ class FreeMemory:
         """Return which of ``nodes``, a bitmask of at least one, has the least free memory, the lowest of several."""
         members = [node for node in range(nodes.bit_length()) if nodes >> node & 1]
         return members[int(self._free[members].argmin())]
-
-    def emptiest(self, nodes: int, number: int) -> NodeSet:
-        """Return ``number`` of ``nodes``, a bitmask of as many: those with the most free memory, the lowest of equal ones."""
-        members = np.array([node for node in range(nodes.bit_length()) if nodes >> node & 1])
-        chosen = np.sort(members[np.argsort(-self._free[members], kind="stable")[:number]]).tolist()
-        return tuple(bound for node in chosen for bound in (node, node + 1))

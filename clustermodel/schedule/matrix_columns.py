@@ -5,12 +5,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Generic
+from collections.abc import Iterable, Mapping
+from typing import Generic, NamedTuple
 
 from clustermodel.schedule.free_memory import FreeMemory
-from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, lowest
+from clustermodel.schedule.node_set import from_mask, lowest
 from clustermodel.schedule.planned_gangs import Job, Occupant
+
+
+class PromisedMemory(NamedTuple):
+    """Memory that a waiting job will have."""
+
+    job_id: int
+    start: int
+    """When."""
+    left: FreeMemory
+    """What is left beside it then."""
+    short: int
+    """The column of these that has the least memory now."""
+
+    def holds_against(self, job_id: int, end: int | None) -> bool:
+        """Return whether a job must leave the memory alone: one that is not known to end before."""
+        return job_id != self.job_id and (end is None or end > self.start)
 
 
 class MatrixColumns(Generic[Job]):
@@ -41,7 +57,8 @@ class MatrixColumns(Generic[Job]):
         self._touched: list[Occupant[Job]] = []  # gangs that may differ from what the machine has; some more than once
         self.memory: FreeMemory | None = None
         """The free memory of each column in this plan; ``None`` where it is not limited."""
-        self._withheld: tuple[int, NodeSet] | None = None  # id of the first job that lacks memory, and where it waits for it
+        self.promised: PromisedMemory | None = None
+        """The memory of the first job that lacks some; ``None`` if no job does."""
 
     def rows_in_use(self) -> list[int]:
         """Return the rows that are not empty."""
@@ -54,11 +71,11 @@ class MatrixColumns(Generic[Job]):
     def begin_memory(self, free: FreeMemory | None) -> None:
         """Take the free memory of the machine as it is; the gangs of the matrix, and suspended jobs, have theirs."""
         self.memory = free
-        self._withheld = None
+        self.promised = None
 
     # Jobs come and go.
 
-    def add(self, job: Job, row: int, columns: int | None = None, *, kept: int = 0) -> Occupant[Job]:
+    def add(self, job: Job, row: int, columns: int | None = None, *, kept: int = 0, end: int | None = None) -> Occupant[Job]:
         """Give ``job`` columns of ``row``, its home row without replicas: the lowest suitable ones unless others are named.
 
         Args:
@@ -66,46 +83,73 @@ class MatrixColumns(Generic[Job]):
             row: has enough suitable columns.
             columns: a bitmask.
             kept: the columns whose memory holds the job already, a bitmask.
+            end: when it is predicted to end; ``None`` if nobody knows.
         """
         if columns is None:
-            columns = lowest(self.columns_for(job, row, kept=kept), job.nodes)
-        gang = self._new(job, columns, row, kept)
+            columns = lowest(self.columns_for(job, row, kept=kept, end=end), job.nodes)
+        gang = self._new(job, columns, row, kept, end)
         self._settle_in(gang, row)
         return gang
 
-    def _new(self, job: Job, columns: int, row: int, kept: int) -> Occupant[Job]:
+    def _new(self, job: Job, columns: int, row: int, kept: int, end: int | None = None) -> Occupant[Job]:
         self._starts += 1
         gang = self.occupants[job.id] = Occupant(job, columns, row, self._starts)
         if self.memory is not None:
-            self.memory.take(from_mask(columns & ~kept), job.memory)
+            self._take_memory(job, columns & ~kept, end)
         return gang
 
-    def columns_for(self, job: Job, row: int, *, kept: int = 0) -> int:
-        """Return the free columns of a row that have enough memory for a task of ``job``, a bitmask."""
+    def columns_for(self, job: Job, row: int, *, kept: int = 0, end: int | None = None) -> int:
+        """Return the free columns of a row that have enough memory for a task of ``job``, a bitmask; see :meth:`add`."""
         free = self._free[row]
-        return free if self.memory is None else free & (self.memory.nodes_with(job.memory) | kept)
+        return free if self.memory is None else free & (self._with_memory(job, end) | kept)
 
-    def wait_for_memory(self, job: Job, row: int) -> int:
-        """Note that ``job`` lacks memory on free columns of a row; it waits for that of those with the most free memory.
+    def _with_memory(self, job: Job, end: int | None = None) -> int:
+        """Return the columns on which a task of ``job`` can have its memory until ``end``, a bitmask."""
+        assert self.memory is not None
+        enough = self.memory.nodes_with(job.memory)
+        if self.promised is not None and self.promised.holds_against(job.id, end):
+            enough &= self.promised.left.nodes_with(job.memory)
+        return enough
 
-        No other job gets that memory, if this is the first job that lacks any.
+    def _take_memory(self, job: Job, columns: int, end: int | None = None) -> None:
+        assert self.memory is not None
+        nodes = from_mask(columns)
+        self.memory.take(nodes, job.memory)
+        if self.promised is not None and self.promised.holds_against(job.id, end):
+            self.promised.left.take(nodes, job.memory)
+
+    def promise_memory(self, job: Job, row: int, ends: Mapping[int, int]) -> PromisedMemory | None:
+        """Promise a job that lacks memory on free columns of a row the memory of enough of them, as soon as possible.
+
+        Until then, other jobs may have it if they are predicted to end by that time, as in EASY backfilling.
+
+        Args:
+            job: the first job that lacks memory.
+            row: has enough free columns.
+            ends: predicted ends of gangs, by job id.
 
         Returns:
-            The one of these columns that has the least.
+            The promise; ``None`` if suspended jobs keep the memory.
         """
         assert self.memory is not None
-        columns = self.memory.emptiest(self._free[row], job.nodes)
-        short = self.memory.fullest(as_mask(columns))
-        if self._withheld is None:
-            self._withheld = job.id, columns
-            self.memory.take(columns, job.memory)
-        return short
-
-    def offer_memory(self, job: Job) -> None:
-        """Let ``job`` have the memory for which it waits."""
-        if self.memory is not None and self._withheld is not None and self._withheld[0] == job.id:
-            self.memory.give_back(self._withheld[1], job.memory)
-            self._withheld = None
+        free, columns, time = self.memory.copy(), self._free[row], 0
+        gangs = sorted((ends[number], number) for number in self.occupants if number in ends)
+        suitable = columns & free.nodes_with(job.memory)
+        for end, number in gangs:
+            if suitable.bit_count() >= job.nodes:
+                break
+            gang, time = self.occupants[number], end
+            free.give_back(from_mask(gang.columns), gang.job.memory)
+            if gang.home == row:
+                columns |= gang.columns & ~self.set_aside
+            suitable = columns & free.nodes_with(job.memory)
+        self.promised = None
+        if suitable.bit_count() >= job.nodes:
+            chosen = lowest(suitable, job.nodes)
+            short = self.memory.fullest(chosen)
+            free.take(from_mask(chosen), job.memory)
+            self.promised = PromisedMemory(job.id, time, free, short)
+        return self.promised
 
     def keep_free(self, columns: int, number: int) -> None:
         """Set columns aside in all rows, for a job or an outage of this number; gangs that hold them may stay."""

@@ -286,12 +286,12 @@ class OusterhoutMatrix(MatrixColumns[Job]):
 
     def _suitable(self, gang: Occupant[Job], columns: int) -> int:
         """Return those of ``columns`` that have enough memory for a task of ``gang``, which it does not hold yet."""
-        return columns if self.memory is None else columns & self.memory.nodes_with(gang.job.memory)
+        return columns if self.memory is None else columns & self._with_memory(gang.job)
 
     def _give_columns(self, gang: Occupant[Job], columns: int) -> None:
         if self.memory is not None:
             self.memory.give_back(from_mask(gang.columns & ~columns), gang.job.memory)
-            self.memory.take(from_mask(columns & ~gang.columns), gang.job.memory)
+            self._take_memory(gang.job, columns & ~gang.columns)
         gang.columns = columns
 
     def _make_way(

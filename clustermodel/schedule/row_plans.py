@@ -73,6 +73,13 @@ class RowPlans(ReservationBook):
         self.keep(job, best := earliest_completion(((job.nodes, length),), self.profiles, rows))
         return best
 
+    def postpone(self, job: Reservable, start: int) -> None:
+        """Move the reservation of ``job``, which begins now, to a later start, even where too few nodes are free then."""
+        held = self.reserved[job.id]
+        self.drop(job)
+        self.profiles[held.row].overbook(start, start + held.length, held.nodes)
+        self.reserved[job.id] = held._replace(start=start)
+
     def rows_free_now(self, reservation: Reservation, rows: Iterable[int]) -> list[int]:
         """Return the row of a reservation that begins now, and those of ``rows`` that could hold it as well.
 

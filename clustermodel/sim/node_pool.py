@@ -149,7 +149,7 @@ class NodePool:
             raise DecisionError(f"{refused} on columns {text(columns)}: not all of them are idle")
         return columns
 
-    def lowest_idle(self, job: QueuedJob, nodes: int, suitable: int) -> NodeSet:
+    def lowest_idle(self, job: QueuedJob, nodes: int, suitable: int) -> NodeSet | None:
         """Return the lowest idle nodes of those on which a job's tasks have enough memory.
 
         Args:
@@ -157,10 +157,16 @@ class NodePool:
             nodes: how many it needs.
             suitable: the nodes with enough memory for one of its tasks, a bitmask.
 
+        Returns:
+            ``None`` if all idle nodes have enough, so that memory does not matter.
+
         Raises:
             DecisionError: there are not as many.
         """
-        there = as_mask(self._idle.as_set()) & suitable
+        idle = as_mask(self._idle.as_set())
+        if not idle & ~suitable:
+            return None
+        there = idle & suitable
         if there.bit_count() < nodes:
             raise DecisionError(
                 f"job {job.id} cannot start: it needs {nodes} nodes with {to_gib(job.memory):g} GiB of free memory, and "

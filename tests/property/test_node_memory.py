@@ -22,7 +22,16 @@ from tests.property.test_gang import attempts_of
 quick = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 SUSPENDING = ("bgs:urgent=suspend", "mbgs:urgent=suspend") * 3
 IN_ROWS = (*POLICIES, "adaptive", *SUSPENDING, "bgs:urgent=checkpoint", "bgs:urgent=kill")
-DEDICATED = ("pv-easy:mode=suspend", "pv-easy:mode=suspend,vb=false", "ss", "ss:sf=1.1", "easy", "server-filling")
+DEDICATED = (
+    "pv-easy:mode=suspend",
+    "pv-easy:mode=suspend,vb=false",
+    "ss",
+    "ss:sf=1.1",
+    "fifo-preempt:mode=suspend",
+    "srpt:mode=suspend",
+    "easy",
+    "server-filling",
+)
 MOST = 6
 
 

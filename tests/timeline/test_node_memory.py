@@ -10,7 +10,6 @@ from clustermodel import Checkpointing, TimeSlicing
 from clustermodel.experiment.result import Result
 from clustermodel.failures.outages import Outages
 from clustermodel.measure.input_notes import run_notes
-from clustermodel.ticks import TICKS_PER_SECOND
 from tests.node_memory import most_memory
 from tests.timeline.script import Order, Script, kill, migrate, refusal, replicate, start, suspend, withdraw
 from tests.timeline.test_selective_suspension import SHORT_BEHIND_LONG
@@ -40,12 +39,19 @@ def test_the_first_job_that_lacks_memory_blocks_the_others() -> None:
 
 
 def test_no_job_behind_gets_the_memory_that_a_job_waits_for() -> None:
-    # 2 needs 2 GiB on both nodes and waits for node 0, of which 1 has 3.  3 would take 3 GiB of node 1, 4 takes 2.
-    jobs = "1 0 1 20 20 0 3\n2 0 2 20 20 0 2\n3 0 1 10 10 0 3\n4 0 1 20 20 0 2"
+    # 1 is predicted to end at 60, after its 20 s in one of three rows.  2 needs 2 GiB on both nodes, and is promised 60.
+    # 3 would have 3 GiB of node 1 until 90; 4 has 2 GiB there, which it may.
+    jobs = "1 0 1 20 20 0 3\n2 0 2 20 20 0 2\n3 0 1 30 30 0 3\n4 0 1 20 20 0 2"
     result = rows(2, jobs, "bgs", 4, explain=True)
-    assert spans(result) == {1: (0, 20), 2: (20, 40), 3: (40, 50), 4: (0, 20)}
+    assert spans(result) == {1: (0, 20), 2: (20, 40), 3: (40, 70), 4: (0, 20)}
     assert "; it has waited for memory on node 0\n" in f"{result.explain(2)}\n"
     assert "memory" not in str(result.explain(4))
+
+
+def test_the_memory_that_a_job_waits_for_may_be_used_until_then() -> None:
+    # 3 is predicted to end at 30.  From 20 on, 2 and 4 share node 1: 20-30 job 2, 30-40 job 4, 40-50 job 2.
+    jobs = "1 0 1 20 20 0 3\n2 0 2 20 20 0 2\n3 0 1 10 10 0 3\n4 0 1 20 20 0 2"
+    assert spans(rows(2, jobs, "bgs", 4)) == {1: (0, 20), 2: (20, 50), 3: (0, 10), 4: (10, 40)}
 
 
 def test_a_job_needs_its_memory_once_whatever_rows_it_runs_in() -> None:
@@ -193,10 +199,9 @@ def test_an_urgent_job_discards_what_is_suspended_of_jobs_of_lower_priority() ->
 
 def test_jobs_that_wait_for_memory_that_others_keep_do_not_wait_for_ever() -> None:
     # One row.  2 waits for the end of 4 at 5; 1 is backfilled and suspended for 3, 3-13.  Then 2 needs the memory that 1 keeps,
-    # and 1 the node that is reserved for 2: what is saved of 1 is discarded.
+    # and 1 the node that was reserved for 2: 1 goes on first.
     jobs = "4 0 2 5 5 1 1\n2 1 3 30 30 0 4\n1 1.5 1 3 3 0 3\n3 3 1 10 10 2 1"
     one_row = TimeSlicing(quantum_s=10, mpl=1)
     result = play_both(3, jobs, "bgs:urgent=suspend", node_memory_gib=4, time_slicing=one_row)
-    assert stopped(result) == [(1, 1.5, 3, "suspended", 1.5)]
-    assert spans(result) == {1: (43, 46), 2: (13, 43), 3: (3, 13), 4: (0, 5)}
-    assert max(most_memory(result, {1: [13 * TICKS_PER_SECOND]})) == 4 * GIB
+    assert stopped(result) == [(1, 1.5, 3, "suspended", 0)]
+    assert spans(result) == {1: (13, 14.5), 2: (14.5, 44.5), 3: (3, 13), 4: (0, 5)}

@@ -652,3 +652,25 @@ def test_the_slow_mode_under_space_sharing_is_one_note(command_line: Command, tr
     ]
     assert "Warning" not in finished.err
     assert "fidelity" not in command_line("run", "--trace", trace, "--policy", "gs", "--fidelity", "node").err
+
+
+def test_memory_of_nodes_and_of_jobs_that_have_none_recorded(
+    command_line: Command, complaint: Callable[..., str], trace: Path
+) -> None:
+    # All jobs need 3 of 4 GiB, so that none shares its nodes, and gang scheduling is FCFS.
+    options = ("--trace", trace, "--json", "--policy", "gs", "--quantum", 5)
+    shared, fcfs = ("--node-memory", 4, "--default-memory", 3), ("run", "--trace", trace, "--json", "--policy", "fcfs")
+    (alone,) = json.loads(command_line("run", *options, *shared).out)
+    (expected,) = json.loads(command_line(*fcfs).out)
+    (together,) = json.loads(command_line("run", *options, "--node-memory", 6, "--default-memory", 3).out)
+    assert alone["mean_wait_s"] == expected["mean_wait_s"]
+    assert together["mean_wait_s"] < alone["mean_wait_s"]
+    finished = command_line("run", *options[:2], "--policy", "gs", "--node-memory", 2)
+    assert "the memory of 5 of 5 jobs is unknown: they count as needing none" in " ".join(finished.err.split())
+    finished = command_line("run", *options[:2], "--policy", "easy", *shared[:2], "--default-memory", 5)
+    assert "memory unknown, 5 GiB per node used" in finished.err
+    assert "4 jobs are rejected because they need more memory than the 4 GiB of a node" in " ".join(finished.err.split())
+    assert complaint("run", "--node-memory", 0) == (
+        "Machine.node_memory_gib: 0.0 is not allowed; it must be a number of GiB > 0 and <= 2^33"
+    )
+    assert complaint("run", "--default-memory", -1).startswith("Workload.with_default_memory: -1.0 is not allowed")

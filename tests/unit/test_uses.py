@@ -124,3 +124,18 @@ def test_trials_that_cannot_differ_are_run_once() -> None:
     assert runs == {"easy": 1, "bgs": 2, "mbgs": 4, "R": 3}
     assert table.interval("mean_wait_s", switch=0.1, cost=50.0, policy="easy").count == 1
     assert table.interval("mean_wait_s", switch=0.1, cost=50.0, policy="R").count == 3
+
+
+def test_machines_of_other_memory_share_runs_of_policies_that_do_not_use_it_unless_a_job_is_refused() -> None:
+    jobs = synthetic_workload(jobs=40, nodes=32, seed=1).with_default_memory(2)
+    study = Study(
+        name="memory",
+        factors={"memory_gib": [1.0, 2.0, 4.0, None], "policy": ["easy", "bgs"]},
+        scenario=lambda memory_gib, policy, seed: Scenario(
+            machine=Machine(nodes=32, node_memory_gib=memory_gib), workload=jobs, policy=policy, seed=seed
+        ),
+        replications=1,
+    )
+    table = study.run(workers=1)
+    assert table.frame.groupby("policy")["run"].nunique().to_dict() == {"easy": 2, "bgs": 4}
+    assert table.frame.set_index(["policy", "memory_gib"])["rejected"].to_dict()["easy", 1.0] == 40
