@@ -37,7 +37,9 @@ def by_bounds(**columns: Bounds) -> Classify:
     """Return a function that classifies jobs by the ranges in which columns of the job table are.
 
     >>> from clustermodel.experiment.job_classes import by_bounds
-    >>> classify = by_bounds(run_s={"short": 600, "long": float("inf")}, nodes={"sequential": 1, "parallel": float("inf")})
+    >>> lengths = {"short": 600, "long": float("inf")}
+    >>> sizes = {"sequential": 1, "parallel": float("inf")}
+    >>> classify = by_bounds(run_s=lengths, nodes=sizes)
 
     Args:
         columns: bounds for each column, in its unit.

@@ -13,7 +13,7 @@ import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import TraceError, counted, quoted, visible
-from clustermodel.job import UNSET
+from clustermodel.job import UNSET, JobRow
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, choice, flag
 from clustermodel.workload.extra_columns import (
@@ -116,22 +116,20 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
     limit = columns["limit"] if options.use_estimates else columns["run"]
     if missing := int((limit <= 0).sum()):
         jobs.repaired["time limit missing, run time used"] += missing
-    table = np.stack(
-        [
-            (columns["submit"] - began) * TICKS_PER_SECOND,
-            numbers,
-            size,
-            columns["run"] * TICKS_PER_SECOND,
-            np.where(limit > 0, limit, columns["run"]) * TICKS_PER_SECOND,
-            columns["user"],
-            columns["group"],
-            np.zeros_like(numbers),
-            columns["status"],
-            np.where(columns["memory"] > 0, -(-columns["memory"] // size), UNSET),
-            *3 * [np.full_like(numbers, UNSET)],  # costs of checkpoints
-        ],
-        axis=1,
-    )
+    known = {
+        "submit": (columns["submit"] - began) * TICKS_PER_SECOND,
+        "id": numbers,
+        "nodes": size,
+        "run": columns["run"] * TICKS_PER_SECOND,
+        "estimate": np.where(limit > 0, limit, columns["run"]) * TICKS_PER_SECOND,
+        "user": columns["user"],
+        "group": columns["group"],
+        "priority": np.zeros_like(numbers),
+        "status": columns["status"],
+        "memory": np.where(columns["memory"] > 0, -(-columns["memory"] // size), UNSET),
+    }
+    unset = np.full_like(numbers, UNSET)
+    table = np.stack([known.get(name, unset) for name in JobRow._fields], axis=1)
     source = str(jobs.path)
     ends = columns["start"] + columns["run"] + columns["suspended"]
     return Workload(

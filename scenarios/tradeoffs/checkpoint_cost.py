@@ -2,8 +2,8 @@
 
 EASY never preempts.  PV-EASY preempts backfilled jobs for the first job that waits (Yuan et al. 2010); selective suspension
 preempts for jobs with much larger expansion factors (Kettimuthu et al. 2005).  Both save a preempted job in a checkpoint, which
-costs 0 to 600 s to write and as much to read.  The crossover is the cost at which selective suspension loses its advantage in
-mean bounded slowdown.
+costs 0 to 600 s to write and as much to read.  The map shows which policy has the lowest mean bounded slowdown, by cost
+and load.
 
     clustermodel sweep scenarios/tradeoffs/checkpoint_cost.py --out results
 """

@@ -6,9 +6,12 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from runpy import run_path
+from typing import Any
 
 import pytest
 
+from clustermodel import StudyTable
 from clustermodel.cli import main
 from clustermodel.experiment.exhibits import exhibits_of, stored_exhibits
 from clustermodel.experiment.script import load_experiment
@@ -21,16 +24,23 @@ SMALL: Mapping[str, Mapping[str, str]] = {
     "tradeoffs/context_switch_mpl.py": SIZE,
     "tradeoffs/migration_cost.py": SIZE,
     "tradeoffs/slice_length.py": SIZE,
-    "hypothetical/multiprogramming_level.py": {**SIZE, "levels": "1,3"},
+    "tradeoffs/slicing_or_preemption.py": {**SIZE, "costs": "0,30"},
+    "tradeoffs/store_bandwidth.py": SIZE,
+    "hypothetical/exascale.py": {"jobs": "20", "replications": "2"},
+    "hypothetical/gangs_and_failures.py": SIZE,
+    "hypothetical/memory_for_multiprogramming.py": {**SIZE, "levels": "1,3", "memory_gib": "1.5,3"},
     "hypothetical/two_classes.py": {"days": "1", "replications": "1", "loads": "0.6,0.9"},
     "hypothetical/urgent_jobs.py": {**SIZE, "share": "0.3"},
 }
 """Parameters of small runs."""
+OF_RECORDS = {"hypothetical/recorded_outages.py"}
+"""Scripts that need a file of records: test_failures.py runs them."""
 
 
 def test_every_script_has_a_small_run() -> None:
     folders = ("tradeoffs", "hypothetical")
-    assert SMALL.keys() == {f"{folder}/{path.name}" for folder in folders for path in (SCENARIOS / folder).glob("*.py")}
+    scripts = {f"{folder}/{path.name}" for folder in folders for path in (SCENARIOS / folder).glob("*.py")}
+    assert SMALL.keys() | OF_RECORDS == scripts
 
 
 LONG = {"tradeoffs/checkpoint_cost.py", "tradeoffs/migration_cost.py", "hypothetical/two_classes.py"}
@@ -69,3 +79,26 @@ def test_a_table_with_numbers_as_headings_is_printed(
     heading = next(line for line in printed.splitlines() if "bgs:mpl=2" not in line and "0.05" in line)
     assert heading.split() == ["policy", "0.0", "0.01", "0.02", "0.05", "0.1"]
     assert len(stored_exhibits(tmp_path / "results").tables) == 3
+
+
+DOCS = SCENARIOS.parent / "docs"
+MAKE: dict[str, Any] = run_path(str(DOCS / "make_studies.py"))
+STORED = [one for one in MAKE["documented_studies"]() if one.page == DOCS / "tradeoffs.md"]
+
+
+@pytest.mark.parametrize("study", STORED, ids=lambda study: study.name)
+def test_the_page_shows_the_stored_table(study: Any) -> None:
+    exhibits, page = MAKE["shown"](study), study.page.read_text()
+    assert not exhibits.problems
+    assert MAKE["with_tables"](page, study.name, MAKE["shown_in"](page, study, exhibits)) == page
+    assert (DOCS / "figures" / f"{study.name}.png").stat().st_size > 10_000
+
+
+def test_preemption_pays_at_every_cost_of_the_map() -> None:
+    table = StudyTable.read_csv(DOCS / "data" / "checkpoint_cost.csv")
+    slowdown = "mean_bounded_slowdown"
+    found = table.lowest(slowdown)
+    assert set(found["lowest"]) == {"SS"}
+    assert set(found["tied"]) == {""}
+    by_cost = found.pivot_table(slowdown, "cost_s", "load")
+    assert (by_cost.idxmax() == 600).all()
