@@ -63,7 +63,7 @@ class DedicatedGang(Execution):
             try:
                 if self._since is None:
                     yield from self._get_ready()
-                while (until := self.next_checkpoint()) < self.duration:
+                while self.interval is not None and (until := self.next_checkpoint()) < self.duration:
                     yield from self._execute(until)
                     if not (yield from self._checkpoint()):
                         break
@@ -263,7 +263,8 @@ class DedicatedNodes:
             columns = self.pool.lowest_idle(job.queued, terms.nodes, memory.nodes_for(job))
         gang = self._gang(job, self.pool.take(job.queued, terms.nodes, columns), terms)
         memory.hold(job, gang.columns, job.suspended_on)
-        gang.plan_checkpoints(*self.saved.checkpoints_of(job, gang.nodes))
+        if self.saved.costs.are_periodic:
+            gang.plan_checkpoints(*self.saved.checkpoints_of(job, gang.nodes))
         if image is not None:
             overheads = self.saved.in_all(self.saved.overheads_of_restoring(job, gang.columns), gang.nodes)
             gang.begin_by_restoring(sum(ticks for _, ticks in overheads))

@@ -28,6 +28,8 @@ class TransferCosts:
         self._bandwidth = None if store is None else SharedBandwidth(store.bandwidth, store.node_bandwidth)
         self.tasks_at_a_time = costs.max_tasks_per_slice if store is None else store.max_concurrent_tasks
         """The most tasks that the store takes at a time; ``None`` is no limit."""
+        self.are_periodic = costs.interval_s is not None
+        """Whether gangs are checkpointed periodically."""
         self._intervals: dict[tuple[int, int], int | None] = {}  # nodes, ticks of a checkpoint -> the machine's interval
 
     def of(self, job: JobInSystem, nodes: int) -> tuple[int, int]:

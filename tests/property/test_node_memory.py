@@ -28,7 +28,8 @@ DEDICATED = (
     "ss",
     "ss:sf=1.1",
     "fifo-preempt:mode=suspend",
-    "srpt:mode=suspend",
+    "srtf:mode=suspend",
+    "las:mode=suspend",
     "easy",
     "server-filling",
 )

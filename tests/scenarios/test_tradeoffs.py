@@ -39,7 +39,8 @@ OF_RECORDS = {"hypothetical/recorded_outages.py"}
 
 def test_every_script_has_a_small_run() -> None:
     folders = ("tradeoffs", "hypothetical")
-    assert SMALL.keys() | OF_RECORDS == {f"{folder}/{path.name}" for folder in folders for path in (SCENARIOS / folder).glob("*.py")}
+    scripts = {f"{folder}/{path.name}" for folder in folders for path in (SCENARIOS / folder).glob("*.py")}
+    assert SMALL.keys() | OF_RECORDS == scripts
 
 
 LONG = {"tradeoffs/checkpoint_cost.py", "tradeoffs/migration_cost.py", "hypothetical/two_classes.py"}
