@@ -65,7 +65,7 @@ class Coordinator:
         self.reasons: dict[int, Reason] | None = {} if explain else None
         """Job id -> why it started; ``None`` when the log is off."""
         self._env = env
-        self._nodes = machine.processors
+        self._nodes, self._node_memory = machine.processors, machine.node_memory
         self._policy = policy
         self._open_streams = streams
         self._pool, self._saved, self._ledger, self._records = pool, saved, ledger, records
@@ -119,7 +119,7 @@ class Coordinator:
         self._ids.add(row.id)
         index = self._records.submitted(row)
         self._settled.arm()
-        if not 0 < row.nodes <= self._nodes or not self._saved.memory.may_hold(row.memory):
+        if not 0 < row.nodes <= self._nodes or (self._node_memory is not None and row.memory > self._node_memory):
             self._records.rejected(index)
             return None
         self._jobs[row.id] = job = JobInSystem(row, index)
@@ -231,7 +231,8 @@ class Coordinator:
         decided = list(self._policy.decide(batch, view))
         try:
             decisions.carry_out(decided, now, self._policy.name)
-            self._saved.memory.require_room(self._running.values())
+            if self._node_memory is not None:
+                self._saved.memory.require_room(self._running.values())
             if busy:
                 decisions.sharing.resume(waiting=bool(waiting))
         except DecisionError as problem:

@@ -262,7 +262,8 @@ class DedicatedNodes:
         elif columns is None and memory.free is not None:
             columns = self.pool.lowest_idle(job.queued, terms.nodes, memory.nodes_for(job))
         gang = self._gang(job, self.pool.take(job.queued, terms.nodes, columns), terms)
-        memory.hold(job, gang.columns, job.suspended_on)
+        if memory.free is not None:
+            memory.hold(job, gang.columns, job.suspended_on)
         if self.saved.costs.are_periodic:
             gang.plan_checkpoints(*self.saved.checkpoints_of(job, gang.nodes))
         if image is not None:

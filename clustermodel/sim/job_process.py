@@ -48,7 +48,7 @@ class JobInSystem:
     """Its latest run attempt."""
 
     def __init__(self, row: JobRow, index: int) -> None:
-        memory = max(row.memory, 0)
+        memory = row.memory if row.memory > 0 else 0
         self.queued = QueuedJob(row.id, row.nodes, row.submit, row.estimate, row.user, row.group, row.priority, memory)
         """The job as policies know it."""
         self.row = row

@@ -34,10 +34,6 @@ class NodeMemory:
 
     # Amounts of memory.
 
-    def may_hold(self, kib: int) -> bool:
-        """Return whether a node has ``kib`` of memory."""
-        return self._of_a_node is None or kib <= self._of_a_node
-
     def as_planned(self) -> FreeMemory | None:
         """Return a copy of the free memory to plan with, ``None`` where memory is not limited."""
         return None if self.free is None else self.free.copy()

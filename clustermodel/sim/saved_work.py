@@ -179,7 +179,8 @@ class SavedWork:
         job.image, discarded = image_after(
             before, gang.outcome, executed, gang.nodes, gang.columns, checkpointed=gang.checkpointed
         )
-        self.memory.hold(job, None if job.image is None else job.image.columns)
+        if self.memory.free is not None:
+            self.memory.hold(job, job.suspended_on)
         return discarded
 
     def lose(self, job: JobInSystem) -> int:

@@ -124,8 +124,10 @@ class TimeSharing:
         assert columns is not None
         self._starts += 1
         gang = SlicedGang(self._env, job, columns, mask, row, terms, self._starts, self._slices, self._saved)
-        self._saved.memory.hold(job, columns, job.suspended_on)
-        gang.plan_checkpoints(*self._saved.checkpoints_of(job, gang.nodes))
+        if self._saved.memory.free is not None:
+            self._saved.memory.hold(job, columns, job.suspended_on)
+        if self._saved.costs.are_periodic:
+            gang.plan_checkpoints(*self._saved.checkpoints_of(job, gang.nodes))
         if job.image is not None:
             gang.begin_by_restoring(self._saved.in_all(self._saved.overheads_of_restoring(job, columns), gang.nodes))
         self._slices.admit(gang)
