@@ -67,6 +67,11 @@ _POLICIES: Final = {
     "mgs": Style(VERMILLION),
     "mbgs": Style(SKY),
     "adaptive": Style(BLUE, marker="D"),
+    # Preemptive schedulers of GPU clusters
+    "srtf": Style(BLUE, marker="v"),
+    "srsf": Style(SKY, marker="<"),
+    "las": Style(VERMILLION, marker="s"),
+    "fifo-preempt": Style(BLACK, marker="D"),
     # Perkovic & Keleher 2000; D is conservative backfilling
     "D": Style(ORANGE, marker="s"),
     "P": Style(SKY, marker="P"),

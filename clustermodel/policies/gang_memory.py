@@ -72,4 +72,4 @@ class GangMemory:
     def waited_for(self, job: QueuedJob) -> str:
         """Return, for the reason of a job's start, the node for whose memory it has waited."""
         node = self._nodes.pop(job.id, None)
-        return "" if node is None else f"; it has waited for memory on node {node}"
+        return "" if node is None else f"; it lacked memory on node {node}"

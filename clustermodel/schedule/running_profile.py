@@ -126,8 +126,8 @@ class RunningProfile(Profile):
         late: list[int] = []
         while self._ends and self._ends[0][0] <= now:
             end, job_id = heappop(self._ends)
-            if job_id in self._assumed_end and self._assumed_end[job_id][0] == end:
-                late.append(job_id)
+            if job_id in self._assumed_end and self._assumed_end[job_id][0] == end and job_id not in late:
+                late.append(job_id)  # once, if it was started again with the same end as before
         return late
 
     def extend(self, late: list[int], now: int, ticks: int | None = None) -> None:

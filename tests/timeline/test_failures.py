@@ -85,6 +85,15 @@ def test_a_failure_may_take_no_time() -> None:
     assert result.summary().failures == 1
 
 
+@pytest.mark.parametrize("policy", ["easy", "easy:reserve_depth=2", "conservative"])
+def test_a_job_can_outlive_the_same_expected_end_in_two_attempts(policy: str) -> None:
+    # 1 is stopped at 10, behind a checkpoint, and starts at once with the same end as before, 20, which it outlives.
+    jobs = "1 0 3 30 20\n2 0 1 10\n3 10 1 10"
+    costs = Checkpointing(interval_s=10)
+    result = play(4, jobs, policy, checkpointing=costs, failures=down((0, 10, 10), nodes=4), kill_at_estimate=False)
+    assert spans(result) == {1: (10, 30), 2: (0, 10), 3: (10, 20)}
+
+
 def test_what_is_suspended_in_the_memory_of_a_failing_node_is_lost() -> None:
     # 1 is suspended on nodes 0 and 1 after 10 s.  Node 1 fails while it waits: it begins anew, on any nodes.
     script = {0: [start(1)], 10: [suspend(1)], 30: [start(1, columns=(2, 4))]}

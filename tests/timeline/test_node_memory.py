@@ -44,7 +44,7 @@ def test_no_job_behind_gets_the_memory_that_a_job_waits_for() -> None:
     jobs = "1 0 1 20 20 0 3\n2 0 2 20 20 0 2\n3 0 1 30 30 0 3\n4 0 1 20 20 0 2"
     result = rows(2, jobs, "bgs", 4, explain=True)
     assert spans(result) == {1: (0, 20), 2: (20, 40), 3: (40, 70), 4: (0, 20)}
-    assert "; it has waited for memory on node 0\n" in f"{result.explain(2)}\n"
+    assert "; it lacked memory on node 0\n" in f"{result.explain(2)}\n"
     assert "memory" not in str(result.explain(4))
 
 
