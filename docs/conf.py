@@ -66,6 +66,9 @@ def reachable_inventories(folder: Path) -> dict[str, tuple[str, str]]:
 
 intersphinx_mapping = reachable_inventories(Path(__file__).parent / "_build" / "inventories")
 
+# The navigation of every page, of each page of source too, would carry thousands of classes and functions: minutes of copying.
+toc_object_entries = False
+
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_class_signature = "mixed"

@@ -17,7 +17,7 @@ from clustermodel.policies import registry
 
 # A busy machine makes no test fail.  The second tier asks for ``--hypothesis-profile=long``.
 settings.register_profile("long", deadline=None, max_examples=100)
-settings.register_profile("fast", deadline=None, max_examples=25)
+settings.register_profile("fast", deadline=None, max_examples=10)
 settings.load_profile("fast")
 
 

@@ -18,7 +18,7 @@ LATE: Final = 20_000
 
 
 def cases(usual: int) -> int:
-    """Return how many random cases a test draws: ``usual`` under hypothesis's profile ``long``, a quarter under ``fast``.
+    """Return how many random cases a test draws: ``usual`` under hypothesis's profile ``long``, a tenth under ``fast``.
 
     ``TWIN_CASES`` in the environment replaces both.
     """
