@@ -15,9 +15,9 @@ from clustermodel.experiment.script import sweep
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
 from clustermodel.report.html import write_report
-from tests.report.conftest import Open, browser, opener
+from tests.report.conftest import Open, opener
 
-__all__ = ["browser", "opener"]
+__all__ = ["opener"]
 
 pytestmark = pytest.mark.bench
 
