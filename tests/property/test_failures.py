@@ -105,7 +105,7 @@ def note(result: Result) -> None:
         event(outcome)
 
 
-@settings(quick, max_examples=cases(1000))
+@settings(quick, max_examples=cases(250))
 @given(
     case=failing(gang_cases(), in_rows=True),
     policy=st.sampled_from((*POLICIES, "adaptive", "bgs:urgent=checkpoint", "bgs:urgent=suspend")),
@@ -118,7 +118,7 @@ def test_both_fidelities_agree(case: GangCase, policy: str) -> None:
     assert [column.tolist() for column in fast.records.outages] == [column.tolist() for column in node.records.outages]
 
 
-@settings(quick, max_examples=cases(1000))
+@settings(quick, max_examples=cases(250))
 @given(
     case=storing(failing(gang_cases(), in_rows=True), in_rows=True),
     policy=st.sampled_from((*POLICIES, "adaptive", "bgs:urgent=checkpoint", "bgs:urgent=suspend")),
@@ -155,7 +155,7 @@ DEDICATED = (
 _ON_DEDICATED_NODES = failing(gang_cases(perhaps_none_runs=False), in_rows=False)
 
 
-@settings(quick, max_examples=cases(2500))
+@settings(quick, max_examples=cases(500))
 @given(case=_ON_DEDICATED_NODES | storing(_ON_DEDICATED_NODES, in_rows=False), policy=st.sampled_from(DEDICATED))
 def test_every_policy_copes_on_dedicated_nodes(case: GangCase, policy: str) -> None:
     if case.machine.checkpointing.max_tasks_per_slice == 0:

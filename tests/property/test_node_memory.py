@@ -85,7 +85,7 @@ def checked(case: GangCase, policy: str) -> Result:
     return result
 
 
-@settings(quick, max_examples=cases(1000))
+@settings(quick, max_examples=cases(250))
 @given(case=with_memory(failing(gang_cases(), in_rows=True)), policy=st.sampled_from(IN_ROWS))
 def test_no_node_is_over_its_memory_in_rows_and_both_fidelities_agree(case: GangCase, policy: str) -> None:
     fast = checked(case, policy)
@@ -96,7 +96,7 @@ def test_no_node_is_over_its_memory_in_rows_and_both_fidelities_agree(case: Gang
     assert attempts_of(fast) == attempts_of(node)
 
 
-@settings(quick, max_examples=cases(1000))
+@settings(quick, max_examples=cases(250))
 @given(case=with_memory(failing(gang_cases(), in_rows=False)), policy=st.sampled_from(DEDICATED))
 def test_no_node_is_over_its_memory_on_dedicated_nodes(case: GangCase, policy: str) -> None:
     checked(case, policy)
