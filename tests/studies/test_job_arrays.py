@@ -85,7 +85,7 @@ def test_the_rules_for_snakemake(folder: Path) -> None:
     if shutil.which("snakemake"):
         run(folder, "snakemake", "--cores", "2")
     else:  # what it would run
-        shells = dict(re.findall(r"rule (\w+):.*?shell: \"(.*?)\"\n", rules, re.DOTALL))
+        shells = dict(re.findall(r"rule (\w+):.*?shell:\s*\"(.*?)\"\n", rules, re.DOTALL))
         for number in range(1, 5):
             run(folder, *shlex.split(shells["shard"].replace("{wildcards.i}", str(number))))
             assert (folder / f"results/shard-{number}-of-4/study.json").is_file()  # its output
