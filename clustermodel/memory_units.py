@@ -34,3 +34,8 @@ def to_kib(gib: float) -> int:
 def to_gib(kib: int) -> float:
     """Return an amount in KiB as GiB."""
     return kib / KIB_PER_GIB
+
+
+def default_used(gib: float) -> str:
+    """Return the reason by which provenances count jobs whose memory is unknown, and that get ``gib`` GiB per node."""
+    return f"memory unknown, {gib:g} GiB per node used"

@@ -7,7 +7,7 @@ start is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from clustermodel.errors import DecisionError
 from clustermodel.experiment.calibration import calibrate
+from clustermodel.failures.outages import Outages
 from clustermodel.job import JobRow
 from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
 from clustermodel.memory_units import to_kib
@@ -94,7 +95,7 @@ def check_policy(policy: str | Policy, *, seed: int = 1) -> list[BrokenRule]:
     The rules: Every job that fits the machine starts, on all its nodes or on the number that the policy chooses, and completes.
     The policy makes no impossible decision.  It resets its state in ``begin``.  The schedule does not depend on how jobs are
     split into streams.  If jobs are killed at their wall-time limits and have equal priorities, no job starts after a
-    guaranteed first ``Reserve``.  Parts of the machine, and random numbers, that it does not declare to use
+    guaranteed first ``Reserve``, unless nodes fail.  Parts of the machine, and random numbers, that it does not declare to use
     (:class:`~clustermodel.policies.interface.Dependent`) do not change its schedule.
 
     Args:
@@ -164,6 +165,7 @@ def cases(seed: int) -> Iterator[Case]:
     yield Case(
         "too much memory, then the whole of a node", machine, (too_much, too_much._replace(id=8, memory=to_kib(of_a_node)))
     )
+    yield from _cases_with_failures(row, np.random.default_rng([seed, _RANDOM_CASES]))
     rng = np.random.default_rng(seed)
     for number in range(_RANDOM_CASES):
         nodes = int(rng.integers(1, 9))
@@ -173,6 +175,28 @@ def cases(seed: int) -> Iterator[Case]:
             for n in range(1, int(rng.integers(2, 25)))
         ]  # fmt: skip
         yield case(f"random {number}", nodes, *rows, kill=bool(number % 4))
+
+
+def _cases_with_failures(row: Callable[..., JobRow], rng: np.random.Generator) -> Iterator[Case]:
+    """Yield the cases in which nodes fail and are repaired; ``row`` makes a job."""
+
+    def case(name: str, nodes: int, outages: Sequence[tuple[int, float, float]], *rows: JobRow) -> Case:
+        node, down_s, up_s = zip(*outages, strict=True)
+        failures = Outages(node=node, down_s=down_s, up_s=up_s, nodes=nodes)
+        slicing = TimeSlicing(quantum_s=7.0, mpl=3)
+        return Case(name, Machine(nodes=nodes, time_slicing=slicing, failures=failures), rows)
+
+    several = [row(n, 4 * n, 1 + 3 * n % 4, 5 + 7 * n % 40, 60) for n in range(1, 17)]
+    yield case("a node fails under a job", 4, [(1, 5, 30)], row(1, 0, 4, 20, 30), row(2, 1, 2, 9, 9), row(3, 2, 1, 50, 60))
+    yield case("nodes fail one after the other", 4, [(n % 4, 9 * n, 9 * n + 25) for n in range(12)], *several)
+    yield case("all nodes are down when jobs arrive", 2, [(0, 5, 40), (1, 5, 60)], row(1, 0, 2, 9, 9), *several[2:6])
+    at_an_end = row(1, 0, 2, 10, 10), row(2, 0, 2, 10, 20), row(3, 1, 4, 10, 10), row(4, 30, 1, 9, 9)
+    yield case("a node fails when its job ends, and is repaired when another does", 4, [(0, 10, 20), (3, 10, 10)], *at_an_end)
+    for number in range(_RANDOM_CASES // 10):
+        nodes = int(rng.integers(2, 9))
+        outages = [(int(rng.integers(nodes)), begin := int(rng.integers(150)), begin + int(rng.integers(60))) for _ in range(9)]
+        rows = [row(n, int(rng.integers(60)), int(rng.integers(1, nodes + 1)), int(rng.integers(1, 40)), 40) for n in range(1, 20)]
+        yield case(f"random failures {number}", nodes, outages, *rows)
 
 
 def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
@@ -201,7 +225,8 @@ def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
         )
     # A guarantee holds against lower-priority jobs; a job of higher priority that arrives later may overtake.
     # With time sharing, each scheduling event can delay a gang by one cycle of the rotation.
-    if case.machine.kill_at_estimate and len({row.priority for row in jobs}) == 1 and not case.machine.switch_ticks:
+    # What a failure breaks is not the policy's fault.
+    if case.machine.failures is None and case.machine.kill_at_estimate and len({row.priority for row in jobs}) == 1 and not case.machine.switch_ticks:
         ids, start, reserved = (first.column(name) for name in ("id", "start", "reserved"))
         lap = case.machine.time_slicing.mpl * case.machine.time_slicing.quantum if outcome.slices is not None else 0
         guaranteed = np.isin(ids, [job for job, certain in watched.guaranteed.items() if certain])

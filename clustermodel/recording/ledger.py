@@ -34,7 +34,8 @@ class Account(StrEnum):
     """Held by a gang that waits for another gang's checkpoint, or for the checkpoint store."""
     IDLE = "idle"
     DOWN = "down"
-    """Of nodes that have failed and are not repaired yet.  Not lost capacity (kappa), which is what a scheduler loses."""
+    """Of nodes that have failed and are not repaired yet.  Not lost capacity (kappa), which is what a scheduler loses; but see
+    :attr:`Ledger.capacity_loss_with_outages`."""
 
 
 OVERHEADS = (Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.BLOCKED, Account.IDLE)
@@ -157,7 +158,15 @@ class Ledger:
     @property
     def capacity_loss(self) -> float:
         """kappa: idle nodes and overheads while a job waits, per capacity (Zhang et al. 2003, eqs. (2), (3))."""
-        lost = sum(self.amount(account).job_waiting for account in OVERHEADS)
+        return self._lost_while_waiting(OVERHEADS)
+
+    @property
+    def capacity_loss_with_outages(self) -> float:
+        """kappa, and the nodes that were down while a job waited: what the machine and its scheduler lost together."""
+        return self._lost_while_waiting(CHARGED)
+
+    def _lost_while_waiting(self, accounts: Collection[Account]) -> float:
+        lost = sum(self.amount(account).job_waiting for account in accounts)
         return lost / self.capacity if self.capacity else float("nan")
 
     @property

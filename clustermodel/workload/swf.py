@@ -26,13 +26,13 @@ import numpy as np
 
 from clustermodel.errors import SpecificationError, TraceError, visible
 from clustermodel.job import UNSET, JobRow
-from clustermodel.memory_units import KIB_PER_GIB, LARGEST_GIB
+from clustermodel.memory_units import KIB_PER_GIB, LARGEST_GIB, default_used, require_gib, to_kib
 from clustermodel.output_files import write_file
 from clustermodel.ticks import duration_to_ticks, to_ticks
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
 from clustermodel.workload.extra_columns import PRECEDING, THINK, WAIT, ExtraColumns
 from clustermodel.workload.partial_executions import whole_jobs
-from clustermodel.workload.recipe import Recipe
+from clustermodel.workload.recipe import MEMORY, Recipe
 from clustermodel.workload.swf_file import data_lines, read_header
 from clustermodel.workload.swf_line import (
     DECISIVE_FIELDS,
@@ -64,6 +64,7 @@ class SwfStream:
         keep: which jobs to keep.
         scale: factors for interarrival times, run times and sizes, applied after ``keep``.
         lenient: count and skip a malformed line instead of raising.
+        default_memory_gib: memory per node of jobs whose memory is unknown, GiB; they are counted.
 
     Raises:
         TraceError: the file cannot be read, is damaged, or a line is malformed.
@@ -79,6 +80,7 @@ class SwfStream:
         keep: JobFilter | None = None,
         scale: LoadScale | None = None,
         lenient: bool = False,
+        default_memory_gib: float | None = None,
     ) -> None:
         if processors_from not in ("allocated", "requested"):
             raise SpecificationError(
@@ -91,6 +93,8 @@ class SwfStream:
         self._keep = keep
         self._scale = scale
         self._lenient = lenient
+        default = None if default_memory_gib is None else require_gib("SwfStream.default_memory_gib", default_memory_gib)
+        self._default_memory = default
         self.provenance = Provenance(
             source=str(path),
             options={
@@ -99,6 +103,7 @@ class SwfStream:
                 "filter": keep,
                 "scale": scale,
                 "lenient": lenient,
+                **({} if default is None else {MEMORY: default}),
             },
             header=read_header(self.path),
         )
@@ -195,6 +200,10 @@ class SwfStream:
                 repaired[f"requested_time {missing}, run_time used"] += 1
             if repairs:
                 repaired.update(repairs)
+            memory = _memory(values[REQUESTED_MEMORY]) if values[REQUESTED_MEMORY] > 0 else _memory(values[USED_MEMORY])
+            if memory == UNSET and self._default_memory is not None:
+                memory = to_kib(self._default_memory)
+                repaired[default_used(self._default_memory)] += 1
             yield JobRow(
                 to_ticks(values[1]),
                 int(values[0]),
@@ -205,7 +214,7 @@ class SwfStream:
                 int(values[12]),
                 0,
                 int(values[10]),
-                _memory(values[REQUESTED_MEMORY]) if values[REQUESTED_MEMORY] > 0 else _memory(values[USED_MEMORY]),
+                memory,
             )
 
 
@@ -220,7 +229,8 @@ def read_swf(
     feedback: bool = False,
     waits: bool = False,
 ) -> Workload:
-    """Read a trace into memory; the arguments are those of :class:`SwfStream`, ``feedback`` and ``waits``.
+    """Read a trace into memory; the arguments are those of :class:`SwfStream`, ``feedback`` and ``waits``, without the memory
+    (:meth:`Workload.with_default_memory <clustermodel.workload.table.Workload.with_default_memory>`).
 
     With ``feedback=True`` a job with a preceding job (field 17) is submitted a think time (field 18, 0 if unknown) after that
     job has completed in the simulation; its recorded submission is used where the preceding job is not in the workload or was

@@ -13,7 +13,7 @@ import numpy as np
 from clustermodel.arrays import FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.job import UNSET, Job, JobRow
-from clustermodel.memory_units import require_gib, to_kib
+from clustermodel.memory_units import default_used, require_gib, to_kib
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import LONGEST_S, require_whole
 from clustermodel.workload.estimates import PHI, phi_factors
@@ -302,7 +302,7 @@ class Workload:
         default = to_kib(require_gib("Workload.with_default_memory", gib))
         provenance = self._derived_provenance({"default_memory_gib": gib})
         if missing := int((self.column("memory") == UNSET).sum()):
-            provenance.repaired[f"memory unknown, {gib:g} GiB per node used"] += missing
+            provenance.repaired[default_used(gib)] += missing
         rows = (row._replace(memory=default) if row.memory == UNSET else row for row in self.rows())
         return self._derived(rows, provenance, MEMORY, gib)
 

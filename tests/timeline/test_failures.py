@@ -45,6 +45,13 @@ def test_a_job_runs_again_when_its_node_is_repaired() -> None:
     assert (summary.failures, summary.failed_attempts, summary.down_share) == (1, 1, 20 / 300)
     # Node 0 is idle while the job waits; node 1 is down, which is no loss of capacity.
     assert result.ledger.capacity_loss == result.kappa_by_formula == 20 / 300
+    assert result.ledger.capacity_loss_with_outages == 40 / 300  # the job waits while node 1 is down
+
+
+def test_an_outage_during_which_no_job_waits_is_no_loss_by_any_count() -> None:
+    ledger = play(2, "1 0 1 100", "fcfs", failures=down((1, 30, 50), nodes=2)).ledger
+    assert ledger.down_share == 20 / 200
+    assert ledger.capacity_loss == ledger.capacity_loss_with_outages == 0
 
 
 def test_other_jobs_run_on_the_nodes_that_are_up() -> None:

@@ -99,7 +99,7 @@ def test_a_ledger_without_time_has_no_shares() -> None:
     for ledger, begin in ((untouched, 0), (instant, 70)):
         ledger.close()
         assert (ledger.start, ledger.end, ledger.capacity) == (begin, begin, 0)
-        assert pd.isna([ledger.utilization, ledger.capacity_loss]).all()
+        assert pd.isna([ledger.utilization, ledger.capacity_loss, ledger.capacity_loss_with_outages]).all()
         assert ledger.frame["share"].isna().all()
 
 

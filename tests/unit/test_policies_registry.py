@@ -385,6 +385,53 @@ def test_a_broken_policy_is_told_which_rule_it_breaks(decide: Decide, rule: str,
     assert {one.rule for one in found} == {rule}
 
 
+class Counting(Fcfs):
+    """FCFS that keeps count of the idle nodes itself."""
+
+    name = "counting"
+
+    def __init__(self, *, failures: bool) -> None:
+        self._failures = failures
+
+    def begin(self, setup: Setup) -> None:
+        self._idle = self._nodes = setup.nodes
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        self._idle += sum(gang.nodes for gang in batch.ended)
+        if self._failures:
+            self._idle += len(batch.repaired) - len(batch.failed)
+            assert (self._idle, self._nodes - len(view.down)) == (view.idle, view.up)
+            assert {outage.node for outage in batch.failed} <= view.down.keys() | {one.node for one in batch.repaired}
+        starts: list[Decision] = []
+        for job in view.waiting.values():
+            if job.nodes > self._idle:
+                break
+            self._idle -= job.nodes
+            starts.append(Start(job=job))
+        return starts
+
+
+def test_a_policy_that_does_not_follow_failures_is_found() -> None:
+    assert check_policy(Counting(failures=True)) == []
+    found = check_policy(Counting(failures=False))
+    assert {one.rule for one in found} == {IMPOSSIBLE}
+    assert {one.case for one in found} >= {"a node fails under a job", "all nodes are down when jobs arrive"}
+    assert "cannot start: it needs 4 nodes and 3 are idle" in str(found)
+
+
+def test_a_policy_that_starts_a_job_on_a_node_that_is_down_is_found() -> None:
+    def on_the_first_nodes(batch: Batch, view: View) -> list[Decision]:
+        if view.running or not view.waiting:
+            return []
+        job = next(iter(view.waiting.values()))
+        return [Start(job=job, columns=(0, job.nodes))] if job.nodes <= view.up else []
+
+    found = check_policy(Mine(on_the_first_nodes))
+    assert {one.rule for one in found} == {IMPOSSIBLE}
+    assert all("fail" in one.case or "down" in one.case for one in found)
+    assert any("are not idle" in one.detail or "down" in one.detail for one in found), found
+
+
 class Alternating(Fcfs):
     """FCFS that begins a second late in every other run."""
 

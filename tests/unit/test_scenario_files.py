@@ -135,6 +135,7 @@ WORKLOADS: dict[str, Callable[[], object]] = {
     "log of sacct": lambda: read_trace(LOGS / "states.sacct", keep=JobFilter(nodes=(1, 10**6))),
     "trace with feedback": lambda: read_swf("sessions.swf.gz", feedback=True),
     "stream": lambda: SwfStream(Path("jobs.swf").absolute(), scale=LoadScale(run_time=2)),
+    "stream with a default memory": lambda: SwfStream(Path("jobs.swf").absolute(), default_memory_gib=0.5),
 }
 
 

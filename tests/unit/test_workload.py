@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from math import isnan, log, log2, nan, sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta
 
-from clustermodel import Job, JobFilter, LoadScale, SpecificationError, Workload, synthetic_workload
+from clustermodel import Job, JobFilter, LoadScale, SpecificationError, SwfStream, Workload, synthetic_workload
 from clustermodel.job import JobRow
 from clustermodel.workload.table import Provenance
 
@@ -187,6 +189,19 @@ def test_jobs_of_unknown_memory_get_the_default_of_the_workload() -> None:
         SpecificationError, match=r"^Workload\.with_default_memory: -1 is not allowed; it must be a number of GiB"
     ):
         jobs.with_default_memory(-1)
+
+
+def test_so_do_those_of_a_stream(write_trace: Callable[..., Path]) -> None:
+    """Field 10, requested memory, else field 7, used memory; in the second job both are unknown."""
+    lines = "1 0 0 9 1 -1 -1 1 9 2048 1 1 1 1 1 1 -1 -1", "2 1 0 9 1 -1 -1 1 9 -1 1 1 1 1 1 1 -1 -1"
+    path = write_trace(*lines)
+    stream = SwfStream(path, default_memory_gib=0.5)
+    assert [row.memory for row in stream.rows()] == [2048, 2**19]
+    assert stream.provenance.lines() == ["1 job repaired: memory unknown, 0.5 GiB per node used"]
+    assert [row.memory for row in SwfStream(path).rows()] == [2048, -1]
+    assert stream == SwfStream(path, default_memory_gib=0.5) != SwfStream(path)
+    with pytest.raises(SpecificationError, match=r"^SwfStream\.default_memory_gib: -1 is not allowed; it must be a number of GiB"):
+        SwfStream(path, default_memory_gib=-1)
 
 
 def test_splitting_by_something_else_names_the_columns() -> None:
