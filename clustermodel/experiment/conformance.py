@@ -181,7 +181,7 @@ def _cases_with_failures(row: Callable[..., JobRow], rng: np.random.Generator) -
     """Yield the cases in which nodes fail and are repaired; ``row`` makes a job."""
 
     def case(name: str, nodes: int, outages: Sequence[tuple[int, float, float]], *rows: JobRow) -> Case:
-        node, down_s, up_s = zip(*outages, strict=True)
+        node, down_s, up_s = (np.array(column) for column in zip(*outages, strict=True))
         failures = Outages(node=node, down_s=down_s, up_s=up_s, nodes=nodes)
         slicing = TimeSlicing(quantum_s=7.0, mpl=3)
         return Case(name, Machine(nodes=nodes, time_slicing=slicing, failures=failures), rows)
@@ -195,7 +195,9 @@ def _cases_with_failures(row: Callable[..., JobRow], rng: np.random.Generator) -
     for number in range(_RANDOM_CASES // 10):
         nodes = int(rng.integers(2, 9))
         outages = [(int(rng.integers(nodes)), begin := int(rng.integers(150)), begin + int(rng.integers(60))) for _ in range(9)]
-        rows = [row(n, int(rng.integers(60)), int(rng.integers(1, nodes + 1)), int(rng.integers(1, 40)), 40) for n in range(1, 20)]
+        rows = [
+            row(n, int(rng.integers(60)), int(rng.integers(1, nodes + 1)), int(rng.integers(1, 40)), 40) for n in range(1, 20)
+        ]
         yield case(f"random failures {number}", nodes, outages, *rows)
 
 
@@ -226,7 +228,12 @@ def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:
     # A guarantee holds against lower-priority jobs; a job of higher priority that arrives later may overtake.
     # With time sharing, each scheduling event can delay a gang by one cycle of the rotation.
     # What a failure breaks is not the policy's fault.
-    if case.machine.failures is None and case.machine.kill_at_estimate and len({row.priority for row in jobs}) == 1 and not case.machine.switch_ticks:
+    if (
+        case.machine.failures is None
+        and case.machine.kill_at_estimate
+        and len({row.priority for row in jobs}) == 1
+        and not case.machine.switch_ticks
+    ):
         ids, start, reserved = (first.column(name) for name in ("id", "start", "reserved"))
         lap = case.machine.time_slicing.mpl * case.machine.time_slicing.quantum if outcome.slices is not None else 0
         guaranteed = np.isin(ids, [job for job, certain in watched.guaranteed.items() if certain])

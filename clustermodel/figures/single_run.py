@@ -12,10 +12,12 @@ from clustermodel.figures.capacity import draw_capacity
 from clustermodel.figures.compare import draw_over_time
 from clustermodel.figures.drawn_run import DrawnRun, require_drawable, title_of
 from clustermodel.figures.notebook_figure import NotebookFigure
-from clustermodel.figures.steps import time_axis
+from clustermodel.figures.steps import equal_bins, mean_of_steps, time_axis
 from clustermodel.figures.style import job_hue
 from clustermodel.figures.time_sharing import MOST_RECTANGLES, matrix_figure, slices_figure
-from clustermodel.ticks import to_seconds
+from clustermodel.memory_units import to_gib
+from clustermodel.recording.run_attempts import UNKNOWN
+from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 from clustermodel.validation import require_whole
 
 
@@ -46,7 +48,8 @@ class ResultPlots:
         return figure
 
     def gantt(self, *, first: int | None = None, last: int | None = None, labels: bool | None = None) -> Figure:
-        """Draw which nodes each job held, and when; run attempts of which work was discarded are hatched.
+        """Draw which nodes each job held, and when; run attempts of which work was discarded are hatched, and nodes that were
+        down are black.
 
         Args:
             first: id of the first job to show, in order of submission; the first of all by default.
@@ -85,6 +88,35 @@ class ResultPlots:
                 nothing ran in it, or it has too many slices to draw.
         """
         return slices_figure(self._run, first_s, last_s)
+
+    def memory(self, *, bins: int = 200) -> Figure:
+        """Draw the share of the nodes' memory that running and suspended jobs have over time.
+
+        Args:
+            bins: number of equal time bins over which it is averaged.
+
+        Raises:
+            SpecificationError: no job ran, or the memory of nodes is not limited.
+        """
+        bins = require_whole("memory: bins", bins, at_least=1)
+        require_drawable(self._run, "memory")
+        of_a_node, nodes = self._run.machine.node_memory, self._run.machine.nodes
+        if of_a_node is None:
+            raise SpecificationError("memory: nodes have as much as jobs need; give Machine(node_memory_gib=...)")
+        log, edges = self._run.records.memory.in_use, equal_bins([self._run], bins)
+        unit, name = time_axis(float(edges[-1]))
+        figure = NotebookFigure(figsize=(9, 3.5), layout="constrained")
+        axes = figure.subplots()
+        times_s = np.append((log.ticks - self._run.ledger.start) / TICKS_PER_SECOND, edges[-1])
+        used = mean_of_steps(times_s, np.append(log.kib, 0) / (of_a_node * nodes), edges)
+        axes.stairs(used, edges / unit, linewidth=1.2)
+        axes.set_xlabel(f"time since the first submission ({name})")
+        axes.set_ylabel("memory in use / memory")
+        axes.set_xlim(0, edges[-1] / unit)
+        axes.set_ylim(0, 1.02)
+        axes.grid(alpha=0.25)
+        axes.set_title(f"{title_of(self._run)}: {nodes:,} nodes with {to_gib(of_a_node):g} GiB each")
+        return figure
 
     def capacity(self, *, bins: int = 200) -> Figure:
         """Draw the use of the machine's capacity over time, by the accounts of the ledger, stacked, as shares of the machine.
@@ -165,6 +197,11 @@ def draw_gantt(
         if labels or (labels is None and legible):
             middle = (left + width / 2, low + height / 2)
             axes.annotate(str(ids[index]), middle, ha="center", va="center", fontsize=7, annotation_clip=True)
+    for node, begins, ends in zip(*(column.tolist() for column in records.outages), strict=True):
+        until = latest if ends == UNKNOWN else to_seconds(ends)
+        axes.broken_barh(
+            [(to_seconds(begins) / unit, (until - to_seconds(begins)) / unit)], (node - 0.5, 1), facecolors="black"
+        )
     axes.set_ylim(-0.5, run.machine.processors - 0.5)
     axes.set_xlim(earliest / unit, latest / unit)
     axes.set_xlabel(f"time ({name})")

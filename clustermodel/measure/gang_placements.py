@@ -16,9 +16,9 @@ from clustermodel.recording.matrix_history import Cell, History
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.schedule.node_set import NodeSet, from_mask
 
-KINDS: Final = ("run", "saved", "lost", "replica")
+KINDS: Final = ("run", "saved", "lost", "replica", "failed")
 """What a placement is: a run to the end of the job; a run after which its work was saved, or discarded; a replica outside the
-home row."""
+home row; a run that the failure of a node ended."""
 _REPLICA: Final = KINDS.index("replica")
 
 
@@ -48,7 +48,8 @@ def kinds(ended_as: IntArray, lost: IntArray) -> IntArray:
         lost: how much work was discarded at its end, ticks.
     """
     stopped = ~np.isin(ended_as, (Status.COMPLETED, Status.KILLED))
-    return np.where(lost > 0, KINDS.index("lost"), np.where(stopped, KINDS.index("saved"), KINDS.index("run")))
+    kind = np.where(lost > 0, KINDS.index("lost"), np.where(stopped, KINDS.index("saved"), KINDS.index("run")))
+    return np.where(ended_as == Status.FAILED, KINDS.index("failed"), kind)
 
 
 def gangs_in_space(records: JobRecords) -> list[GangPlacement]:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.job import JobRow
 from clustermodel.recording.ledger import Account
+from clustermodel.recording.memory_log import MemoryLog
 from clustermodel.recording.run_attempts import UNKNOWN, NodeOutages, NodeRanges, Overheads, RunAttempt, RunAttempts, Status
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.ticks import TICKS_PER_SECOND
@@ -64,6 +65,7 @@ class JobRecords:
         "_start",
         "_submitted",
         "_worked",
+        "memory",
     )
 
     def __init__(self) -> None:
@@ -100,6 +102,8 @@ class JobRecords:
         self._outage_node = array("q")
         self._outage_start = array("q")
         self._outage_end = array("q")
+        self.memory = MemoryLog()
+        """The memory that jobs have, where it is limited."""
 
     def __len__(self) -> int:
         return len(self._reserved)

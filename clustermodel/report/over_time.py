@@ -1,4 +1,4 @@
-"""Utilization and queue length over time: a curve for each level of one factor, with Bokeh."""
+"""Utilization, queue length and nodes that are down over time: a curve for each level of one factor, with Bokeh."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from clustermodel.report.labels import literal
 BINS: Final = 400
 """Time bins of a curve."""
 _HEIGHTS: Final = {"busy": "busy nodes / nodes", "waiting": "waiting jobs"}
+_DOWN: Final = {"down": "nodes down"}
+"""Shown beside the others if nodes fail in a run."""
 _TOOLS: Final = "xpan,xwheel_zoom,box_zoom,reset,save"
 
 
@@ -27,6 +29,8 @@ class Curve(TypedDict):
     """Shares of the machine."""
     waiting: list[float]
     """Jobs."""
+    down: list[float]
+    """Nodes."""
 
 
 class Group(TypedDict):
@@ -42,8 +46,8 @@ class Line(TypedDict):
     """The models of one curve."""
 
     label: str
-    busy: ColumnDataSource
-    waiting: ColumnDataSource
+    sources: dict[str, ColumnDataSource]
+    """By what is drawn: the keys of :class:`Curve`."""
 
 
 class OverTimeArguments(TypedDict):
@@ -78,12 +82,15 @@ def curve_of(run: StatesOfRun, edges: FloatArray) -> Curve:
         edges: seconds since the first event.
     """
     if run.states.empty:
-        return {"busy": [0.0] * len(edges), "waiting": [0.0] * len(edges)}
+        nothing = [0.0] * len(edges)
+        return {"busy": nothing, "waiting": nothing, "down": nothing}
     times = run.states["time_s"].to_numpy(dtype=float) - float(run.states["time_s"].iloc[0])
-    busy, waiting = (run.states[name].to_numpy(dtype=float) for name in ("busy_nodes", "waiting_jobs"))
-    means = mean_of_steps(times, busy, edges) / run.nodes, mean_of_steps(times, waiting, edges)
-    shown = [[*np.round(values, 5).tolist(), 0.0] for values in means]
-    return {"busy": shown[0], "waiting": shown[1]}
+
+    def means(column: str, unit: int = 1) -> list[float]:
+        values = mean_of_steps(times, run.states[column].to_numpy(dtype=float), edges) / unit
+        return [*np.round(values, 5).tolist(), 0.0]
+
+    return {"busy": means("busy_nodes", run.nodes), "waiting": means("waiting_jobs"), "down": means("down_nodes")}
 
 
 def group_of(runs: Sequence[StatesOfRun], unit_s: float) -> Group:
@@ -98,7 +105,8 @@ def group_of(runs: Sequence[StatesOfRun], unit_s: float) -> Group:
 
 
 def curves_over_time(groups: list[Group], labels: list[str], unit: str) -> tuple[list[Any], CustomJS]:
-    """Return the plots of utilization and queue length over time, and the callback that draws them.
+    """Return the plots of utilization and queue length over time, and the callback that draws them; and, where nodes fail in
+    a run, of the nodes that are down.
 
     Args:
         groups: the runs that are shown together.
@@ -106,12 +114,13 @@ def curves_over_time(groups: list[Group], labels: list[str], unit: str) -> tuple
         unit: of the times.
     """
     time = Range1d(0, 1)
+    failing = any(any(curve["down"]) for group in groups for curve in group["curves"].values())
     plots = {
         name: new_plot(f"over time {name}", 230, x_range=time, tools=_TOOLS, active_drag="xpan", y_axis_label=label)
-        for name, label in _HEIGHTS.items()
+        for name, label in (_HEIGHTS | _DOWN if failing else _HEIGHTS).items()
     }
     plots["busy"].y_range = Range1d(0, 1.02)
-    plots["waiting"].xaxis.axis_label = f"time since the first submission ({unit})"
+    list(plots.values())[-1].xaxis.axis_label = f"time since the first submission ({unit})"
     lines: list[Line] = []
     items = []
     for label, style in page_styles(labels).items():
@@ -119,7 +128,7 @@ def curves_over_time(groups: list[Group], labels: list[str], unit: str) -> tuple
         look = {"line_width": 1.5, "color": style.colour, "line_dash": dash(style), "mode": "after"}
         drawn = [plot.step("x", "y", source=sources[name], name=literal(label), **look) for name, plot in plots.items()]
         items.append(LegendItem(label={"value": literal(label)}, renderers=drawn))
-        lines.append({"label": label, "busy": sources["busy"], "waiting": sources["waiting"]})
+        lines.append({"label": label, "sources": sources})
     for plot in plots.values():
         plot.add_tools(HoverTool(tooltips=[("", "$name"), ("time", "@x{0,0.00}"), ("mean", "@y{0,0.000}")]))
     _add_legend(plots["busy"], items, max(map(len, labels)))

@@ -32,8 +32,8 @@ _ABOUT_RUNS: Final = (
     "time.  Drag or resize the window in the strip above a chart to show another time.  The slider, its arrow keys and "
     "a click into a chart select an event: the matrix shows the gangs then, with time sharing as the rows of the "
     "Ousterhout matrix; the row that runs first has a dashed frame.  Click a job to see all its pieces, its wait, "
-    "response and slowdown, and what is known of its start.  Hatched: replicas outside their home row (lines), run "
-    "attempts whose work was discarded (crosses) or saved (dots)."
+    "response and slowdown, and what is known of its start.  Hatched: replicas outside their home row (slanted lines), run "
+    "attempts whose work was discarded (crosses) or saved (dots), or that the failure of a node ended (level lines)."
 )
 
 

@@ -32,7 +32,7 @@ class ViewedRun(NamedTuple):
     pieces: Columns
     """A contiguous range of nodes: ``stay`` (position in ``stays``), ``first``, ``nodes``."""
     events: Columns
-    """The machine after each event: ``time``, ``waiting``, ``row``."""
+    """The machine after each event: ``time``, ``waiting`` (jobs), ``down`` (nodes), ``row``."""
     overview: Columns
     """The share of busy nodes over time: ``x`` (in the unit of the axes), ``y``."""
 
@@ -74,6 +74,7 @@ def viewed_run(
         {
             "time": states["time_s"].to_numpy(dtype=float) - start,
             "waiting": _whole(states["waiting_jobs"]),
+            "down": _whole(states["down_nodes"]),
             "row": _whole(states["running_row"]),
         },
         overview,

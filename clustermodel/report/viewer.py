@@ -32,7 +32,7 @@ JOB_COLOURS: Final = tuple(to_hex(job_colour(job)) for job in range(18))
 """Colours of jobs, by id modulo their number."""
 PANELS: Final = (1, 2)
 """Numbers of the runs that are shown side by side."""
-_HATCHES: Final = {"saved": ".", "lost": "x", "replica": "/"}
+_HATCHES: Final = {"saved": ".", "lost": "x", "replica": "/", "failed": "-"}
 _BOXES: Final = (
     "left", "right", "bottom", "top", "colour", "alpha", "job", "user", "nodes", "submit", "begin", "end", "kind", "place",
 )  # fmt: skip

@@ -6,7 +6,7 @@ and no image of it is there.  Where amounts of memory are not limited, the numbe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from clustermodel.errors import DecisionError
 from clustermodel.machine import Machine
@@ -30,6 +30,8 @@ class NodeMemory:
         self._of_a_node = machine.node_memory
         self.free = None if self._of_a_node is None else FreeMemory.of(machine.nodes, self._of_a_node)
         """The free memory; ``None`` where memory is not limited."""
+        self.changed: Callable[[int], None] = lambda _: None
+        """Called when jobs get so much more memory on all nodes together, or less if negative."""
         self._held: dict[int, NodeSet] = {}  # job id -> the nodes on which it has memory
 
     # Amounts of memory.
@@ -51,6 +53,8 @@ class NodeMemory:
         if nodes and kib:
             self._held[number] = columns = from_mask(nodes)
             self.free.take(columns, kib)
+        if more := nodes.bit_count() - sum(high - low for low, high in _ranges(before or ())):
+            self.changed(more * kib)
 
     def require_room(self, running: Iterable[Execution]) -> None:
         """Check that the tasks of all nodes fit, now that the decisions of the present have been carried out.

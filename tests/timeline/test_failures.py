@@ -285,3 +285,13 @@ def test_the_outages_of_los_alamos_are_those_of_the_run(system: str) -> None:
     assert summary.failures == len(merged)
     down_s = float((merged.up_s - merged.down_s).sum())
     assert summary.down_share * nodes * summary.horizon_s == pytest.approx(down_s, rel=1e-9)
+
+
+def test_attempts_that_a_failure_ended_and_outages_are_seen_in_tables_and_figures() -> None:
+    result = play(2, "1 0 2 100", "fcfs", failures=down((1, 30, 50), nodes=2))
+    assert result.placements["kind"].tolist() == ["failed", "run"]
+    assert result.placements[["begin_s", "end_s"]].to_numpy().tolist() == [[0, 30], [50, 150]]
+    assert result.states["down_nodes"].max() == 1
+    black = [bar for bar in result.plot.gantt().axes[0].collections if bar.get_facecolor().tolist() == [[0, 0, 0, 1]]]
+    (outage,) = [path.get_extents().bounds for bar in black for path in bar.get_paths()]
+    assert outage == (30, 0.5, 20, 1)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from clustermodel import Checkpointing, TimeSlicing
+from clustermodel import Checkpointing, SpecificationError, TimeSlicing
 from clustermodel.experiment.result import Result
 from clustermodel.failures.outages import Outages
 from clustermodel.measure.input_notes import run_notes
@@ -205,3 +205,29 @@ def test_jobs_that_wait_for_memory_that_others_keep_do_not_wait_for_ever() -> No
     result = play_both(3, jobs, "bgs:urgent=suspend", node_memory_gib=4, time_slicing=one_row)
     assert stopped(result) == [(1, 1.5, 3, "suspended", 0)]
     assert spans(result) == {1: (13, 14.5), 2: (14.5, 44.5), 3: (3, 13), 4: (0, 5)}
+
+
+# The memory in use.
+
+
+def test_the_memory_in_use_is_logged_and_drawn() -> None:
+    # In slices of 10 s: 1 has 3 GiB of node 0 until 10, 2 has 1 GiB of both nodes until 30.
+    result = play(2, "1 0 1 10 10 0 3\n2 0 2 20 20 0 1", "gs", node_memory_gib=4, **SLICES)
+    log = result.records.memory.in_use
+    assert (log.ticks // 10**6).tolist() == [0, 10, 30]
+    assert (log.kib // GIB).tolist() == [5, 2, 0]
+    (stairs,) = result.plot.memory(bins=2).axes[0].patches
+    assert stairs.get_data().values == pytest.approx([(10 * 5 + 5 * 2) / 15 / 8, 2 / 8])
+
+
+def test_suspended_jobs_are_in_the_memory_in_use() -> None:
+    script = Script({0: [start(1)], 10: [suspend(1)], 30: [start(1)]})
+    log = play(1, "1 0 1 20 20 0 3", script, node_memory_gib=4).records.memory.in_use
+    assert (log.ticks.tolist(), log.kib.tolist()) == ([0, 40_000_000], [3 * GIB, 0])
+
+
+def test_without_a_limit_there_is_no_memory_to_draw() -> None:
+    result = play(1, "1 0 1 20 20 0 3", "fcfs")
+    assert len(result.records.memory.in_use.ticks) == 0
+    with pytest.raises(SpecificationError, match=r"^memory: nodes have as much as jobs need; give Machine\(node_memory_gib"):
+        result.plot.memory()

@@ -96,7 +96,9 @@ def test_whole_numbers_take_as_few_bytes_as_hold_them(largest: int, kind: str) -
     placements = pd.DataFrame(
         {"job": [1], "begin_s": [0.0], "end_s": [5.0], "row": [0], "first_node": [0], "nodes": [2], "kind": ["run"]}
     )
-    states = pd.DataFrame({"time_s": [0.0, 5.0], "busy_nodes": [2, 0], "waiting_jobs": [0, 0], "running_row": [-1, -1]})
+    states = pd.DataFrame(
+        {"time_s": [0.0, 5.0], "busy_nodes": [2, 0], "down_nodes": [0, 0], "waiting_jobs": [0, 0], "running_row": [-1, -1]}
+    )
     run = viewed_run("one", 4, records, placements, states, {})
     assert run.jobs["user"].dtype == kind
     assert run.jobs["user"].tolist() == [largest]

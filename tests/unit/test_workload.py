@@ -200,7 +200,9 @@ def test_so_do_those_of_a_stream(write_trace: Callable[..., Path]) -> None:
     assert stream.provenance.lines() == ["1 job repaired: memory unknown, 0.5 GiB per node used"]
     assert [row.memory for row in SwfStream(path).rows()] == [2048, -1]
     assert stream == SwfStream(path, default_memory_gib=0.5) != SwfStream(path)
-    with pytest.raises(SpecificationError, match=r"^SwfStream\.default_memory_gib: -1 is not allowed; it must be a number of GiB"):
+    with pytest.raises(
+        SpecificationError, match=r"^SwfStream\.default_memory_gib: -1 is not allowed; it must be a number of GiB"
+    ):
         SwfStream(path, default_memory_gib=-1)
 
 

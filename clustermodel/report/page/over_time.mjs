@@ -6,10 +6,9 @@ export default ({lines, groups, range}) => {
   const select = document.getElementById("over-time-runs")
   const show = () => {
     const {time, curves} = groups[Number(select.value)]
-    for (const {label, busy, waiting} of lines) {
+    for (const {label, sources} of lines) {
       const curve = curves[label]
-      busy.data = curve ? {x: time, y: curve.busy} : {x: [], y: []}
-      waiting.data = curve ? {x: time, y: curve.waiting} : {x: [], y: []}
+      for (const [name, source] of Object.entries(sources)) source.data = curve ? {x: time, y: curve[name]} : {x: [], y: []}
     }
     range.setv({start: 0, end: time.at(-1)})
   }

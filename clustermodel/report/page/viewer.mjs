@@ -69,7 +69,7 @@ const rectangles = (run, shown, place) => {
     const kind = kinds[stays.kind[stay]]
     for (const [side, value] of Object.entries(place(run, piece))) columns[side].push(value)
     columns.colour.push(colours[jobs.id[job] % colours.length])
-    columns.alpha.push(kind === "lost" ? 0.55 : 1)
+    columns.alpha.push(kind === "lost" || kind === "failed" ? 0.55 : 1)
     columns.job.push(jobs.id[job])
     columns.user.push(jobs.user[job])
     columns.nodes.push(jobs.nodes[job])
@@ -155,9 +155,10 @@ const drawMatrix = (run, {sources, frame}, {now: line}, title) => {
     left: framed.map(() => -0.5), right: framed.map(() => nodes - 0.5),
     bottom: framed.map((of) => of + 0.5), top: framed.map((of) => of - 0.5),
   }
+  const down = events.down[event] ? `, ${counted(events.down[event], "node")} down` : ""
   const running = shared ? (row >= 0 ? `; row ${row} runs first` : "; nothing runs") : ""
   title.textContent = `at ${write(now() / args.unit)} ${args.unit_name} (event ${event + 1} of ${events.time.length.toLocaleString("en")}): `
-    + `${counted(there.size, "job")} on the nodes, ${counted(events.waiting[event], "job")} waiting${running}`
+    + `${counted(there.size, "job")} on the nodes, ${counted(events.waiting[event], "job")} waiting${down}${running}`
   line.location = now() / args.unit
 }
 
