@@ -35,7 +35,9 @@ class MemoryLog:
 
     @property
     def in_use(self) -> MemoryInUse:
-        """The memory after the last change at each time; no row where it is not limited."""
+        """The memory at each time at which it changes; no row where it is not limited."""
         ticks, changes = (np.array(column, dtype=np.int64) for column in (self._time, self._change))
-        last = np.diff(ticks, append=-1) != 0
-        return MemoryInUse(ticks[last], np.cumsum(changes)[last])
+        last = np.diff(ticks, append=-1) != 0  # of the changes at one time
+        ticks, kib = ticks[last], np.cumsum(changes)[last]
+        other = np.diff(kib, prepend=0) != 0
+        return MemoryInUse(ticks[other], kib[other])

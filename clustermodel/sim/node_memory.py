@@ -53,8 +53,8 @@ class NodeMemory:
         if nodes and kib:
             self._held[number] = columns = from_mask(nodes)
             self.free.take(columns, kib)
-        if more := nodes.bit_count() - sum(high - low for low, high in _ranges(before or ())):
-            self.changed(more * kib)
+        if more := kib * (nodes.bit_count() - sum(high - low for low, high in _ranges(before or ()))):
+            self.changed(more)
 
     def require_room(self, running: Iterable[Execution]) -> None:
         """Check that the tasks of all nodes fit, now that the decisions of the present have been carried out.

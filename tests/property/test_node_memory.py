@@ -73,6 +73,9 @@ def checked(case: GangCase, policy: str) -> Result:
     noted = Noted(policy)
     result = run(case, noted)
     assert max(most_memory(result, noted.discarded)) <= MOST
+    in_use = result.records.memory.in_use.kib
+    assert ((in_use >= 0) & (in_use <= MOST * case.machine.nodes)).all()
+    assert not in_use[-1:].any()
     records = result.records
     rejected = (
         (records.column("nodes") < 1) | (records.column("nodes") > case.machine.nodes) | (records.column("memory") > MOST)
@@ -94,6 +97,8 @@ def test_no_node_is_over_its_memory_in_rows_and_both_fidelities_agree(case: Gang
     node = run(case, policy, fidelity="node")
     assert seen_in_time(fast) == seen_in_time(node)
     assert attempts_of(fast) == attempts_of(node)
+    logs = [[column.tolist() for column in result.records.memory.in_use] for result in (fast, node)]
+    assert logs[0] == logs[1]
 
 
 @settings(quick, max_examples=cases(250))

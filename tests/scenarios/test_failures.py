@@ -5,11 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from clustermodel import Outages, Result, Study, read_outages
+from clustermodel import (
+    Batch,
+    Job,
+    Machine,
+    Outages,
+    Result,
+    Scenario,
+    Setup,
+    Start,
+    Study,
+    View,
+    Workload,
+    fit_weibull,
+    outage_facts,
+    read_outages,
+)
 from clustermodel.experiment.script import load_experiment
-from clustermodel.ticks import to_ticks
+from clustermodel.policies.fcfs import Fcfs
+from clustermodel.policies.interface import Decision
+from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from tests.shared_data import SHARED
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -71,3 +89,32 @@ def test_the_simulated_outages_are_the_recorded_ones(system: int) -> None:
     assert result.summary().failures == sum(ledger.start <= begin <= ledger.end for begin in begins)
     down = sum(max(min(end, ledger.end) - max(begin, ledger.start), 0) for begin, end in zip(begins, ends, strict=True))
     assert shares(result)["down"] == pytest.approx(down / (ledger.end - ledger.start) / ledger.nodes, rel=1e-9)
+
+
+class OnTheLastNode(Fcfs):
+    """Starts each job of one node on the last node of the machine."""
+
+    name = "last node"
+
+    def begin(self, setup: Setup) -> None:
+        self._last = setup.nodes - 1
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        return [Start(job=job, columns=(self._last, self._last + 1)) for job in view.waiting.values()]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("system", "shape"), [(18, 0.82), (19, 0.89), (20, 0.65)])
+def test_a_run_over_all_of_the_records_has_their_counts_unavailability_and_shape(system: int, shape: float) -> None:
+    """The shapes are those of ../shared/traces/failures/README.md.  One more node, which never fails, keeps the run going."""
+    outages = recorded(system)
+    facts = outage_facts(outages)
+    failures = Outages(node=outages.node, down_s=outages.down_s, up_s=outages.up_s, nodes=outages.nodes + 1)
+    machine = Machine(nodes=failures.nodes, failures=failures, kill_at_estimate=False)
+    workload = Workload.from_jobs([Job(id=1, submit_s=0, nodes=1, run_s=outages.span_s)])
+    result = Scenario(machine=machine, workload=workload, policy=OnTheLastNode()).run()
+    summary = result.summary()
+    assert summary.failures == facts["failures"] - facts["failures_of_nodes_already_down"]  # type: ignore[operator]
+    assert summary.down_share * failures.nodes == pytest.approx(facts["unavailability"] * outages.nodes, rel=1e-12)  # type: ignore[operator]
+    low, high = fit_weibull(np.diff(result.records.outages.start) / TICKS_PER_SECOND).shape_interval
+    assert low < shape < high

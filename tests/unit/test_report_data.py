@@ -9,6 +9,7 @@ import pytest
 from clustermodel import Machine, Scenario, TimeSlicing, synthetic_workload
 from clustermodel.measure.gang_placements import KINDS
 from clustermodel.report.labels import factor_of, literal, measure_title
+from clustermodel.report.over_time import StatesOfRun, curve_of, curves_over_time, group_of
 from clustermodel.report.viewed_run import STATUSES, viewed_run
 
 
@@ -102,3 +103,14 @@ def test_whole_numbers_take_as_few_bytes_as_hold_them(largest: int, kind: str) -
     run = viewed_run("one", 4, records, placements, states, {})
     assert run.jobs["user"].dtype == kind
     assert run.jobs["user"].tolist() == [largest]
+
+
+def test_nodes_that_are_down_have_a_curve_where_nodes_fail() -> None:
+    columns = {"time_s": [0.0, 100.0, 200.0, 400.0], "busy_nodes": [4, 2, 4, 0], "waiting_jobs": [0, 1, 0, 0]}
+    failing, sound = (pd.DataFrame({**columns, "down_nodes": down}) for down in ([0, 2, 0, 0], [0, 0, 0, 0]))
+    assert curve_of(StatesOfRun("", 4, failing), np.array([0.0, 200.0, 400.0]))["down"] == [1.0, 0.0, 0.0]
+    for states, names in ((failing, ["busy", "waiting", "down"]), (sound, ["busy", "waiting"])):
+        plots, starts = curves_over_time([group_of([StatesOfRun("easy", 4, states)], 1.0)], ["easy"], "s")
+        assert [plot.name for plot in plots] == [f"over time {name}" for name in names]
+        assert [plot.xaxis.axis_label is not None for plot in plots] == [False] * (len(names) - 1) + [True]
+        assert list(starts.args["lines"][0]["sources"]) == names
