@@ -115,7 +115,7 @@ def beside_the_published(table: StudyTable) -> pd.DataFrame:
     """Return the waste where all write at once, by what may be meant by it, beside the published one."""
     shown = table.at(writers="oblivious").means("waste", "waste_if_kept")
     shown.insert(2, "published", [PUBLISHED[str(case)] for case in shown["case"]])
-    return shown
+    return shown.assign(ratio=shown["waste"] / shown["published"], ratio_if_kept=shown["waste_if_kept"] / shown["published"])
 
 
 def study(days: float = 90.0, replications: int = 12) -> Study:
