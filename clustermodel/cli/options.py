@@ -13,7 +13,6 @@ from click.core import ParameterSource
 from clustermodel.errors import SpecificationError
 from clustermodel.failures.failure import FailureSource
 from clustermodel.failures.node_failures import NodeFailures
-from clustermodel.failures.outage_files import read_outages
 from clustermodel.machine import (
     ALLOCATIONS,
     INTERVALS,
@@ -29,7 +28,6 @@ from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import Workload
-from clustermodel.workload.trace_file import read_trace
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -327,8 +325,8 @@ def _store(options: dict[str, Any]) -> CheckpointStore | None:
 
 def given_options(context: click.Context) -> dict[str, Any]:
     """Return the options that the user has given, by name; those left at their defaults are not in it."""
-    given = (name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT)
-    return {name: context.params[name] for name in given}
+    default = ParameterSource.DEFAULT
+    return {name: value for name, value in context.params.items() if context.get_parameter_source(name) is not default}
 
 
 def _failures(options: dict[str, Any]) -> FailureSource | None:
@@ -338,9 +336,11 @@ def _failures(options: dict[str, Any]) -> FailureSource | None:
         raise SpecificationError(f"--node-mtbf: the outages come from --outages {outages}; give one of the two")
     if repair_s is not None and mtbf_s is None:
         raise SpecificationError("--node-repair: it needs --node-mtbf, the mean time between failures")
-    if outages is not None:
-        return read_outages(outages)
-    return None if mtbf_s is None else NodeFailures(mtbf_s=mtbf_s, repair_s=repair_s or 0.0)
+    if outages is None:
+        return None if mtbf_s is None else NodeFailures(mtbf_s=mtbf_s, repair_s=repair_s or 0.0)
+    from clustermodel.failures.outage_files import read_outages  # noqa: PLC0415  few runs need it
+
+    return read_outages(outages)
 
 
 def load_workload(
@@ -366,6 +366,8 @@ def load_workload(
     run_time, estimates = options["scale_run_time"], options["estimates"]
     scale = LoadScale(interarrival=options["scale_interarrival"], run_time=run_time, size=options["scale_size"])
     if trace is not None:
+        from clustermodel.workload.trace_file import read_trace  # noqa: PLC0415  with the readers of all formats
+
         workload = read_trace(
             trace,
             unit=options["unit"],

@@ -19,6 +19,7 @@ from tests.shared_data import trace_path
 pytestmark = pytest.mark.bench
 
 ROUNDS = 3
+ROOT = Path(__file__).parents[2]
 
 
 def best_of(*programs: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
@@ -79,7 +80,7 @@ def test_ten_times_the_jobs_cost_as_much_each_and_at_most_a_kilobyte(jobs: int) 
     def measure(jobs: int) -> dict[str, float]:
         done = subprocess.run(
             [sys.executable, "-m", "tests.bench.scale", str(jobs)],
-            cwd=Path(__file__).parents[2],
+            cwd=ROOT,
             capture_output=True,
             text=True,
             check=True,
