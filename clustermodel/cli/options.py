@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from clustermodel.errors import SpecificationError
 from clustermodel.failures.failure import FailureSource
 from clustermodel.failures.node_failures import NodeFailures
+from clustermodel.failures.outage_files import read_outages
 from clustermodel.machine import (
     ALLOCATIONS,
     INTERVALS,
@@ -336,11 +337,9 @@ def _failures(options: dict[str, Any]) -> FailureSource | None:
         raise SpecificationError(f"--node-mtbf: the outages come from --outages {outages}; give one of the two")
     if repair_s is not None and mtbf_s is None:
         raise SpecificationError("--node-repair: it needs --node-mtbf, the mean time between failures")
-    if outages is None:
-        return None if mtbf_s is None else NodeFailures(mtbf_s=mtbf_s, repair_s=repair_s or 0.0)
-    from clustermodel.failures.outage_files import read_outages  # noqa: PLC0415  few runs need it
-
-    return read_outages(outages)
+    if outages is not None:
+        return read_outages(outages)
+    return None if mtbf_s is None else NodeFailures(mtbf_s=mtbf_s, repair_s=repair_s or 0.0)
 
 
 def load_workload(
