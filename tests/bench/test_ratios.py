@@ -12,7 +12,7 @@ from time import process_time
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from clustermodel import LoadScale, Machine, Scenario, Workload, read_swf, synthetic_workload
+from clustermodel import LoadScale, Machine, Scenario, SwfStream, Workload, read_swf, synthetic_workload
 from tests.bench.floor import bare_simpy
 from tests.shared_data import trace_path
 
@@ -64,6 +64,13 @@ def test_a_machine_a_thousand_times_wider_is_not_slower(policy: str) -> None:
     narrow_s, wide_s = best_of(narrow_run, wide_run)
     print(f"\n{policy}: 1,000 times the width takes {wide_s / narrow_s:.3f} times as long")
     assert wide_s <= 1.25 * narrow_s
+
+
+def test_a_plain_trace_is_read_at_least_twice_as_fast_as_line_by_line() -> None:
+    path = trace_path("KTH-SP2-1996-2.2")
+    read_s, lines_s = best_of(lambda: read_swf(path), lambda: Workload(SwfStream(path).rows()))
+    print(f"\nread_swf of a year of KTH: {lines_s / read_s:.1f} times as fast as line by line")
+    assert lines_s >= 2 * read_s  # 6 was measured
 
 
 def test_the_decision_log_is_cheap_when_off_and_bearable_when_on() -> None:
