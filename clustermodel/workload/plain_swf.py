@@ -10,9 +10,9 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -80,8 +80,8 @@ def plain_jobs(
 
 def _chunks(path: Path) -> Iterator[bytes]:
     """Yield the data lines, some thousands at a time; each chunk ends with a line break."""
-    file: IO[bytes]
-    with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+    opened: Callable[[Path, Literal["rb"]], IO[bytes]] = gzip.open if path.suffix == ".gz" else open  # type: ignore[assignment]
+    with opened(path, "rb") as file:
         text = file.read(_CHUNK)
         while text.startswith(b";"):
             _, line_break, text = text.partition(b"\n")
