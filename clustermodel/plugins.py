@@ -13,10 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from clustermodel.errors import ClusterModelError, SpecificationError, shown
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 POLICIES: Final = "clustermodel.policies"
 """Group of entry points: what makes a policy, from keyword arguments."""
@@ -89,6 +91,8 @@ def is_plugin_code(module: str) -> bool:
 @lru_cache(maxsize=32)
 def _found(group: str, _path: tuple[str, ...]) -> dict[str, Plugin]:
     """Return the plug-ins of a group; searching the installed packages takes a while, and depends on the module path."""
+    from importlib.metadata import entry_points  # noqa: PLC0415  few runs ask for plug-ins
+
     kind = {POLICIES: "policy", PREDICTORS: "predictor", READERS: "reader"}[group]
     entries = sorted(set(entry_points(group=group)), key=lambda entry: (entry.name, _package(entry)))
     several = Counter(entry.name for entry in entries)

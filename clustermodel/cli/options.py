@@ -29,7 +29,6 @@ from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import Workload
-from clustermodel.workload.trace_file import read_trace
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -327,8 +326,8 @@ def _store(options: dict[str, Any]) -> CheckpointStore | None:
 
 def given_options(context: click.Context) -> dict[str, Any]:
     """Return the options that the user has given, by name; those left at their defaults are not in it."""
-    given = (name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT)
-    return {name: context.params[name] for name in given}
+    default = ParameterSource.DEFAULT
+    return {name: value for name, value in context.params.items() if context.get_parameter_source(name) is not default}
 
 
 def _failures(options: dict[str, Any]) -> FailureSource | None:
@@ -366,6 +365,8 @@ def load_workload(
     run_time, estimates = options["scale_run_time"], options["estimates"]
     scale = LoadScale(interarrival=options["scale_interarrival"], run_time=run_time, size=options["scale_size"])
     if trace is not None:
+        from clustermodel.workload.trace_file import read_trace  # noqa: PLC0415  with the readers of all formats
+
         workload = read_trace(
             trace,
             unit=options["unit"],

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.figures.terminal import literal
@@ -23,6 +22,8 @@ def progress_of_run(scenario: Scenario, notes: Console) -> Iterator[Callable[[in
     if not notes.is_terminal:
         yield None
         return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
     sized = [len(source) for source in scenario.sources if isinstance(source, Workload)]
     total = sum(sized) if len(sized) == len(scenario.sources) else None
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -34,6 +35,8 @@ def progress_of_run(scenario: Scenario, notes: Console) -> Iterator[Callable[[in
 @contextmanager
 def progress_of_sweep(notes: Console) -> Iterator[Callable[[SweepProgress], None]]:
     """Show a progress bar of the runs of a study; yield its callback."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn  # noqa: PLC0415
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -19,12 +19,10 @@ from rich.console import Console
 from clustermodel.cli.interrupts import INTERRUPTED
 from clustermodel.cli.options import SpeedupModel, given_options, load_workload, machine_options, machine_with, trace_options
 from clustermodel.cli.progress import progress_of_run
-from clustermodel.cli.scenarios import scenarios_of
 from clustermodel.errors import ClusterModelError, OutputError, PolicyError, SpecificationError, shown, visible
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario, nothing_played
 from clustermodel.experiment.user_code import failure_line
-from clustermodel.figures.perfetto_packets import require_perfetto
 from clustermodel.figures.terminal import literal, print_notes, standard_error
 from clustermodel.figures.terminal_tables import comparison_table, run_row
 from clustermodel.figures.text_tables import print_table
@@ -77,7 +75,7 @@ def _model_names(_context: click.Context, _option: click.Parameter, typed: str) 
 )
 @click.option(
     "--fidelity",
-    type=click.Choice(list(FIDELITIES)),
+    type=click.Choice(FIDELITIES),
     default="fast",
     show_default=True,
     help="Time sharing only: compute progress between scheduling events, or simulate every time slice on every node, slowly.",
@@ -133,6 +131,8 @@ def run(
     """
     notes = standard_error()
     if scenarios:
+        from clustermodel.cli.scenarios import scenarios_of  # noqa: PLC0415  with all kinds of workloads
+
         specified = scenarios_of(scenarios, given_options(click.get_current_context()))
     else:
         specified = _scenarios(options, trace, model, jobs, nodes, policies, seed, fidelity)
@@ -230,6 +230,8 @@ def _require_writable(jobs_csv: Path | None, figure: Path | None, perfetto: Path
         except OSError as problem:
             raise OutputError(f"--jobs-csv: {jobs_csv}: cannot be made: {problem.strerror}") from None
     if perfetto is not None:
+        from clustermodel.figures.perfetto_packets import require_perfetto  # noqa: PLC0415  few runs need it
+
         require_perfetto("--perfetto")
         if perfetto.is_dir():
             raise OutputError(f"--perfetto: {perfetto}: is a directory; it must be a file")

@@ -10,7 +10,6 @@ from typing import Any, Final
 from clustermodel.cli.options import machine_with
 from clustermodel.errors import SpecificationError
 from clustermodel.experiment.scenario import Scenario
-from clustermodel.experiment.script import load_scenarios
 from clustermodel.tables import SUFFIX
 
 _OUTPUTS: Final = frozenset({"scenarios", "as_json", "jobs_csv", "figure", "perfetto", "with_traceback"})
@@ -55,6 +54,8 @@ def scenarios_of(paths: Sequence[Path], given: Mapping[str, Any]) -> list[Scenar
             raise SpecificationError(
                 f"{scripts[0]}: {_option(next(iter(options)))}: a script brings its own; only files take it"
             )
+        from clustermodel.experiment.script import load_scenarios  # noqa: PLC0415  with all that studies need
+
         return load_scenarios(scripts[0])
     if of_workloads := [name for name in options if name in _OF_WORKLOADS]:
         option = _option(of_workloads[0])

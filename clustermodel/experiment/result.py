@@ -5,14 +5,12 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from functools import cached_property
-from importlib.metadata import version
 from os import PathLike
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from clustermodel.errors import SpecificationError
-from clustermodel.experiment.schedule_files import evalys_layout, jobs_layout, require_layout, write_csv, write_schedule
 from clustermodel.machine import Machine
 from clustermodel.measure.event_log import EventLog, event_log, idle_before, sliced_event_log
 from clustermodel.measure.explanation import Explanation, explanation, failures_of, store_wait_of
@@ -290,6 +288,8 @@ class Result:
     @property
     def provenance(self) -> Mapping[str, object]:
         """The origin of this result: versions, workload, machine, policy, requested fidelity, seed."""
+        from importlib.metadata import version  # noqa: PLC0415  it takes long to import
+
         return {
             "clustermodel": version("clustermodel"),
             "simpy": version("simpy"),
@@ -339,17 +339,19 @@ class Result:
             OutputError: the file cannot be written.
             SpecificationError: the layout is unknown, or has no columns for what the run did.
         """
-        require_layout(layout)
-        write_csv(jobs_layout(self.jobs) if layout == "jobs" else self._evalys_layout(), path)
-
-    def _evalys_layout(self) -> pd.DataFrame:
-        return evalys_layout(
-            self.jobs,
-            self.records,
-            policy=self.scenario.label,
-            workload=self.scenario.workload_name,
-            shared_in_time=self.slices is not None,
+        from clustermodel.experiment.schedule_files import (  # noqa: PLC0415  with the formats of all files
+            evalys_layout,
+            jobs_layout,
+            require_layout,
+            write_csv,
         )
+
+        require_layout(layout)
+        if layout == "jobs":
+            write_csv(jobs_layout(self.jobs), path)
+            return
+        names = {"policy": self.scenario.label, "workload": self.scenario.workload_name}
+        write_csv(evalys_layout(self.jobs, self.records, shared_in_time=self.slices is not None, **names), path)
 
     def to_swf(self, path: str | PathLike[str]) -> None:
         """Write the simulated schedule in the Standard Workload Format (``.gz`` is compressed).
@@ -361,6 +363,8 @@ class Result:
         Raises:
             OutputError: the file cannot be written.
         """
+        from clustermodel.experiment.schedule_files import write_schedule  # noqa: PLC0415  the same
+
         names = {"policy": self.scenario.label, "workload": self.scenario.workload_name}
         ids = self.records.column("id")
         extra = {name: self.scenario.streams.column(name, ids) for name in (PRECEDING, THINK)}

@@ -17,10 +17,8 @@ from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.experiment.calibration import calibrate
 from clustermodel.experiment.random_streams import random_stream
 from clustermodel.experiment.result import Result
-from clustermodel.experiment.scenario_file import scenario_from, text_of
 from clustermodel.html import html_fields
 from clustermodel.machine import Machine
-from clustermodel.output_files import write_file
 from clustermodel.policies.interface import Policy
 from clustermodel.policies.registry import make_policy, policy_label
 from clustermodel.sim.simulation import FIDELITIES, Fidelity, simulate
@@ -131,6 +129,8 @@ class Scenario:
             SpecificationError: the file cannot be read, or has a key or a value that is not allowed; the message begins with
                 the file and the key.
         """
+        from clustermodel.experiment.scenario_file import scenario_from  # noqa: PLC0415  with all kinds of workloads
+
         return scenario_from(cls, source)
 
     def to_toml(self, path: str | PathLike[str] | None = None) -> str:
@@ -143,8 +143,12 @@ class Scenario:
             SpecificationError: a file cannot describe the policy, the speedup model or a workload, which exist in memory only.
             OutputError: the file cannot be written.
         """
+        from clustermodel.experiment.scenario_file import text_of  # noqa: PLC0415  the same
+
         text = text_of(self, Path() if path is None else Path(path).parent)
         if path is not None:
+            from clustermodel.output_files import write_file  # noqa: PLC0415  the same
+
             write_file(path, text)
         return text
 

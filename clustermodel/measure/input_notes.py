@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
-from clustermodel.arrays import IntArray
+from clustermodel.arrays import IntArray, median
 from clustermodel.errors import counted, shown
 from clustermodel.job import UNSET
 from clustermodel.machine import Machine
@@ -162,9 +162,9 @@ def _estimates_in_minutes(records: JobRecords) -> float | None:
     if not known.any():
         return None
     ratios = run[known] / estimate[known]
-    median = float(np.median(ratios))
+    typical = median(ratios)
     beyond_minutes = float((ratios > 1.05 * _MINUTE).mean())
-    return median if median >= _MINUTE / _MOST_OVERESTIMATED and beyond_minutes < KILLED_SHARE else None
+    return typical if typical >= _MINUTE / _MOST_OVERESTIMATED and beyond_minutes < KILLED_SHARE else None
 
 
 def _same_schedule(runs: Sequence[NotedRun], counts: Sequence[Counts]) -> list[Note]:

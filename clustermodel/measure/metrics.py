@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from clustermodel.arrays import BoolArray, FloatArray, dot
+from clustermodel.arrays import BoolArray, FloatArray, distinct, dot, median, percentile
 from clustermodel.errors import SpecificationError
 from clustermodel.html import html_table
 from clustermodel.measure.fairness import delays_by_later_jobs, reservation_violations
@@ -182,7 +182,7 @@ def job_statistics(records: JobRecords, members: BoolArray) -> JobStatistics:
     slowdown = bounded_slowdown(response, run)
     return {
         "mean_wait_s": _statistic(np.mean, wait),
-        "median_wait_s": _statistic(np.median, wait),
+        "median_wait_s": _statistic(median, wait),
         "p95_wait_s": _percentile(wait, 95),
         "std_wait_s": _statistic(np.std, wait),
         "mean_response_s": _statistic(np.mean, response),
@@ -224,7 +224,7 @@ def summarize(
         rejected=int((ended_as == Status.REJECTED).sum()),
         killed=int((ended_as == Status.KILLED).sum()),
         aborted=int((ended_as == Status.ABORTED).sum()),
-        retried=len(np.unique(stopped.job[stopped.ended_as == Status.REQUEUED])),
+        retried=len(distinct(stopped.job[stopped.ended_as == Status.REQUEUED])),
         **job_statistics(records, ran),
         utilization=ledger.utilization,
         total_load=ledger.utilization + ledger.waste,
@@ -298,7 +298,7 @@ def by_class(records: JobRecords, *, large_above: int = LARGE_ABOVE_NODES) -> pd
                 "jobs": len(of_class),
                 "mean": _statistic(np.mean, of_class),
                 "std": _statistic(np.std, of_class),
-                "median": _statistic(np.median, of_class),
+                "median": _statistic(median, of_class),
                 **{f"p{p}": _percentile(of_class, p) for p in PERCENTILES},
                 "max": _statistic(np.max, of_class),
                 "weighted_mean": weighted_mean(of_class, nodes[members]),
@@ -383,12 +383,12 @@ def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def _statistic(statistic: Callable[[FloatArray], np.floating[Any]], values: FloatArray) -> float:
+def _statistic(statistic: Callable[[FloatArray], np.floating[Any] | float], values: FloatArray) -> float:
     return float(statistic(values)) if len(values) else float("nan")
 
 
 def _percentile(values: FloatArray, percent: float) -> float:
-    return float(np.percentile(values, percent)) if len(values) else float("nan")
+    return percentile(values, percent) if len(values) else float("nan")
 
 
 def _per(work: float, capacity: float, *, otherwise: float = float("nan")) -> float:

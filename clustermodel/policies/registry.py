@@ -18,46 +18,35 @@ from weakref import WeakKeyDictionary
 
 from clustermodel.errors import ClusterModelError, SpecificationError, did_you_mean, quoted, shown
 from clustermodel.plugins import POLICIES, plugins
-from clustermodel.policies.adaptive_gang import Adaptive
-from clustermodel.policies.backfilling.scheduler import NAMED, Backfilling
-from clustermodel.policies.conservative import BF, Conservative
-from clustermodel.policies.easy import Easy
-from clustermodel.policies.fcfs import Fcfs
-from clustermodel.policies.gang import BGS, GS, MBGS, MGS
 from clustermodel.policies.interface import Policy
-from clustermodel.policies.least_attained import Las
-from clustermodel.policies.preemptive import FifoPreempt
-from clustermodel.policies.pv_easy import PVEasy
-from clustermodel.policies.selective_suspension import SelectiveSuspension
-from clustermodel.policies.server_filling import ServerFilling
-from clustermodel.policies.shortest_remaining import Srsf, Srtf
-from clustermodel.policies.slack import Slack
+from clustermodel.policies.queue_order import CRITERIA
 
 PolicyFactory = Callable[..., Policy]
 
-_FACTORIES: Final[dict[str, PolicyFactory]] = {
-    "fcfs": Fcfs,
-    "easy": Easy,
-    "conservative": Conservative,
-    "gs": GS,
-    "bgs": BGS,
-    "mgs": MGS,
-    "mbgs": MBGS,
-    "bf": BF,
-    "adaptive": Adaptive,
-    "slack": Slack,
-    "pv-easy": PVEasy,
-    "ss": SelectiveSuspension,
-    "server-filling": ServerFilling,
-    "srtf": Srtf,
-    "srsf": Srsf,
-    "las": Las,
-    "fifo-preempt": FifoPreempt,
-    "backfilling": Backfilling,
-    **NAMED,
+_SHIPPED: Final = {
+    "fcfs": "fcfs:Fcfs",
+    "easy": "easy:Easy",
+    "conservative": "conservative:Conservative",
+    "gs": "gang:GS",
+    "bgs": "gang:BGS",
+    "mgs": "gang:MGS",
+    "mbgs": "gang:MBGS",
+    "bf": "conservative:BF",
+    "adaptive": "adaptive_gang:Adaptive",
+    "slack": "slack:Slack",
+    "pv-easy": "pv_easy:PVEasy",
+    "ss": "selective_suspension:SelectiveSuspension",
+    "server-filling": "server_filling:ServerFilling",
+    "srtf": "shortest_remaining:Srtf",
+    "srsf": "shortest_remaining:Srsf",
+    "las": "least_attained:Las",
+    "fifo-preempt": "preemptive:FifoPreempt",
+    "backfilling": "backfilling.scheduler:Backfilling",
+    **{f"{criterion}{suffix}": "backfilling.scheduler:NAMED" for suffix in ("", "-NG") for criterion in CRITERIA},
 }
-
-_SHIPPED: Final = frozenset(_FACTORIES)
+"""Where the policies of this package are: a module, and what makes them there, by itself or by name; imported at first use."""
+_FACTORIES: Final[dict[str, PolicyFactory | None]] = dict.fromkeys(_SHIPPED)
+"""What makes the policies of this package, ``None`` before the first use, and the registered ones."""
 _SEPARATORS: Final = ":,="
 """Characters that a name must not have."""
 
@@ -88,7 +77,7 @@ def unregister_policy(name: str) -> None:
 
 def registered_policies() -> dict[str, PolicyFactory]:
     """Return the policies that :func:`register_policy` added, by name."""
-    return {name: factory for name, factory in _FACTORIES.items() if name not in _SHIPPED}
+    return {name: factory for name, factory in _FACTORIES.items() if factory is not None and name not in _SHIPPED}
 
 
 def policy_names() -> list[str]:
@@ -185,8 +174,10 @@ def _split(policy: str) -> tuple[str, str]:
 
 
 def _factory(name: str) -> PolicyFactory:
+    if (factory := _FACTORIES.get(name)) is not None:
+        return factory
     if name in _FACTORIES:
-        return _FACTORIES[name]
+        return _import_shipped(name)
     if ":" in name:
         return _of_module(name)
     plugin = plugins(POLICIES).get(name)
@@ -194,6 +185,14 @@ def _factory(name: str) -> PolicyFactory:
         known = policy_names()
         raise SpecificationError(f"policy: {shown(name)!r} is unknown{did_you_mean(name, known)}; known are {', '.join(known)}")
     return cast("PolicyFactory", plugin.load())
+
+
+def _import_shipped(name: str) -> PolicyFactory:
+    """Import what makes a policy of this package."""
+    module, _, attribute = _SHIPPED[name].partition(":")
+    found = getattr(import_module(f"clustermodel.policies.{module}"), attribute)
+    factory = _FACTORIES[name] = cast("PolicyFactory", found[name] if isinstance(found, dict) else found)
+    return factory
 
 
 def _of_module(name: str) -> PolicyFactory:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf, isinf
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
 
@@ -27,15 +27,15 @@ from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.restart_charges import dedicated_nodes
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.sim.shared_store import SharedStore
-from clustermodel.sim.time_sharing.node_by_node import NodeByNode
-from clustermodel.sim.time_sharing.shared_nodes import MakeTimeSlices, TimeSharing
-from clustermodel.sim.time_sharing.slices import ComputedSlices
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import LAST_TICK, duration_to_ticks, to_seconds
 from clustermodel.workload.feedback import JobsWithFeedback
 
+if TYPE_CHECKING:
+    from clustermodel.sim.time_sharing.shared_nodes import TimeSharing
+
 Fidelity = Literal["fast", "node"]
-FIDELITIES: Final[dict[str, MakeTimeSlices]] = {"fast": ComputedSlices, "node": NodeByNode}
+FIDELITIES: Final = get_args(Fidelity)
 PROGRESS_STEP = 1024
 """Submissions between two calls of a progress function."""
 
@@ -105,7 +105,7 @@ def simulate(
         saved,
         ledger,
         records,
-        lambda: TimeSharing(env, machine, ledger, saved, states, FIDELITIES[fidelity]),
+        lambda: _time_sharing(env, machine, ledger, saved, states, fidelity),
     )
     node_states = NodeStates(env, 0.0 if machine.failures is None else machine.failures.mean_repair_s, saved, ledger, records)
     coordinator = Coordinator(
@@ -154,6 +154,17 @@ def simulate(
         ) from problem
     fragmented = 0 if allocation is None else allocation.fragmented_starts
     return Outcome(records, ledger, coordinator.reasons, coordinator.sharing.slice_log, states, fragmented)
+
+
+def _time_sharing(
+    env: Clock, machine: Machine, ledger: Ledger, saved: SavedWork, states: History | None, fidelity: Fidelity
+) -> TimeSharing:
+    """Return nodes that gangs share in time; runs without such gangs do not import the modules."""
+    from clustermodel.sim.time_sharing.node_by_node import NodeByNode  # noqa: PLC0415
+    from clustermodel.sim.time_sharing.shared_nodes import TimeSharing  # noqa: PLC0415
+    from clustermodel.sim.time_sharing.slices import ComputedSlices  # noqa: PLC0415
+
+    return TimeSharing(env, machine, ledger, saved, states, ComputedSlices if fidelity == "fast" else NodeByNode)
 
 
 def _store(env: Clock, machine: Machine) -> LimitedStore | SharedStore:

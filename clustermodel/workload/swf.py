@@ -24,6 +24,7 @@ from typing import Final
 
 import numpy as np
 
+from clustermodel.arrays import IntArray, distinct
 from clustermodel.errors import SpecificationError, TraceError, visible
 from clustermodel.job import UNSET, JobRow
 from clustermodel.memory_units import KIB_PER_GIB, LARGEST_GIB, default_used, require_gib, to_kib
@@ -32,11 +33,14 @@ from clustermodel.ticks import duration_to_ticks, to_ticks
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
 from clustermodel.workload.extra_columns import PRECEDING, THINK, WAIT, ExtraColumns
 from clustermodel.workload.partial_executions import whole_jobs
+from clustermodel.workload.plain_swf import plain_jobs
 from clustermodel.workload.recipe import MEMORY, Recipe
 from clustermodel.workload.swf_file import data_lines, read_header
 from clustermodel.workload.swf_line import (
+    ALLOCATED,
     DECISIVE_FIELDS,
     ESTIMATE,
+    REQUESTED,
     REQUESTED_MEMORY,
     SWF_FIELDS,
     UNKNOWN,
@@ -45,11 +49,12 @@ from clustermodel.workload.swf_line import (
     parse_line_with_feedback,
 )
 from clustermodel.workload.table import Provenance, Workload
-from clustermodel.workload.transforms import JobFilter, LoadScale, transformed
+from clustermodel.workload.transforms import JobFilter, LoadScale, filtered, transformed
 
 _log = logging.getLogger(__name__)
 _Parser = Callable[[str, Sequence[int]], tuple[list[float], Sequence[str]]]
 _LONGEST_SIZE: Final = 20  # digits
+_SORTED: Final = "submitted before the job on the line above, sorted"
 
 
 class SwfStream:
@@ -168,9 +173,14 @@ class SwfStream:
         parse = parse_line if self._feedback is None else partial(parse_line_with_feedback, self._feedback)
         return parse if self._waits is None else partial(_parse_with_wait, parse, self._waits)
 
+    @property
+    def _size_fields(self) -> tuple[int, int]:
+        """The field of the size, and the one that is used where that is missing."""
+        return (ALLOCATED, REQUESTED) if self._processors_from == "allocated" else (REQUESTED, ALLOCATED)
+
     def _raw_rows(self) -> Iterator[JobRow]:
         dropped, repaired = self.provenance.dropped, self.provenance.repaired
-        prefer, other = (4, 7) if self._processors_from == "allocated" else (7, 4)
+        prefer, other = self._size_fields
         substitute = f"{SWF_FIELDS[prefer]} missing, {SWF_FIELDS[other]} used"
         needed = (*DECISIVE_FIELDS, prefer, *([ESTIMATE] if self._use_estimates else []))
         parse = self._parser()
@@ -254,14 +264,24 @@ def read_swf(
     stream._scale = None
     stream._feedback = {} if flag("feedback", feedback) else None
     stream._waits = {} if flag("waits", waits) else None
-    rows = list(stream._transformed_rows())
+    arguments = {**stream.recipe.arguments, "stream": False, "feedback": feedback, "waits": waits}
+    recipe = replace(stream.recipe, arguments=arguments)
     provenance = stream.provenance
+    if (table := _plain_table(stream)) is not None:
+        return Workload(
+            table if scale is None else transformed(map(JobRow._make, table.tolist()), None, scale, provenance.dropped),
+            name=stream.name,
+            provenance=provenance,
+            machine_nodes=stream.machine_nodes,
+            recipe=recipe,
+        )
+    rows = list(stream._transformed_rows())
     if not rows:
         because = "; ".join(provenance.lines()) or "the file has no job lines"
         raise TraceError(f"{path}: no usable job: {because}")
     moved = sum(later.submit < earlier.submit for earlier, later in pairwise(rows))
     if moved:
-        provenance.repaired["submitted before the job on the line above, sorted"] += moved
+        provenance.repaired[_SORTED] += moved
     rows.sort()
     numbers = Counter(row.id for row in rows)
     if len(numbers) < len(rows):
@@ -285,10 +305,33 @@ def read_swf(
         provenance=provenance,
         machine_nodes=stream.machine_nodes,
         extra=extra,
-        recipe=replace(
-            stream.recipe, arguments={**stream.recipe.arguments, "stream": False, "feedback": feedback, "waits": waits}
-        ),
+        recipe=recipe,
     )
+
+
+def _plain_table(stream: SwfStream) -> IntArray | None:
+    """Return the jobs of a file by submission, then number; ``None`` if its lines must be read one by one."""
+    if stream._feedback is not None or stream._waits is not None:
+        return None
+    dropped, repaired = Counter[str](), Counter[str]()
+    prefer, other = stream._size_fields
+    table = plain_jobs(
+        stream.path, prefer=prefer, other=other, use_estimates=stream._use_estimates, dropped=dropped, repaired=repaired
+    )
+    if table is not None and stream._keep is not None:
+        kept = list(filtered(map(JobRow._make, table.tolist()), stream._keep, dropped))
+        table = np.array(kept, dtype=np.int64).reshape(-1, len(JobRow._fields))
+    if table is None or not len(table):
+        return None
+    submit = table[:, 0]
+    if moved := int((submit[1:] < submit[:-1]).sum()):
+        repaired[_SORTED] += moved
+    table = table[np.lexsort((table[:, 1], submit))]
+    if len(distinct(table[:, 1])) < len(table):
+        return None  # the reader of lines says where
+    stream.provenance.dropped.update(dropped)
+    stream.provenance.repaired.update(repaired)
+    return table
 
 
 def _feedback_columns(

@@ -49,7 +49,7 @@ USER: Final = 11
 GROUP: Final = 12
 PRECEDING_JOB: Final = 16
 THINK_TIME: Final = 17
-_WHOLE_FIELDS: Final = (NUMBER, ALLOCATED, REQUESTED, STATUS, USER, GROUP)
+WHOLE_FIELDS: Final = (NUMBER, ALLOCATED, REQUESTED, STATUS, USER, GROUP)
 _TIME_FIELDS: Final = (SUBMIT, RUN, ESTIMATE)
 DECISIVE_FIELDS: Final = (NUMBER, SUBMIT, RUN)  # they decide whether a line is a job
 _LABEL_FIELDS: Final = (STATUS, USER, GROUP)  # kept with the job; no schedule depends on them
@@ -96,7 +96,7 @@ def parse_line(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[
         or max(values) > LONGEST_S
         or values[0] < 0
         or [value for value in values if value < 0 and value != UNKNOWN]
-        or [index for index in _WHOLE_FIELDS if values[index] % 1]
+        or [index for index in WHOLE_FIELDS if values[index] % 1]
     ):
         return _corrected(words, needed)
     return values, ()
@@ -153,8 +153,8 @@ def _value(index: int, word: str) -> float:
     if value < 0 and (value != UNKNOWN or index == 0) and index != ESTIMATE:  # a negative estimate is a missing one
         allowed = ">= 0" if index == 0 else ">= 0, or -1 for unknown"
         raise ValueError(f"field {field}: {shown(word)} is not allowed; it must be {allowed}")
-    if index in _WHOLE_FIELDS and value % 1:
+    if index in WHOLE_FIELDS and value % 1:
         raise ValueError(f"field {field}: {shown(word)} is not a whole number")
-    if value > LONGEST_S and index in _WHOLE_FIELDS + _TIME_FIELDS:
+    if value > LONGEST_S and index in WHOLE_FIELDS + _TIME_FIELDS:
         raise ValueError(f"field {field}: {shown(word)} is not allowed; it must be <= {LONGEST_S:g}")
     return value

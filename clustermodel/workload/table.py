@@ -129,11 +129,10 @@ class Workload:
         if not len(table):
             raise SpecificationError(f"Workload {name!r}: it has no jobs; at least one is needed")
         table = table[np.lexsort((table[:, _ID], table[:, _SUBMIT]))]
-        ids, counts = np.unique(table[:, _ID], return_counts=True)
-        if len(ids) < len(table):
-            raise SpecificationError(
-                f"Workload {name!r}: job id {ids[counts > 1][0]} appears {counts[counts > 1][0]} times; ids must be unique"
-            )
+        ids = np.sort(table[:, _ID])
+        if (repeated := ids[1:][ids[1:] == ids[:-1]]).size:
+            times = int((ids == repeated[0]).sum())
+            raise SpecificationError(f"Workload {name!r}: job id {repeated[0]} appears {times} times; ids must be unique")
         table.setflags(write=False)
         self._table: IntArray = table
         self.name = name

@@ -12,13 +12,14 @@ from time import process_time
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from clustermodel import LoadScale, Machine, Scenario, Workload, read_swf, synthetic_workload
+from clustermodel import LoadScale, Machine, Scenario, SwfStream, Workload, read_swf, synthetic_workload
 from tests.bench.floor import bare_simpy
 from tests.shared_data import trace_path
 
 pytestmark = pytest.mark.bench
 
 ROUNDS = 3
+ROOT = Path(__file__).parents[2]
 
 
 def best_of(*programs: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
@@ -65,6 +66,13 @@ def test_a_machine_a_thousand_times_wider_is_not_slower(policy: str) -> None:
     assert wide_s <= 1.25 * narrow_s
 
 
+def test_a_plain_trace_is_read_at_least_twice_as_fast_as_line_by_line() -> None:
+    path = trace_path("KTH-SP2-1996-2.2")
+    read_s, lines_s = best_of(lambda: read_swf(path), lambda: Workload(SwfStream(path).rows()))
+    print(f"\nread_swf of a year of KTH: {lines_s / read_s:.1f} times as fast as line by line")
+    assert lines_s >= 2 * read_s  # 6 was measured
+
+
 def test_the_decision_log_is_cheap_when_off_and_bearable_when_on() -> None:
     workload = synthetic_workload(jobs=10_000)
     off = Scenario(workload=workload, policy="easy")
@@ -79,7 +87,7 @@ def test_ten_times_the_jobs_cost_as_much_each_and_at_most_a_kilobyte(jobs: int) 
     def measure(jobs: int) -> dict[str, float]:
         done = subprocess.run(
             [sys.executable, "-m", "tests.bench.scale", str(jobs)],
-            cwd=Path(__file__).parents[2],
+            cwd=ROOT,
             capture_output=True,
             text=True,
             check=True,

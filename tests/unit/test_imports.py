@@ -8,9 +8,11 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import clustermodel
+from clustermodel.arrays import distinct, median, percentile
 from clustermodel.cli import cli
 
 MAIN = import_module("clustermodel.cli.main")  # not the function of this name
@@ -19,6 +21,17 @@ import atexit, sys
 before = set(sys.modules)
 atexit.register(lambda: print("\\nloaded:", *sorted(set(sys.modules) - before), file=sys.stderr))
 """
+UNUSED_BY_EASY = [
+    "clustermodel.cli.scenarios",
+    "clustermodel.experiment.schedule_files",
+    "clustermodel.experiment.study",
+    "clustermodel.policies.slack",
+    "clustermodel.sim.time_sharing.slices",
+    "clustermodel.workload.sacct",
+    "clustermodel.workload.swf",
+    "numpy.ma",
+    "rich.progress",
+]
 SLOW = {"bokeh", "distributed", "matplotlib", "pandas", "pyarrow", "scipy"}
 
 
@@ -50,6 +63,7 @@ def test_importing_the_package_imports_none_of_its_modules_and_nothing_slow() ->
         (["trace", "info", "--help"], ["simpy", "rich.progress"]),
         (["sweep", "--help"], []),
         (["run", "--window", "0:86400", "--policy", "easy", "--policy", "mbgs"], []),
+        (["run", "--jobs", "9", "--policy", "easy"], UNUSED_BY_EASY),
     ],
     ids=" ".join,
 )
@@ -67,6 +81,17 @@ def test_pandas_is_imported_by_the_first_table_of_a_result_and_nothing_else_slow
     )
     assert not loaded(program) & SLOW
     assert loaded(program + "result.jobs") & (SLOW - {"pyarrow"}) == {"pandas"}  # which looks for pyarrow
+
+
+def test_median_percentiles_and_distinct_values_are_those_of_numpy() -> None:
+    rng = np.random.default_rng(1)
+    for length in range(1, 60):
+        values = rng.exponential(1e5, length).round(int(rng.integers(0, 7)))
+        assert median(values) == np.median(values)
+        assert [percentile(values, percent) for percent in range(101)] == np.percentile(values, range(101)).tolist()
+        whole = rng.integers(0, 40, length)
+        assert distinct(whole).tolist() == np.unique(whole).tolist()
+    assert distinct(np.empty(0, dtype=np.int64)).tolist() == []
 
 
 def test_every_public_name_resolves_and_all_lists_them() -> None:

@@ -1,0 +1,87 @@
+"""Files read by columns against the reader of lines: the same jobs, counts and messages, whatever the file has."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from clustermodel import ClusterModelError, JobFilter, LoadScale, read_swf
+from clustermodel.workload import plain_swf, swf
+
+PLAIN = [
+    ["1", "0", "5", "100", "4", "99.5", "2000", "4", "200", "-1", "1", "3", "1", "-1", "1", "-1", "-1", "-1"],
+    ["2", "7", "0", "60.25", "-1", "-1", "-1", "8", "-1", "1024.5", "0", "-1", "-1", "2", "1", "-1", "1", "10"],
+    ["3", "7", "0", "0", "2", "-1", "0", "2", "0", "0", "5", "1", "1", "2", "1", "-1", "-1", "-1"],
+    ["4", "3.5", "1", "1e3", "0", "-1", "-1", "-1", "60", "-1", "1", "1", "1", "2", "1", "-1", "-1", "-1"],
+    ["5", "-1", "1", "10", "4.0", "-1", "7", "-1", ".5", "-1", "1", "1", "1", "2", "1", "-1", "-1", "-1"],
+]
+WORDS = ["-1", "0", "7", "12.75", "0.0000001", "9999999999", "10000000001", "99999999999999999999", "3.", "-2", "+3", "1-2",
+         "1.2.3", ".", "-", "x", "nan", "1_0", "٣", "2", "3", "4"]  # fmt: skip
+CHANGES = st.one_of(st.none(), st.tuples(st.integers(0, 17), st.sampled_from(WORDS)))
+LINES = st.lists(st.tuples(st.sampled_from(PLAIN), st.integers(1, 40), CHANGES), min_size=1, max_size=6)
+BETWEEN = st.sampled_from(["\n", "\n", "\n", "\r\n", "\n\n", "\n; a comment\n", " \n", " 17\n", "\r"])
+
+
+def outcome(path: Path, **options: object) -> object:
+    """Return jobs and counts, or the message of the error."""
+    try:
+        read = read_swf(path, **options)  # type: ignore[arg-type]
+    except ClusterModelError as problem:
+        return str(problem)
+    return list(read.rows()), read.provenance.lines(), read.provenance, read.recipe
+
+
+OPTIONS = st.sampled_from(
+    [
+        {},
+        {"processors_from": "requested"},
+        {"use_estimates": False},
+        {"lenient": True},
+        {"keep": JobFilter(nodes=(1, 5))},
+        {"scale": LoadScale(interarrival=0.5)},
+    ]
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=LINES, between=st.lists(BETWEEN, min_size=6, max_size=6), tab=st.booleans(), options=OPTIONS)
+def test_a_file_reads_by_columns_as_by_lines(
+    tmp_path: Path, lines: list, between: list[str], *, tab: bool, options: dict[str, object]
+) -> None:
+    text = "; Version: 2.2\n; MaxProcs: 8\n"
+    for (words, number, change), end in zip(lines, between, strict=False):
+        found = [str(number), *words[1:]]
+        if change is not None:
+            found[change[0]] = change[1]
+        text += ("\t" if tab else "  ").join(found) + end
+    path = tmp_path / "jobs.swf"
+    path.write_text(text, encoding="utf-8", newline="")
+    by_columns = outcome(path, **options)
+    with mock.patch.object(swf, "plain_jobs", return_value=None):
+        assert by_columns == outcome(path, **options)
+
+
+def numbered(words: list[str], jobs: int) -> str:
+    return "".join(" ".join([str(number), str(2 * number), *words[2:]]) + "\n" for number in range(1, jobs + 1))
+
+
+@pytest.mark.parametrize("name", ["jobs.swf", "jobs.swf.gz"])
+def test_plain_files_are_read_by_columns_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(plain_swf, "_CHUNK", 1000)
+    monkeypatch.setattr(swf.SwfStream, "_raw_rows", lambda _: pytest.fail("the file was read by lines"))
+    text = ("; MaxProcs: 8\n" + numbered(PLAIN[0], 90)).rstrip("\n").encode()
+    (path := tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    read = read_swf(path)
+    assert read.column("id").tolist() == list(range(1, 91))
+    assert set(read.column("run").tolist()) == {100_000_000}
+
+
+def test_a_damaged_file_is_left_to_the_reader_of_lines(tmp_path: Path) -> None:
+    (path := tmp_path / "jobs.swf.gz").write_bytes(gzip.compress(numbered(PLAIN[0], 90).encode())[:-20])
+    with pytest.raises(ClusterModelError, match=r"ends early, after line \d+; the file is truncated"):
+        read_swf(path)
