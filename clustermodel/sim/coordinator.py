@@ -19,7 +19,7 @@ from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.sim.decisions import Decisions
-from clustermodel.sim.events import AlarmClock, Clock, InstantSettled
+from clustermodel.sim.events import AlarmClock, Clock, InstantSettled, WaitingProcess
 from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overhead_left, progress
 from clustermodel.sim.node_failures import NO_OUTAGES, NodeStates, require_progress
 from clustermodel.sim.node_pool import NodePool
@@ -123,7 +123,8 @@ class Coordinator:
             self._records.rejected(index)
             return None
         self._jobs[row.id] = job = JobInSystem(row, index)
-        job.process = process = Process(self._env, job_life(job, self._pool.request, self._attempt_ended))
+        life = job_life(job, self._pool.request, self._attempt_ended)
+        job.process = process = WaitingProcess(self._env, life, self._pool.request(job))
         return process
 
     def stream_opened(self) -> None:
@@ -159,7 +160,7 @@ class Coordinator:
         """
         while self._open_streams or self._jobs:
             yield self._settled
-            self._settled = InstantSettled(self._env)
+            self._settled.renew()
             failed, repaired = (yield from self._change_nodes()) if self._states else NO_OUTAGES
             submitted, requeued = self._pool.take_arrivals() if self._pool.arrived else ([], [])
             if self._ended or submitted or self._rings or failed or repaired:
@@ -180,7 +181,7 @@ class Coordinator:
                 gang.stop(Status.FAILED)
             self._settled.arm()
             yield self._settled  # they leave their nodes
-            self._settled = InstantSettled(self._env)
+            self._settled.renew()
         outages = self._states.carry_out(self.sharing)
         if self._jobs:
             self._states.charge()

@@ -192,7 +192,9 @@ def nodes_needed_by(gang: Execution) -> Iterator[int]:
 def job_life(
     job: JobInSystem, request: Callable[[JobInSystem], Grant], ended: Callable[[JobInSystem], None]
 ) -> Generator[Event, object, None]:
-    """Wait for nodes, run, and begin again for as long as run attempts do not end the job.
+    """Run, and wait for nodes and run again for as long as run attempts do not end the job.
+
+    The process (:class:`~clustermodel.sim.events.WaitingProcess`) has waited for the job's first nodes when this begins.
 
     Args:
         job: whose life it is.
@@ -200,8 +202,8 @@ def job_life(
         ended: called at the end of each run attempt, when the nodes are free.
     """
     while True:
-        yield request(job)
         yield from job.execution.run()
         ended(job)
         if job.execution.outcome not in REQUEUING:
             return
+        yield request(job)
