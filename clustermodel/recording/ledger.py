@@ -59,7 +59,7 @@ class Ledger:
         nodes: size of the machine.
     """
 
-    __slots__ = ("_amounts", "_held", "_idle", "_idle_ticks", "_since", "_waiting", "end", "nodes", "start")
+    __slots__ = ("_amounts", "_held", "_idle", "_idle_ticks", "_lost", "_since", "_useful", "_waiting", "end", "nodes", "start")
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
@@ -69,6 +69,7 @@ class Ledger:
         """Last end, ticks."""
         self._amounts = {account: [0, 0] for account in Account}
         self._idle_ticks = self._amounts[Account.IDLE]  # updated at every instant
+        self._useful, self._lost = self._amounts[Account.USEFUL], self._amounts[Account.LOST]  # and at every end
         self._held: dict[Account, int] = {}  # overhead -> nodes held for it now
         self._since = -1
         self._idle = nodes
@@ -108,8 +109,18 @@ class Ledger:
                 self._amounts[account][self._waiting] += nodes * passed
 
     def charge(self, account: Account, node_ticks: int, *, waiting: bool = False) -> None:
-        """Charge ``node_ticks`` to ``account``; *useful* and *lost* are not split by ``waiting``."""
+        """Charge ``node_ticks`` to an account of time that passes, by whether a job was waiting."""
         self._amounts[account][waiting] += node_ticks
+
+    def charge_work(self, useful: int, discarded: int) -> None:
+        """Charge the node-ticks that a run attempt has executed, now that it has ended, or move work from one to the other.
+
+        Args:
+            useful: what counts.
+            discarded: what does not.
+        """
+        self._useful[0] += useful
+        self._lost[0] += discarded
 
     @property
     def waiting(self) -> bool:

@@ -216,6 +216,7 @@ class DedicatedNodes:
 
     slice_log = None
     """Nothing is sliced."""
+    is_settled = False
 
     def __init__(
         self,

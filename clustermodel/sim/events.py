@@ -77,8 +77,7 @@ class WaitingProcess(Process):
     """
 
     def __init__(self, env: Clock, generator: Generator[Event, object, object], grant: Grant) -> None:
-        Event.__init__(self, env)
-        self._generator = generator
+        self.env, self.callbacks, self._generator = env, [], generator
         self._target = grant
         assert grant.callbacks is not None
         grant.callbacks.append(self._resume)
