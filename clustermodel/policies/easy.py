@@ -112,25 +112,26 @@ class Easy:
         nodes_freed = profile.catch_up(batch.ended, now, failed=batch.failed, repaired=batch.repaired)
         late = profile.overrunning(now)
         candidates: Iterable[QueuedJob] = view.waiting.values()
-        if late or batch.failed or self._others_must_be_protected(batch, now):
+        start = plan.next_start() if self._protected else None
+        if late or batch.failed or (start is not None and self._others_must_be_protected(batch, start, now)):
             self._unprotect()
             profile.extend(late, now, SHORTEST_EXTENSION if self._depth == 1 else None)
+            start = None
         elif nodes_freed:
-            plan.compress(self._protected, now)
-        elif self._protected and not (batch.ended or batch.repaired or batch.alarm):
+            if start is not None:
+                plan.compress(self._protected, now)
+                start = plan.next_start()
+        elif start is not None and not (batch.ended or batch.repaired or batch.alarm):
             # No nodes have become free, so no job that waited before can start: only the submitted jobs can.
             candidates = batch.submitted
-        decisions = self._schedule(candidates, self._start_due(view) if self._protected else (), view)
+        decisions = self._schedule(candidates, self._start_due(view) if start is not None and start <= now else (), view)
         # The first job's reservation begins when a running job is expected to end, and that end is an event already.
         if self._depth > 1 and (alarm := plan.new_alarm()) is not None:
             decisions.append(WakeAt(time=alarm))
         return decisions
 
-    def _others_must_be_protected(self, batch: Batch, now: int) -> bool:
+    def _others_must_be_protected(self, batch: Batch, start: int, now: int) -> bool:
         """Return whether an arriving job is ahead of a protected one, or a reserved start was missed because jobs overran."""
-        start = self._plan.next_start()
-        if start is None:
-            return False
         first = batch.submitted[0] if batch.submitted else None
         return start < now or (first is not None and first.queue_order < self._protected[-1].queue_order)
 
@@ -179,7 +180,8 @@ class Easy:
             rest: Iterable[QueuedJob] = queue
             if (order := self._order) is not None:
                 rest = sorted(queue, key=lambda job: order(job, now))
-            decisions += [self._start(job, now) for job in backfill(profile, rest, idle, length_of, skip=plan.reserved)]
+            for job in backfill(profile, rest, idle, length_of, skip=plan.reserved):
+                decisions.append(self._start(job, now))
         return decisions
 
     def _start(self, job: QueuedJob, now: int) -> Start:

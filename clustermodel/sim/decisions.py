@@ -34,6 +34,7 @@ from clustermodel.speedup import Speedup
 
 _COMPLETED: Final = Status.COMPLETED  # a global name is looked up faster than a member of an enumeration
 
+
 class Decisions:
     """Carries out decisions; an impossible one is refused.
 
