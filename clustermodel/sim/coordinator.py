@@ -242,19 +242,18 @@ class Coordinator:
         if changes or decisions.started:
             self._ledger.settle(now, idle_nodes.count + pool.down, bool(waiting))
         if not decisions.frees_nodes:
-            self._note_queue(now)
+            if waiting:
+                self._note_queue(now)
+            decisions.started.clear()
 
     def _note_queue(self, now: int) -> None:
         """Record which job is blocked at the head of the queue, and which have overtaken it."""
-        waiting, started = self._pool.waiting, self._decisions.started
-        if waiting:
-            head = next(iter(waiting.values()))
-            if head is not self._head:
-                self._head = head
-                self._records.blocked(self._jobs[head.id].index, now)
+        head = next(iter(self._pool.waiting.values()))
+        if head is not self._head:
+            self._head = head
+            self._records.blocked(self._jobs[head.id].index, now)
+        if started := self._decisions.started:
             for job in started:
                 if job.queue_order > head.queue_order and job.id in self._running:
                     self._records.backfilled(self._jobs[job.id].index)
-            if started:
-                self._pool.compact_queue()
-        started.clear()
+            self._pool.compact_queue()

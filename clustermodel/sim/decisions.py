@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from clustermodel.errors import DecisionError
 from clustermodel.machine import Machine
@@ -112,9 +112,11 @@ class Decisions:
         if self._stopped:
             self._stopped.clear()
         for decision in decisions:
-            self._table.get(type(decision), self._refuse)(decision)
+            if (carry_out := self._table.get(type(decision))) is None:
+                self._refuse(decision)
+            carry_out(decision)
 
-    def _refuse(self, decision: object) -> None:
+    def _refuse(self, decision: object) -> NoReturn:
         kinds = ", ".join(kind.__name__ for kind in self._table)
         raise DecisionError(f"{decision!r} is not a decision; it must be one of {kinds}")
 

@@ -8,6 +8,7 @@ sees the whole instant at once.  (A plain wake-up event would be handled in the 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from simpy import Environment, Event, Process, Timeout
@@ -27,6 +28,8 @@ class Clock(Environment):
         @property
         def now(self) -> int:
             """The present, ticks."""
+    else:
+        now = property(attrgetter("_now"), doc="The present, ticks.")  # without a call of a Python function
 
 
 class InstantSettled(Event):
