@@ -76,7 +76,7 @@ class Ledger:
         self._waiting = False
 
     def settle(self, now: int, idle: int, waiting: bool) -> None:
-        """Charge the time since the last instant to *idle*, then set the state from ``now`` on.
+        """Charge the time since the last instant to *idle* and to what is held, then set the state from ``now`` on.
 
         Args:
             now: ticks.
@@ -84,7 +84,11 @@ class Ledger:
             waiting: whether a job waits.
         """
         if self._since >= 0:
-            self._charge_time(now)
+            passed = now - self._since
+            self._idle_ticks[self._waiting] += self._idle * passed
+            if self._held:
+                for account, nodes in self._held.items():
+                    self._amounts[account][self._waiting] += nodes * passed
         else:
             self.start = now
         self._since = now
@@ -97,16 +101,8 @@ class Ledger:
         What comes before the first submission counts from then on.
         """
         if self._since >= 0:
-            self._charge_time(now)
-            self._since = now
+            self.settle(now, self._idle, self._waiting)
         self._held[account] = self._held.get(account, 0) + nodes
-
-    def _charge_time(self, now: int) -> None:
-        passed = now - self._since
-        self._idle_ticks[self._waiting] += self._idle * passed
-        if self._held:
-            for account, nodes in self._held.items():
-                self._amounts[account][self._waiting] += nodes * passed
 
     def charge(self, account: Account, node_ticks: int, *, waiting: bool = False) -> None:
         """Charge ``node_ticks`` to an account of time that passes, by whether a job was waiting."""

@@ -104,8 +104,7 @@ class RunningProfile(Profile):
     def start(self, job_id: int, nodes: int, now: int, expected_end: int) -> None:
         """Subtract a job that starts now."""
         self._add(now, expected_end, -nodes)
-        if self._may_overrun:
-            self.note_start(job_id, nodes, expected_end)
+        self.note_start(job_id, nodes, expected_end)
 
     def note_start(self, job_id: int, nodes: int, expected_end: int) -> None:
         """Note a job that starts in its reservation; its nodes are subtracted until its expected end already."""

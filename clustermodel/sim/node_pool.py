@@ -34,6 +34,8 @@ class NodePool:
         self._size = nodes
         self.idle_nodes = IdleNodes(nodes)
         """The nodes that a gang could have."""
+        self.release = self.idle_nodes.give_back
+        """Take a gang's nodes back."""
         self.allocation = allocation
         """Which processors gangs get on nodes that have several; ``None``: the lowest idle ones."""
         self.down = 0
@@ -182,10 +184,6 @@ class NodePool:
             )
         self.idle_nodes.take_lowest(self.idle_nodes.count)
         self.down = 0
-
-    def release(self, columns: NodeSet) -> None:
-        """Take a gang's nodes back."""
-        self.idle_nodes.give_back(columns)
 
     def take_down(self, columns: NodeSet) -> None:
         """Take idle nodes out of service."""
