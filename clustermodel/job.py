@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 from clustermodel.memory_units import require_gib, to_gib, to_kib
@@ -37,6 +39,10 @@ class JobRow(NamedTuple):
     """How long a restart of this job takes, ticks; :data:`UNSET` for what the machine says."""
     checkpoint_interval: int = UNSET
     """How long it executes between two periodic checkpoints, ticks; :data:`UNSET` for what the machine says."""
+
+
+row_of: Final[Callable[[Iterable[int]], JobRow]] = partial(tuple.__new__, JobRow)
+"""Return a row of its 13 numbers: ``JobRow._make`` without counting them, in a quarter of the time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

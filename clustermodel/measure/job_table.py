@@ -56,7 +56,7 @@ def executed(records: JobRecords) -> IntArray:
     The attempts are those of :attr:`JobRecords.runs <clustermodel.recording.job_records.JobRecords.runs>`.
     """
     runs = records.runs
-    stopped = np.isin(runs.ended_as, REQUEUING)
+    stopped = np.isin(runs.ended_as, list(REQUEUING))
     saved = np.zeros(len(records), dtype=np.int64)  # of each job before its last attempt
     np.add.at(saved, runs.job[stopped], (runs.worked - runs.lost)[stopped])
     return np.where(stopped, runs.worked, np.maximum(runs.worked - saved[runs.job], 0))

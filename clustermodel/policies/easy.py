@@ -101,36 +101,41 @@ class Easy:
         """Prepare for a run."""
         self._lengths = Lengths(self._predictor, setup)
         self._length_of = self._lengths.of
-        self._plan = Plan(RunningProfile(setup.nodes, may_overrun=self._lengths.may_overrun))
+        self._profile = RunningProfile(setup.nodes, may_overrun=self._lengths.may_overrun)
+        self._plan = Plan(self._profile)
         self._protected: list[QueuedJob] = []  # the first jobs of the queue; they hold reservations
         self._explain = setup.explain
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Start what fits, protect the first blocked jobs, backfill the rest."""
-        plan, profile, now = self._plan, self._plan.profile, view.now
-        self._lengths.observe(batch, view)
+        plan, profile, now = self._plan, self._profile, view.now
+        if not self._lengths.are_estimates:
+            self._lengths.observe(batch, view)
         nodes_freed = profile.catch_up(batch.ended, now, failed=batch.failed, repaired=batch.repaired)
         late = profile.overrunning(now)
+        if not (view.waiting or late or batch.failed):
+            return []
         candidates: Iterable[QueuedJob] = view.waiting.values()
-        if late or batch.failed or self._others_must_be_protected(batch, now):
+        start = plan.next_start() if self._protected else None
+        if late or batch.failed or (start is not None and self._others_must_be_protected(batch, start, now)):
             self._unprotect()
             profile.extend(late, now, SHORTEST_EXTENSION if self._depth == 1 else None)
+            start = None
         elif nodes_freed:
-            plan.compress(self._protected, now)
-        elif self._protected and not (batch.ended or batch.repaired or batch.alarm):
+            if start is not None:
+                plan.compress(self._protected, now)
+                start = plan.next_start()
+        elif start is not None and not (batch.ended or batch.repaired or batch.alarm):
             # No nodes have become free, so no job that waited before can start: only the submitted jobs can.
             candidates = batch.submitted
-        decisions = self._schedule(candidates, self._start_due(view) if self._protected else (), view)
+        decisions = self._schedule(candidates, self._start_due(view) if start is not None and start <= now else (), view)
         # The first job's reservation begins when a running job is expected to end, and that end is an event already.
         if self._depth > 1 and (alarm := plan.new_alarm()) is not None:
             decisions.append(WakeAt(time=alarm))
         return decisions
 
-    def _others_must_be_protected(self, batch: Batch, now: int) -> bool:
+    def _others_must_be_protected(self, batch: Batch, start: int, now: int) -> bool:
         """Return whether an arriving job is ahead of a protected one, or a reserved start was missed because jobs overran."""
-        start = self._plan.next_start()
-        if start is None:
-            return False
         first = batch.submitted[0] if batch.submitted else None
         return start < now or (first is not None and first.queue_order < self._protected[-1].queue_order)
 
@@ -148,7 +153,7 @@ class Easy:
             reason = self._reason(job, view.now) if self._explain else None
             if self._depth == 1 and self._plan.reserved[job_id].length != self._length_of(job):
                 self._plan.drop(job)  # the prediction has changed, and no other reservation depends on this job's end
-                self._plan.profile.start(job_id, job.nodes, view.now, view.now + self._length_of(job))
+                self._profile.start(job_id, job.nodes, view.now, view.now + self._length_of(job))
             else:
                 self._plan.start_reserved(job)
             starts.append(Start(job=job, reason=reason))
@@ -156,8 +161,8 @@ class Easy:
 
     def _schedule(self, candidates: Iterable[QueuedJob], due: Sequence[Start], view: View) -> list[Decision]:
         """Start jobs in queue order, protect the first ones that are blocked, backfill the rest."""
-        now, idle, plan, protected, length_of = view.now, view.idle, self._plan, self._protected, self._length_of
-        profile = plan.profile
+        now, idle, length_of = view.now, view.idle, self._length_of
+        plan, profile, protected, depth = self._plan, self._profile, self._protected, self._depth
         decisions: list[Decision] = []
         if due:
             decisions += due
@@ -165,7 +170,7 @@ class Easy:
             started = {start.job.id for start in due}
             candidates = [job for job in candidates if job.id not in started]
         queue = iter(candidates)
-        while len(protected) < self._depth and (job := next(queue, None)) is not None:
+        while len(protected) < depth and (job := next(queue, None)) is not None:
             if job.id in plan.reserved:
                 continue
             if job.nodes <= idle and profile.fits(job.nodes, length_of(job)):
@@ -175,16 +180,17 @@ class Easy:
                 plan.keep(job, reservation := plan.earliest(((job.nodes, length_of(job)),)))
                 protected.append(job)
                 decisions.append(Reserve(job=job, start=reservation.start, guaranteed=self._lengths.are_estimates))
-        if idle and len(protected) == self._depth:  # otherwise no candidate is left
+        if idle and len(protected) == depth:  # otherwise no candidate is left
             rest: Iterable[QueuedJob] = queue
             if (order := self._order) is not None:
                 rest = sorted(queue, key=lambda job: order(job, now))
-            decisions += [self._start(job, now) for job in backfill(profile, rest, idle, length_of, skip=plan.reserved)]
+            for job in backfill(profile, rest, idle, length_of, skip=plan.reserved):
+                decisions.append(self._start(job, now))
         return decisions
 
     def _start(self, job: QueuedJob, now: int) -> Start:
         reason = self._reason(job, now) if self._explain else None
-        self._plan.profile.start(job.id, job.nodes, now, now + self._length_of(job))
+        self._profile.start(job.id, job.nodes, now, now + self._length_of(job))
         return Start(job=job, reason=reason)
 
     def _reason(self, job: QueuedJob, now: int) -> Reason:
@@ -193,7 +199,7 @@ class Easy:
             held = self._plan.reserved.get(job.id)
             return Reason("head of the queue, and it fits", reserved=held.start if held else None)
         shadow = self._plan.reserved[holder.id].start
-        extra = self._plan.profile.free_at(shadow)
+        extra = self._profile.free_at(shadow)
         if now + self._length_of(job) <= shadow:
             rule = "backfilled: it will end by the shadow time"
         elif len(self._protected) == 1:

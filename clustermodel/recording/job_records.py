@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from struct import Struct
 from typing import Final
 
 import numpy as np
@@ -24,6 +25,9 @@ from clustermodel.ticks import TICKS_PER_SECOND
 _BLANK_TIMES: Final = array("q", [UNKNOWN]) * 1024
 _BLANK_NUMBERS: Final = array("q", [0]) * 1024
 _BLANK_FLAGS: Final = array("b", [0]) * 1024
+_AS_NUMBERS: Final = Struct(f"{len(JobRow._fields)}q")
+"""A row as numbers of 64 bits: to pack all at once takes a third of the time of appending one after the other."""
+_ABORTED: Final = Status.ABORTED  # a global name is looked up faster than a member of an enumeration
 _ACCOUNTS: Final = {account: position for position, account in enumerate(Account)}
 
 
@@ -113,7 +117,7 @@ class JobRecords:
     def submitted(self, row: JobRow) -> int:
         """Open a record and return its index."""
         index = len(self._reserved)
-        self._submitted.extend(row)
+        self._submitted.frombytes(_AS_NUMBERS.pack(*row))
         self._reserved.append(UNKNOWN)
         self._attempt.append(self._open_attempt(index))
         return index
@@ -160,7 +164,7 @@ class JobRecords:
         self._end[attempt] = now
         self._ended_as[attempt] = status
         self._worked[attempt] = executed
-        if status is Status.ABORTED:
+        if status is _ABORTED:
             self._lost[attempt] = executed
 
     def stopped(self, index: int, now: int, status: Status, executed: int, lost: int) -> None:

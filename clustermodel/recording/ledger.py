@@ -60,7 +60,7 @@ class Ledger:
         nodes: size of the machine.
     """
 
-    __slots__ = ("_amounts", "_held", "_idle", "_idle_ticks", "_since", "_waiting", "end", "nodes", "start")
+    __slots__ = ("_amounts", "_held", "_idle", "_idle_ticks", "_lost", "_since", "_useful", "_waiting", "end", "nodes", "start")
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
@@ -70,13 +70,14 @@ class Ledger:
         """Last end, ticks."""
         self._amounts = {account: [0, 0] for account in Account}
         self._idle_ticks = self._amounts[Account.IDLE]  # updated at every instant
+        self._useful, self._lost = self._amounts[Account.USEFUL], self._amounts[Account.LOST]  # and at every end
         self._held: dict[Account, int] = {}  # overhead -> nodes held for it now
         self._since = -1
         self._idle = nodes
         self._waiting = False
 
     def settle(self, now: int, idle: int, waiting: bool) -> None:
-        """Charge the time since the last instant to *idle*, then set the state from ``now`` on.
+        """Charge the time since the last instant to *idle* and to what is held, then set the state from ``now`` on.
 
         Args:
             now: ticks.
@@ -84,7 +85,11 @@ class Ledger:
             waiting: whether a job waits.
         """
         if self._since >= 0:
-            self._charge_time(now)
+            passed = now - self._since
+            self._idle_ticks[self._waiting] += self._idle * passed
+            if self._held:
+                for account, nodes in self._held.items():
+                    self._amounts[account][self._waiting] += nodes * passed
         else:
             self.start = now
         self._since = now
@@ -97,20 +102,22 @@ class Ledger:
         What comes before the first submission counts from then on.
         """
         if self._since >= 0:
-            self._charge_time(now)
-            self._since = now
+            self.settle(now, self._idle, self._waiting)
         self._held[account] = self._held.get(account, 0) + nodes
 
-    def _charge_time(self, now: int) -> None:
-        passed = now - self._since
-        self._idle_ticks[self._waiting] += self._idle * passed
-        if self._held:
-            for account, nodes in self._held.items():
-                self._amounts[account][self._waiting] += nodes * passed
-
     def charge(self, account: Account, node_ticks: int, *, waiting: bool = False) -> None:
-        """Charge ``node_ticks`` to ``account``; *useful* and *lost* are not split by ``waiting``."""
+        """Charge ``node_ticks`` to an account of time that passes, by whether a job was waiting."""
         self._amounts[account][waiting] += node_ticks
+
+    def charge_work(self, useful: int, discarded: int) -> None:
+        """Charge the node-ticks that a run attempt has executed, now that it has ended, or move work from one to the other.
+
+        Args:
+            useful: what counts.
+            discarded: what does not.
+        """
+        self._useful[0] += useful
+        self._lost[0] += discarded
 
     @property
     def waiting(self) -> bool:

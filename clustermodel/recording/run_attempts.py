@@ -45,7 +45,7 @@ class Status(IntEnum):
 
 PREEMPTIONS: Final = (Status.PREEMPTED, Status.CHECKPOINTED, Status.SUSPENDED)
 """Outcomes of run attempts that the policy stopped so that other jobs could run."""
-REQUEUING: Final = (Status.REQUEUED, Status.FAILED, *PREEMPTIONS)
+REQUEUING: Final = frozenset({Status.REQUEUED, Status.FAILED, *PREEMPTIONS})
 """Outcomes of run attempts after which the job returns to the queue."""
 
 

@@ -84,9 +84,12 @@ class Plan(ReservationBook):
     def next_start(self) -> int | None:
         """Return the earliest reserved start, ``None`` without reservations."""
         starts, reserved = self._starts, self.reserved
-        while starts and ((held := reserved.get(starts[0][1])) is None or held.start != starts[0][0]):
+        while starts:
+            start, job_id = starts[0]
+            if (held := reserved.get(job_id)) is not None and held.start == start:
+                return start
             heappop(starts)
-        return starts[0][0] if starts else None
+        return None
 
     def new_alarm(self) -> int | None:
         """Return the earliest reserved start if it is not the one returned last, for the policy's alarm."""

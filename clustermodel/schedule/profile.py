@@ -210,20 +210,22 @@ class Profile:
     def _add(self, start: int, end: int, nodes: int, *, least: int = 0) -> None:
         times, free = self._times, self._free
         # Make start and end step boundaries...
-        first = bisect_left(times, start)
-        if first == len(times) or times[first] != start:
-            if not first:
-                raise ValueError(f"profile: {start} lies in the past; it begins at {times[0]}")
-            times.insert(first, start)
-            free.insert(first, free[first - 1])
+        first = 0
+        if start != times[0]:
+            first = bisect_left(times, start)
+            if first == len(times) or times[first] != start:
+                if not first:
+                    raise ValueError(f"profile: {start} lies in the past; it begins at {times[0]}")
+                times.insert(first, start)
+                free.insert(first, free[first - 1])
         beyond = bisect_left(times, end, first)
         if beyond == len(times) or times[beyond] != end:
             times.insert(beyond, end)
             free.insert(beyond, free[beyond - 1])
         for k in range(first, beyond):
-            free[k] += nodes
-            if free[k] < least:
-                raise DecisionError(f"profile: {-nodes} nodes reserved at {times[k]} where only {free[k] - nodes} are free")
+            free[k] = left = free[k] + nodes
+            if left < least:
+                raise DecisionError(f"profile: {-nodes} nodes reserved at {times[k]} where only {left - nodes} are free")
         # ... and remove them where there is no step any more.
         if free[beyond] == free[beyond - 1]:
             del times[beyond], free[beyond]

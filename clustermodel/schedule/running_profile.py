@@ -103,7 +103,7 @@ class RunningProfile(Profile):
 
     def start(self, job_id: int, nodes: int, now: int, expected_end: int) -> None:
         """Subtract a job that starts now."""
-        self.reserve(now, expected_end, nodes)
+        self._add(now, expected_end, -nodes)
         self.note_start(job_id, nodes, expected_end)
 
     def note_start(self, job_id: int, nodes: int, expected_end: int) -> None:

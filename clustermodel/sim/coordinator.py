@@ -16,10 +16,10 @@ from clustermodel.job import JobRow
 from clustermodel.machine import Machine
 from clustermodel.policies.interface import Batch, Outage, Policy, QueuedJob, Reason, View
 from clustermodel.recording.job_records import JobRecords
-from clustermodel.recording.ledger import Account, Ledger
+from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.sim.decisions import Decisions
-from clustermodel.sim.events import AlarmClock, Clock, InstantSettled
+from clustermodel.sim.events import AlarmClock, Clock, InstantSettled, WaitingProcess
 from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overhead_left, progress
 from clustermodel.sim.node_failures import NO_OUTAGES, NodeStates, require_progress
 from clustermodel.sim.node_pool import NodePool
@@ -123,7 +123,8 @@ class Coordinator:
             self._records.rejected(index)
             return None
         self._jobs[row.id] = job = JobInSystem(row, index)
-        job.process = process = Process(self._env, job_life(job, self._pool.request, self._attempt_ended))
+        life = job_life(job, self._pool.request, self._attempt_ended)
+        job.process = process = WaitingProcess(self._env, life, self._pool.request(job))
         return process
 
     def stream_opened(self) -> None:
@@ -157,14 +158,16 @@ class Coordinator:
             DecisionError: the policy asked for something impossible.
             StrandedJobsError: jobs wait, and nothing will ever happen again.
         """
+        settled, pool, states = self._settled, self._pool, self._states
         while self._open_streams or self._jobs:
-            yield self._settled
-            self._settled = InstantSettled(self._env)
-            failed, repaired = (yield from self._change_nodes()) if self._states else NO_OUTAGES
-            submitted, requeued = self._pool.take_arrivals() if self._pool.arrived else ([], [])
+            yield settled
+            settled.renew()
+            failed, repaired = (yield from self._change_nodes()) if states.changing else NO_OUTAGES
+            submitted, requeued = pool.take_arrivals() if pool.arrived else ([], [])
             if self._ended or submitted or self._rings or failed or repaired:
-                self._cycle(self._env.now, self._collect(submitted, requeued, failed, repaired))
-            if self._pool.waiting and not (self._running or self._open_streams or self._alarm.at or self._states.down):
+                now = self._env.now
+                self._cycle(now, self._collect(now, submitted, requeued, failed, repaired))
+            if pool.waiting and not (self._running or self._open_streams or self._alarm.at or self._states.down):
                 raise StrandedJobsError(f"policy {self._policy.name}: {self._pool.stranded}")
         self._ledger.close()
 
@@ -180,29 +183,30 @@ class Coordinator:
                 gang.stop(Status.FAILED)
             self._settled.arm()
             yield self._settled  # they leave their nodes
-            self._settled = InstantSettled(self._env)
+            self._settled.renew()
         outages = self._states.carry_out(self.sharing)
         if self._jobs:
             self._states.charge()
         return outages
 
     def _collect(
-        self, submitted: list[QueuedJob], requeued: list[QueuedJob], failed: list[Outage], repaired: list[Outage]
+        self, now: int, submitted: list[QueuedJob], requeued: list[QueuedJob], failed: list[Outage], repaired: list[Outage]
     ) -> Batch:
         """Return what has happened since the last cycle, and close the books of the run attempts that have ended."""
         ended, rings = self._ended, self._rings
         self._ended, self._rings = [], False
         for gang in ended:
-            self._close(gang)
+            self._close(gang, now)
         if len(ended) > 1:
             ended.sort(key=lambda gang: gang.job.queue_order)
         if failed:
             self._states.discard_images(failed, (self._jobs[job_id] for job_id in self._pool.waiting))
-        return Batch(ended, submitted, rings, requeued, failed, repaired)
+        # A tuple is made in a third of the time of a call of ``Batch``, which goes through Python.
+        return tuple.__new__(Batch, (ended, submitted, rings, requeued, failed, repaired))
 
-    def _close(self, gang: Execution) -> None:
+    def _close(self, gang: Execution, now: int) -> None:
         """Record how a run attempt has ended, and charge what it has executed to useful work or to what is discarded."""
-        job, outcome, executed, now = gang.owner, gang.outcome, gang.executed(), self._env.now
+        job, outcome, executed = gang.owner, gang.outcome, gang.executed()
         gang.ran = executed if job.image is None else job.image.work + executed
         discarded = self._saved.ended(gang, executed)
         if outcome in REQUEUING:
@@ -214,44 +218,43 @@ class Coordinator:
         else:
             self._records.ended(job.index, now, outcome, gang.ran)
             del self._jobs[gang.job.id], job.execution  # gang and job would keep each other alive
-        self._ledger.charge(Account.USEFUL, gang.nodes * (executed - discarded))
-        if discarded:
-            self._ledger.charge(Account.LOST, gang.nodes * discarded)
+        self._ledger.charge_work(gang.nodes * (executed - discarded), gang.nodes * discarded)
 
     def _cycle(self, now: int, batch: Batch) -> None:
         """One scheduling cycle: settle, ask the policy, carry out its decisions, go on."""
-        waiting, decisions, view = self._pool.waiting, self._decisions, self._view
+        pool, decisions, view = self._pool, self._decisions, self._view
+        waiting, idle_nodes = pool.waiting, pool.idle_nodes
         changes = bool(batch.ended or batch.submitted)  # alarms and outages change nothing, and may come when all is over
         if batch.submitted:
             self._states.charge()
         busy = changes or bool(waiting or self._running)  # nothing is cut short on an idle machine
-        if busy:
+        if busy and decisions.sharing.is_settled:
             decisions.sharing.settle(now)
-        view.now, view.idle, view.up = now, self._pool.idle, self._nodes - len(self._states.down)
+        view.now, view.idle, view.up = now, idle_nodes.count, self._nodes - len(self._states.down)
         decided = list(self._policy.decide(batch, view))
         try:
             decisions.carry_out(decided, now, self._policy.name)
             if self._node_memory is not None:
                 self._saved.memory.require_room(self._running.values())
-            if busy:
+            if busy and decisions.sharing.is_settled:
                 decisions.sharing.resume(waiting=bool(waiting))
         except DecisionError as problem:
             raise DecisionError(f"policy {self._policy.name}: {problem}") from None
         if changes or decisions.started:
-            self._ledger.settle(now, self._pool.unused, bool(waiting))
+            self._ledger.settle(now, idle_nodes.count + pool.down, bool(waiting))
         if not decisions.frees_nodes:
-            self._note_queue(now)
+            if waiting:
+                self._note_queue(now)
+            decisions.started.clear()
 
     def _note_queue(self, now: int) -> None:
         """Record which job is blocked at the head of the queue, and which have overtaken it."""
-        waiting, started = self._pool.waiting, self._decisions.started
-        if waiting:
-            head = next(iter(waiting.values()))
-            if head is not self._head:
-                self._head = head
-                self._records.blocked(self._jobs[head.id].index, now)
+        head = next(iter(self._pool.waiting.values()))
+        if head is not self._head:
+            self._head = head
+            self._records.blocked(self._jobs[head.id].index, now)
+        if started := self._decisions.started:
             for job in started:
                 if job.queue_order > head.queue_order and job.id in self._running:
                     self._records.backfilled(self._jobs[job.id].index)
             self._pool.compact_queue()
-        started.clear()

@@ -78,8 +78,10 @@ class DedicatedGang(Execution):
 
     def _execute(self, until: int) -> Generator[Event, object, None]:
         """Execute until it has executed for ``until`` ticks; a checkpoint that was interrupted begins again at once."""
-        yield Timeout(self._nodes.env, max(until - self._executed, 0))
-        self._executed, self._since = max(until, self._executed), None
+        if until < self._executed:
+            until = self._executed
+        yield Timeout(self._nodes.env, until - self._executed)
+        self._executed, self._since = until, None
 
     def _checkpoint(self) -> Generator[Event, object, bool]:
         """Write a periodic checkpoint; return whether it was written, and the job was not complete before its turn."""
@@ -216,6 +218,7 @@ class DedicatedNodes:
 
     slice_log = None
     """Nothing is sliced."""
+    is_settled = False
 
     def __init__(
         self,

@@ -7,10 +7,11 @@ sees the whole instant at once.  (A plain wake-up event would be handled in the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from simpy import Environment, Event, Timeout
+from simpy import Environment, Event, Process, Timeout
 from simpy.events import NORMAL, PENDING, URGENT, EventPriority
 
 SETTLED: Final = EventPriority(NORMAL + 1)
@@ -27,17 +28,24 @@ class Clock(Environment):
         @property
         def now(self) -> int:
             """The present, ticks."""
+    else:
+        now = property(attrgetter("_now"), doc="The present, ticks.")  # without a call of a Python function
 
 
 class InstantSettled(Event):
-    """Succeeds at the end of the instant in which it is armed."""
+    """Succeeds at the end of the instant in which it is armed; it can be used again and again."""
 
     def arm(self) -> None:
         """Succeed when everything else that happens at the present instant has been handled; once is enough."""
         if self._value is PENDING:
             self._ok = True
             self._value = None
-            self.env.schedule(self, priority=SETTLED)
+            self.env.schedule(self, SETTLED)
+
+    def renew(self) -> None:
+        """Be as new, now that it has succeeded: it can be waited for, and armed, once more."""
+        self._value = PENDING
+        self.callbacks = []
 
 
 class InstantOver(Event):
@@ -58,6 +66,24 @@ class Grant(Event):
         self._ok = True
         self._value = None
         self.env.schedule(self, URGENT)
+
+
+class WaitingProcess(Process):
+    """A process that waits for a grant before its generator begins.
+
+    SimPy's own process begins with an event at the present time, in which a job could do nothing but ask for nodes and wait.
+
+    Args:
+        env: the simulation.
+        generator: what the process does once the grant has been given.
+        grant: what it waits for first.
+    """
+
+    def __init__(self, env: Clock, generator: Generator[Event, object, object], grant: Grant) -> None:
+        self.env, self.callbacks, self._generator = env, [], generator
+        self._target = grant
+        assert grant.callbacks is not None
+        grant.callbacks.append(self._resume)
 
 
 class AlarmClock:

@@ -9,9 +9,7 @@ from clustermodel.schedule.node_set import NodeSet
 
 SAVING: Final = (Status.CHECKPOINTED, Status.SUSPENDED)
 """Outcomes of a run attempt that keep what the job has executed."""
-
-
-_ENDS: Final = (Status.COMPLETED, Status.KILLED)
+ENDS: Final = (Status.COMPLETED, Status.KILLED)
 """Outcomes that end a job whose work counts."""
 
 
@@ -50,7 +48,7 @@ def image_after(
     Returns:
         The image, and the work discarded: of this attempt, and of earlier ones where that was saved in memory only.
     """
-    if outcome in _ENDS:
+    if outcome in ENDS:
         return None, 0
     saved, stored = (before.work, before.stored) if before is not None else (0, 0)
     total = saved + executed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator
-from typing import NamedTuple
 
 from simpy import Event, Process
 
@@ -17,17 +16,23 @@ from clustermodel.sim.events import Grant
 from clustermodel.sim.job_image import Image
 
 
-class Terms(NamedTuple):
-    """On what terms a run attempt starts."""
+class Terms:
+    """On what terms a run attempt starts.
 
-    nodes: int
-    """On how many nodes it runs."""
-    duration: int
-    """How long it executes if nothing stops it, ticks."""
-    length: int
-    """How long the scheduler expects it to execute, ticks."""
-    outcome: Status
-    """How it ends if nothing stops it."""
+    Args:
+        nodes: on how many nodes it runs.
+        duration: how long it executes if nothing stops it, ticks.
+        length: how long the scheduler expects it to execute, ticks.
+        outcome: how it ends if nothing stops it.
+    """
+
+    __slots__ = ("duration", "length", "nodes", "outcome")
+
+    def __init__(self, nodes: int, duration: int, length: int, outcome: Status) -> None:
+        self.nodes = nodes
+        self.duration = duration
+        self.length = length
+        self.outcome = outcome
 
 
 class JobInSystem:
@@ -192,7 +197,9 @@ def nodes_needed_by(gang: Execution) -> Iterator[int]:
 def job_life(
     job: JobInSystem, request: Callable[[JobInSystem], Grant], ended: Callable[[JobInSystem], None]
 ) -> Generator[Event, object, None]:
-    """Wait for nodes, run, and begin again for as long as run attempts do not end the job.
+    """Run, and wait for nodes and run again for as long as run attempts do not end the job.
+
+    The process (:class:`~clustermodel.sim.events.WaitingProcess`) has waited for the job's first nodes when this begins.
 
     Args:
         job: whose life it is.
@@ -200,8 +207,8 @@ def job_life(
         ended: called at the end of each run attempt, when the nodes are free.
     """
     while True:
-        yield request(job)
         yield from job.execution.run()
         ended(job)
         if job.execution.outcome not in REQUEUING:
             return
+        yield request(job)

@@ -57,6 +57,8 @@ class NodeStates:
         """The outages of the nodes that are down, by node."""
         self.changed: Callable[[], None] = lambda: None
         """Called when a node fails or is repaired; what follows is done when everything else of the instant is known."""
+        self.changing = False
+        """Whether nodes fail or are repaired at the present instant."""
         self._env = env
         self._mean_repair = duration_to_ticks(mean_repair_s)
         self._saved = saved
@@ -65,10 +67,6 @@ class NodeStates:
         self._failing: list[int] = []  # nodes that fail at the present instant, and that gangs may still hold
         self._repaired: list[int] = []  # nodes that are up again
         self._uncharged: list[tuple[int, int]] = []  # when how many more nodes were down
-
-    def __bool__(self) -> bool:
-        """Whether nodes fail or are repaired at the present instant."""
-        return bool(self._failing or self._repaired)
 
     def follow(self, failures: Iterable[Failure]) -> Generator[Event, object, None]:
         """Let nodes fail and be repaired, for as long as the run lasts: a process.
@@ -80,12 +78,14 @@ class NodeStates:
             if time > self._env.now:
                 yield self._env.timeout(time - self._env.now)
             self._failing.append(node)
+            self.changing = True
             self.changed()
             self._env.process(self._repair(node, repair))
 
     def _repair(self, node: int, ticks: int) -> Generator[Event, object, None]:
         yield self._env.timeout(ticks)
         self._repaired.append(node)
+        self.changing = True
         self.changed()
 
     def hit(self, running: Iterable[Execution]) -> list[Execution]:
@@ -103,6 +103,7 @@ class NodeStates:
         failing, repaired = sorted(self._failing), sorted(self._repaired)
         self._failing.clear()
         self._repaired.clear()
+        self.changing = False
         for node in failing:
             self.down[node] = Outage(node, now, now + self._mean_repair)
             sharing.take_down((node, node + 1))
@@ -138,5 +139,4 @@ class NodeStates:
         assert image is not None
         if discarded := self._saved.lose(job):
             self._records.discarded(job.index, discarded)
-            self._ledger.charge(Account.USEFUL, -image.nodes * discarded)
-            self._ledger.charge(Account.LOST, image.nodes * discarded)
+            self._ledger.charge_work(-image.nodes * discarded, image.nodes * discarded)

@@ -32,10 +32,14 @@ class NodePool:
         """The jobs that wait, by id, in queue order."""
         self._env = env
         self._size = nodes
-        self._idle = IdleNodes(nodes)
+        self.idle_nodes = IdleNodes(nodes)
+        """The nodes that a gang could have."""
+        self.release = self.idle_nodes.give_back
+        """Take a gang's nodes back."""
         self.allocation = allocation
         """Which processors gangs get on nodes that have several; ``None``: the lowest idle ones."""
-        self._down = 0  # nodes that are out of service
+        self.down = 0
+        """Number of nodes that are out of service."""
         self.arrived: list[JobInSystem] = []
         """Jobs that have asked for nodes since the last cycle."""
         self._deletions = 0  # since the dictionary of the queue was last rebuilt
@@ -54,13 +58,15 @@ class NodePool:
         Returns:
             Those that have just been submitted, and those that have run before, each in queue order.
         """
-        arrived = self.arrived
-        self.arrived = []
-        submitted = [job.queued for job in arrived if not job.attempts]
-        requeued = [job.queued for job in arrived if job.attempts] if len(submitted) < len(arrived) else []
-        for jobs in (requeued, submitted):
-            if jobs:
-                self._enqueue(jobs)
+        submitted: list[QueuedJob] = []
+        requeued: list[QueuedJob] = []
+        for job in self.arrived:
+            (requeued if job.attempts else submitted).append(job.queued)
+        self.arrived.clear()
+        if requeued:
+            self._enqueue(requeued)
+        if submitted:
+            self._enqueue(submitted)
         return submitted, requeued
 
     def _enqueue(self, jobs: list[QueuedJob]) -> None:
@@ -70,10 +76,10 @@ class NodePool:
         waiting = self.waiting
         if len(jobs) > 1:
             jobs.sort(key=lambda job: job.queue_order)
-        last = next(reversed(waiting.values())) if waiting else jobs[0]
+        in_order = not waiting or next(reversed(waiting.values())).queue_order < jobs[0].queue_order
         for job in jobs:
             waiting[job.id] = job
-        if jobs[0].queue_order < last.queue_order:
+        if not in_order:
             self._rebuild_queue(sorted(waiting.values(), key=lambda job: job.queue_order))
 
     def grant(self, job: JobInSystem) -> None:
@@ -110,19 +116,9 @@ class NodePool:
 
     # The nodes.
 
-    @property
-    def idle(self) -> int:
-        """Number of nodes that a gang could have."""
-        return self._idle.count
-
-    @property
-    def unused(self) -> int:
-        """Number of nodes that no gang holds: those that are idle, and those out of service."""
-        return self._idle.count + self._down
-
     def has_idle(self, columns: NodeSet) -> bool:
         """Return whether all of ``columns`` are idle."""
-        return self._idle.has(columns)
+        return self.idle_nodes.has(columns)
 
     def take(self, job: QueuedJob, nodes: int, columns: NodeSet | None = None, *, to: str = "start") -> NodeSet:
         """Give a gang its nodes: ``columns`` if named, else the lowest idle ones, so that runs repeat.
@@ -136,11 +132,12 @@ class NodePool:
         Raises:
             DecisionError: not as many are idle, or ``columns`` are not idle or not as many as the gang needs.
         """
-        idle, refused = self._idle, f"job {job.id} cannot {to}"
+        idle = self.idle_nodes
         if columns is None:
             if nodes > idle.count:
-                raise DecisionError(f"{refused}: it needs {nodes} nodes and {idle.count} are idle")
+                raise DecisionError(f"job {job.id} cannot {to}: it needs {nodes} nodes and {idle.count} are idle")
             return idle.take_lowest(nodes) if self.allocation is None else self.allocation.take(idle, nodes)
+        refused = f"job {job.id} cannot {to}"
         if not is_node_set(columns):
             raise DecisionError(f"{refused} on columns {columns!r}: they must be ascending ranges, (low, high, ...)")
         if count(columns) != nodes:
@@ -163,14 +160,14 @@ class NodePool:
         Raises:
             DecisionError: there are not as many.
         """
-        idle = as_mask(self._idle.as_set())
+        idle = as_mask(self.idle_nodes.as_set())
         if not idle & ~suitable:
             return None
         there = idle & suitable
         if there.bit_count() < nodes:
             raise DecisionError(
                 f"job {job.id} cannot start: it needs {nodes} nodes with {to_gib(job.memory):g} GiB of free memory, and "
-                f"{there.bit_count()} of the {self.idle} idle nodes have that"
+                f"{there.bit_count()} of the {self.idle_nodes.count} idle nodes have that"
             )
         return from_mask(lowest(there, nodes))
 
@@ -180,25 +177,21 @@ class NodePool:
         Raises:
             DecisionError: a gang that shares nothing in time holds some of them.
         """
-        if held := self._size - self.unused:
+        if held := self._size - self.idle_nodes.count - self.down:
             raise DecisionError(
                 f"nodes cannot be shared in time while {held} of {self._size} are held "
                 "without a row; a policy starts either all jobs in rows or none"
             )
-        self._idle.take_lowest(self.idle)
-        self._down = 0
-
-    def release(self, columns: NodeSet) -> None:
-        """Take a gang's nodes back."""
-        self._idle.give_back(columns)
+        self.idle_nodes.take_lowest(self.idle_nodes.count)
+        self.down = 0
 
     def take_down(self, columns: NodeSet) -> None:
         """Take idle nodes out of service."""
-        taken = self._idle.take(columns)
+        taken = self.idle_nodes.take(columns)
         assert taken, "the gangs on a failed node have been stopped"
-        self._down += count(columns)
+        self.down += count(columns)
 
     def put_up(self, columns: NodeSet) -> None:
         """Put nodes back into service."""
-        self._idle.give_back(columns)
-        self._down -= count(columns)
+        self.idle_nodes.give_back(columns)
+        self.down -= count(columns)

@@ -177,6 +177,7 @@ class RechargingNodes(DedicatedNodes):
         super().__init__(env, pool, store, saved, ledger, records, time_sharing)
         self.gangs: dict[int, RechargedGang] = {}
         """The running gangs by job id."""
+        self.is_settled = True
         self._convention = machine.checkpointing.restart_charge
         self._round = machine.round
 

@@ -15,7 +15,7 @@ from clustermodel.policies.interface import RunningJob
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet, text
-from clustermodel.sim.job_image import SAVING, image_after
+from clustermodel.sim.job_image import ENDS, SAVING, image_after
 from clustermodel.sim.job_process import Execution, JobInSystem
 from clustermodel.sim.node_memory import NodeMemory
 from clustermodel.sim.transfer_costs import TransferCosts
@@ -171,6 +171,8 @@ class SavedWork:
         What was saved before may be discarded now as well: then it is more than the attempt has executed.
         """
         job, before = gang.owner, gang.owner.image
+        if before is None and gang.outcome in ENDS and self.memory.free is None:
+            return 0
         if before is not None and gang.fetching:
             if gang.outcome in SAVING:
                 self.memory.hold(job, before.columns)

@@ -17,6 +17,10 @@ class Sharing(Protocol):
     def slice_log(self) -> SliceLog | None:
         """What ran between scheduling events; ``None`` where nodes are not shared in time."""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether gangs do anything at scheduling cycles: where they do not, :meth:`settle` and :meth:`resume` do nothing."""
+
     def shared_in_time(self, down: Iterable[NodeSet]) -> Sharing:
         """Return time sharing of the same nodes; itself if that is what it is.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf, isinf
@@ -147,7 +148,7 @@ def simulate(
         env.process(submit_jobs(env, source, submit, coordinator.stream_finished))
     try:
         env.run(until=finished)
-    except OverflowError as problem:
+    except (OverflowError, struct.error) as problem:
         raise SpecificationError(
             f"the jobs take too long: at {to_seconds(env.now):g} s, a start or an end lies beyond the "
             f"{to_seconds(LAST_TICK):g} s that fit 64-bit ticks; give shorter times, fewer jobs or more nodes"

@@ -12,7 +12,7 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, counted, quoted
-from clustermodel.job import UNSET, Job, JobRow
+from clustermodel.job import UNSET, Job, JobRow, row_of
 from clustermodel.memory_units import default_used, require_gib, to_kib
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import LONGEST_S, require_whole
@@ -200,7 +200,7 @@ class Workload:
     def rows(self) -> Iterator[JobRow]:
         """Yield the jobs as plain integers, in order of submission, then id."""
         for start in range(0, len(self._table), _CHUNK):
-            yield from map(JobRow._make, self._table[start : start + _CHUNK].tolist())
+            yield from map(row_of, self._table[start : start + _CHUNK].tolist())
 
     def jobs(self) -> Iterator[Job]:
         """Yield the jobs as specifications in seconds."""

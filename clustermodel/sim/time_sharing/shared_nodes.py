@@ -70,6 +70,8 @@ class TimeSharing:
         time_slices: makes the time-slice process.
     """
 
+    is_settled = True
+
     def __init__(
         self,
         env: Clock,
