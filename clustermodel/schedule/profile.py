@@ -166,16 +166,17 @@ class Profile:
         """
         self._add(start, end, -nodes)
 
-    def book(self, nodes: int, duration: int, not_after: int = NEVER) -> int:
+    def book(self, nodes: int, duration: int, not_after: int = NEVER, not_before: int = 0) -> int:
         """Subtract ``nodes`` for ``duration`` from the earliest possible time on and return that time.
 
         Subtract nothing and return -1 if that time is after ``not_after``: :meth:`earliest` and :meth:`reserve` in one walk.
+        The caller knows that it is not before ``not_before``, where the walk begins.
         """
         times, free = self._times, self._free
         first = -1
         begin = end = 0
-        for k, available in enumerate(free):
-            if available < nodes:
+        for k in range(bisect_left(times, not_before), len(times)):
+            if free[k] < nodes:
                 if first >= 0:
                     if times[k] >= end:
                         break
