@@ -224,17 +224,18 @@ class Slack:
         return sorted(slots)
 
     def _search(self, now: int, arriving: ArrivingJob | None, slots: Sequence[int]) -> Schedule | None:
-        search = Search(self._running, self._plan, self._weights, now, arriving, in_place=self._in_place and arriving is None)
+        in_order = self._rank is by_start
+        # In the order of the starts, one by one is the same as all at once, and less work.
+        in_place = arriving is None and not self._optimal and (self._in_place or in_order)
+        search = Search(self._running, self._plan, self._weights, now, arriving, in_place=in_place)
         if self._optimal:
             return search.optimal(slots)
-        ranked = self._plan if self._rank is by_start else sorted(self._plan, key=self._rank)
-        return search.cheapest(slots, ranked)
+        return search.cheapest(slots, self._plan if in_order else sorted(self._plan, key=self._rank))
 
     def _carry_out(self, schedule: Schedule) -> None:
         if schedule.moved:
             for held, start in schedule.starts:
-                if start != held.start:
-                    held.move_to(start, self._weights)
+                held.move_to(start, self._weights)
             self._plan.sort(key=by_start)
 
     def _place_over_quota(self, view: View) -> list[Decision]:

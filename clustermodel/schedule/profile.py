@@ -127,15 +127,22 @@ class Profile:
         the steps before ``reserved`` matter, and nodes that stay free right up to it are as good as a long enough gap.
         """
         times, free = self._times, self._free
-        start = -1
-        for k in range(bisect_right(times, not_before) - 1, bisect_left(times, reserved)):
-            if free[k] < nodes:
-                if start >= 0 and times[k] - start >= duration:
-                    return start
-                start = -1
-            elif start < 0:
-                start = times[k] if times[k] > not_before else not_before
-        return start if start >= 0 else reserved
+        beyond = bisect_left(times, reserved)
+        first = bisect_right(times, not_before) - 1
+        while True:
+            for k in range(first, beyond):
+                if free[k] >= nodes:
+                    break
+            else:
+                return reserved
+            # A window begins at k.  Examined from its end, it shows the last step with too few nodes first.
+            start = times[k] if times[k] > not_before else not_before
+            last = bisect_left(times, start + duration, k, beyond) - 1
+            while last > k and free[last] >= nodes:
+                last -= 1
+            if last == k:
+                return start
+            first = last + 1
 
     def free_until(self, nodes: int) -> int | None:
         """Return the first time at which fewer than ``nodes`` are free, ``None`` if they always are."""
@@ -159,16 +166,17 @@ class Profile:
         """
         self._add(start, end, -nodes)
 
-    def book(self, nodes: int, duration: int, not_after: int = NEVER) -> int:
+    def book(self, nodes: int, duration: int, not_after: int = NEVER, not_before: int = 0) -> int:
         """Subtract ``nodes`` for ``duration`` from the earliest possible time on and return that time.
 
         Subtract nothing and return -1 if that time is after ``not_after``: :meth:`earliest` and :meth:`reserve` in one walk.
+        The caller knows that it is not before ``not_before``, where the walk begins.
         """
         times, free = self._times, self._free
         first = -1
         begin = end = 0
-        for k, available in enumerate(free):
-            if available < nodes:
+        for k in range(bisect_left(times, not_before), len(times)):
+            if free[k] < nodes:
                 if first >= 0:
                     if times[k] >= end:
                         break

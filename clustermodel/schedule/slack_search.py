@@ -7,13 +7,15 @@ others back at their earliest times in the order of a heuristic, and price the r
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol
 
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.slack_formulas import Weights, cost, price_of_start, to_digits, total, weight
-from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
+from clustermodel.ticks import NEVER, TICKS_PER_SECOND, to_seconds
 
 OPTIMAL: Final = "optimal"
 MOST_PERMUTED: Final = 7
@@ -87,6 +89,9 @@ class SlackReservation:
         """What multiplies t_i^alpha_t in the cost of a move, before the arriving job's priority divides it."""
 
 
+_START: Final = attrgetter("start")
+
+
 def by_start(held: SlackReservation) -> tuple[int, int, int]:
     """Sorting key of the plan: ascending start, then order of submission."""
     return held.start, *held.arrival
@@ -128,7 +133,7 @@ class Schedule(NamedTuple):
     slot: int
     """From where on jobs were taken out, and where the arriving job starts; ticks."""
     starts: Sequence[tuple[SlackReservation, int]]
-    """The jobs that were taken out, with their new starts."""
+    """The jobs that have another start than before, with it."""
 
 
 class Search:
@@ -170,13 +175,96 @@ class Search:
             slots: when the arriving job may start, ascending.
             ranked: the reservations in the order in which they are put back.
         """
+        if self._in_place:
+            return self._cheapest_in_place(slots, ranked)
+        if self._arriving is not None and ranked is self._reservations:
+            return self._cheapest_by_start(slots, self._arriving)
         best: Schedule | None = None
         for slot, profile, own in self._places(slots):
             taken = [held for held in ranked if held.start >= slot]
-            found = (self._move_up if self._in_place else self._put_back)(taken, profile, own, slot)
-            if found is not None and (best is None or found[:3] < best[:3]):
-                best = found
+            best = _cheaper(self._put_back(taken, profile, own, slot), best)
         return best
+
+    def _cheapest_in_place(self, slots: Iterable[int], ranked: Sequence[SlackReservation]) -> Schedule | None:
+        """Return the cheapest schedule that takes out and puts back one job after the other while the others stay in place."""
+        *_, full = self._profiles()
+        best: Schedule | None = None
+        same_until = -1
+        for slot in slots:
+            if slot <= same_until:
+                continue  # of the jobs that stay now as well, none found another place
+            profile = full.copy()
+            starts: list[tuple[SlackReservation, int]] = []
+            for held in ranked:
+                if held.start < slot:
+                    continue
+                start = profile.earlier(held.nodes, held.length, held.start, self._now)
+                if start < held.start:
+                    profile.release(held.start, held.end, held.nodes)
+                    profile.reserve(start, start + held.length, held.nodes)
+                    starts.append((held, start))
+            best = _cheaper(self._priced(0.0, slot, starts), best)
+            same_until = min((held.start for held, _ in starts), default=NEVER)
+        return best
+
+    def _cheapest_by_start(self, slots: Iterable[int], arriving: ArrivingJob) -> Schedule | None:
+        """Return the cheapest schedule that puts jobs back in the order of their starts.
+
+        The jobs that stay and those that are put back are then the beginning and the end of one sequence.  So a trial can begin
+        with the first job that does not return to its place: one that could start earlier without the arriving job, too, or one
+        that the arriving job leaves too few nodes.
+        """
+        plan, (nodes, length, _) = self._reservations, arriving
+        profiles = list(self._profiles())
+        earliest = [profile.earliest(held.nodes, held.length) for profile, held in zip(profiles, plan, strict=False)]
+        unsettled = [at for at, held in enumerate(plan) if earliest[at] < held.start]
+        unsettled.append(len(plan))
+        best: Schedule | None = None
+        all_return = False  # whether all jobs have returned to their places in a trial
+        for slot in slots:
+            stay = bisect_left(plan, slot, key=_START)
+            if not profiles[stay].fits_at(slot, nodes, length) or (all_return and profiles[-1].fits_at(slot, nodes, length)):
+                continue  # it does not fit, or all jobs return again and the arriving one starts later
+            last = unsettled[bisect_left(unsettled, stay)]
+            first = bisect_left(range(last), True, stay, key=lambda at: not profiles[at + 1].fits_at(slot, nodes, length))
+            all_return |= first == len(plan)
+            profile = profiles[first].copy()
+            profile.reserve(slot, slot + length, nodes)
+            own = price_of_start(nodes, to_seconds(slot - self._now), self._weights)
+            best = _cheaper(self._put_back_from(first, earliest, profile, own, slot), best)
+        return best
+
+    def _profiles(self) -> Iterator[Profile]:
+        """Yield the profile with the first 0, 1, 2, ... reservations."""
+        yield self._running
+        profile = self._running
+        for held in self._reservations:
+            profile = profile.copy()
+            profile.reserve(held.start, held.end, held.nodes)
+            yield profile
+
+    def _put_back_from(self, first: int, earliest: Sequence[int], profile: Profile, own: float, slot: int) -> Schedule | None:
+        """Put jobs back from number ``first`` on; return ``None`` as soon as one would start too late.
+
+        Args:
+            first: number in the order of the starts.
+            earliest: for each number, when that job could start if those before it were in their places.
+            profile: those before ``first``, and the arriving job.
+            own: the price of the arriving job.
+            slot: its start.
+        """
+        starts: list[tuple[SlackReservation, int]] = []
+        left = NEVER  # the first time at which a job has left its place
+        for at in range(first, len(self._reservations)):
+            held = self._reservations[at]
+            # To start earlier than ``earliest`` says, it must use nodes of a job that has left its place.
+            start = profile.book(held.nodes, held.length, held.latest, min(earliest[at], left - held.length + 1))
+            if start < 0:
+                return None
+            if start != held.start:
+                starts.append((held, start))
+                left = min(left, held.start)
+        return self._priced(own, slot, starts)
 
     def _places(self, slots: Iterable[int]) -> Iterator[tuple[int, Profile, float]]:
         """Yield the slots where the arriving job fits, with the profile of the jobs that stay and its own price there."""
@@ -212,24 +300,11 @@ class Search:
             starts.append((held, start))
         return self._priced(own, slot, starts)
 
-    def _move_up(self, taken: Sequence[SlackReservation], profile: Profile, own: float, slot: int) -> Schedule | None:
-        """Take out and put back one job after the other while the others stay where they are."""
-        for held in taken:
-            profile.reserve(held.start, held.end, held.nodes)
-        starts: list[tuple[SlackReservation, int]] = []
-        for held in taken:
-            profile.release(held.start, held.end, held.nodes)
-            starts.append((held, profile.book(held.nodes, held.length, held.start)))
-        return self._priced(own, slot, starts)
-
     def _priced(self, own: float, slot: int, starts: list[tuple[SlackReservation, int]]) -> Schedule:
         weights, favour = self._weights, self._favour
-        costs = [
-            cost(held.weight, (start - held.start) / TICKS_PER_SECOND, favour, weights)
-            for held, start in starts
-            if start != held.start
-        ]
-        return Schedule(total(own, costs), len(costs), slot, starts)
+        moves = [(held, start) for held, start in starts if start != held.start]
+        costs = [cost(held.weight, (start - held.start) / TICKS_PER_SECOND, favour, weights) for held, start in moves]
+        return Schedule(total(own, costs), len(moves), slot, moves)
 
     def optimal(self, slots: Sequence[int]) -> Schedule | None:
         """Return the cheapest schedule over all orders of putting jobs back; ``None`` if all cost infinity.
@@ -267,8 +342,7 @@ class Search:
         if len(out) + len(self._others) <= 1:
             return bound
         if not out:
-            full = self._put_back(self._others, profile, own, slot, starts)
-            return full if full is not None and (best is None or full[:3] < best[:3]) else best
+            return _cheaper(self._put_back(self._others, profile, own, slot, starts), best)
         tried: set[tuple[int, int, int, int, float]] = set()
         for index, held in enumerate(out):
             # Of jobs that are the same in all that counts, the first is put back first.
@@ -280,6 +354,11 @@ class Search:
             start = then.book(held.nodes, held.length, held.latest)
             best = self._best_order([*out[:index], *out[index + 1 :]], then, own, slot, [*starts, (held, start)], best)
         return best
+
+
+def _cheaper(found: Schedule | None, best: Schedule | None) -> Schedule | None:
+    """Return the better of two schedules, the second of equal ones; ``None`` costs infinity."""
+    return found if found is not None and (best is None or found[:3] < best[:3]) else best
 
 
 def _goes_before(first: SlackReservation, second: SlackReservation) -> bool:

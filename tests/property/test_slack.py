@@ -288,6 +288,14 @@ def test_in_the_order_of_starts_it_is_all_the_same_whether_all_are_taken_out_or_
     assert schedules[0] == schedules[1]
 
 
+@settings(max_examples=cases(300))
+@given(case=plans(largest=7))
+def test_trials_that_begin_with_the_first_job_to_move_find_what_whole_trials_find(case: Insertion) -> None:
+    search, slots = search_of(*case)
+    plan = case[2]
+    assert search.cheapest(slots, plan) == search.cheapest(slots, plan.copy())  # a copy might have another order
+
+
 @every_heuristic
 @given(case=machines_and_rows(priorities=True), split=st.integers(1, 3))
 def test_streams_and_their_order_mean_nothing(heuristic: str, case: Case, split: int) -> None:
