@@ -32,7 +32,7 @@ def test_waiting_for_a_turn_costs_less_than_sharing_and_executing_meanwhile_cost
 
 
 def test_work_that_a_failure_during_a_checkpoint_discards_can_be_taken_off(study: Study) -> None:
-    """10 s of work and 5 s for a checkpoint in turn: the first failure comes when a checkpoint has ended, the second during one."""
+    """10 s of work and 5 s for a checkpoint in turn; a failure when one has ended, and a failure during one."""
     gang = Job(id=1, submit_s=0, nodes=1, run_s=100)
     failures = Outages(node=[0, 0], down_s=[15.0, 26.0], up_s=[15.0, 26.0], nodes=1)  # type: ignore[arg-type]
     machine = Machine(
