@@ -220,7 +220,7 @@ class OusterhoutMatrix(MatrixColumns[Job]):
         return True
 
     def _replicate_by_migration(self, gang: Occupant[Job], row: int) -> bool:
-        if gang.migrating:
+        if gang.migrating or gang.columns & self._free[row] & ~self._left[row]:  # replicas have these
             return False
         in_the_way = self._overlapping(gang, row)
         if any(other.rows != 1 << row for other in in_the_way) or not self._can_migrate(in_the_way, row):
