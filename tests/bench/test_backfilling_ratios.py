@@ -15,14 +15,15 @@ from tests.bench.test_ratios import ratio_to_floor
 from tests.shared_data import trace_path
 
 pytestmark = pytest.mark.bench
+SLOW = pytest.mark.slow_bench
 
 
 @pytest.mark.parametrize(
     ("policy", "trace", "nodes", "at_most"),
     [
         ("R/L-NG", "KTH-SP2-1996-2.2", 100, 27.0),  # 13.2
-        ("R/L-NG:speculation=0.5,test_runs=true", "KTH-SP2-1996-2.2", 100, 45.0),  # 22.2
-        ("R/L-NG:width=half,widening=true", "KTH-SP2-1996-2.2", 100, 26.0),  # 13.0
+        pytest.param("R/L-NG:speculation=0.5,test_runs=true", "KTH-SP2-1996-2.2", 100, 45.0, marks=SLOW),  # 22.2
+        pytest.param("R/L-NG:width=half,widening=true", "KTH-SP2-1996-2.2", 100, 26.0, marks=SLOW),  # 13.0
         ("conservative", "lublin_256", 256, 16.0),  # 7.8
     ],
 )
