@@ -10,9 +10,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Final
 
 NodeSet = tuple[int, ...]
 """Bounds of the ranges, flat and ascending: ``(0, 4, 7, 8)`` is nodes 0, 1, 2, 3 and 7."""
+_NARROW: Final = 1024
+"""Bits of a mask that are examined run by run; a wider one is halved before, because each look at it copies all of it."""
 
 
 def count(nodes: NodeSet) -> int:
@@ -54,14 +57,25 @@ def as_mask(nodes: NodeSet) -> int:
 def from_mask(mask: int) -> NodeSet:
     """Return the set of an integer bitmask, node 0 in the lowest bit."""
     bounds: list[int] = []
-    base = 0
-    while mask:
-        gap = (mask & -mask).bit_length() - 1
-        mask >>= gap
-        run = (~mask & (mask + 1)).bit_length() - 1
-        bounds += (base + gap, base + gap + run)
-        mask >>= run
-        base += gap + run
+    parts = [(mask, 0)]  # with their lowest nodes; the lowest part comes last
+    while parts:
+        part, base = parts.pop()
+        width = part.bit_length()
+        if width > _NARROW and part.bit_count() < width:
+            half = width // 2
+            parts += ((part >> half, base + half), (part & ((1 << half) - 1), base))
+            continue
+        while part:
+            gap = (part & -part).bit_length() - 1
+            part >>= gap
+            run = (~part & (part + 1)).bit_length() - 1
+            base += gap
+            if bounds and bounds[-1] == base:
+                bounds[-1] += run  # it goes on in another part
+            else:
+                bounds += (base, base + run)
+            part >>= run
+            base += run
     return tuple(bounds)
 
 
@@ -71,14 +85,15 @@ def lowest(mask: int, nodes: int) -> int:
     run = (first << nodes) - first
     if mask & run == run:  # often the lowest ones are neighbours
         return run
-    low, high = nodes, mask.bit_length()  # the answer lies in the lowest `high` places, and in no fewer than `low`
-    while low < high:
-        middle = (low + high) // 2
-        if (mask & ((1 << middle) - 1)).bit_count() < nodes:
-            low = middle + 1
+    width, part, low = mask.bit_length(), mask, 0  # the last one sought is in this part, which begins at node `low`
+    while width > 1:
+        half = width // 2
+        lower = part & ((1 << half) - 1)
+        if (held := lower.bit_count()) < nodes:
+            part, low, width, nodes = part >> half, low + half, width - half, nodes - held
         else:
-            high = middle
-    return mask & ((1 << low) - 1)
+            part, width = lower, half
+    return mask & ((2 << low) - 1)
 
 
 @lru_cache(maxsize=4096)

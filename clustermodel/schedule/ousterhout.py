@@ -154,13 +154,16 @@ class OusterhoutMatrix(MatrixColumns[Job]):
         if not rows:
             return
         most = max([room[row] for row, _ in rows])
-        somewhere = 0  # columns that are free in some row
-        for row, _ in rows:
+        somewhere = everywhere = 0  # columns that are free in some row; all these rows
+        for row, bit in rows:
             somewhere |= left[row]
+            everywhere |= bit
         candidates = [
             gang
             for gang in self.occupants.values()
-            if gang.nodes <= most and (replicate is not None or gang.columns & somewhere == gang.columns)
+            if gang.nodes <= most
+            and everywhere & ~gang.rows
+            and (replicate is not None or gang.columns & somewhere == gang.columns)
         ]
         gangs = candidates
         while gangs:
@@ -217,8 +220,10 @@ class OusterhoutMatrix(MatrixColumns[Job]):
         return True
 
     def _replicate_by_migration(self, gang: Occupant[Job], row: int) -> bool:
+        if gang.migrating or gang.columns & self._free[row] & ~self._left[row]:  # replicas have these
+            return False
         in_the_way = self._overlapping(gang, row)
-        if gang.migrating or any(other.rows != 1 << row for other in in_the_way) or not self._can_migrate(in_the_way, row):
+        if any(other.rows != 1 << row for other in in_the_way) or not self._can_migrate(in_the_way, row):
             return False
         columns = self._way_made(gang, in_the_way, row, self._left)
         if columns is None:
@@ -232,7 +237,7 @@ class OusterhoutMatrix(MatrixColumns[Job]):
 
     def _overlapping(self, gang: Occupant[Job], row: int) -> list[Occupant[Job]]:
         """S(A) of Zhang et al. 2003: the gangs in ``row`` that use columns of ``gang``."""
-        return [other for other in self.row_contents(row) if other.columns & gang.columns]
+        return [other for other in self.occupants.values() if other.rows >> row & 1 and other.columns & gang.columns]
 
     def _can_migrate(self, gangs: Iterable[Occupant[Job]], row: int) -> bool:
         """Return whether ``gangs`` may be moved to other columns in ``row``: none is on its way already, and Q allows it."""

@@ -54,6 +54,11 @@ def test_a_synthetic_year_costs_a_small_multiple_of_the_floor(benchmark: Benchma
     assert ratio_to_floor(benchmark, synthetic_workload(), 128, policy) <= at_most
 
 
+def test_conservative_backfilling_on_an_overloaded_machine(benchmark: BenchmarkFixture) -> None:
+    # More than a hundred jobs wait, and each early end compresses all their reservations.
+    assert ratio_to_floor(benchmark, synthetic_workload(jobs=5_000, load=1.2), 128, "conservative", rounds=2) <= 48
+
+
 @pytest.mark.parametrize("policy", ["easy", "conservative"])
 def test_a_machine_a_thousand_times_wider_is_not_slower(policy: str) -> None:
     # The same jobs, each a thousand times as wide, have the same schedule; 1.25 leaves room for the noise of two runs.

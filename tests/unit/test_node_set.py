@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from clustermodel import Batch, DecisionError, Job, Machine, Scenario, Setup, Start, View, Workload
-from clustermodel.schedule.node_set import IdleNodes, NodeSet, as_mask, count, text
+from clustermodel.schedule.node_set import IdleNodes, NodeSet, as_mask, count, from_mask, lowest, text
 
 WIDTH = 20
 
@@ -30,6 +30,15 @@ def ranges(nodes: set[int]) -> NodeSet:
 
 
 some_nodes = st.sets(st.integers(0, WIDTH - 1), min_size=1)
+
+
+@given(bounds=st.sets(st.integers(0, 10_000), min_size=2, max_size=12), share=st.floats(0, 1))
+def test_masks_of_wide_machines_are_the_sets_they_stand_for(bounds: set[int], share: float) -> None:
+    ascending = sorted(bounds)
+    nodes = tuple(ascending[: len(ascending) // 2 * 2])
+    assert from_mask(as_mask(nodes)) == nodes
+    chosen = round(share * count(nodes))
+    assert members(from_mask(lowest(as_mask(nodes), chosen))) == set(sorted(members(nodes))[:chosen])
 
 
 class IdleNodesBesideASet(RuleBasedStateMachine):

@@ -214,7 +214,7 @@ class SlicedGang(Execution):
 
     def overhead_left(self) -> int:
         """Return its pending overhead, ticks of its own slices."""
-        return sum(ticks for _, ticks in self.pending)
+        return sum(ticks for _, ticks in self.pending) if self.pending else 0
 
     def note_migrating(self) -> None:
         """Note whether a checkpoint or a restart is pending."""
