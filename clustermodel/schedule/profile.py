@@ -81,10 +81,9 @@ class Profile:
 
     def fits(self, nodes: int, duration: int) -> bool:
         """Return whether ``nodes`` are free from the beginning of the profile for ``duration``."""
-        times, free = self._times, self._free
-        end = times[0] + duration
-        for k, available in enumerate(free):
-            if times[k] >= end:
+        end = self._times[0] + duration
+        for time, available in zip(self._times, self._free, strict=True):
+            if time >= end:
                 return True
             if available < nodes:
                 return False
@@ -128,8 +127,9 @@ class Profile:
         """
         times, free = self._times, self._free
         start = -1
-        for k in range(bisect_right(times, not_before) - 1, bisect_left(times, reserved)):
-            if free[k] < nodes:
+        first = bisect_right(times, not_before) - 1
+        for k, available in enumerate(free[first : bisect_left(times, reserved)], first):
+            if available < nodes:
                 if start >= 0 and times[k] - start >= duration:
                     return start
                 start = -1

@@ -78,8 +78,7 @@ class DedicatedGang(Execution):
 
     def _execute(self, until: int) -> Generator[Event, object, None]:
         """Execute until it has executed for ``until`` ticks; a checkpoint that was interrupted begins again at once."""
-        if until < self._executed:
-            until = self._executed
+        until = max(until, self._executed)
         yield Timeout(self._nodes.env, until - self._executed)
         self._executed, self._since = until, None
 
