@@ -16,14 +16,15 @@ from tests.bench.test_ratios import ratio_to_floor
 from tests.shared_data import trace_path
 
 pytestmark = pytest.mark.bench
+SLOW = pytest.mark.slow_bench
 
 
 @pytest.mark.parametrize(
     ("policy", "trace", "nodes", "at_most"),
     [
         ("R/L-NG", "KTH-SP2-1996-2.2", 100, 14.2),  # 12.3
-        ("R/L-NG:speculation=0.5,test_runs=true", "KTH-SP2-1996-2.2", 100, 22.5),  # 19.6
-        ("R/L-NG:width=half,widening=true", "KTH-SP2-1996-2.2", 100, 26.0),  # 13.0
+        pytest.param("R/L-NG:speculation=0.5,test_runs=true", "KTH-SP2-1996-2.2", 100, 22.5, marks=SLOW),  # 19.6
+        pytest.param("R/L-NG:width=half,widening=true", "KTH-SP2-1996-2.2", 100, 26.0, marks=SLOW),  # 13.0
         ("conservative", "lublin_256", 256, 16.0),  # 7.8
     ],
 )

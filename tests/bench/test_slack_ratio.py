@@ -16,8 +16,8 @@ from tests.shared_data import trace_path
 pytestmark = pytest.mark.bench
 
 
-@pytest.mark.parametrize("remove", ["afresh", "in-place"])
+@pytest.mark.parametrize("remove", ["afresh", pytest.param("in-place", marks=pytest.mark.slow_bench)])
 def test_slack_on_a_year_of_kth(benchmark: BenchmarkFixture, remove: str) -> None:
     workload = read_swf(trace_path("KTH-SP2-1996-2.2"))
     policy = f"slack:remove={remove}"  # AST; the conservative run that measures AWT is part of it
-    assert ratio_to_floor(benchmark, workload, 128, policy, rounds=2) <= 75
+    assert ratio_to_floor(benchmark, workload, 128, policy, rounds=1) <= 75
