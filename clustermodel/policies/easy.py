@@ -117,7 +117,8 @@ class Easy:
             return []
         candidates: Iterable[QueuedJob] = view.waiting.values()
         start = plan.next_start() if self._protected else None
-        if late or batch.failed or (start is not None and self._others_must_be_protected(batch, start, now)):
+        # A reserved start is missed where jobs have overrun.
+        if late or batch.failed or (start is not None and (start < now or self._is_overtaken(batch.submitted))):
             self._unprotect()
             profile.extend(late, now, SHORTEST_EXTENSION if self._depth == 1 else None)
             start = None
@@ -134,10 +135,9 @@ class Easy:
             decisions.append(WakeAt(time=alarm))
         return decisions
 
-    def _others_must_be_protected(self, batch: Batch, start: int, now: int) -> bool:
-        """Return whether an arriving job is ahead of a protected one, or a reserved start was missed because jobs overran."""
-        first = batch.submitted[0] if batch.submitted else None
-        return start < now or (first is not None and first.queue_order < self._protected[-1].queue_order)
+    def _is_overtaken(self, submitted: Sequence[QueuedJob]) -> bool:
+        """Return whether an arriving job is ahead of a protected one."""
+        return bool(submitted) and submitted[0].queue_order < self._protected[-1].queue_order
 
     def _unprotect(self) -> None:
         for job in self._protected:

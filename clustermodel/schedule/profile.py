@@ -81,10 +81,9 @@ class Profile:
 
     def fits(self, nodes: int, duration: int) -> bool:
         """Return whether ``nodes`` are free from the beginning of the profile for ``duration``."""
-        times, free = self._times, self._free
-        end = times[0] + duration
-        for k, available in enumerate(free):
-            if times[k] >= end:
+        end = self._times[0] + duration
+        for time, available in zip(self._times, self._free, strict=True):
+            if time >= end:
                 return True
             if available < nodes:
                 return False

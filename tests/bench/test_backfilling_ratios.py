@@ -2,7 +2,8 @@
 
 Issue 4 asks for R/L-NG on KTH in at most 20 s and conservative backfilling on the saturated lublin_256 in at most 12 s.  The
 floor is about 5.5 us/job: on KTH's 28,481 jobs 20 s are 128 times the floor, on lublin_256's 10,000 jobs 12 s are 218 times.
-What they take is far less; the bounds here are twice what was measured, so that a change that matters is seen.
+What they take is far less.  The bounds here are at most twice what was measured, and 15 % above it where that was of late, so
+that a change that matters is seen.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ SLOW = pytest.mark.slow_bench
 @pytest.mark.parametrize(
     ("policy", "trace", "nodes", "at_most"),
     [
-        ("R/L-NG", "KTH-SP2-1996-2.2", 100, 27.0),  # 13.2
-        pytest.param("R/L-NG:speculation=0.5,test_runs=true", "KTH-SP2-1996-2.2", 100, 45.0, marks=SLOW),  # 22.2
+        ("R/L-NG", "KTH-SP2-1996-2.2", 100, 14.2),  # 12.3
+        pytest.param("R/L-NG:speculation=0.5,test_runs=true", "KTH-SP2-1996-2.2", 100, 22.5, marks=SLOW),  # 19.6
         pytest.param("R/L-NG:width=half,widening=true", "KTH-SP2-1996-2.2", 100, 26.0, marks=SLOW),  # 13.0
         ("conservative", "lublin_256", 256, 16.0),  # 7.8
     ],

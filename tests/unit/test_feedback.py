@@ -247,3 +247,9 @@ def test_sessions_have_one_user_each_and_an_idle_machine_keeps_the_recorded_time
     result = run(workload, nodes=len(workload), policy="easy")
     submitted = result.jobs.set_index("job")["submit_s"]
     assert submitted.sort_index().tolist() == workload.frame.set_index("job")["submit_s"].sort_index().tolist()
+
+
+def test_submissions_beyond_64_bit_ticks_are_refused_in_one_line() -> None:
+    late = chained(*((0.0, 1, 1.0, preceding, 1e10) for preceding in (-1, *range(1, 1000))))
+    with pytest.raises(SpecificationError, match=r"the jobs take too long: at 9\.2\d+e\+12 s, .* fit 64-bit ticks"):
+        run(late)

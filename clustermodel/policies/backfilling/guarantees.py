@@ -206,7 +206,7 @@ def compress(current: SchedulingCycle) -> None:
     if not (current.nodes_freed and plan.reserved):
         return
     jobs = [job for job in current.queue if job.id in plan.reserved]
-    if any(len(shapes[job.id]) > 1 for job in jobs):
+    if current.molds and any(len(shapes[job.id]) > 1 for job in jobs):
         plan.reshape(jobs, shapes)
     else:
         plan.compress(jobs, current.now)

@@ -20,7 +20,7 @@ from typing import Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.backfilling.guarantees import EveryJob, Guarantees, NoJob, Relaxed, Selective
-from clustermodel.policies.backfilling.moldable import Sizes, StartTimeWidening, shapes_of, sizes_of
+from clustermodel.policies.backfilling.moldable import ASKED, Sizes, StartTimeWidening, shapes_of, sizes_of
 from clustermodel.policies.backfilling.scheduling_cycle import Scheduler, SchedulingCycle
 from clustermodel.policies.backfilling.speculation import Speculation, TestRuns
 from clustermodel.policies.interface import NOTHING, Batch, Decision, Setup, View, WakeAt, uses_of
@@ -103,6 +103,7 @@ class Backfilling:
             shapes={},
             sorter=self._sorter,
             speculates=self._speculation is not None,
+            molds=self._sizes is not ASKED,
             widens=self._widening is not None,
             explain=setup.explain,
         )
@@ -116,7 +117,8 @@ class Backfilling:
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Run one scheduling cycle: the phases, one after the other."""
         plan, lengths, shapes, *_ = self._scheduler
-        lengths.observe(batch, view)
+        if not lengths.are_estimates:
+            lengths.observe(batch, view)
         nodes_freed = self._forget(batch, view)
         if batch.submitted:
             self._sorter.submitted(batch.submitted)
@@ -146,13 +148,13 @@ class Backfilling:
 
     def _forget(self, batch: Batch, view: View) -> bool:
         """Take out the jobs that have completed or stopped; return whether reserved nodes were freed."""
-        plan = self._scheduler.plan
+        plan, shapes, waiting = self._scheduler.plan, self._scheduler.shapes, view.waiting
         nodes_freed = plan.profile.catch_up(batch.ended, view.now, failed=batch.failed, repaired=batch.repaired)
         for gang in batch.ended:
             job = gang.job
-            if job.id in view.waiting:
+            if job.id in waiting:
                 continue  # stopped at its speculated time, or by the failure of a node
-            del self._scheduler.shapes[job.id]
+            del shapes[job.id]
             self._sorter.left(job)
             if self._speculation is not None:
                 self._speculation.left(job)

@@ -30,6 +30,8 @@ class Scheduler(NamedTuple):
     """The queue's order."""
     speculates: bool
     """Whether a phase after the first starts jobs that the first has left."""
+    molds: bool
+    """Whether jobs can have several shapes."""
     widens: bool
     """Whether a later phase gives more nodes to jobs that start."""
     explain: bool
@@ -92,6 +94,11 @@ class SchedulingCycle:
     def speculates(self) -> bool:
         """Whether a later phase starts jobs that the first one has left."""
         return self._scheduler.speculates
+
+    @property
+    def molds(self) -> bool:
+        """Whether jobs can have several shapes."""
+        return self._scheduler.molds
 
     @property
     def widens(self) -> bool:

@@ -1,0 +1,58 @@
+"""What a job costs in events of SimPy, and processes that begin with a grant."""
+
+from __future__ import annotations
+
+import pytest
+import simpy
+
+from clustermodel import Job, Machine, Scenario, Workload
+from clustermodel.sim.events import Clock, Grant, WaitingProcess
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
+def test_a_job_that_nothing_stops_costs_six_events(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = []
+    step = simpy.Environment.step
+    monkeypatch.setattr(simpy.Environment, "step", lambda env: (steps.append(env.now), step(env))[1])
+
+    def events(jobs: int) -> int:
+        steps.clear()
+        apart = Workload.from_jobs([Job(id=k, nodes=1, submit_s=100 * k + 1, run_s=10) for k in range(jobs)])
+        Scenario(machine=Machine(nodes=1), workload=apart, policy=policy).run()
+        return len(steps)
+
+    assert events(20) - events(10) == 60
+
+
+def test_a_process_that_waits_begins_with_its_grant_and_is_alive_before() -> None:
+    env, seen = Clock(), []
+
+    def life() -> simpy.events.ProcessGenerator:
+        seen.append(env.now)
+        yield env.timeout(3)
+        return "done"
+
+    grant = Grant(env)
+    process = WaitingProcess(env, life(), grant)
+    env.run(until=5)
+    assert (process.is_alive, process.target, seen) == (True, grant, [])
+    grant.give()
+    assert env.run(until=process) == "done"
+    assert (seen, env.now) == ([5], 8)
+
+
+def test_a_process_that_waits_begins_before_an_interrupt_of_the_same_time() -> None:
+    env, causes = Clock(), []
+
+    def life() -> simpy.events.ProcessGenerator:
+        try:
+            yield env.timeout(3)
+        except simpy.Interrupt as interrupt:
+            causes.append(interrupt.cause)
+
+    grant = Grant(env)
+    process = WaitingProcess(env, life(), grant)
+    grant.give()
+    process.interrupt("stop")
+    env.run()
+    assert (causes, process.is_alive) == (["stop"], False)
