@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,16 @@ _BLANK_TIMES: Final = array("q", [UNKNOWN]) * 1024
 _BLANK_NUMBERS: Final = array("q", [0]) * 1024
 _BLANK_FLAGS: Final = array("b", [0]) * 1024
 _ACCOUNTS: Final = {account: position for position, account in enumerate(Account)}
+
+
+class SubmittedIds(Protocol):
+    """The ids of the jobs submitted so far."""
+
+    def __contains__(self, job: int) -> bool:
+        """Return whether a job with this id has been submitted."""
+
+    def add(self, job: int, /) -> None:
+        """Note the id of a submitted job."""
 
 
 class JobRecords:
@@ -103,6 +113,10 @@ class JobRecords:
 
     def __len__(self) -> int:
         return len(self._reserved)
+
+    def submitted_ids(self) -> SubmittedIds:
+        """Return where the ids of submitted jobs are noted: nowhere yet."""
+        return set()
 
     # Written by the mechanism; ``index`` is the number that ``submitted`` returned.
 
