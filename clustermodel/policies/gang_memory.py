@@ -39,7 +39,7 @@ class GangMemory:
             job: the job.
             rows: the rows.
             kept: the nodes whose memory keeps the job already, a bitmask.
-            end: when the job is predicted to end, ticks; ``None`` if nobody knows.
+            end: when the job is predicted to end, ticks; ``None`` if unknown.
         """
         matrix = self._matrix
         if matrix.memory is None:

@@ -306,7 +306,7 @@ Decision = Start | Kill | Checkpoint | Suspend | Reserve | WakeAt | Replicate | 
 
 
 def _unknown_run_time(job: QueuedJob) -> int:
-    raise LookupError(f"job {job.id}: nobody knows its run time")
+    raise LookupError(f"job {job.id}: its run time is unknown")
 
 
 class Setup(NamedTuple):

@@ -83,7 +83,7 @@ class MatrixColumns(Generic[Job]):
             row: has enough suitable columns.
             columns: a bitmask.
             kept: the columns whose memory holds the job already, a bitmask.
-            end: when it is predicted to end; ``None`` if nobody knows.
+            end: when it is predicted to end; ``None`` if unknown.
         """
         if columns is None:
             columns = lowest(self.columns_for(job, row, kept=kept, end=end), job.nodes)

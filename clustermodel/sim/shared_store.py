@@ -123,7 +123,7 @@ class SharedStore:
         self._alarm.set(self._bandwidth.next_end())
 
     def _next(self) -> Transfer | None:
-        """Return the waiting transfer whose turn it is; ``None`` if it is nobody's."""
+        """Return the waiting transfer whose turn it is; ``None`` if it is no transfer's."""
         if self._one_at_a_time:
             if self._under_way:
                 return None

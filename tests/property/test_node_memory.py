@@ -58,7 +58,7 @@ class Noted:
 
 @st.composite
 def with_memory(draw: st.DrawFn, cases: st.SearchStrategy[GangCase]) -> GangCase:
-    """Return a case whose nodes have 6 KiB of memory, and whose jobs need 0 to 7 on each node, or nobody knows how much."""
+    """Return a case whose nodes have 6 KiB of memory, and whose jobs need 0 to 7 on each node, or an unknown amount."""
     machine, rows = draw(cases)
     costs = machine.checkpointing
     if costs.max_tasks_per_slice == 0:

@@ -36,7 +36,7 @@ class Opened:
         page.on("pageerror", lambda error: self.said.append(f"page error: {error}"))
         page.on("dialog", lambda dialog: (self.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.on("request", lambda request: self.asked.append(request.url))
-        page.set_default_timeout(6_000)
+        page.set_default_timeout(PATIENCE_MS / 2)
         began = time.perf_counter()
         page.goto(path.as_uri(), timeout=PATIENCE_MS)
         page.wait_for_function(READY, timeout=PATIENCE_MS)

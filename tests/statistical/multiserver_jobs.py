@@ -1,7 +1,8 @@
 """Simulated mean response times of rigid jobs beside the tables in ../shared/reference/msj, of another program.
 
-``python -m tests.statistical.multiserver_jobs`` simulates all points of the tables up to a load of 0.9 and prints table value,
-simulated mean with the half width of its 99 % interval, and seconds; ``--only easy`` those of one column.
+``python -m tests.statistical.multiserver_jobs`` simulates all points of the tables up to a load of 0.9 and keeps, in
+docs/data/multiserver_jobs.csv, table value, simulated mean and the half width of its 99 % interval; ``--only easy`` those of
+one column.  Points that the file has already are not simulated again.
 
 A replication starts on an empty machine; the first tenth and the last twentieth of the jobs are not counted.  The number of
 jobs grows with the load: the higher the load, the longer do responses of successive jobs depend on each other.
@@ -19,9 +20,9 @@ from __future__ import annotations
 
 import argparse
 import csv
-import time
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -42,6 +43,7 @@ HIGHEST_LOAD: Final = 0.9
 TABLE_JOBS: Final = 10**6
 BUDGETS: Final = {"fcfs": (4_000, 8_000, 10**6), "easy": (10_000, 2_200, 50_000), "server-filling": (4_000, 150, 10**6)}
 """Policy -> jobs of a replication: at least, times 1 / (1 - load / highest load)^2, at most."""
+KEPT: Final = Path("docs/data/multiserver_jobs.csv")
 UNIT_S: Final = 1000.0
 """The tables' unit of time: long, so that ticks do not round."""
 
@@ -122,7 +124,6 @@ class Estimate(NamedTuple):
     """Standard error of the plain mean, without control variates."""
     jobs: int
     """Counted in all replications together."""
-    seconds: float
 
 
 def weights(model: Model, policy: str) -> dict[int, float]:
@@ -144,7 +145,6 @@ def single_server_waits(submit: Floats, service: Floats) -> Floats:
 
 def simulate(model: Model, policy: str, load: float, *, jobs: int, seed: int, replications: int = REPLICATIONS) -> Estimate:
     """Return the mean response time in replications of ``jobs`` jobs."""
-    began = time.perf_counter()
     counted = slice(jobs // 10, -(jobs // 20))
     share = weights(model, policy)
     shares = {size: share[size] * mean for size, mean in model.mean_service.items()}  # mean service of the single server
@@ -169,7 +169,7 @@ def simulate(model: Model, policy: str, load: float, *, jobs: int, seed: int, re
     error = float(np.sqrt(variance * np.linalg.inv(design.T @ design)[0, 0]))
     half_width = float(stats.t.ppf(0.995, freedom)) * error
     n = replications * len(response[counted])
-    return Estimate(float(coefficients[0]), half_width, error, float(stats.sem(observed)), n, time.perf_counter() - began)
+    return Estimate(float(coefficients[0]), half_width, error, float(stats.sem(observed)), n)
 
 
 def jobs_of(point: Point) -> int:
@@ -195,28 +195,60 @@ def z(point: Point, estimate: Estimate) -> float:
     return (point.response - estimate.mean) / float(np.hypot(table, estimate.standard_error))
 
 
+def compared(point: Point) -> dict[str, object]:
+    """Simulate a point and return its line of the kept table: means, and half width of the 99 % interval, units of time."""
+    found = simulate_point(point)
+    return {
+        "column": point.column,
+        "load": point.load,
+        "table": f"{point.response:.4f}",
+        "simulated": f"{found.mean:.4f}",
+        "half width": f"{found.half_width:.4f}",
+        "of the mean": f"{found.half_width / found.mean:.2%}",
+        "z": f"{z(point, found):.2f}",
+        "jobs": found.jobs,
+    }
+
+
+def kept(path: Path) -> list[dict[str, object]]:
+    """Return the lines of a file; none if there is no file."""
+    if not path.is_file():
+        return []
+    with path.open() as file:
+        return [{**line, "load": float(line["load"])} for line in csv.DictReader(file)]
+
+
+def keep(path: Path, lines: list[dict[str, object]]) -> None:
+    """Write the lines into a file, in the order of the tables."""
+    order = {name: place for place, name in enumerate(COLUMNS)}
+    lines.sort(key=lambda line: (order[str(line["column"])], line["load"]))
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
+
+
 def main() -> None:
-    """Print the comparison."""
+    """Keep the comparison with the tables."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--only", choices=list(COLUMNS))
-    parser.add_argument("--workers", type=int, default=2)
-    arguments = parser.parse_args()
-    chosen = [
+    parser.add_argument("--only", choices=list(COLUMNS), help="a column of the tables (default: all)")
+    parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
+    parser.add_argument("--out", type=Path, default=KEPT, help=f"the file (default: {KEPT})")
+    options = parser.parse_args()
+    lines = kept(options.out)
+    there = {(line["column"], line["load"]) for line in lines}
+    missing = [
         point
-        for column in ([arguments.only] if arguments.only else COLUMNS)
+        for column in ([options.only] if options.only else COLUMNS)
         for point in points(column)
-        if point.load <= HIGHEST_LOAD and np.isfinite(point.response)
+        if point.load <= HIGHEST_LOAD and np.isfinite(point.response) and (column, point.load) not in there
     ]
-    print("| column | load | table | simulated | half width, % | inside | z | jobs | s |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    with ProcessPoolExecutor(arguments.workers) as pool:
-        for point, found in zip(chosen, pool.map(simulate_point, chosen), strict=True):
-            print(
-                f"| {point.column} | {point.load} | {point.response:.4f} | {found.mean:.4f} ± {found.half_width:.4f} "
-                f"| {100 * found.half_width / found.mean:.2f} | {abs(point.response - found.mean) <= found.half_width} "
-                f"| {z(point, found):.2f} | {found.jobs:,} | {found.seconds:.0f} |",
-                flush=True,
-            )
+    missing.sort(key=jobs_of)  # the cheapest first
+    with ProcessPoolExecutor(options.workers) as pool:
+        for done in as_completed([pool.submit(compared, point) for point in missing]):
+            print(line := done.result(), flush=True)
+            lines.append(line)
+            keep(options.out, lines)
 
 
 if __name__ == "__main__":

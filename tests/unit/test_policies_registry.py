@@ -235,7 +235,7 @@ def test_a_policy_is_told_the_machine_and_given_the_scenarios_own_random_stream(
 # check_policy
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "policy",
     [
