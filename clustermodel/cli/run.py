@@ -6,12 +6,12 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from traceback import format_exception
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from rich.console import Console
@@ -31,6 +31,10 @@ from clustermodel.measure.input_notes import run_notes
 from clustermodel.policies.registry import make_policy, policy_label, policy_names
 from clustermodel.sim.simulation import FIDELITIES, Fidelity
 from clustermodel.workload.model import load_model, shipped_models
+from clustermodel.workload.table import JobSource
+
+if TYPE_CHECKING:
+    from clustermodel.experiment.streamed_run import StreamedRun
 
 _log = logging.getLogger(__name__)
 _LONGEST_FILE_NAME: Final = 255
@@ -74,6 +78,16 @@ def _model_names(_context: click.Context, _option: click.Parameter, typed: str) 
     "--perfetto", type=click.Path(path_type=Path), help="File (.pftrace, or .gz) for the runs over time, for ui.perfetto.dev."
 )
 @click.option(
+    "--stream",
+    is_flag=True,
+    help="Keep no finished job in memory: the summary is made of running sums, median and 95th percentile within 0.1 %.",
+)
+@click.option(
+    "--jobs-parquet",
+    type=click.Path(path_type=Path),
+    help="With --stream, directory to write POLICY.parquet into, a row per job.",
+)
+@click.option(
     "--fidelity",
     type=click.Choice(FIDELITIES),
     default="fast",
@@ -105,7 +119,9 @@ def run(
     figure: Path | None,
     perfetto: Path | None,
     fidelity: Fidelity,
+    jobs_parquet: Path | None,
     *,
+    stream: bool,
     with_traceback: bool,
     **options: Any,
 ) -> int:
@@ -126,16 +142,22 @@ def run(
       clustermodel run --model blue-pacific --scale-run-time 1.3 --estimates phi:0.5
       clustermodel run --model blue-pacific --policy bf --policy bgs --policy mbgs --context-switch 0.02
       clustermodel run --jobs 2000 --policy easy --policy pv-easy --perfetto runs.pftrace
+      clustermodel run --trace CEA-Curie-2011-2.1-cln.swf.gz --policy easy --stream --jobs-parquet out
       clustermodel run scenarios/quickstart.py
       clustermodel run kth.toml --policy easy --policy conservative --nodes 128
     """
     notes = standard_error()
+    if stream or jobs_parquet is not None:
+        from clustermodel.cli.streamed import require_streamable  # noqa: PLC0415  few runs are streamed
+
+        outputs = {"--jobs-csv": jobs_csv, "--figure": figure, "--perfetto": perfetto}
+        require_streamable(jobs_parquet=jobs_parquet, stream=stream, outputs=outputs)
     if scenarios:
         from clustermodel.cli.scenarios import scenarios_of  # noqa: PLC0415  with all kinds of workloads
 
         specified = scenarios_of(scenarios, given_options(click.get_current_context()))
     else:
-        specified = _scenarios(options, trace, model, jobs, nodes, policies, seed, fidelity)
+        specified = _scenarios(options, trace, model, jobs, nodes, policies, seed, fidelity, stream=stream)
     for source in {id(source): source for scenario in specified for source in scenario.sources}.values():
         for line in source.provenance.lines():
             notes.print(f"{literal(source.name)}: {literal(line)}")
@@ -143,15 +165,16 @@ def run(
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
         raise SpecificationError(f"policy: {twice!r} is asked for twice; names must be unique")
-    files = {} if jobs_csv is None else _job_files(labels, jobs_csv)
-    _require_writable(jobs_csv, figure, perfetto)
+    files = {} if jobs_csv is None else _job_files(labels, jobs_csv, "--jobs-csv", ".csv")
+    files |= {} if jobs_parquet is None else _job_files(labels, jobs_parquet, "--jobs-parquet", ".parquet")
+    _require_writable({"--jobs-csv": jobs_csv, "--jobs-parquet": jobs_parquet}, figure, perfetto)
     if perfetto is not None:
         specified = [replace(scenario, history=True) for scenario in specified]  # of time slices
 
-    results: list[Result] = []
+    results: list[Result | StreamedRun] = []
     interrupted: str | None = None
     try:
-        _run_all(specified, results, files, notes, with_traceback=with_traceback)
+        _run_all(specified, results, files, notes, stream=stream, with_traceback=with_traceback)
     except KeyboardInterrupt:
         interrupted = next((unfinished.label for unfinished in specified[len(results) :]), "the last report")
     finally:
@@ -160,12 +183,12 @@ def run(
         from clustermodel.figures.compare import comparison  # noqa: PLC0415  matplotlib takes a second to import
         from clustermodel.figures.files import save  # noqa: PLC0415
 
-        save(comparison(results), figure)
+        save(comparison(_kept(results)), figure)
         notes.print(f"figure: {literal(figure)}")
     if perfetto is not None and results:
         from clustermodel.figures.perfetto import write_perfetto  # noqa: PLC0415  the same
 
-        write_perfetto(results, perfetto)
+        write_perfetto(_kept(results), perfetto)
         notes.print(f"perfetto: {literal(perfetto)}, for ui.perfetto.dev", soft_wrap=True)
     if interrupted is not None:
         notes.print(
@@ -185,6 +208,8 @@ def _scenarios(
     policies: Sequence[str],
     seed: int,
     fidelity: Fidelity,
+    *,
+    stream: bool,
 ) -> list[Scenario]:
     """Return a scenario for each policy, on the workload and the machine specified by the options."""
     for policy in policies:
@@ -195,7 +220,13 @@ def _scenarios(
             f"--{'jobs' if model is None else 'model'}: the jobs come from --trace {trace}; give one of the two"
         )
     drawn_from = None if model is None else load_model(model)
-    workload = load_workload(options, trace=trace, model=drawn_from, jobs=jobs, nodes=nodes, seed=seed)
+    workload: JobSource
+    if stream and trace is not None:
+        from clustermodel.cli.streamed import stream_of  # noqa: PLC0415  few runs are streamed
+
+        workload = stream_of(trace, options, given_options(click.get_current_context()))
+    else:
+        workload = load_workload(options, trace=trace, model=drawn_from, jobs=jobs, nodes=nodes, seed=seed)
     if nodes is None:
         if workload.machine_nodes is None:
             raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {trace} is the size of a machine; give one")
@@ -206,29 +237,30 @@ def _scenarios(
     ]
 
 
-def _job_files(labels: Sequence[str], folder: Path) -> dict[str, Path]:
+def _job_files(labels: Sequence[str], folder: Path, option: str, suffix: str) -> dict[str, Path]:
     """Return the file of job records of each run; refuse file names that are too long, or that two runs share."""
     owners: dict[str, str] = {}
     for label in labels:
-        name = visible(label).replace("/", "_") + ".csv"
+        name = visible(label).replace("/", "_") + suffix
         if (length := len(name.encode())) > _LONGEST_FILE_NAME:
             raise SpecificationError(
-                f"--jobs-csv: {shown(label)}: the name of its file would have {length} bytes; "
+                f"{option}: {shown(label)}: the name of its file would have {length} bytes; "
                 f"at most {_LONGEST_FILE_NAME} are allowed"
             )
         if name in owners:
-            raise SpecificationError(f"--jobs-csv: {owners[name]!r} and {label!r} would have one file, {folder / name}")
+            raise SpecificationError(f"{option}: {owners[name]!r} and {label!r} would have one file, {folder / name}")
         owners[name] = label
     return {label: folder / name for name, label in owners.items()}
 
 
-def _require_writable(jobs_csv: Path | None, figure: Path | None, perfetto: Path | None) -> None:
+def _require_writable(folders_of_jobs: Mapping[str, Path | None], figure: Path | None, perfetto: Path | None) -> None:
     """Refuse outputs that cannot be written, before the runs."""
-    if jobs_csv is not None:
+    for option, folder in folders_of_jobs.items():
         try:
-            jobs_csv.mkdir(parents=True, exist_ok=True)
+            if folder is not None:
+                folder.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
-            raise OutputError(f"--jobs-csv: {jobs_csv}: cannot be made: {problem.strerror}") from None
+            raise OutputError(f"{option}: {folder}: cannot be made: {problem.strerror}") from None
     if perfetto is not None:
         from clustermodel.figures.perfetto_packets import require_perfetto  # noqa: PLC0415  few runs need it
 
@@ -236,7 +268,7 @@ def _require_writable(jobs_csv: Path | None, figure: Path | None, perfetto: Path
         if perfetto.is_dir():
             raise OutputError(f"--perfetto: {perfetto}: is a directory; it must be a file")
     folders = [(option, file.parent if file else None) for option, file in (("--figure", figure), ("--perfetto", perfetto))]
-    for option, path in (("--jobs-csv", jobs_csv), *folders):
+    for option, path in (*folders_of_jobs.items(), *folders):
         if path is not None and not (path.is_dir() and os.access(path, os.W_OK)):
             raise OutputError(f"{option}: {path}: is not a directory that can be written to")
     if figure is not None and figure.suffix.lower() not in (".png", ".svg", ".pdf"):
@@ -244,7 +276,13 @@ def _require_writable(jobs_csv: Path | None, figure: Path | None, perfetto: Path
 
 
 def _run_all(
-    scenarios: Sequence[Scenario], results: list[Result], files: dict[str, Path], notes: Console, *, with_traceback: bool
+    scenarios: Sequence[Scenario],
+    results: list[Result | StreamedRun],
+    files: dict[str, Path],
+    notes: Console,
+    *,
+    stream: bool,
+    with_traceback: bool,
 ) -> None:
     """Run the scenarios in turn; append each result to ``results`` and write its job records as soon as it is there."""
     for scenario in scenarios:
@@ -256,7 +294,7 @@ def _run_all(
         with progress_of_run(scenario, notes) as advance, warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=NOTHING_PLAYED)  # one note below covers all runs
             try:
-                result = scenario.run(progress=advance)
+                result = _finished_run(scenario, files.get(scenario.label), advance, stream=stream)
             except (ClusterModelError, KeyboardInterrupt):
                 raise
             except BaseException as problem:  # of the policy's code
@@ -265,15 +303,30 @@ def _run_all(
                 policy = f"policy {policy_label(scenario.policy)}"
                 hint = "" if with_traceback else "; --traceback shows all"
                 raise PolicyError(f"{failure_line(problem)} ({policy}{hint})") from None
-        if scenario.label in files:
-            result.to_csv(files[scenario.label], layout="jobs")
         results.append(result)
         notes.print(f"{literal(scenario.label)}: {len(result.records):,} jobs in {perf_counter() - began:.2f} s")
-    if unplayed := [result.scenario.label for result in results if result.nothing_played]:
+    if unplayed := [result.scenario.label for result in results if isinstance(result, Result) and result.nothing_played]:
         notes.print(f"fidelity node: {literal(nothing_played(unplayed))}")
 
 
-def _show(results: Sequence[Result], notes: Console, *, as_json: bool) -> None:
+def _finished_run(
+    scenario: Scenario, file: Path | None, advance: Callable[[int], None] | None, *, stream: bool
+) -> Result | StreamedRun:
+    """Run a scenario and write its job records."""
+    if stream:
+        return scenario.stream(file, progress=advance)
+    result = scenario.run(progress=advance)
+    if file is not None:
+        result.to_csv(file, layout="jobs")
+    return result
+
+
+def _kept(results: Sequence[Result | StreamedRun]) -> list[Result]:
+    """Return the runs whose jobs are in memory."""
+    return [result for result in results if isinstance(result, Result)]
+
+
+def _show(results: Sequence[Result | StreamedRun], notes: Console, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([run_row(result) for result in results], indent=2))
     elif results:

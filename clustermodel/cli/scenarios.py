@@ -12,7 +12,9 @@ from clustermodel.errors import SpecificationError
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.tables import SUFFIX
 
-_OUTPUTS: Final = frozenset({"scenarios", "as_json", "jobs_csv", "figure", "perfetto", "with_traceback"})
+_OUTPUTS: Final = frozenset(
+    {"scenarios", "as_json", "jobs_csv", "jobs_parquet", "stream", "figure", "perfetto", "with_traceback"}
+)
 """Parameters that say what becomes of the results; they go with any scenario."""
 _OF_WORKLOADS: Final = frozenset(
     {

@@ -10,7 +10,7 @@ from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from time import perf_counter
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 from unicodedata import category
 
 from clustermodel.errors import SpecificationError, counted, quoted
@@ -27,6 +27,9 @@ from clustermodel.validation import flag, require_whole
 from clustermodel.workload.feedback import submissions
 from clustermodel.workload.streams import JobStreams
 from clustermodel.workload.table import JobSource
+
+if TYPE_CHECKING:
+    from clustermodel.experiment.streamed_run import StreamedRun
 
 _NOT_IN_A_LINE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Unicode categories that a name must not contain: control characters, surrogates, line and paragraph separators."""
@@ -239,3 +242,21 @@ class Scenario:
         if result.nothing_played:
             warnings.warn(f"{NOTHING_PLAYED}: {nothing_played([self.label])}", UserWarning, stacklevel=2)
         return result
+
+    def stream(self, path: str | PathLike[str] | None = None, *, progress: Callable[[int], None] | None = None) -> StreamedRun:
+        """Simulate the scenario in constant memory: no finished job is kept, and the summary is made of running sums.
+
+        Args:
+            path: a Parquet file for the jobs, in the order in which they leave the system.
+            progress: called from time to time with the number of jobs submitted since the last call.
+
+        Raises:
+            SpecificationError: the scenario cannot be streamed; :func:`~clustermodel.experiment.streamed_run.stream` says which
+                can, or a package of the extra ``stream`` is missing.
+            OutputError: the file cannot be written.
+            DecisionError: the policy made an impossible decision, or never started a waiting job.
+            TraceError: a streamed trace is malformed.
+        """
+        from clustermodel.experiment.streamed_run import stream  # noqa: PLC0415  few runs are streamed
+
+        return stream(self, path, progress=progress)

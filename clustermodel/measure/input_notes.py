@@ -15,6 +15,7 @@ from clustermodel.machine import Machine
 from clustermodel.measure.metrics import Summary
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import Status
+from clustermodel.recording.streamed_records import StreamedRecords
 
 KILLED_SHARE: Final = 0.05
 """Share of jobs killed at the wall-time limit above which a note says so."""
@@ -74,7 +75,9 @@ class NotedRun(Protocol):
 
 
 def run_notes(runs: Sequence[NotedRun]) -> list[Note]:
-    """Return what looks wrong in the input of runs that are compared."""
+    """Return what looks wrong in the input of runs that are compared; of streamed runs only what their summaries show."""
+    if any(isinstance(run.records, StreamedRecords) for run in runs):
+        return count_notes([Counts.of(run.summary()) for run in runs], with_memory=True)
     refused = [_needing_too_much(run) for run in runs]
     counts = [
         (one := Counts.of(run.summary()))._replace(rejected=one.rejected - number)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from struct import Struct
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,16 @@ _AS_NUMBERS: Final = Struct(f"{len(JobRow._fields)}q")
 """A row as numbers of 64 bits: to pack all at once takes a third of the time of appending one after the other."""
 _ABORTED: Final = Status.ABORTED  # a global name is looked up faster than a member of an enumeration
 _ACCOUNTS: Final = {account: position for position, account in enumerate(Account)}
+
+
+class SubmittedIds(Protocol):
+    """The ids of the jobs submitted so far."""
+
+    def __contains__(self, job: int) -> bool:
+        """Return whether a job with this id has been submitted."""
+
+    def add(self, job: int, /) -> None:
+        """Note the id of a submitted job."""
 
 
 class JobRecords:
@@ -111,6 +121,10 @@ class JobRecords:
 
     def __len__(self) -> int:
         return len(self._reserved)
+
+    def submitted_ids(self) -> SubmittedIds:
+        """Return where the ids of submitted jobs are noted: nowhere yet."""
+        return set()
 
     # Written by the mechanism; ``index`` is the number that ``submitted`` returned.
 

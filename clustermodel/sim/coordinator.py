@@ -71,7 +71,7 @@ class Coordinator:
         self._pool, self._saved, self._ledger, self._records = pool, saved, ledger, records
         self._states = states
         states.changed = self._wake
-        self._ids: set[int] = set()  # of all jobs submitted so far
+        self._ids = records.submitted_ids()
         self._jobs: dict[int, JobInSystem] = {}
         self._ended: list[Execution] = []
         self._rings = False

@@ -18,6 +18,7 @@ from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.matrix_history import History
 from clustermodel.recording.slice_log import SliceLog
+from clustermodel.recording.streamed_records import StreamedRecords
 from clustermodel.schedule.allocation import Allocation
 from clustermodel.sim.checkpoint_store import LimitedStore
 from clustermodel.sim.coordinator import Coordinator
@@ -69,6 +70,7 @@ def simulate(
     speedup: Speedup = LINEAR,
     progress: Callable[[int], None] | None = None,
     failure_rng: np.random.Generator | None = None,
+    records: JobRecords | None = None,
 ) -> Outcome:
     """Run ``policy`` on ``machine`` until every job of every stream has ended.
 
@@ -85,6 +87,7 @@ def simulate(
         speedup: how run times change where jobs are started with another width than they asked for.
         progress: called now and then with the number of jobs submitted since the last call.
         failure_rng: the random stream of the failures of nodes; one with seed 0 by default.
+        records: where to record what happens to jobs; by default new ones, that keep all.
 
     Raises:
         DecisionError: the policy asked for something impossible, or left jobs waiting for ever.
@@ -92,7 +95,8 @@ def simulate(
         SpecificationError: the jobs take so long that a time no longer fits 64-bit ticks.
         TraceError: a stream read from a file is malformed.
     """
-    env, ledger, records = Clock(), Ledger(machine.processors), JobRecords()
+    env, ledger = Clock(), Ledger(machine.processors)
+    records = JobRecords() if records is None else records
     allocation = Allocation(machine.gpus_per_node, machine.allocation) if machine.gpus_per_node > 1 else None
     states = History(machine.time_slicing.quantum) if history else None
     pool, saved = NodePool(env, machine.processors, allocation), SavedWork(machine)
@@ -106,7 +110,7 @@ def simulate(
         saved,
         ledger,
         records,
-        lambda: _time_sharing(env, machine, ledger, saved, states, fidelity),
+        lambda: _time_sharing(env, machine, ledger, saved, states, fidelity, records),
     )
     node_states = NodeStates(env, 0.0 if machine.failures is None else machine.failures.mean_repair_s, saved, ledger, records)
     coordinator = Coordinator(
@@ -158,9 +162,17 @@ def simulate(
 
 
 def _time_sharing(
-    env: Clock, machine: Machine, ledger: Ledger, saved: SavedWork, states: History | None, fidelity: Fidelity
+    env: Clock,
+    machine: Machine,
+    ledger: Ledger,
+    saved: SavedWork,
+    states: History | None,
+    fidelity: Fidelity,
+    records: JobRecords,
 ) -> TimeSharing:
     """Return nodes that gangs share in time; runs without such gangs do not import the modules."""
+    if isinstance(records, StreamedRecords):
+        raise SpecificationError("stream: the policy shares nodes in time, and the log of time slices grows with the run")
     from clustermodel.sim.time_sharing.node_by_node import NodeByNode  # noqa: PLC0415
     from clustermodel.sim.time_sharing.shared_nodes import TimeSharing  # noqa: PLC0415
     from clustermodel.sim.time_sharing.slices import ComputedSlices  # noqa: PLC0415

@@ -1,6 +1,7 @@
-"""Run one large synthetic workload in a process of its own: ``python -m tests.bench.scale JOBS`` prints JSON.
+"""Run many jobs in a process of its own: ``python -m tests.bench.scale JOBS [stream]`` prints JSON.
 
-A fresh process is the only one whose peak memory means something.
+A fresh process is the only one whose peak memory means something.  The jobs are drawn in small numbers, so that the peak is
+that of the simulator, not of the workload.
 """
 
 from __future__ import annotations
@@ -8,20 +9,58 @@ from __future__ import annotations
 import json
 import resource
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from time import process_time
 
-from clustermodel import Scenario, synthetic_workload
+import numpy as np
+
+from clustermodel import Machine, Provenance, Scenario
+from clustermodel.job import JobRow
+
+NODES = 128
+LOAD = 0.75
+DRAWN_AT_ONCE = 10_000
 
 
-def main(jobs: int) -> None:
-    workload = synthetic_workload(jobs=jobs)
+@dataclass(frozen=True)
+class ManyJobs:
+    """A job stream in constant memory: Poisson arrivals, sizes 1 to 64, exponential run times, estimates up to five times."""
+
+    jobs: int
+    name: str = "many jobs"
+    machine_nodes: int = NODES
+    provenance: Provenance = field(default_factory=lambda: Provenance(source="drawn"))
+
+    def rows(self) -> Iterator[JobRow]:
+        rng = np.random.default_rng(1)
+        last, mean_run_s = 0.0, 3600.0
+        mean_size = 127 / 7
+        for first in range(0, self.jobs, DRAWN_AT_ONCE):
+            number = min(DRAWN_AT_ONCE, self.jobs - first)
+            times = last + np.cumsum(rng.exponential(mean_size * mean_run_s / (NODES * LOAD), number))
+            last = float(times[-1])
+            size = 2 ** rng.integers(0, 7, number)
+            run = np.maximum(1.0, rng.exponential(mean_run_s, number))
+            estimate = run * rng.uniform(1, 5, number)
+            columns = [(1e6 * values).astype(np.int64).tolist() for values in (times, run, estimate)]
+            for job, (submit, nodes, ran, asked) in enumerate(
+                zip(columns[0], size.tolist(), *columns[1:], strict=True), first + 1
+            ):
+                yield JobRow(submit, job, nodes, ran, asked, -1, -1, 0, 1)
+
+
+def main(jobs: int, how: str) -> None:
+    scenario = Scenario(workload=ManyJobs(jobs), machine=Machine(nodes=NODES), policy="easy")
     began = process_time()
-    result = Scenario(workload=workload, policy="easy").run()
+    result = scenario.stream() if how == "stream" else scenario.run()
     seconds = process_time() - began
     assert len(result.records) == jobs
+    summary = result.summary().as_dict() if how == "stream" else {}
     peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"jobs": jobs, "us_per_job": seconds / jobs * 1e6, "peak_kb": peak_kb}))
+    found = {"jobs": jobs, "us_per_job": seconds / jobs * 1e6, "peak_kb": peak_kb, "mean_wait_s": summary.get("mean_wait_s")}
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), (sys.argv[2:] or ["keep"])[0])

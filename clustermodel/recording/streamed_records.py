@@ -1,0 +1,188 @@
+"""The records of a streamed run: only jobs in the system are in memory, those that have left are handed on in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from clustermodel.errors import SpecificationError
+from clustermodel.job import JobRow
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.ledger import Account
+from clustermodel.recording.run_attempts import PREEMPTIONS, UNKNOWN, Status
+from clustermodel.schedule.node_set import NodeSet, count
+
+BLOCK: Final = 16_384
+"""Jobs that are handed on at once."""
+
+
+class LeftJob:
+    """What is known of a job that has left the system, times in ticks; :data:`UNKNOWN` where something never happened.
+
+    Args:
+        row: the job as submitted.
+    """
+
+    __slots__ = (
+        "allocated",
+        "attempts",
+        "backfilled",
+        "discarded",
+        "end",
+        "executed",
+        "head_since",
+        "lost",
+        "preemptions",
+        "requeued",
+        "reserved",
+        "row",
+        "start",
+        "status",
+    )
+
+    def __init__(self, row: JobRow) -> None:
+        self.row = row
+        self.start = self.end = self.executed = self.head_since = self.reserved = UNKNOWN
+        self.allocated = 0
+        """Nodes of the last run attempt."""
+        self.status = Status.UNFINISHED
+        self.backfilled = False
+        """Whether the last run attempt started while a job ahead in the queue kept waiting."""
+        self.attempts = self.preemptions = 0
+        self.requeued = False
+        """Whether it was stopped at a time limit of the policy and restarted."""
+        self.lost = 0
+        """Discarded work, ticks."""
+        self.discarded = 0
+        """Discarded work, node-ticks."""
+
+    @property
+    def blocked(self) -> bool:
+        """Whether it was ever left waiting at the head of the queue."""
+        return self.head_since != UNKNOWN
+
+
+class RisingIds:
+    """The ids of the jobs submitted so far, of which only the highest is kept: each must be above all before it."""
+
+    def __init__(self) -> None:
+        self._highest: int | None = None
+
+    def __contains__(self, job: int) -> bool:
+        """Return whether a job has the highest id.
+
+        Raises:
+            SpecificationError: its id is lower.
+        """
+        if self._highest is not None and job < self._highest:
+            raise SpecificationError(
+                f"stream: job {job} is submitted after job {self._highest}; the ids of a streamed run must rise, so that "
+                "each is unique: number the jobs in order of submission"
+            )
+        return job == self._highest
+
+    def add(self, job: int, /) -> None:
+        """Note the id of a job, which is above all before it."""
+        self._highest = job
+
+
+class StreamedRecords(JobRecords):
+    """Records of a run of which no job is kept after it has left the system.
+
+    Args:
+        take: called with each :data:`BLOCK` jobs that have left, and by :meth:`close` with the rest; the list is used again.
+    """
+
+    __slots__ = ("_block", "_open", "_submissions", "_take")
+
+    def __init__(self, take: Callable[[list[LeftJob]], None]) -> None:
+        super().__init__()
+        self._take = take
+        self._block: list[LeftJob] = []
+        self._open: dict[int, LeftJob] = {}
+        self._submissions = 0
+
+    def __len__(self) -> int:
+        return self._submissions
+
+    def submitted_ids(self) -> RisingIds:
+        """Return where the ids of submitted jobs are noted."""
+        return RisingIds()
+
+    def close(self) -> None:
+        """Hand on the last jobs."""
+        self._take(self._block)
+        self._block.clear()
+
+    def _left(self, index: int, status: Status) -> LeftJob:
+        job = self._open.pop(index)
+        job.status = status
+        self._block.append(job)
+        if len(self._block) >= BLOCK:
+            self.close()
+        return job
+
+    def submitted(self, row: JobRow) -> int:
+        """Open a record and return its index."""
+        index = self._submissions
+        self._submissions += 1
+        self._open[index] = LeftJob(row)
+        return index
+
+    def rejected(self, index: int) -> None:
+        """Note that the machine cannot run the job."""
+        self._left(index, Status.REJECTED)
+
+    def started(self, index: int, now: int, columns: NodeSet) -> None:
+        """Note the dispatch and the nodes."""
+        job = self._open[index]
+        job.start = now
+        job.allocated = count(columns)
+        job.attempts += 1
+
+    def moved(self, index: int, now: int, columns: NodeSet) -> None:
+        """Note nothing: which nodes a job had is not kept."""
+
+    def ended(self, index: int, now: int, status: Status, executed: int) -> None:
+        """Note when and how the job ended, and how long the gang executed."""
+        job = self._open[index]
+        job.end, job.executed = now, executed
+        if status is Status.ABORTED:
+            self._discard(job, executed)
+        self._left(index, status)
+
+    def stopped(self, index: int, now: int, status: Status, executed: int, lost: int) -> None:
+        """Note that the current run attempt was stopped and the job returned to the queue; arguments as of the base class."""
+        job = self._open[index]
+        job.preemptions += status in PREEMPTIONS
+        job.requeued |= status is Status.REQUEUED
+        job.start, job.backfilled = UNKNOWN, False
+        self._discard(job, lost)
+
+    def discarded(self, index: int, lost: int) -> None:
+        """Note that work of the job, which waits again, is discarded after its last run attempt has ended."""
+        self._discard(self._open[index], lost)
+
+    @staticmethod
+    def _discard(job: LeftJob, lost: int) -> None:
+        job.lost += lost
+        job.discarded += lost * job.allocated
+
+    def overhead(self, index: int, start: int, end: int, nodes: int, account: Account) -> None:
+        """Note nothing: the ledger has the sums."""
+
+    def blocked(self, index: int, now: int) -> None:
+        """Note that the job is left waiting at the head of the queue; the first time counts."""
+        job = self._open[index]
+        if job.head_since == UNKNOWN:
+            job.head_since = now
+
+    def backfilled(self, index: int) -> None:
+        """Note that the job started while a job ahead in the queue kept waiting."""
+        self._open[index].backfilled = True
+
+    def reserved(self, index: int, start: int) -> None:
+        """Note a guaranteed start; the first one counts."""
+        job = self._open[index]
+        if job.reserved == UNKNOWN:
+            job.reserved = start

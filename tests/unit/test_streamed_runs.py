@@ -1,0 +1,181 @@
+"""Streamed runs against the same runs in memory: equal summaries where sums are exact, quantiles within the stated error."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clustermodel import (
+    Checkpointing,
+    Job,
+    Machine,
+    NodeFailures,
+    OutputError,
+    Result,
+    Scenario,
+    SpecificationError,
+    SwfStream,
+    Workload,
+    read_swf,
+    synthetic_workload,
+    write_swf,
+)
+from clustermodel.measure.running_summary import QUANTILE_ERROR
+from clustermodel.recording import streamed_records
+from tests.shared_data import trace_path
+
+OF_THE_WHOLE_SCHEDULE = {
+    "delayed", "mean_delay_by_later_s", "longest_delay_by_later_s", "reservation_violations", "benign_violations",
+    "failure_violations",
+}  # fmt: skip
+QUANTILES = {"median_wait_s": 0.5, "p95_wait_s": 0.95}
+NOT_IN_THE_FILE = ["wait_s", "response_s", "stream"]
+
+
+def assert_streams_alike(scenario: Scenario, path: Path) -> Result:
+    kept, streamed = scenario.run(), scenario.stream(path)
+    expected, found = kept.summary().as_dict(), streamed.summary().as_dict()
+    assert len(streamed.records) == len(kept.records)
+    assert repr(streamed.ledger) == repr(kept.ledger)
+    waits = np.sort(kept.jobs["wait_s"].dropna().to_numpy())
+    for name, value in found.items():
+        if name in OF_THE_WHOLE_SCHEDULE:
+            assert value is None
+        elif name in QUANTILES:
+            at = waits[math.floor(QUANTILES[name] * (len(waits) - 1))]
+            assert abs(value - at) <= QUANTILE_ERROR * at + 1e-9
+        elif isinstance(value, float):  # numpy rounds its sums, these are rounded once
+            assert value == pytest.approx(expected[name], rel=1e-12)
+        else:
+            assert value == expected[name]
+    jobs = pd.read_parquet(path).set_index("job")
+    expected_jobs = kept.jobs.set_index("job").drop(columns=NOT_IN_THE_FILE)
+    pd.testing.assert_frame_equal(
+        jobs.drop(columns="dedicated_run_s").loc[expected_jobs.index], expected_jobs, check_dtype=False, check_exact=True
+    )
+    return kept
+
+
+@pytest.mark.parametrize(
+    "policy",
+    ["fcfs", "easy", "conservative", "pv-easy", "pv-easy:mode=suspend", "pv-easy:mode=checkpoint", "R/L-NG:speculation=0.5",
+     "R/L-NG:width=half,widening=true", "fifo-preempt"],
+)  # fmt: skip
+def test_a_streamed_run_has_the_summary_and_the_jobs_of_the_run_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    monkeypatch.setattr(streamed_records, "BLOCK", 100)
+    jobs = [Job(id=1_000, submit_s=1e9, nodes=200, run_s=5, estimate_s=5)]  # rejected
+    workload = Workload([*synthetic_workload(jobs=400, load=0.95).rows(), *Workload.from_jobs(jobs).rows()])
+    kept = assert_streams_alike(
+        Scenario(workload=workload, machine=Machine(nodes=128), policy=policy), tmp_path / "jobs.parquet"
+    )
+    assert kept.summary().rejected == 1
+
+
+def test_a_streamed_trace_has_the_summary_of_the_trace_in_memory(tmp_path: Path) -> None:
+    path = trace_path("KTH-SP2-1996-2.2")
+    kept, streamed = (Scenario(workload=read(path), policy="fcfs") for read in (read_swf, SwfStream))
+    expected, found = kept.run().summary(), streamed.stream().summary()
+    assert (found.jobs, found.killed, found.blocked) == (expected.jobs, expected.killed, expected.blocked)
+    assert found.mean_wait_s == pytest.approx(expected.mean_wait_s, rel=1e-12)
+
+
+def one_by_one(**changes: object) -> Scenario:
+    return Scenario(**{"workload": synthetic_workload(jobs=20), "machine": Machine(nodes=128), **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "message"),
+    [
+        (lambda: one_by_one(policy="bgs"), "stream: the policy shares nodes in time, and the log of time slices grows"),
+        (lambda: one_by_one(policy="slack"), "stream: policy slack is calibrated by another run of all jobs"),
+        (lambda: one_by_one(workload=[synthetic_workload(jobs=5)] * 2), "stream: several job streams are not allowed"),
+        (lambda: one_by_one(explain=True), "stream: a decision log .explain. is not allowed"),
+        (lambda: one_by_one(history=True), "stream: a history is not allowed"),
+        (
+            lambda: one_by_one(machine=Machine(nodes=128, failures=NodeFailures(mtbf_s=1e6, repair_s=1.0))),
+            "stream: a machine with failures is not allowed",
+        ),
+        (
+            lambda: one_by_one(workload=Workload.from_jobs([job(2, 0), job(1, 5)])),
+            "stream: job 1 is submitted after job 2; the ids of a streamed run must rise",
+        ),
+    ],
+)
+def test_what_cannot_be_streamed_is_refused_in_one_line(scenario: Callable[[], Scenario], message: str) -> None:
+    with pytest.raises(SpecificationError, match=message) as refused:
+        scenario().stream()
+    assert "\n" not in str(refused.value)
+
+
+def job(number: int, submit_s: float) -> Job:
+    return Job(id=number, submit_s=submit_s, nodes=1, run_s=5, estimate_s=5)
+
+
+def test_a_number_that_is_used_twice_is_an_error(tmp_path: Path) -> None:
+    write_swf(tmp_path / "jobs.swf", [(1, at, -1, 5, 1, *[-1] * 13) for at in (0, 1)], header=[("MaxProcs", 8)])
+    with pytest.raises(SpecificationError, match="job id 1 is submitted twice"):
+        Scenario(workload=SwfStream(tmp_path / "jobs.swf")).stream()
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(SpecificationError, match=r"needs the package pyarrow, which is missing; pip install"):
+        one_by_one().stream(tmp_path / "jobs.parquet")
+    monkeypatch.setitem(sys.modules, "ddsketch", None)
+    with pytest.raises(
+        SpecificationError, match=r"stream: the package ddsketch is missing; pip install 'clustermodel\[stream\]'"
+    ):
+        one_by_one().stream()
+
+
+def test_a_file_that_cannot_be_written_is_an_error_and_a_failed_run_leaves_none(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="cannot be written"):
+        one_by_one().stream(tmp_path / "nowhere" / "jobs.parquet")
+    with pytest.raises(SpecificationError, match="shares nodes in time"):
+        one_by_one(policy="gs").stream(tmp_path / "jobs.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_streams_a_trace_into_files_of_jobs(command_line: Callable[..., object], tmp_path: Path) -> None:
+    trace = tmp_path / "jobs.swf"
+    write_swf(trace, [(i, 10 * i, -1, 60, 1 + i % 4, *[-1] * 13) for i in range(1, 200)], header=[("MaxProcs", 8)])
+    done = command_line("run", "--trace", trace, "--policy", "easy", "--stream", "--jobs-parquet", tmp_path / "out", "--json")
+    assert (done.code, len(pd.read_parquet(tmp_path / "out" / "easy.parquet"))) == (0, 199)
+    kept = command_line("run", "--trace", trace, "--policy", "easy", "--json")
+    same = [line for line in done.out.splitlines() if "utilization" in line or '"jobs"' in line]
+    assert same == [line for line in kept.out.splitlines() if "utilization" in line or '"jobs"' in line]
+    table = command_line("run", "--trace", trace, "--policy", "easy", "--policy", "fcfs", "--stream", "--size", "1:3")
+    assert table.out.startswith("policy\tjobs")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--stream", "--jobs-csv", "out"], "--jobs-csv: not allowed with --stream, which keeps no jobs"),
+        (["--jobs-parquet", "out"], "--jobs-parquet: it needs --stream"),
+        (["--stream", "--trace", "x.swf", "--feedback"], "--feedback: not allowed with --stream, which reads SWF job by job"),
+        (["--stream", "--trace", "x.swf", "--estimates", "phi:0.5"], "--estimates: phi is not allowed with --stream"),
+    ],
+)
+def test_options_that_do_not_go_with_streams_are_refused(
+    command_line: Callable[..., object], arguments: list[str], message: str
+) -> None:
+    done = command_line("run", *arguments)
+    assert done.code == 2
+    assert message in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_checkpoints_are_charged_alike(tmp_path: Path) -> None:
+    machine = Machine(nodes=128, checkpointing=Checkpointing(checkpoint_s=30.0, restart_s=60.0, interval_s=3600.0))
+    assert_streams_alike(
+        Scenario(workload=synthetic_workload(jobs=200), machine=machine, policy="easy"), tmp_path / "jobs.parquet"
+    )
