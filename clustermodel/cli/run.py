@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from traceback import format_exception
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -32,9 +32,6 @@ from clustermodel.policies.registry import make_policy, policy_label, policy_nam
 from clustermodel.sim.simulation import FIDELITIES, Fidelity
 from clustermodel.workload.model import load_model, shipped_models
 from clustermodel.workload.table import JobSource
-
-if TYPE_CHECKING:
-    from clustermodel.experiment.streamed_run import StreamedRun
 
 _log = logging.getLogger(__name__)
 _LONGEST_FILE_NAME: Final = 255
@@ -171,7 +168,7 @@ def run(
     if perfetto is not None:
         specified = [replace(scenario, history=True) for scenario in specified]  # of time slices
 
-    results: list[Result | StreamedRun] = []
+    results: list[Result] = []
     interrupted: str | None = None
     try:
         _run_all(specified, results, files, notes, stream=stream, with_traceback=with_traceback)
@@ -183,12 +180,12 @@ def run(
         from clustermodel.figures.compare import comparison  # noqa: PLC0415  matplotlib takes a second to import
         from clustermodel.figures.files import save  # noqa: PLC0415
 
-        save(comparison(_kept(results)), figure)
+        save(comparison(results), figure)
         notes.print(f"figure: {literal(figure)}")
     if perfetto is not None and results:
         from clustermodel.figures.perfetto import write_perfetto  # noqa: PLC0415  the same
 
-        write_perfetto(_kept(results), perfetto)
+        write_perfetto(results, perfetto)
         notes.print(f"perfetto: {literal(perfetto)}, for ui.perfetto.dev", soft_wrap=True)
     if interrupted is not None:
         notes.print(
@@ -277,7 +274,7 @@ def _require_writable(folders_of_jobs: Mapping[str, Path | None], figure: Path |
 
 def _run_all(
     scenarios: Sequence[Scenario],
-    results: list[Result | StreamedRun],
+    results: list[Result],
     files: dict[str, Path],
     notes: Console,
     *,
@@ -305,28 +302,21 @@ def _run_all(
                 raise PolicyError(f"{failure_line(problem)} ({policy}{hint})") from None
         results.append(result)
         notes.print(f"{literal(scenario.label)}: {len(result.records):,} jobs in {perf_counter() - began:.2f} s")
-    if unplayed := [result.scenario.label for result in results if isinstance(result, Result) and result.nothing_played]:
+    if unplayed := [result.scenario.label for result in results if result.nothing_played]:
         notes.print(f"fidelity node: {literal(nothing_played(unplayed))}")
 
 
-def _finished_run(
-    scenario: Scenario, file: Path | None, advance: Callable[[int], None] | None, *, stream: bool
-) -> Result | StreamedRun:
+def _finished_run(scenario: Scenario, file: Path | None, advance: Callable[[int], None] | None, *, stream: bool) -> Result:
     """Run a scenario and write its job records."""
     if stream:
-        return scenario.stream(file, progress=advance)
+        return replace(scenario, stream=file or True).run(progress=advance)
     result = scenario.run(progress=advance)
     if file is not None:
         result.to_csv(file, layout="jobs")
     return result
 
 
-def _kept(results: Sequence[Result | StreamedRun]) -> list[Result]:
-    """Return the runs whose jobs are in memory."""
-    return [result for result in results if isinstance(result, Result)]
-
-
-def _show(results: Sequence[Result | StreamedRun], notes: Console, *, as_json: bool) -> None:
+def _show(results: Sequence[Result], notes: Console, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([run_row(result) for result in results], indent=2))
     elif results:

@@ -7,10 +7,10 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 from unicodedata import category
 
 from clustermodel.errors import SpecificationError, counted, quoted
@@ -27,9 +27,6 @@ from clustermodel.validation import flag, require_whole
 from clustermodel.workload.feedback import submissions
 from clustermodel.workload.streams import JobStreams
 from clustermodel.workload.table import JobSource
-
-if TYPE_CHECKING:
-    from clustermodel.experiment.streamed_run import StreamedRun
 
 _NOT_IN_A_LINE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Unicode categories that a name must not contain: control characters, surrogates, line and paragraph separators."""
@@ -81,6 +78,9 @@ class Scenario:
     a run in which no gang shares its nodes warns that it had nothing to play."""
     history: bool = False
     """Keep every state of the Ousterhout matrix and of the ledger, for the figures of :attr:`Result.plot`."""
+    stream: bool | str | PathLike[str] = False
+    """Run in constant memory: no job is kept after it has left the system, and the summary is made of running sums
+    (:mod:`~clustermodel.experiment.streamed_run` says what can be streamed).  A path is that of a Parquet file for the jobs."""
     speedup: Speedup = LINEAR
     """How the run time of a job depends on its size, for policies that choose the size (Perkovic & Keleher 2000, section 7)."""
     name: str = ""
@@ -106,6 +106,10 @@ class Scenario:
             raise SpecificationError(f"Scenario.machine: {quoted(self.machine)} is not allowed; it must be a Machine")
         flag("Scenario.explain", self.explain)
         flag("Scenario.history", self.history)
+        if isinstance(self.stream, (str, PathLike)):
+            object.__setattr__(self, "stream", fspath(self.stream))
+        else:
+            flag("Scenario.stream", self.stream)
         if not isinstance(self.fidelity, str) or self.fidelity not in FIDELITIES:
             allowed = ", ".join(map(repr, FIDELITIES))
             raise SpecificationError(f"Scenario.fidelity: {quoted(self.fidelity)} is not allowed; it must be one of {allowed}")
@@ -197,7 +201,7 @@ class Scenario:
             ("policy", policy_label(self.policy)),
             ("seed", str(self.seed)),
         ]
-        others = {"fidelity": "fast", "speedup": LINEAR, "explain": False, "history": False}
+        others = {"fidelity": "fast", "speedup": LINEAR, "explain": False, "history": False, "stream": False}
         fields += [(name, getattr(self, name)) for name, default in others.items() if getattr(self, name) != default]
         return html_fields(f"Scenario {self.label}", fields)
 
@@ -210,10 +214,19 @@ class Scenario:
         Warns:
             UserWarning: the slow mode was requested, but no gang shared its nodes in time.
 
+        Returns:
+            What the run showed; a :class:`~clustermodel.experiment.streamed_run.StreamedRun` if it is streamed.
+
         Raises:
             DecisionError: the policy made an impossible decision, or never started a waiting job.
             TraceError: a streamed trace is malformed.
+            SpecificationError: the scenario cannot be streamed, or a package of the extra ``stream`` is missing.
+            OutputError: the Parquet file cannot be written.
         """
+        if self.stream:
+            from clustermodel.experiment.streamed_run import streamed  # noqa: PLC0415  few runs are streamed
+
+            return streamed(self, None if self.stream is True else str(self.stream), progress=progress)
         machine, policy, began = self.used_machine, make_policy(self.policy), perf_counter()
         _log.info(
             "run %s: %s on %s nodes, seed %d, fidelity %s",
@@ -242,21 +255,3 @@ class Scenario:
         if result.nothing_played:
             warnings.warn(f"{NOTHING_PLAYED}: {nothing_played([self.label])}", UserWarning, stacklevel=2)
         return result
-
-    def stream(self, path: str | PathLike[str] | None = None, *, progress: Callable[[int], None] | None = None) -> StreamedRun:
-        """Simulate the scenario in constant memory: no finished job is kept, and the summary is made of running sums.
-
-        Args:
-            path: a Parquet file for the jobs, in the order in which they leave the system.
-            progress: called from time to time with the number of jobs submitted since the last call.
-
-        Raises:
-            SpecificationError: the scenario cannot be streamed; :func:`~clustermodel.experiment.streamed_run.stream` says which
-                can, or a package of the extra ``stream`` is missing.
-            OutputError: the file cannot be written.
-            DecisionError: the policy made an impossible decision, or never started a waiting job.
-            TraceError: a streamed trace is malformed.
-        """
-        from clustermodel.experiment.streamed_run import stream  # noqa: PLC0415  few runs are streamed
-
-        return stream(self, path, progress=progress)

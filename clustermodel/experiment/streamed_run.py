@@ -5,22 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.experiment.random_streams import random_stream
-from clustermodel.experiment.result import SimulatedScenario
+from clustermodel.experiment.result import Result, SimulatedScenario
 from clustermodel.machine import Machine
 from clustermodel.measure.metrics import Summary
 from clustermodel.measure.running_summary import RunningSummary, dedicated_run
 from clustermodel.policies.calibrated import Calibrated
 from clustermodel.policies.registry import make_policy
-from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.recording.streamed_records import LeftJob, StreamedRecords
-from clustermodel.sim.simulation import simulate
+from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.feedback import submissions
 from clustermodel.workload.table import Workload
@@ -40,36 +38,46 @@ class StreamableScenario(SimulatedScenario, Protocol):
         """Whether the run keeps the decision log."""
 
 
-@dataclass(frozen=True)
-class StreamedRun:
-    """What a streamed run showed."""
+class StreamedRun(Result):
+    """What a streamed run showed: its summary and its ledger.  What needs the jobs is refused in one line.
 
-    scenario: StreamableScenario
-    machine: Machine
-    ledger: Ledger
-    """The capacity ledger."""
-    records: StreamedRecords
-    """Its length is the number of jobs; there is no record to read."""
-    sums: RunningSummary
-    slices: None = None
-    """Nodes are not shared in time in a streamed run."""
+    Args:
+        scenario: what was run.
+        machine: the machine.
+        outcome: of the simulation.
+        sums: of the jobs that have left the system.
+    """
+
+    def __init__(self, scenario: StreamableScenario, machine: Machine, outcome: Outcome, sums: RunningSummary) -> None:
+        super().__init__(scenario, machine, outcome)
+        self._sums = sums
 
     @cached_property
-    def _summary(self) -> Summary:
+    def _streamed_summary(self) -> Summary:
         names = {"policy": self.scenario.label, "workload": self.scenario.workload_name}
-        return self.sums.summary(self.ledger, seed=self.scenario.seed, **names)
+        return self._sums.summary(self.ledger, seed=self.scenario.seed, **names)
 
-    def summary(self) -> Summary:
+    def summary(self, *, warm_up_s: float = 0.0) -> Summary:
         """Return the metrics of the run in one row.
 
         All fields are exact, but for the median and the 95th percentile of the waits
         (:mod:`clustermodel.measure.running_summary`).  Delays by lower-priority jobs and violated reservations are ``None`` or
         ``nan``: they depend on the whole schedule.
+
+        Args:
+            warm_up_s: 0; jobs that are not kept cannot be left out later.
+
+        Raises:
+            SpecificationError: another warm-up is asked for.
         """
-        return self._summary
+        if warm_up_s:
+            raise SpecificationError(
+                f"warm_up_s: {warm_up_s} is not allowed in a streamed run, which keeps no jobs; it must be 0"
+            )
+        return self._streamed_summary
 
 
-def stream(
+def streamed(
     scenario: StreamableScenario, path: str | os.PathLike[str] | None = None, *, progress: Callable[[int], None] | None = None
 ) -> StreamedRun:
     """Simulate a scenario in memory that does not grow with the number of jobs, if its workload's does not.
@@ -109,7 +117,7 @@ def stream(
             records=records,
         )
         records.close()
-    return StreamedRun(scenario, machine, outcome.ledger, records, sums)
+    return StreamedRun(scenario, machine, outcome, sums)
 
 
 def _require_streamable(scenario: StreamableScenario, machine: Machine) -> None:

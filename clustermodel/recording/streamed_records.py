@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NoReturn
 
 from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
@@ -14,6 +15,9 @@ from clustermodel.schedule.node_set import NodeSet, count
 
 BLOCK: Final = 16_384
 """Jobs that are handed on at once."""
+_NOT_KEPT: Final = (
+    "Scenario.stream: a streamed run keeps no jobs; give stream the path of a Parquet file for them, or do not stream"
+)
 
 
 class LeftJob:
@@ -186,3 +190,37 @@ class StreamedRecords(JobRecords):
         job = self._open[index]
         if job.reserved == UNKNOWN:
             job.reserved = start
+
+    # What is read after a run, which this one has not kept.
+
+    def column(self, name: str) -> NoReturn:
+        """Refuse to read a column.
+
+        Raises:
+            SpecificationError: always; so do the other ways to read records.
+        """
+        raise SpecificationError(_NOT_KEPT)
+
+    def columns_of(self, index: int) -> NoReturn:
+        """Refuse to read the nodes of a job."""
+        raise SpecificationError(_NOT_KEPT)
+
+    def _of_attempts(self, column: array[int]) -> NoReturn:
+        raise SpecificationError(_NOT_KEPT)
+
+    def _all_attempts(self) -> NoReturn:
+        raise SpecificationError(_NOT_KEPT)
+
+    def each_stopped_run(self) -> NoReturn:
+        """Refuse to read run attempts."""
+        raise SpecificationError(_NOT_KEPT)
+
+    @property
+    def node_ranges(self) -> NoReturn:
+        """Refuse to read where gangs ran."""
+        raise SpecificationError(_NOT_KEPT)
+
+    @property
+    def overheads(self) -> NoReturn:
+        """Refuse to read intervals of overhead."""
+        raise SpecificationError(_NOT_KEPT)

@@ -268,6 +268,7 @@ def read_swf(
     recipe = replace(stream.recipe, arguments=arguments)
     provenance = stream.provenance
     if (table := _plain_table(stream)) is not None:
+        _log.info("read %s: %s jobs in %.2f s", path, f"{len(table):,}", perf_counter() - began)
         return Workload(
             table if scale is None else transformed(map(JobRow._make, table.tolist()), None, scale, provenance.dropped),
             name=stream.name,

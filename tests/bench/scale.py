@@ -51,9 +51,9 @@ class ManyJobs:
 
 
 def main(jobs: int, how: str) -> None:
-    scenario = Scenario(workload=ManyJobs(jobs), machine=Machine(nodes=NODES), policy="easy")
+    scenario = Scenario(workload=ManyJobs(jobs), machine=Machine(nodes=NODES), policy="easy", stream=how == "stream")
     began = process_time()
-    result = scenario.stream() if how == "stream" else scenario.run()
+    result = scenario.run()
     seconds = process_time() - began
     assert len(result.records) == jobs
     summary = result.summary().as_dict() if how == "stream" else {}

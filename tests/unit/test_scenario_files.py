@@ -189,7 +189,7 @@ def test_every_field_survives(fields: dict[str, object]) -> None:
 def test_the_text_is_what_a_person_would_write() -> None:
     scenario = Scenario(workload=JOBS.select(JobFilter(nodes=(1, 8))), policy="bgs", machine=Machine(nodes=8))
     assert scenario.to_toml() == (
-        'policy = "bgs"\nseed = 1\nexplain = false\nfidelity = "fast"\nhistory = false\nspeedup = "linear"\n\n'
+        'policy = "bgs"\nseed = 1\nexplain = false\nfidelity = "fast"\nhistory = false\nstream = false\nspeedup = "linear"\n\n'
         '[machine]\nnodes = 8\nkill_at_estimate = true\ngpus_per_node = 1\nallocation = "any"\nround_s = 0.0\n\n'
         "[machine.time_slicing]\nquantum_s = 200.0\nmpl = 5\n\n"
         '[machine.context_switch]\ncharge = "on-change"\n\n'
@@ -257,7 +257,7 @@ MISTAKES = {
     'fidelity = "slow"\n' + SMALL: "fidelity: 'slow' is not allowed; it must be one of 'fast', 'node'",
     "sed = 1\n" + SMALL: (
         "sed: unknown key (did you mean 'seed'?); known are workload, policy, machine, seed, explain, fidelity, "
-        "history, speedup, name"
+        "history, stream, speedup, name"
     ),
     'policy = "esay"\n' + SMALL: "policy: 'esay' is unknown (did you mean 'easy'?); known are fcfs, ",
     'policy = "easy:depth=2"\n' + SMALL: "policy easy: parameter 'depth' is unknown",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from clustermodel import (
     Result,
     Scenario,
     SpecificationError,
+    Study,
     SwfStream,
     Workload,
     read_swf,
@@ -39,7 +41,7 @@ NOT_IN_THE_FILE = ["wait_s", "response_s", "stream"]
 
 
 def assert_streams_alike(scenario: Scenario, path: Path) -> Result:
-    kept, streamed = scenario.run(), scenario.stream(path)
+    kept, streamed = scenario.run(), replace(scenario, stream=path).run()
     expected, found = kept.summary().as_dict(), streamed.summary().as_dict()
     assert len(streamed.records) == len(kept.records)
     assert repr(streamed.ledger) == repr(kept.ledger)
@@ -82,7 +84,7 @@ def test_a_streamed_run_has_the_summary_and_the_jobs_of_the_run_in_memory(
 def test_a_streamed_trace_has_the_summary_of_the_trace_in_memory(tmp_path: Path) -> None:
     path = trace_path("KTH-SP2-1996-2.2")
     kept, streamed = (Scenario(workload=read(path), policy="fcfs") for read in (read_swf, SwfStream))
-    expected, found = kept.run().summary(), streamed.stream().summary()
+    expected, found = kept.run().summary(), replace(streamed, stream=True).run().summary()
     assert (found.jobs, found.killed, found.blocked) == (expected.jobs, expected.killed, expected.blocked)
     assert found.mean_wait_s == pytest.approx(expected.mean_wait_s, rel=1e-12)
 
@@ -111,7 +113,7 @@ def one_by_one(**changes: object) -> Scenario:
 )
 def test_what_cannot_be_streamed_is_refused_in_one_line(scenario: Callable[[], Scenario], message: str) -> None:
     with pytest.raises(SpecificationError, match=message) as refused:
-        scenario().stream()
+        replace(scenario(), stream=True).run()
     assert "\n" not in str(refused.value)
 
 
@@ -122,25 +124,25 @@ def job(number: int, submit_s: float) -> Job:
 def test_a_number_that_is_used_twice_is_an_error(tmp_path: Path) -> None:
     write_swf(tmp_path / "jobs.swf", [(1, at, -1, 5, 1, *[-1] * 13) for at in (0, 1)], header=[("MaxProcs", 8)])
     with pytest.raises(SpecificationError, match="job id 1 is submitted twice"):
-        Scenario(workload=SwfStream(tmp_path / "jobs.swf")).stream()
+        Scenario(workload=SwfStream(tmp_path / "jobs.swf"), stream=True).run()
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(SpecificationError, match=r"needs the package pyarrow, which is missing; pip install"):
-        one_by_one().stream(tmp_path / "jobs.parquet")
+        one_by_one(stream=tmp_path / "jobs.parquet").run()
     monkeypatch.setitem(sys.modules, "ddsketch", None)
     with pytest.raises(
         SpecificationError, match=r"stream: the package ddsketch is missing; pip install 'clustermodel\[stream\]'"
     ):
-        one_by_one().stream()
+        one_by_one(stream=True).run()
 
 
 def test_a_file_that_cannot_be_written_is_an_error_and_a_failed_run_leaves_none(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot be written"):
-        one_by_one().stream(tmp_path / "nowhere" / "jobs.parquet")
+        one_by_one(stream=tmp_path / "nowhere" / "jobs.parquet").run()
     with pytest.raises(SpecificationError, match="shares nodes in time"):
-        one_by_one(policy="gs").stream(tmp_path / "jobs.parquet")
+        one_by_one(policy="gs", stream=tmp_path / "jobs.parquet").run()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -179,3 +181,38 @@ def test_checkpoints_are_charged_alike(tmp_path: Path) -> None:
     assert_streams_alike(
         Scenario(workload=synthetic_workload(jobs=200), machine=machine, policy="easy"), tmp_path / "jobs.parquet"
     )
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda run: run.jobs,
+        lambda run: run.run_attempts,
+        lambda run: run.by_class(),
+        lambda run: run.by_user(),
+        lambda run: run.fairness(),
+        lambda run: run.events,
+        lambda run: run.placements,
+        lambda run: run.plot.gantt(),
+        lambda run: run.to_csv("jobs.csv"),
+        lambda run: run.to_swf("jobs.swf"),
+        lambda run: run.summary(warm_up_s=60.0),
+    ],
+)
+def test_what_needs_the_jobs_is_refused_in_one_line(read: Callable[[Result], object]) -> None:
+    run = one_by_one(stream=True).run()
+    assert len(run.records) == 20
+    with pytest.raises(SpecificationError, match=r"streamed run.* keeps no jobs"):
+        read(run)
+
+
+def test_a_study_keeps_the_jobs_of_its_runs() -> None:
+    study = Study(name="streams", factors={"load": [0.5]}, scenario=lambda load, seed: one_by_one(seed=seed, stream=load < 1))
+    with pytest.raises(SpecificationError, match=r"Scenario\.stream: not allowed in a study, which keeps the jobs of its runs"):
+        study.run(workers=1)
+
+
+@pytest.mark.parametrize("value", [1, None, ["jobs.parquet"]])
+def test_stream_is_a_flag_or_a_path(value: object) -> None:
+    with pytest.raises(SpecificationError, match=r"Scenario\.stream: "):
+        one_by_one(stream=value)
