@@ -7,8 +7,9 @@ start is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -89,7 +90,7 @@ class _Watched:
         )
 
 
-def check_policy(policy: str | Policy, *, seed: int = 1) -> list[BrokenRule]:
+def check_policy(policy: str | Policy, *, seed: int = 1, failures: bool = False) -> list[BrokenRule]:
     """Run ``policy`` on small adversarial machines and return the rules that it breaks: none for a conforming policy.
 
     The rules: Every job that fits the machine starts, on all its nodes or on the number that the policy chooses, and completes.
@@ -101,35 +102,22 @@ def check_policy(policy: str | Policy, *, seed: int = 1) -> list[BrokenRule]:
     Args:
         policy: a registered name with parameters, or an object.
         seed: of the random cases and of the policy's random stream.
+        failures: whether nodes fail in further cases.  A policy that counts free nodes itself must follow ``Batch.failed`` and
+            ``Batch.repaired`` there.
 
     Raises:
         SpecificationError: ``policy`` is neither a name nor a policy.
     """
     made = make_policy(policy)
     broken: list[BrokenRule] = []
-    for case in cases(seed):
+    for case in chain(cases(seed), cases_with_failures(seed) if failures else ()):
         broken += _check(made, case, seed)
     return broken
 
 
 def cases(seed: int) -> Iterator[Case]:
     """Yield the cases: hand-made corners, then random ones."""
-    minute = 60
-
-    def row(number: int, submit: float, nodes: int, run: float, estimate: float, priority: int = 0) -> JobRow:
-        second = TICKS_PER_SECOND
-        return JobRow(
-            round(submit * second),
-            number,
-            nodes,
-            round(run * second),
-            round(estimate * second),
-            number % 3,
-            -1,
-            priority,
-            -1,
-            to_kib(1 + number % _ENOUGH_GIB),
-        )
+    row, minute = _row, 60
 
     def case(name: str, nodes: int, *rows: JobRow, kill: bool = True) -> Case:
         # Slices far shorter than any job make the guaranteed starts of gang schedulers precise.
@@ -165,7 +153,6 @@ def cases(seed: int) -> Iterator[Case]:
     yield Case(
         "too much memory, then the whole of a node", machine, (too_much, too_much._replace(id=8, memory=to_kib(of_a_node)))
     )
-    yield from _cases_with_failures(row, np.random.default_rng([seed, _RANDOM_CASES]))
     rng = np.random.default_rng(seed)
     for number in range(_RANDOM_CASES):
         nodes = int(rng.integers(1, 9))
@@ -177,8 +164,9 @@ def cases(seed: int) -> Iterator[Case]:
         yield case(f"random {number}", nodes, *rows, kill=bool(number % 4))
 
 
-def _cases_with_failures(row: Callable[..., JobRow], rng: np.random.Generator) -> Iterator[Case]:
-    """Yield the cases in which nodes fail and are repaired; ``row`` makes a job."""
+def cases_with_failures(seed: int) -> Iterator[Case]:
+    """Yield the cases in which nodes fail and are repaired."""
+    row, rng = _row, np.random.default_rng([seed, _RANDOM_CASES])
 
     def case(name: str, nodes: int, outages: Sequence[tuple[int, float, float]], *rows: JobRow) -> Case:
         node, down_s, up_s = (np.array(column) for column in zip(*outages, strict=True))
@@ -199,6 +187,23 @@ def _cases_with_failures(row: Callable[..., JobRow], rng: np.random.Generator) -
             row(n, int(rng.integers(60)), int(rng.integers(1, nodes + 1)), int(rng.integers(1, 40)), 40) for n in range(1, 20)
         ]
         yield case(f"random failures {number}", nodes, outages, *rows)
+
+
+def _row(number: int, submit: float, nodes: int, run: float, estimate: float, priority: int = 0) -> JobRow:
+    """Return a job; times in seconds."""
+    second = TICKS_PER_SECOND
+    return JobRow(
+        round(submit * second),
+        number,
+        nodes,
+        round(run * second),
+        round(estimate * second),
+        number % 3,
+        -1,
+        priority,
+        -1,
+        to_kib(1 + number % _ENOUGH_GIB),
+    )
 
 
 def _check(policy: Policy, case: Case, seed: int) -> list[BrokenRule]:

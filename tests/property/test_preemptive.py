@@ -82,4 +82,4 @@ def test_las_with_one_queue_is_first_come_first_served(jobs: list[Job]) -> None:
     ],
 )
 def test_policies_conform(policy: str) -> None:
-    assert not check_policy(policy)
+    assert not check_policy(policy, failures=True)

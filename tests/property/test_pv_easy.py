@@ -419,7 +419,7 @@ def test_the_same_seed_gives_the_same_records(case: Case, slp: bool, vb: bool, p
 @pytest.mark.parametrize("predictor", ["estimate", "last", "virtual:0.4"])
 def test_every_rule_is_kept(predictor: str, mode: str) -> None:
     for slp, vb in ((True, True), (True, False), (False, True)):
-        assert check_policy(name(slp, vb, predictor, mode)) == []
+        assert check_policy(name(slp, vb, predictor, mode), failures=True) == []
 
 
 def test_the_twin_is_not_vacuous() -> None:

@@ -21,7 +21,7 @@ POLICIES = [f"{policy}:urgent={mode}" for policy in ("bgs", "mbgs") for mode in 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_policy_keeps_all_rules(policy: str) -> None:
-    assert check_policy(policy) == []
+    assert check_policy(policy, failures=True) == []
 
 
 @settings(max_examples=cases(600))

@@ -112,7 +112,7 @@ def test_wrong_parameters_are_named(policy: str, message: str) -> None:
 
 @pytest.mark.parametrize("policy", ["bf", "adaptive", "adaptive:threshold=0.4,window_s=30", "bf:queue_order=widest"])
 def test_the_checker_finds_nothing(policy: str) -> None:
-    assert check_policy(policy) == []
+    assert check_policy(policy, failures=True) == []
 
 
 def test_bf_is_conservative_backfilling(busy: Workload) -> None:

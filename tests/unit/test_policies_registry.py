@@ -271,12 +271,12 @@ def test_a_policy_is_told_the_machine_and_given_the_scenarios_own_random_stream(
     ],
 )
 def test_every_shipped_policy_keeps_every_rule(policy: str, seed: int) -> None:
-    assert check_policy(policy, seed=seed) == []
+    assert check_policy(policy, seed=seed, failures=True) == []
 
 
 def test_so_do_objects_of_them_and_an_order_of_ones_own() -> None:
     for policy in (Conservative(), Easy(backfill_order=lambda job, now: (-job.nodes, now - job.submit, job.id))):
-        assert check_policy(policy) == []
+        assert check_policy(policy, failures=True) == []
 
 
 IMPOSSIBLE = "never asks for the impossible, leaves no job behind"
@@ -412,8 +412,8 @@ class Counting(Fcfs):
 
 
 def test_a_policy_that_does_not_follow_failures_is_found() -> None:
-    assert check_policy(Counting(failures=True)) == []
-    found = check_policy(Counting(failures=False))
+    assert check_policy(Counting(failures=True), failures=True) == []
+    found = check_policy(Counting(failures=False), failures=True)
     assert {one.rule for one in found} == {IMPOSSIBLE}
     assert {one.case for one in found} >= {"a node fails under a job", "all nodes are down when jobs arrive"}
     assert "cannot start: it needs 4 nodes and 3 are idle" in str(found)
@@ -426,7 +426,7 @@ def test_a_policy_that_starts_a_job_on_a_node_that_is_down_is_found() -> None:
         job = next(iter(view.waiting.values()))
         return [Start(job=job, columns=(0, job.nodes))] if job.nodes <= view.up else []
 
-    found = check_policy(Mine(on_the_first_nodes))
+    found = check_policy(Mine(on_the_first_nodes), failures=True)
     assert {one.rule for one in found} == {IMPOSSIBLE}
     assert all("fail" in one.case or "down" in one.case for one in found)
     assert "not all of them are idle" in str(found)
