@@ -54,11 +54,12 @@ def test_every_test_is_in_a_tier_or_has_its_own_command_in_the_readme(markers: s
     assert (FIRST in tiers) == (not markers & {"long", "bench", "statistical"})
 
 
-def test_random_cases_of_the_first_tier_are_fewer_and_the_second_tier_draws_all() -> None:
+def test_random_cases_of_the_first_tier_are_fewer_and_a_command_draws_new_ones() -> None:
     assert selects(FIRST, {"hypothesis"})
     assert selects(SECOND, {"hypothesis"})
     assert "--hypothesis-profile=long" in text(".ci/test-long")
     assert "--hypothesis-profile" not in text(".ci/test")
+    assert "--hypothesis-profile=new" in text("README.md")
 
 
 def test_tests_that_measure_time_run_alone() -> None:
