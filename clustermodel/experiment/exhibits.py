@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from clustermodel.errors import OutputError, SpecificationError
+from clustermodel.experiment.stored_files import EXHIBITS
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import failure_line
 from clustermodel.output_files import replacing, write_file
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-EXHIBITS: Final = "exhibits"
-"""Folder of the files."""
 _INDEX: Final = "index.json"
 _DOTS_PER_INCH: Final = 110
 

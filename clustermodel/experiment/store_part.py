@@ -14,7 +14,16 @@ from filelock import FileLock, Timeout
 from clustermodel.errors import OutputError, SpecificationError
 from clustermodel.experiment.design import Design
 from clustermodel.experiment.run_files import TABLES, RunFiles
-from clustermodel.experiment.stored_files import RUNS, STUDY_FILE, RunFile, StudyFile, read_run, read_study, write_content
+from clustermodel.experiment.stored_files import (
+    EXHIBITS,
+    RUNS,
+    STUDY_FILE,
+    RunFile,
+    StudyFile,
+    read_run,
+    read_study,
+    write_content,
+)
 from clustermodel.output_files import PART
 
 LOCK: Final = "study.lock"
@@ -165,8 +174,9 @@ def _locked(folder: Path) -> Iterator[None]:
 def _delete_partial(folder: Path) -> None:
     """Delete the partial files that a stopped experiment left behind."""
     RunFiles(folder).delete_partial()
-    left = [*(folder / RUNS).glob(f"*{PART}"), *(path for path in folder.glob(f".*{PART}") if _PARTIAL.fullmatch(path.name))]
-    for partial in left:
+    folders = [folder] if (folder / EXHIBITS).is_symlink() else [folder, folder / EXHIBITS]
+    written = [path for where in folders for path in where.glob(f".*{PART}") if _PARTIAL.fullmatch(path.name)]
+    for partial in [*(folder / RUNS).glob(f"*{PART}"), *written]:
         if partial.is_file() and not partial.is_symlink():
             partial.unlink()
 

@@ -22,6 +22,8 @@ from clustermodel.output_files import write_file
 FORMAT: Final = "4"
 """Version of the layout of a store."""
 STUDY_FILE: Final = "study.json"
+EXHIBITS: Final = "exhibits"
+"""Folder of the tables and figures that an experiment shows."""
 RUNS: Final = "runs"
 """Folder of the files of runs."""
 

@@ -24,11 +24,14 @@ class GangMemory:
     def __init__(self, matrix: OusterhoutMatrix[QueuedJob], plans: RowPlans) -> None:
         self._matrix = matrix
         self._plans = plans
+        self.lacking = False
+        """Whether a job has lacked memory since the cycle began."""
         self._first: int | None = None  # id of the job to which memory has been promised
         self._nodes: dict[int, int] = {}  # id of such a job that still waits -> the node for whose memory it waits
 
     def begin_cycle(self) -> None:
         """Take back the reservation of the job to which memory was promised, which is placed again."""
+        self.lacking = False
         if self._first is not None:
             self._plans.reserved.pop(self._first, None)
 
@@ -44,7 +47,9 @@ class GangMemory:
         matrix = self._matrix
         if matrix.memory is None:
             return rows
-        return [row for row in rows if matrix.columns_for(job, row, kept=kept, end=end).bit_count() >= job.nodes]
+        enough = [row for row in rows if matrix.columns_for(job, row, kept=kept, end=end).bit_count() >= job.nodes]
+        self.lacking |= len(enough) < len(rows)
+        return enough
 
     def wait(self, job: QueuedJob, row: int, ends: Mapping[int, int]) -> None:
         """Let a job wait that could start now but for memory.

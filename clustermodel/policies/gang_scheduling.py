@@ -151,7 +151,7 @@ class GangScheduling:
         if self._migration and matrix.collapse_with_migration(self._guard()):
             self._improvable = True
             self._schedule(waiting, decisions)
-        if self._plans.reserved and matrix.memory is not None and not matrix.occupants:
+        if self._plans.reserved and self._memory.lacking and not matrix.occupants:
             self._plans.reserved.clear()  # no gang runs: suspended jobs go on, whoever waits for the memory that they keep
             self._plan()
             self._schedule(waiting, decisions)

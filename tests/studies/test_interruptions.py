@@ -360,6 +360,16 @@ def test_a_full_disk_stops_the_study_and_marks_nothing_as_failed(tmp_path: Path,
     assert_same(out, whole)
 
 
+def test_a_partial_exhibit_of_a_killed_study_goes_and_other_files_stay(tmp_path: Path) -> None:
+    exhibits = tmp_path / "out" / "exhibits"
+    exhibits.mkdir(parents=True)
+    partial, others = exhibits / f".{'0' * 16}.part", exhibits / ".thesis.part"
+    for path in (partial, others):
+        path.write_text("text")
+    serial(SCRIPT, tmp_path / "out")
+    assert (partial.exists(), others.exists()) == (False, True)
+
+
 def test_the_first_failed_write_stops_the_study(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     study = Study.grid(
         name="s",
