@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
+from clustermodel.cli.selection import filter_of, scale_of
 from clustermodel.errors import SpecificationError
 from clustermodel.failures.failure import FailureSource
 from clustermodel.failures.node_failures import NodeFailures
@@ -29,7 +30,6 @@ from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import Workload
-from clustermodel.workload.transforms import JobFilter, LoadScale
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -356,14 +356,7 @@ def load_workload(
 
     With ``waits`` the jobs of a trace keep the recorded waits.
     """
-    keep = JobFilter(
-        window_s=options["window"],
-        nodes=options["size"],
-        statuses=frozenset(options["status"]) or None,
-        users=frozenset(options["user"]) or None,
-    )
-    run_time, estimates = options["scale_run_time"], options["estimates"]
-    scale = LoadScale(interarrival=options["scale_interarrival"], run_time=run_time, size=options["scale_size"])
+    run_time, estimates, keep, scale = options["scale_run_time"], options["estimates"], filter_of(options), scale_of(options)
     if trace is not None:
         from clustermodel.workload.trace_file import read_trace  # noqa: PLC0415  with the readers of all formats
 
@@ -374,8 +367,8 @@ def load_workload(
             cluster=options["cluster"],
             processors_from=options["processors_from"],
             use_estimates=estimates == "user",
-            keep=None if keep == JobFilter() else keep,
-            scale=None if scale == LoadScale() else scale,
+            keep=keep,
+            scale=scale,
             lenient=options["lenient"],
             feedback=options["feedback"],
             waits=waits,
@@ -385,13 +378,13 @@ def load_workload(
         if model is not None:
             # Filters do not use run times, so these may be scaled first: the workload's name then has the factor.
             workload = model.generate(jobs=MODEL_JOBS if jobs is None else jobs, seed=seed, run_time_factor=run_time)
-            scale = replace(scale, run_time=1.0)
+            scale = scale_of(options, run_time=1.0)
         else:
             given = {"jobs": jobs, "nodes": nodes}
             workload = synthetic_workload(seed=seed, **{name: value for name, value in given.items() if value is not None})
-        if keep != JobFilter():
+        if keep is not None:
             workload = workload.select(keep)
-        if scale != LoadScale():
+        if scale is not None:
             workload = workload.scaled(scale)
         if estimates == "run-time":
             workload = workload.with_perfect_estimates()

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from clustermodel.cli.selection import filter_of, scale_of
 from clustermodel.errors import SpecificationError
 from clustermodel.workload.swf import SwfStream
-from clustermodel.workload.transforms import JobFilter, LoadScale
 
-_NOT_FOR_STREAMS: Final = ("unit", "timezone", "cluster", "format", "feedback", "default_memory")
+_NOT_FOR_STREAMS: Final = ("unit", "timezone", "cluster", "format", "feedback")
 """Options that need the whole trace, or are of other formats."""
 
 
@@ -47,20 +47,12 @@ def stream_of(trace: Path, options: Mapping[str, Any], given: Mapping[str, Any])
     estimates = options["estimates"]
     if isinstance(estimates, float):
         raise SpecificationError("--estimates: phi is not allowed with --stream; it draws the estimates of all jobs at once")
-    keep = JobFilter(
-        window_s=options["window"],
-        nodes=options["size"],
-        statuses=frozenset(options["status"]) or None,
-        users=frozenset(options["user"]) or None,
-    )
-    scale = LoadScale(
-        interarrival=options["scale_interarrival"], run_time=options["scale_run_time"], size=options["scale_size"]
-    )
     return SwfStream(
         trace,
         processors_from=options["processors_from"],
         use_estimates=estimates == "user",
-        keep=None if keep == JobFilter() else keep,
-        scale=None if scale == LoadScale() else scale,
+        keep=filter_of(options),
+        scale=scale_of(options),
         lenient=options["lenient"],
+        default_memory_gib=options["default_memory"],
     )

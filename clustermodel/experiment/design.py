@@ -183,7 +183,7 @@ class Design(ABC):
             return None
         if not isinstance(made, Scenario):
             raise SpecificationError(f"Study.scenario: the function returned {quoted(made)}; it must return a Scenario or None")
-        if made.stream:
+        if made.stream is not False:
             raise SpecificationError("Scenario.stream: not allowed in a study, which keeps the jobs of its runs")
         used_seed = seed if made.seed == Scenario.seed else made.seed
         return replace(made, policy=_of_its_own(made.policy), seed=used_seed, history=self.history or made.history)

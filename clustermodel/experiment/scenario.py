@@ -223,10 +223,6 @@ class Scenario:
             SpecificationError: the scenario cannot be streamed, or a package of the extra ``stream`` is missing.
             OutputError: the Parquet file cannot be written.
         """
-        if self.stream:
-            from clustermodel.experiment.streamed_run import streamed  # noqa: PLC0415  few runs are streamed
-
-            return streamed(self, None if self.stream is True else str(self.stream), progress=progress)
         machine, policy, began = self.used_machine, make_policy(self.policy), perf_counter()
         _log.info(
             "run %s: %s on %s nodes, seed %d, fidelity %s",
@@ -237,6 +233,18 @@ class Scenario:
             self.fidelity,
         )
         _log.debug("machine of %s: %s", self.label, machine)
+        if self.stream is not False:
+            from clustermodel.experiment.streamed_run import streamed  # noqa: PLC0415  few runs are streamed
+
+            result: Result = streamed(self, None if self.stream is True else str(self.stream), progress=progress)
+        else:
+            result = self._run_in_memory(machine, policy, progress)
+        _log.info("run %s: %s jobs in %.2f s", self.label, f"{len(result.records):,}", perf_counter() - began)
+        if result.nothing_played:
+            warnings.warn(f"{NOTHING_PLAYED}: {nothing_played([self.label])}", UserWarning, stacklevel=2)
+        return result
+
+    def _run_in_memory(self, machine: Machine, policy: Policy, progress: Callable[[int], None] | None) -> Result:
         calibrate(policy, machine, lambda: [submissions(stream) for stream in self.streams], self.seed)
         outcome = simulate(
             machine,
@@ -250,8 +258,4 @@ class Scenario:
             progress=progress,
             failure_rng=random_stream(self.seed, "failures"),
         )
-        result = Result(self, machine, outcome)
-        _log.info("run %s: %s jobs in %.2f s", self.label, f"{len(result.records):,}", perf_counter() - began)
-        if result.nothing_played:
-            warnings.warn(f"{NOTHING_PLAYED}: {nothing_played([self.label])}", UserWarning, stacklevel=2)
-        return result
+        return Result(self, machine, outcome)

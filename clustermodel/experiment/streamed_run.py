@@ -41,6 +41,10 @@ class StreamableScenario(SimulatedScenario, Protocol):
 class StreamedRun(Result):
     """What a streamed run showed: its summary and its ledger.  What needs the jobs is refused in one line.
 
+    All fields of the summary are exact, but for the median and the 95th percentile of the waits
+    (:mod:`clustermodel.measure.running_summary`).  Delays by lower-priority jobs and violated reservations are ``None`` or
+    ``nan``: they depend on the whole schedule.  No warm-up can be left out later.
+
     Args:
         scenario: what was run.
         machine: the machine.
@@ -53,28 +57,9 @@ class StreamedRun(Result):
         self._sums = sums
 
     @cached_property
-    def _streamed_summary(self) -> Summary:
+    def _summary(self) -> Summary:
         names = {"policy": self.scenario.label, "workload": self.scenario.workload_name}
         return self._sums.summary(self.ledger, seed=self.scenario.seed, **names)
-
-    def summary(self, *, warm_up_s: float = 0.0) -> Summary:
-        """Return the metrics of the run in one row.
-
-        All fields are exact, but for the median and the 95th percentile of the waits
-        (:mod:`clustermodel.measure.running_summary`).  Delays by lower-priority jobs and violated reservations are ``None`` or
-        ``nan``: they depend on the whole schedule.
-
-        Args:
-            warm_up_s: 0; jobs that are not kept cannot be left out later.
-
-        Raises:
-            SpecificationError: another warm-up is asked for.
-        """
-        if warm_up_s:
-            raise SpecificationError(
-                f"warm_up_s: {warm_up_s} is not allowed in a streamed run, which keeps no jobs; it must be 0"
-            )
-        return self._streamed_summary
 
 
 def streamed(

@@ -116,7 +116,7 @@ class JobRecords:
         self._outage_node = array("q")
         self._outage_start = array("q")
         self._outage_end = array("q")
-        self.memory = MemoryLog()
+        self.memory: MemoryLog = MemoryLog()
         """The memory that jobs have, where it is limited."""
 
     def __len__(self) -> int:

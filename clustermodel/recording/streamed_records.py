@@ -10,6 +10,7 @@ from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account
+from clustermodel.recording.memory_log import MemoryLog
 from clustermodel.recording.run_attempts import PREEMPTIONS, UNKNOWN, Status
 from clustermodel.schedule.node_set import NodeSet, count
 
@@ -90,6 +91,24 @@ class RisingIds:
         self._highest = job
 
 
+class NoMemoryLog(MemoryLog):
+    """A log that does not grow: it keeps nothing."""
+
+    __slots__ = ()
+
+    def changed(self, now: int, kib: int) -> None:
+        """Note nothing."""
+
+    @property
+    def in_use(self) -> NoReturn:
+        """Refuse to say what was in use.
+
+        Raises:
+            SpecificationError: always.
+        """
+        raise SpecificationError(_NOT_KEPT)
+
+
 class StreamedRecords(JobRecords):
     """Records of a run of which no job is kept after it has left the system.
 
@@ -101,6 +120,7 @@ class StreamedRecords(JobRecords):
 
     def __init__(self, take: Callable[[list[LeftJob]], None]) -> None:
         super().__init__()
+        self.memory = NoMemoryLog()
         self._take = take
         self._block: list[LeftJob] = []
         self._open: dict[int, LeftJob] = {}

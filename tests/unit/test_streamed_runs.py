@@ -138,6 +138,17 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
         one_by_one(stream=True).run()
 
 
+def test_a_streamed_run_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", logger="clustermodel"):
+        one_by_one(stream=True).run()
+    assert [record.message.partition(" in ")[0] for record in caplog.records][-1] == "run easy: 20 jobs"
+
+
+def test_an_empty_path_is_no_file() -> None:
+    with pytest.raises(OutputError):
+        one_by_one(stream="").run()
+
+
 def test_a_file_that_cannot_be_written_is_an_error_and_a_failed_run_leaves_none(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot be written"):
         one_by_one(stream=tmp_path / "nowhere" / "jobs.parquet").run()
@@ -154,6 +165,8 @@ def test_the_command_streams_a_trace_into_files_of_jobs(command_line: Callable[.
     kept = command_line("run", "--trace", trace, "--policy", "easy", "--json")
     same = [line for line in done.out.splitlines() if "utilization" in line or '"jobs"' in line]
     assert same == [line for line in kept.out.splitlines() if "utilization" in line or '"jobs"' in line]
+    small = command_line("run", "--trace", trace, "--stream", "--default-memory", 2, "--node-memory", 1, "--json")
+    assert '"rejected": 199' in small.out
     table = command_line("run", "--trace", trace, "--policy", "easy", "--policy", "fcfs", "--stream", "--size", "1:3")
     assert table.out.startswith("policy\tjobs")
 
@@ -194,13 +207,15 @@ def test_checkpoints_are_charged_alike(tmp_path: Path) -> None:
         lambda run: run.events,
         lambda run: run.placements,
         lambda run: run.plot.gantt(),
+        lambda run: run.records.memory.in_use,
         lambda run: run.to_csv("jobs.csv"),
         lambda run: run.to_swf("jobs.swf"),
         lambda run: run.summary(warm_up_s=60.0),
     ],
 )
 def test_what_needs_the_jobs_is_refused_in_one_line(read: Callable[[Result], object]) -> None:
-    run = one_by_one(stream=True).run()
+    jobs = synthetic_workload(jobs=20).with_default_memory(1.0)
+    run = one_by_one(workload=jobs, machine=Machine(nodes=128, node_memory_gib=2.0), stream=True).run()
     assert len(run.records) == 20
     with pytest.raises(SpecificationError, match=r"streamed run.* keeps no jobs"):
         read(run)
