@@ -52,21 +52,17 @@ if TYPE_CHECKING:
     from clustermodel.measure.metrics import Summary, bounded_slowdown
     from clustermodel.policies.backfilling.scheduler import Backfilling
     from clustermodel.policies.interface import (
-        Batch,
         Checkpoint,
         Decision,
         Kill,
         Migrate,
         Policy,
-        QueuedJob,
         Reason,
         Replicate,
         Reserve,
-        RunningJob,
         Setup,
         Start,
         Suspend,
-        View,
         WakeAt,
         Withdraw,
     )
@@ -74,6 +70,7 @@ if TYPE_CHECKING:
     from clustermodel.policies.quotas import Quotas
     from clustermodel.policies.registry import make_policy, policy_names, register_policy
     from clustermodel.policies.slack import Slack
+    from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
     from clustermodel.recording.job_records import JobRecords
     from clustermodel.recording.ledger import Account, Ledger
     from clustermodel.recording.run_attempts import Status
@@ -140,21 +137,21 @@ _MODULES = {  # the module that defines each public name; it is imported when th
     "policy_names": "policies.registry",
     "register_policy": "policies.registry",
     "Backfilling": "policies.backfilling.scheduler",
-    "Batch": "policies.interface",
+    "Batch": "policies.view",
     "Checkpoint": "policies.interface",
     "Decision": "policies.interface",
     "Kill": "policies.interface",
     "Migrate": "policies.interface",
     "Policy": "policies.interface",
-    "QueuedJob": "policies.interface",
+    "QueuedJob": "policies.view",
     "Reason": "policies.interface",
     "Replicate": "policies.interface",
     "Reserve": "policies.interface",
-    "RunningJob": "policies.interface",
+    "RunningJob": "policies.view",
     "Setup": "policies.interface",
     "Start": "policies.interface",
     "Suspend": "policies.interface",
-    "View": "policies.interface",
+    "View": "policies.view",
     "WakeAt": "policies.interface",
     "Withdraw": "policies.interface",
     "Quotas": "policies.quotas",

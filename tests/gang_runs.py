@@ -14,22 +14,20 @@ from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, TimeSl
 from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
 from clustermodel.policies.interface import (
-    Batch,
     Checkpoint,
     Decision,
     Kill,
     Migrate,
     Policy,
-    QueuedJob,
     Rehome,
     Replicate,
     Setup,
     Start,
     Suspend,
-    View,
     WakeAt,
     Withdraw,
 )
+from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.recording.ledger import Account, Amount
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import as_mask, from_mask

@@ -20,8 +20,9 @@ from clustermodel.failures.outages import Outages
 from clustermodel.job import JobRow
 from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
 from clustermodel.memory_units import to_kib
-from clustermodel.policies.interface import RANDOM_NUMBERS, Batch, Decision, Policy, Reserve, Setup, Start, View, uses_of
+from clustermodel.policies.interface import RANDOM_NUMBERS, Decision, Policy, Reserve, Setup, Start, uses_of
 from clustermodel.policies.registry import make_policy
+from clustermodel.policies.view import Batch, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.sim.simulation import Outcome, simulate

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from clustermodel.errors import SpecificationError
 from clustermodel.experiment.result import Result
-from clustermodel.policies.interface import Batch, Decision, Migrate, Policy, Setup, View
+from clustermodel.policies.interface import Decision, Migrate, Policy, Setup
 from clustermodel.policies.registry import make_policy
+from clustermodel.policies.view import Batch, View
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 
 

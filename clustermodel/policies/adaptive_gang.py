@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from math import expm1
 
 from clustermodel.policies.gang_scheduling import GangScheduling
-from clustermodel.policies.interface import Setup, View
+from clustermodel.policies.interface import Setup
 from clustermodel.policies.queue_order import QueueOrder
+from clustermodel.policies.view import View
 from clustermodel.ticks import duration_to_ticks
 from clustermodel.validation import require_number, require_seconds
 

@@ -23,8 +23,9 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from clustermodel.policies.interface import Batch, Decision, QueuedJob, Reason, Reserve, Setup, Start, View, WakeAt, uses_of
+from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, Start, WakeAt, uses_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
+from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.plan import Plan
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.running_profile import SHORTEST_EXTENSION, RunningProfile

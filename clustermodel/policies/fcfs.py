@@ -5,7 +5,8 @@ Jobs start strictly in queue order; nodes stay idle for the first job that does 
 
 from __future__ import annotations
 
-from clustermodel.policies.interface import NOTHING, Batch, Decision, Reason, Setup, Start, View
+from clustermodel.policies.interface import NOTHING, Decision, Reason, Setup, Start
+from clustermodel.policies.view import Batch, View
 
 
 class Fcfs:

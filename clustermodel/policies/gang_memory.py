@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from clustermodel.policies.interface import QueuedJob
+from clustermodel.policies.view import QueuedJob
 from clustermodel.schedule.ousterhout import OusterhoutMatrix
 from clustermodel.schedule.row_plans import RowPlans
 

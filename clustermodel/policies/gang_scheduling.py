@@ -15,23 +15,21 @@ from clustermodel.errors import SpecificationError
 from clustermodel.policies.gang_memory import GangMemory
 from clustermodel.policies.interface import (
     NOTHING,
-    Batch,
     Decision,
     Migrate,
-    QueuedJob,
     Reason,
     Rehome,
     Replicate,
     Reserve,
     Setup,
     Start,
-    View,
     WakeAt,
     Withdraw,
 )
 from clustermodel.policies.preemption_modes import Mode
 from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_of
 from clustermodel.policies.urgent_gangs import UrgentJobs
+from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.ousterhout import OusterhoutMatrix
 from clustermodel.schedule.planned_gangs import Occupant
 from clustermodel.schedule.row_plans import RowPlans

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from math import isinf
 
-from clustermodel.policies.interface import Batch, Decision, Setup, Start, View
+from clustermodel.policies.interface import Decision, Setup, Start
+from clustermodel.policies.view import Batch, View
 from clustermodel.schedule.profile import Profile
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import require_number

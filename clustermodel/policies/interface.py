@@ -1,13 +1,13 @@
-"""The language between the coordinator and a policy: what happened, what the machine looks like, what to do.
+"""The language between the coordinator and a policy: what a policy is, what it learns before a run, and what it may decide.
 
 A policy is any object with a ``name``, a ``begin`` and a ``decide`` method (:class:`Policy`); it needs no base class and
-knows nothing of SimPy.  Times are integer ticks (:mod:`clustermodel.ticks`).  It sees what a real scheduler sees: sizes,
-estimates, who submitted what and when - never the run time.
+knows nothing of SimPy.  Times are integer ticks (:mod:`clustermodel.ticks`).  What it sees of jobs and machine stands in
+:mod:`clustermodel.policies.view`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
@@ -15,149 +15,9 @@ import numpy as np
 
 from clustermodel.errors import SpecificationError
 from clustermodel.machine import Machine
-from clustermodel.schedule.free_memory import FreeMemory
+from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.speedup import LINEAR, Speedup
-
-
-class QueuedJob:
-    """A job as the scheduler knows it; read-only by convention, equal only to itself."""
-
-    __slots__ = ("estimate", "group", "id", "memory", "nodes", "priority", "queue_order", "submit", "user")
-
-    def __init__(
-        self, id: int, nodes: int, submit: int, estimate: int, user: int, group: int, priority: int, memory: int = 0
-    ) -> None:
-        self.id = id
-        self.nodes = nodes
-        """Number of nodes the gang needs."""
-        self.submit = submit
-        """Submission time, ticks."""
-        self.estimate = estimate
-        """The user's estimate of the run time, ticks."""
-        self.user = user
-        self.group = group
-        self.priority = priority
-        self.memory = memory
-        """Memory that each task needs on its node, KiB; 0 where it is unknown."""
-        self.queue_order = (-priority, submit, id)
-        """Sorting key of the queue: priority (higher first), then submit time, then id (docs/model)."""
-
-    def __repr__(self) -> str:
-        return f"<job {self.id}: {self.nodes} nodes>"
-
-
-class RunningJob:
-    """A running gang as the scheduler knows it: one run attempt of a job."""
-
-    __slots__ = ("columns", "expected_end", "fetching", "job", "migrating", "nodes", "ran", "rows", "start", "stopping")
-
-    def __init__(self, job: QueuedJob, start: int, columns: NodeSet, nodes: int, length: int) -> None:
-        self.job = job
-        self.start = start
-        """Start time, ticks."""
-        self.expected_end = start + length
-        """Start plus estimate or time limit, and what restoring and migrating the gang takes, ticks.  A gang may end earlier;
-        later only where nothing kills it at the estimate, where it shares its nodes in time, or where it queues at the
-        checkpoint store."""
-        self.columns = columns
-        """The nodes it runs on; it holds them alone unless nodes are shared in time."""
-        self.nodes = nodes
-        """Number of its nodes: as many as the job asked for, unless it was started on another number."""
-        self.rows = 0
-        """The rows of the Ousterhout matrix in which it runs, a bitmask; 0 where nodes are not shared in time."""
-        self.migrating = False
-        """Whether it has been moved at this instant, or a checkpoint or a restart of it is pending."""
-        self.ran = 0
-        """How long the job has executed, ticks, with the saved work of earlier run attempts; known when the gang has ended."""
-        self.fetching = False
-        """Whether it does not execute yet, because the job's saved work has still to be restored on its nodes."""
-        self.stopping = False
-        """Whether it has been preempted and does not execute any more, although it still holds its nodes or rows."""
-
-    def __repr__(self) -> str:
-        return f"<running {self.job!r} since {self.start}>"
-
-
-_FIRST_OUTAGE: Final = -(2**62)
-
-
-class Outage(NamedTuple):
-    """A node that is down, from its failure until it is repaired."""
-
-    node: int
-    start: int
-    """When the node failed, ticks."""
-    expected_end: int
-    """When it can be expected to be up again, ticks: after the mean repair time of the machine.  It may take more or less."""
-
-    @property
-    def id(self) -> int:
-        """A number unlike any job's, for plans and matrices in which nodes are held under the number of a job."""
-        return _FIRST_OUTAGE - self.node
-
-    @property
-    def nodes(self) -> int:
-        """1: an outage takes one node."""
-        return 1
-
-
-class Batch(NamedTuple):
-    """Everything that happened at one instant, settled: ends first, then submissions, each in queue order."""
-
-    ended: Sequence[RunningJob]
-    submitted: Sequence[QueuedJob]
-    alarm: bool
-    """Whether the policy's alarm clock rang."""
-    requeued: Sequence[QueuedJob] = ()
-    """Jobs that have been preempted, stopped at a time limit or hit by the failure of a node, and wait again, in queue order;
-    their gangs are among ``ended``."""
-    failed: Sequence[Outage] = ()
-    """Nodes that have failed.  Their gangs are among ``ended``; what was suspended in their memory is lost."""
-    repaired: Sequence[Outage] = ()
-    """Nodes that are up again; perhaps at once, after a failure that only stops what runs on a node."""
-
-
-class View:
-    """The machine as a policy sees it, valid during one call of ``decide``; nothing in it can be changed."""
-
-    __slots__ = (
-        "can_suspend", "down", "free_memory", "idle", "now", "overhead_left", "progress", "running", "saved", "saved_on",
-        "suspended_on", "up", "waiting",
-    )  # fmt: skip
-
-    now: int
-    """The present, ticks."""
-    idle: int
-    """Number of idle nodes; those that are down are not among them."""
-    up: int
-    """Number of nodes that are not down."""
-    down: Mapping[int, Outage]
-    """The outages of the nodes that are down, by node."""
-    waiting: Mapping[int, QueuedJob]
-    """Waiting jobs by id, in queue order; the jobs just submitted are among them."""
-    running: Mapping[int, RunningJob]
-    """Running gangs by job id."""
-    progress: Callable[[RunningJob], int]
-    """How long a gang's job has executed, ticks: without the slices of other gangs and without overheads, but with the
-    saved work of earlier run attempts."""
-    overhead_left: Callable[[RunningJob], int]
-    """A gang's pending overhead, ticks of its own slices: context switches of a suspension or resumption, checkpoints (the
-    periodic ones to come included), restarts, waiting for those of others; 0 on dedicated nodes, where it depends on the queue
-    at the checkpoint store."""
-    saved: Callable[[QueuedJob], int]
-    """How much of a waiting job's run time has been saved, ticks."""
-    saved_on: Callable[[QueuedJob], int | None]
-    """The number of nodes on which a waiting job has to start, because that many tasks of it have been saved; ``None`` where it
-    can start on any number."""
-    suspended_on: Callable[[QueuedJob], NodeSet | None]
-    """The nodes whose memory keeps a waiting job that has been suspended; ``None`` for any other job."""
-    can_suspend: Callable[[RunningJob], bool]
-    """Whether each of a gang's nodes can hold one more suspended task (``Machine.suspended_per_node``)."""
-    free_memory: Callable[[], FreeMemory | None]
-    """A copy of the free memory of each node, to plan with; ``None`` where memory is not limited.  The tasks of all gangs that
-    run, in whichever rows, and of those suspended have theirs; all jobs together must fit when the decisions of an instant
-    have been carried out."""
 
 
 class Reason(NamedTuple):

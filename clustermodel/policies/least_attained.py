@@ -20,9 +20,10 @@ from math import inf
 from typing import Final
 
 from clustermodel.errors import SpecificationError, quoted
-from clustermodel.policies.interface import Batch, Checkpoint, Decision, Kill, QueuedJob, Setup, Suspend, View
+from clustermodel.policies.interface import Checkpoint, Decision, Kill, Setup, Suspend
 from clustermodel.policies.preemption_modes import Mode
 from clustermodel.policies.preemptive import PreemptiveScheduler
+from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import require_number
 

@@ -15,7 +15,8 @@ import numpy as np
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.plugins import PREDICTORS as PREDICTOR_PLUGINS
 from clustermodel.plugins import plugins
-from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Batch, QueuedJob, Setup, View
+from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Setup
+from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.validation import choice, require_number
 
 

@@ -12,24 +12,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
-from clustermodel.policies.interface import (
-    Batch,
-    Checkpoint,
-    Decision,
-    Kill,
-    QueuedJob,
-    Reason,
-    RunningJob,
-    Setup,
-    Start,
-    Suspend,
-    View,
-    WakeAt,
-    uses_of,
-)
+from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Setup, Start, Suspend, WakeAt, uses_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.policies.preemption_modes import Mode, mode_of, require_store, uses_of_mode
 from clustermodel.policies.suspension_memory import IdleMemory
+from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import choice, flag, require_seconds

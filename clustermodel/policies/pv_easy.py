@@ -18,24 +18,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from clustermodel.policies.easy import backfill
-from clustermodel.policies.interface import (
-    Batch,
-    Checkpoint,
-    Decision,
-    Kill,
-    QueuedJob,
-    Reason,
-    Reserve,
-    RunningJob,
-    Setup,
-    Start,
-    Suspend,
-    View,
-    uses_of,
-)
+from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Reserve, Setup, Start, Suspend, uses_of
 from clustermodel.policies.predictors import Lengths, Predictor, holds_longer, predictor_of
 from clustermodel.policies.preemption_modes import Mode, mode_of, require_store, uses_of_mode
 from clustermodel.policies.suspension_memory import IdleMemory
+from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.running_profile import SHORTEST_EXTENSION

@@ -11,7 +11,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from clustermodel.errors import SpecificationError
-from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, QueuedJob
+from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS
+from clustermodel.policies.view import QueuedJob
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import choice, require_number, require_whole
 

@@ -14,7 +14,7 @@ from numbers import Integral
 from typing import Final
 
 from clustermodel.errors import SpecificationError
-from clustermodel.policies.interface import QueuedJob
+from clustermodel.policies.view import QueuedJob
 from clustermodel.schedule.profile import Profile
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import require_number

@@ -26,21 +26,9 @@ from operator import or_
 from typing import NamedTuple
 
 from clustermodel.errors import SpecificationError
-from clustermodel.policies.interface import (
-    Batch,
-    Checkpoint,
-    Decision,
-    Kill,
-    QueuedJob,
-    Reason,
-    RunningJob,
-    Setup,
-    Start,
-    Suspend,
-    View,
-    WakeAt,
-)
+from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Setup, Start, Suspend, WakeAt
 from clustermodel.policies.preemption_modes import Mode, mode_of, uses_of_mode
+from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask, lowest
 from clustermodel.ticks import duration_to_ticks
 from clustermodel.validation import require_number, require_seconds

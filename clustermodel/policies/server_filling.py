@@ -22,8 +22,9 @@ from collections.abc import Iterator
 from heapq import merge
 from operator import attrgetter
 
-from clustermodel.policies.interface import Batch, Checkpoint, Decision, QueuedJob, Reason, Setup, Start, View
+from clustermodel.policies.interface import Checkpoint, Decision, Reason, Setup, Start
 from clustermodel.policies.preemption_modes import require_store
+from clustermodel.policies.view import Batch, QueuedJob, View
 
 _IN_QUEUE_ORDER = attrgetter("queue_order")
 

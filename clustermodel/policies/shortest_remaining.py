@@ -7,8 +7,8 @@ Learning", NSDI 2019, section 3.2, calls the second one "shortest-remaining-serv
 
 from __future__ import annotations
 
-from clustermodel.policies.interface import View
 from clustermodel.policies.preemptive import Predicted
+from clustermodel.policies.view import View
 
 
 class Srtf(Predicted):

@@ -17,22 +17,10 @@ from typing import Final
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.average_wait import MEASURED, AverageWait
 from clustermodel.policies.calibrated import MeasureWaits
-from clustermodel.policies.interface import (
-    NOTHING,
-    Batch,
-    Decision,
-    Kill,
-    QueuedJob,
-    Reason,
-    Reserve,
-    RunningJob,
-    Setup,
-    Start,
-    View,
-    WakeAt,
-)
+from clustermodel.policies.interface import NOTHING, Decision, Kill, Reason, Reserve, Setup, Start, WakeAt
 from clustermodel.policies.predictors import may_overrun
 from clustermodel.policies.quotas import OverQuota, Quotas
+from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule import slack_formulas as pricing
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.running_profile import RunningProfile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from clustermodel.policies.interface import QueuedJob, View
+from clustermodel.policies.view import QueuedJob, View
 from clustermodel.schedule.free_memory import FreeMemory
 from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, lowest
 

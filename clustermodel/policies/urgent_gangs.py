@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clustermodel.policies.interface import Batch, Checkpoint, Decision, Kill, QueuedJob, RunningJob, Setup, Suspend, View
+from clustermodel.policies.interface import Checkpoint, Decision, Kill, Setup, Suspend
 from clustermodel.policies.preemption_modes import mode_of, require_store, uses_of_mode
+from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.gangs_in_the_way import InTheWay, clear
 from clustermodel.schedule.node_set import NodeSet, as_mask
 from clustermodel.schedule.ousterhout import OusterhoutMatrix

@@ -14,7 +14,8 @@ from simpy import Event, Process
 from clustermodel.errors import DecisionError, SpecificationError, StrandedJobsError
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
-from clustermodel.policies.interface import Batch, Outage, Policy, QueuedJob, Reason, View
+from clustermodel.policies.interface import Policy, Reason
+from clustermodel.policies.view import Batch, Outage, QueuedJob, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.run_attempts import REQUEUING, Status

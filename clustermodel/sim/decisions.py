@@ -13,7 +13,6 @@ from clustermodel.policies.interface import (
     Decision,
     Kill,
     Migrate,
-    QueuedJob,
     Reason,
     Rehome,
     Replicate,
@@ -23,6 +22,7 @@ from clustermodel.policies.interface import (
     WakeAt,
     Withdraw,
 )
+from clustermodel.policies.view import QueuedJob
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet

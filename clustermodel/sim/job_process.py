@@ -9,7 +9,7 @@ from simpy import Event, Process
 
 from clustermodel.errors import DecisionError
 from clustermodel.job import JobRow
-from clustermodel.policies.interface import QueuedJob, RunningJob
+from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.schedule.node_set import NodeSet, members
 from clustermodel.sim.events import Grant

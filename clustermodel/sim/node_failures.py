@@ -12,7 +12,7 @@ from simpy import Event
 
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.failures.failure import Failure
-from clustermodel.policies.interface import Outage
+from clustermodel.policies.view import Outage
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.schedule.node_set import members

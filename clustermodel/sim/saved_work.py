@@ -11,7 +11,7 @@ from typing import Final
 
 from clustermodel.errors import DecisionError
 from clustermodel.machine import Machine
-from clustermodel.policies.interface import RunningJob
+from clustermodel.policies.view import RunningJob
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet, text

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from clustermodel import Checkpointing, ContextSwitch, Job, Machine, Scenario, TimeSlicing, Workload, check_policy, make_policy
 from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
-from clustermodel.policies.interface import Batch, Decision, Kill, Policy, Setup, Start, View, WakeAt
+from clustermodel.policies.interface import Decision, Kill, Policy, Setup, Start, WakeAt
+from clustermodel.policies.view import Batch, View
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.matrix_history import Moment
 from clustermodel.recording.run_attempts import UNKNOWN, Status

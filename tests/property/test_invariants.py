@@ -15,7 +15,8 @@ from clustermodel import Machine, Scenario, Workload, make_policy
 from clustermodel.job import JobRow
 from clustermodel.measure.event_log import event_log
 from clustermodel.policies.easy import Easy
-from clustermodel.policies.interface import Batch, Decision, Kill, Setup, View
+from clustermodel.policies.interface import Decision, Kill, Setup
+from clustermodel.policies.view import Batch, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import UNKNOWN, Status

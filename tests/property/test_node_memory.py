@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from clustermodel.experiment.result import Result
 from clustermodel.memory_units import to_gib
-from clustermodel.policies.interface import Batch, Decision, Kill, Policy, Setup, View
+from clustermodel.policies.interface import Decision, Kill, Policy, Setup
 from clustermodel.policies.registry import make_policy
+from clustermodel.policies.view import Batch, View
 from clustermodel.recording.run_attempts import Status
 from tests.gang_runs import POLICIES, GangCase, gang_cases, run, seen, seen_in_time
 from tests.node_memory import most_memory

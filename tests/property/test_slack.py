@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from clustermodel import Machine, Setup
 from clustermodel.job import JobRow
-from clustermodel.policies.interface import Decision, QueuedJob, View
+from clustermodel.policies.interface import Decision
 from clustermodel.policies.quotas import Quotas
 from clustermodel.policies.slack import Slack
+from clustermodel.policies.view import QueuedJob, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.schedule.profile import Profile

@@ -7,19 +7,8 @@ from functools import partial
 from typing import Any, Final
 
 from clustermodel import Batch, DecisionError, Kill, Start, View
-from clustermodel.policies.interface import (
-    Checkpoint,
-    Decision,
-    Migrate,
-    QueuedJob,
-    Rehome,
-    Replicate,
-    RunningJob,
-    Setup,
-    Suspend,
-    WakeAt,
-    Withdraw,
-)
+from clustermodel.policies.interface import Checkpoint, Decision, Migrate, Rehome, Replicate, Setup, Suspend, WakeAt, Withdraw
+from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from tests.timeline.timeline import play_quietly

@@ -15,7 +15,8 @@ from clustermodel.measure.job_table import dedicated
 from clustermodel.policies.backfilling.moldable import Greedy
 from clustermodel.policies.backfilling.scheduler import Backfilling
 from clustermodel.policies.backfilling.speculation import TestRuns
-from clustermodel.policies.interface import Decision, QueuedJob, Start
+from clustermodel.policies.interface import Decision, Start
+from clustermodel.policies.view import QueuedJob
 from clustermodel.recording.ledger import Account
 from clustermodel.speedup import DowneySpeedup
 from tests.timeline.timeline import play, spans

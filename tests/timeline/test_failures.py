@@ -18,7 +18,8 @@ from clustermodel import (
 )
 from clustermodel.failures.outage_files import read_outages
 from clustermodel.failures.outages import Outages
-from clustermodel.policies.interface import Batch, Decision, Policy, View
+from clustermodel.policies.interface import Decision, Policy
+from clustermodel.policies.view import Batch, View
 from clustermodel.recording.ledger import Account
 from clustermodel.sim.job_process import JobInSystem
 from clustermodel.sim.transfer_costs import TransferCosts

@@ -6,7 +6,8 @@ import pytest
 
 from clustermodel import Checkpointing, ContextSwitch
 from clustermodel.experiment.result import Result
-from clustermodel.policies.interface import Migrate, RunningJob, View
+from clustermodel.policies.interface import Migrate
+from clustermodel.policies.view import RunningJob, View
 from clustermodel.recording.ledger import Account
 from clustermodel.ticks import to_seconds
 from tests.timeline.script import (

@@ -8,7 +8,7 @@ import pytest
 
 from clustermodel import Checkpointing, ContextSwitch, DowneySpeedup, TimeSlicing
 from clustermodel.experiment.result import Result
-from clustermodel.policies.interface import RunningJob, View
+from clustermodel.policies.view import RunningJob, View
 from clustermodel.recording.ledger import Account
 from clustermodel.ticks import TICKS_PER_SECOND as SECOND
 from tests.timeline.script import (

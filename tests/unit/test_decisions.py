@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import Checkpoint, Kill, Reason, Replicate, Start, Suspend, Withdraw
-from clustermodel.policies.interface import Decision, QueuedJob
+from clustermodel.policies.interface import Decision
+from clustermodel.policies.view import QueuedJob
 
 TYPES: tuple[type[Any], ...] = get_args(Decision)
 FEW: dict[str, st.SearchStrategy[Any]] = {

@@ -35,7 +35,8 @@ from clustermodel import (
 )
 from clustermodel.experiment.design import Opened
 from clustermodel.experiment.scenario import NOTHING_PLAYED
-from clustermodel.policies.interface import Batch, Decision, Policy, View
+from clustermodel.policies.interface import Decision, Policy
+from clustermodel.policies.view import Batch, View
 from clustermodel.workload.feedback import submissions
 from tests.property.strategies import cases
 

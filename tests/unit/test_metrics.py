@@ -17,7 +17,8 @@ from clustermodel.measure.event_log import event_log
 from clustermodel.measure.fairness import delays_by_later_jobs
 from clustermodel.measure.metrics import Summary, bounded_slowdown, bounded_slowdown_perkovic, by_class, weighted_mean
 from clustermodel.policies.fcfs import Fcfs
-from clustermodel.policies.interface import Batch, Decision, View
+from clustermodel.policies.interface import Decision
+from clustermodel.policies.view import Batch, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import Status
 from clustermodel.recording.slice_log import LoggedRotation, SliceLog

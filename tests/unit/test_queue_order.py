@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from clustermodel import SpecificationError, check_policy
 from clustermodel.policies.backfilling.scheduler import PRIORITY_LEVELS, Backfilling
-from clustermodel.policies.interface import QueuedJob
 from clustermodel.policies.queue_order import CRITERIA, QUEUE_ORDERS, QueueSorter, make_sorter
+from clustermodel.policies.view import QueuedJob
 
 SECOND = 1_000_000
 

@@ -8,18 +8,8 @@ import pytest
 
 from clustermodel import Checkpointing, DecisionError, Job, Machine, Scenario, TimeSlicing, Workload
 from clustermodel.experiment.result import Result
-from clustermodel.policies.interface import (
-    Batch,
-    Decision,
-    Migrate,
-    QueuedJob,
-    Rehome,
-    Replicate,
-    Setup,
-    Start,
-    View,
-    Withdraw,
-)
+from clustermodel.policies.interface import Decision, Migrate, Rehome, Replicate, Setup, Start, Withdraw
+from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.time_sharing.matrix_rows import MatrixRows
 

@@ -33,7 +33,8 @@ from clustermodel.figures.capacity import IDLE_EMPTY, IDLE_WAITING, SHARES, WORK
 from clustermodel.figures.steps import busy_nodes
 from clustermodel.figures.style import job_colour
 from clustermodel.figures.time_slices import running_row, slices_between
-from clustermodel.policies.interface import Batch, Decision, Policy, Setup, View
+from clustermodel.policies.interface import Decision, Policy, Setup
+from clustermodel.policies.view import Batch, View
 from clustermodel.recording.ledger import Account
 from clustermodel.ticks import to_seconds
 from tests.timeline.timeline import play

@@ -22,9 +22,10 @@ from clustermodel import (
 )
 from clustermodel.job import JobRow
 from clustermodel.policies.calibrated import Calibrated, Waits
-from clustermodel.policies.interface import Batch, Kill, QueuedJob, Reserve, RunningJob, Start, View, WakeAt
+from clustermodel.policies.interface import Kill, Reserve, Start, WakeAt
 from clustermodel.policies.quotas import Accounts, Quotas
 from clustermodel.policies.slack import Slack
+from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.slack_formulas import (

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from clustermodel import Machine, Setup
-from clustermodel.policies.interface import QueuedJob
 from clustermodel.policies.slack import Slack
+from clustermodel.policies.view import QueuedJob
 from clustermodel.schedule.slack_formulas import Weights, cost, favour, price_of_start, weight
 from clustermodel.schedule.slack_search import ArrivingJob, Search, SlackReservation
 from clustermodel.ticks import TICKS_PER_SECOND

@@ -24,7 +24,7 @@ from clustermodel import (
     make_policy,
 )
 from clustermodel.policies.gang import GS
-from clustermodel.policies.interface import QueuedJob
+from clustermodel.policies.view import QueuedJob
 from tests.gang_runs import POLICIES
 
 POSITIVE = "a finite number of seconds > 0 and <= 1e+10"

@@ -17,7 +17,8 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from clustermodel.policies.backfilling.scheduling_cycle import SchedulingCycle
-from clustermodel.policies.interface import NOTHING, QueuedJob, Setup
+from clustermodel.policies.interface import NOTHING, Setup
+from clustermodel.policies.view import QueuedJob
 from clustermodel.schedule.reservations import Reservation, earliest_completion
 from clustermodel.validation import require_number
 

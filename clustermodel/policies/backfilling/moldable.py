@@ -13,7 +13,8 @@ from typing import Final, Protocol, runtime_checkable
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.backfilling.scheduling_cycle import SchedulingCycle
-from clustermodel.policies.interface import NOTHING, QueuedJob, Setup
+from clustermodel.policies.interface import NOTHING, Setup
+from clustermodel.policies.view import QueuedJob
 from clustermodel.schedule.reservations import Shape, Shapes
 from clustermodel.speedup import Speedup
 from clustermodel.validation import choice, require_number, require_whole

@@ -23,9 +23,10 @@ from clustermodel.policies.backfilling.guarantees import EveryJob, Guarantees, N
 from clustermodel.policies.backfilling.moldable import ASKED, Sizes, StartTimeWidening, shapes_of, sizes_of
 from clustermodel.policies.backfilling.scheduling_cycle import Scheduler, SchedulingCycle
 from clustermodel.policies.backfilling.speculation import Speculation, TestRuns
-from clustermodel.policies.interface import NOTHING, Batch, Decision, Setup, View, WakeAt, uses_of
+from clustermodel.policies.interface import NOTHING, Decision, Setup, WakeAt, uses_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.policies.queue_order import CRITERIA, QueueOrder, make_sorter
+from clustermodel.policies.view import Batch, View
 from clustermodel.schedule.plan import Plan
 from clustermodel.schedule.running_profile import RunningProfile
 from clustermodel.validation import choice

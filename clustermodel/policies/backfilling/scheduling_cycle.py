@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from clustermodel.policies.interface import Batch, Decision, QueuedJob, Reason, Reserve, Start, View
+from clustermodel.policies.interface import Decision, Reason, Reserve, Start
 from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.queue_order import QueueSorter
+from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.plan import Plan
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.reservations import Reservation, Shape, Shapes, earliest_completion

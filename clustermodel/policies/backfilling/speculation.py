@@ -11,7 +11,7 @@ from typing import Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.backfilling.scheduling_cycle import SchedulingCycle
-from clustermodel.policies.interface import QueuedJob
+from clustermodel.policies.view import QueuedJob
 from clustermodel.ticks import duration_to_ticks
 from clustermodel.validation import require_number, require_seconds
 
