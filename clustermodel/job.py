@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from operator import index
 from typing import Final, NamedTuple
 
+from clustermodel.errors import SpecificationError
 from clustermodel.memory_units import require_gib, to_gib, to_kib
 from clustermodel.ticks import duration_to_ticks, to_seconds, to_ticks
 from clustermodel.validation import require_seconds, require_whole
@@ -43,6 +45,19 @@ class JobRow(NamedTuple):
 
 row_of: Final[Callable[[Iterable[int]], JobRow]] = partial(tuple.__new__, JobRow)
 """Return a row of its 13 numbers: ``JobRow._make`` without counting them, in a quarter of the time."""
+
+
+def whole(row: JobRow) -> JobRow:
+    """Return a row with Python's own integers, whatever whole numbers it has: numpy's would turn clock and ledger into 64 bits.
+
+    Raises:
+        SpecificationError: a number is not whole.
+    """
+    try:
+        return row_of(map(index, row))
+    except TypeError:
+        field, value = next(pair for pair in zip(row._fields, row, strict=True) if not hasattr(pair[1], "__index__"))
+        raise SpecificationError(f"job {row.id}: {field} {value!r} is not a whole number") from None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -35,8 +35,7 @@ class Profile:
 
     def copy(self) -> Profile:
         """Return an independent profile with the same steps, for trials."""
-        other = Profile.__new__(Profile)
-        other.nodes = self.nodes
+        other = Profile(self.nodes)
         other._times, other._free = self._times[:], self._free[:]
         return other
 

@@ -71,13 +71,13 @@ class Coordinator:
         self._open_streams = streams
         self._pool, self._saved, self._ledger, self._records = pool, saved, ledger, records
         self._states = states
-        states.changed = self._wake
         self._ids = records.submitted_ids()
         self._jobs: dict[int, JobInSystem] = {}
         self._ended: list[Execution] = []
         self._rings = False
         self._head: QueuedJob | None = None  # the job that was last left at the head of the queue
         self._settled = InstantSettled(env)
+        states.changed = self._settled.arm
         self._alarm = AlarmClock(env, self._ring)
         self._decisions = Decisions(
             machine, speedup, self._jobs, pool, sharing, self._alarm, records, self.reasons, states.down, states.discard_image
@@ -143,9 +143,6 @@ class Coordinator:
         self._ended.append(job.execution)
         self._settled.arm()
 
-    def _wake(self) -> None:
-        self._settled.arm()
-
     def _ring(self) -> None:
         self._rings = True
         self._settled.arm()
@@ -169,7 +166,7 @@ class Coordinator:
                 now = self._env.now
                 self._cycle(now, self._collect(now, submitted, requeued, failed, repaired))
             if pool.waiting and not (self._running or self._open_streams or self._alarm.at or self._states.down):
-                raise StrandedJobsError(f"policy {self._policy.name}: {self._pool.stranded}")
+                raise StrandedJobsError(f"policy {self._policy.name}: {pool.stranded}")
         self._ledger.close()
 
     def _change_nodes(self) -> Generator[Event, object, tuple[list[Outage], list[Outage]]]:

@@ -91,9 +91,9 @@ class Decisions:
             Suspend: lambda decision: self._stop(decision.job, Status.SUSPENDED, "suspended"),
             Reserve: self._reserve,
             WakeAt: self._wake_at,
-            Replicate: lambda decision: self._gang_of(decision.job, "be replicated").replicate(decision.row),
-            Withdraw: lambda decision: self._gang_of(decision.job, "be withdrawn").withdraw(decision.row),
-            Rehome: lambda decision: self._gang_of(decision.job, "have its home elsewhere").rehome(decision.row),
+            Replicate: lambda decision: self._gang_of(decision.job, "be replicated").replicate(_row(decision)),
+            Withdraw: lambda decision: self._gang_of(decision.job, "be withdrawn").withdraw(_row(decision)),
+            Rehome: lambda decision: self._gang_of(decision.job, "have its home elsewhere").rehome(_row(decision)),
             Migrate: self._migrate,
         }
 
@@ -122,15 +122,19 @@ class Decisions:
 
     # Starts.
 
-    def _start(self, decision: Start) -> None:
-        queued = decision.job
+    def _start(self, decision: Any) -> None:
+        queued: QueuedJob = decision.job
         if self._pool.waiting.get(queued.id) is not queued:
             state = "it is running already" if queued.id in self.running else "it is not in the queue"
             raise DecisionError(f"job {queued.id} cannot start: {state}")
         job = self._jobs[queued.id]
-        if decision.row is not None:
+        columns, row = decision.columns, decision.row
+        if columns is not None:
+            columns = _plain_columns(columns, queued)
+        if row is not None:
+            row = _row(decision)
             self.sharing = self.sharing.shared_in_time((node, node + 1) for node in self._down)
-        gang = self.sharing.start(job, self._terms(decision, job), decision.columns, decision.row)
+        gang = self.sharing.start(job, self._terms(decision, job), columns, row)
         job.execution = self.running[queued.id] = gang
         self._pool.grant(job)
         self.started.append(queued)
@@ -138,16 +142,16 @@ class Decisions:
         if self._reasons is not None:
             self._reasons[queued.id] = decision.reason or Reason(f"started by {self._by_policy}")
 
-    def _terms(self, decision: Start, job: JobInSystem) -> Terms:
+    def _terms(self, decision: Any, job: JobInSystem) -> Terms:
         """Return on how many nodes a job starts, for how long it will execute and can be expected to, and how that ends."""
-        queued, nodes, limit = decision.job, decision.nodes, decision.limit
-        if nodes is not None or limit is not None:
-            nodes, limit = (_plain(number, f"job {queued.id} cannot start") for number in (nodes, limit))
+        queued, nodes, limit = job.queued, None, None
+        if decision.nodes is not None or decision.limit is not None:
+            nodes, limit = (_plain(number, f"job {queued.id} cannot start") for number in (decision.nodes, decision.limit))
         duration, length, outcome = job.run_time, queued.estimate, _COMPLETED
         if nodes is None or nodes == queued.nodes:
             nodes = queued.nodes
         elif 1 <= nodes <= self._machine.processors:
-            duration, length = (self._speedup.time_on(ticks, queued.nodes, nodes) for ticks in (duration, length))
+            duration, length = (self._time_on(ticks, queued, nodes) for ticks in (duration, length))
         else:
             raise DecisionError(f"job {queued.id} cannot start on {nodes} nodes: the machine has {self._machine.processors}")
         if duration > length and self._machine.kill_at_estimate:
@@ -165,6 +169,10 @@ class Decisions:
             if limit < duration:
                 duration, outcome = limit, Status.REQUEUED
         return Terms(nodes, duration, length, outcome)
+
+    def _time_on(self, ticks: int, queued: QueuedJob, nodes: int) -> int:
+        speedup: Any = self._speedup  # may be a user's, which may return a number of numpy
+        return operator.index(speedup.time_on(ticks, queued.nodes, nodes))
 
     # Stops.
 
@@ -195,33 +203,51 @@ class Decisions:
             raise DecisionError(f"job {job.id} cannot {what}: it is not running")
         return gang
 
-    def _migrate(self, decision: Migrate) -> None:
+    def _migrate(self, decision: Any) -> None:
         moves: dict[Execution, NodeSet] = {}
         for job, columns in decision.moves:
             gang = self._gang_going_on(job, "migrate")
             if gang in moves:
                 raise DecisionError(f"job {job.id} cannot migrate: the decision moves it twice")
-            moves[gang] = columns
+            moves[gang] = _plain_columns(columns, job)
         self.sharing.migrate(list(moves.items()), [self._gang_of(job, "wait for a migration") for job in decision.blocked])
 
     # Promises and the alarm clock.
 
-    def _reserve(self, decision: Reserve) -> None:
-        job = decision.job
+    def _reserve(self, decision: Any) -> None:
+        job: QueuedJob = decision.job
         if self._pool.waiting.get(job.id) is not job:
             raise DecisionError(f"job {job.id} cannot hold a reservation: it does not wait")
-        self._records.reserved(self._jobs[job.id].index, decision.start)
+        self._records.reserved(self._jobs[job.id].index, operator.index(decision.start))
 
-    def _wake_at(self, decision: WakeAt) -> None:
+    def _wake_at(self, decision: Any) -> None:
         time = _plain(decision.time, "the alarm clock cannot be set")
         if time is not None and time <= self._now:
             raise DecisionError(f"the alarm clock cannot be set to {time}: it is {self._now} already")
         self._alarm.set(time)
 
 
-def _plain(number: int | None, refused: str) -> int | None:
-    """Return a number of a decision as Python's own: numpy's would turn clock and ledger into numbers of 64 bits."""
+# What a policy writes into a decision is read as ``Any``: it may be a number of numpy, which would turn clock and ledger into
+# 64 bits, or no number at all.
+
+
+def _plain(number: Any, refused: str) -> int | None:
+    """Return a number of a decision as Python's own."""
     try:
         return None if number is None else operator.index(number)
     except TypeError:
         raise DecisionError(f"{refused}: {number!r} is not a whole number") from None
+
+
+def _row(decision: Any) -> int:
+    row = _plain(decision.row, f"job {decision.job.id} cannot run in a row of the matrix")
+    if row is None:
+        raise DecisionError(f"job {decision.job.id} cannot run in a row of the matrix: none is given")
+    return row
+
+
+def _plain_columns(columns: Any, job: QueuedJob) -> NodeSet:
+    try:
+        return tuple(map(operator.index, columns))
+    except TypeError:
+        raise DecisionError(f"job {job.id} cannot run on nodes {columns!r}: they are not a tuple of whole numbers") from None

@@ -44,6 +44,7 @@ class JobInSystem:
     """
 
     __slots__ = ("attempts", "execution", "image", "index", "process", "queued", "request", "row", "run_time")
+    __deletable__ = ("execution",)  # as compiled classes want to know
 
     process: Process
     """The job's life."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from clustermodel.job import UNSET, JobRow
+from clustermodel.job import UNSET, JobRow, whole
 from clustermodel.workload.extra_columns import PRECEDING, THINK
 from clustermodel.workload.table import JobSource, Workload
 
@@ -37,7 +37,9 @@ class JobsWithFeedback:
 
 def submissions(source: JobSource) -> Iterable[JobRow]:
     """Return the jobs of a stream as the simulator takes them: its rows, or :class:`JobsWithFeedback` where it has feedback."""
-    if not isinstance(source, Workload) or not source.has_feedback:
+    if not isinstance(source, Workload):
+        return map(whole, source.rows())
+    if not source.has_feedback:
         return source.rows()
     followers: dict[int, list[Follower]] = {}
     columns = source.column(PRECEDING).tolist(), source.column(THINK).tolist()

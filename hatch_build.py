@@ -1,0 +1,83 @@
+"""Compile the inner modules of the simulator when a wheel is built: the same source, by mypyc; pure Python where that fails.
+
+Which modules stands in pyproject.toml.  ``CLUSTERMODEL_PURE=1`` leaves all of them in Python.  Editable installations are never
+compiled, so that what is edited is what runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+PROGRAM = """
+import json, sys
+from mypyc.build import mypycify
+from setuptools import Distribution
+from setuptools.command.build_ext import build_ext
+
+options, modules, folder = json.loads(sys.argv[1])
+extensions = mypycify([*options, *modules], opt_level="2", debug_level="0", multi_file=True, group_name="clustermodel",
+                      target_dir=folder + "/source")
+command = build_ext(Distribution({"name": "clustermodel", "ext_modules": extensions}))
+command.build_lib, command.build_temp = folder + "/compiled", folder + "/objects"
+command.ensure_finalized()
+command.run()
+"""
+
+
+class CompileHook(BuildHookInterface[Any]):
+    """Puts the compiled modules of ``modules`` (glob patterns) without ``interpreted`` into the wheel, beside their source."""
+
+    PLUGIN_NAME = "custom"
+
+    def dependencies(self) -> list[str]:
+        """Return what compiling needs; pip installs it for the time of the build."""
+        return [] if self._pure else ["mypy>=1.14", "setuptools>=77"]
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile before the wheel is put together; say so and go on without where that is impossible."""
+        if self._pure or version == "editable":
+            return
+        self._folder = Path(tempfile.mkdtemp(prefix="clustermodel-"))
+        try:
+            compiled = self._compile()
+        except (OSError, subprocess.CalledProcessError) as problem:
+            said = getattr(problem, "stdout", None) or str(problem)
+            last = said.strip().splitlines()[-1]
+            self.app.display_warning(f"clustermodel is installed in pure Python, which takes up to twice as long: {last}")
+            return
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = True
+        build_data["force_include"].update({str(self._folder / "compiled" / name): name for name in compiled})
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Delete what was made on the way."""
+        shutil.rmtree(getattr(self, "_folder", ""), ignore_errors=True)
+
+    @property
+    def _pure(self) -> bool:
+        return os.environ.get("CLUSTERMODEL_PURE", "0") not in ("", "0")
+
+    def _compile(self) -> list[str]:
+        """Return the compiled files, relative to the root of the wheel."""
+        root = Path(self.root)
+        interpreted = set(self.config.get("interpreted", ()))
+        paths = (path.relative_to(root).as_posix() for pattern in self.config["modules"] for path in root.glob(pattern))
+        modules = sorted(path for path in paths if path not in interpreted and not path.endswith("__init__.py"))
+        # Libraries are not looked into: what comes from them is checked when it is used.
+        settings = self._folder / "mypy.ini"
+        settings.write_text("[mypy]\nfollow_imports = silent\nignore_missing_imports = True\n")
+        options = ["--config-file", str(settings), "--no-site-packages", "--cache-dir", str(self._folder / "cache")]
+        argument = json.dumps([options, modules, str(self._folder)])
+        command = [sys.executable, "-c", PROGRAM, argument]
+        subprocess.run(command, cwd=root, check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        compiled = self._folder / "compiled"
+        return sorted(path.relative_to(compiled).as_posix() for path in compiled.rglob("*") if path.is_file())
