@@ -18,6 +18,7 @@ from clustermodel.measure.groups import by_group, size_classes
 from clustermodel.measure.job_table import attempt_table, job_table
 from clustermodel.measure.metrics import Summary, after_warm_up, by_class, fairness_by_width, summarize
 from clustermodel.measure.row_use import RowUse, row_use
+from clustermodel.measure.shares_over_time import shares_over_time
 from clustermodel.measure.timeline import placements_in_matrix, placements_in_space, states
 from clustermodel.policies.interface import Policy
 from clustermodel.recording.job_records import JobRecords
@@ -243,8 +244,10 @@ class Result:
 
         Columns ``time_s``, ``busy_nodes`` (with time sharing: the mean until the next event), ``down_nodes``, ``waiting_jobs``,
         and ``running_row``: the row of the Ousterhout matrix that runs first, -1 if none runs or the run kept no history.
+        Where they are limited, shares in use: ``memory_share`` of the nodes' memory, ``store_share`` of the store's bandwidth.
         """
-        return states(self.events, self.machine.processors, self._history)
+        shares = shares_over_time(self.records, self.machine, self.events.ticks)
+        return states(self.events, self.machine.processors, self._history, shares)
 
     @property
     def kappa_by_formula(self) -> float:

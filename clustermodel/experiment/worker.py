@@ -22,6 +22,7 @@ from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_T
 from clustermodel.experiment.run_key import Digested
 from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.experiment.user_code import as_failure, deadline
+from clustermodel.measure.shares_over_time import SHARE_OF
 from clustermodel.policies.registry import policy_names, register_policy, registered_policies
 from clustermodel.workload.table import Workload
 
@@ -197,15 +198,23 @@ def _run(mine: Opened, task: Task) -> Outcome:
         run = mine.identify(task.trial, scenario, known, task.code)
         if run.key != task.key:
             return Differs(run.specification, run.jobs)
-    tables = _tables(result, task.tables)
+    tables = _tables(result, task.tables, run.specification["machine"])
     return Finished(mine.design.numbers_of(result), tables, seconds, versions(), result.nothing_played)
 
 
-def _tables(result: Result, wanted: Sequence[str]) -> dict[str, bytes]:
-    """Return the wanted tables as Parquet files; placements too, where they are known."""
+def _tables(result: Result, wanted: Sequence[str], machine: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return the wanted tables as Parquet files; placements too, where they are known.
+
+    Args:
+        result: of the run.
+        wanted: names of tables.
+        machine: the parts of the machine on which the run depends.  Trials with other machines may share the run, so that
+            shares of what other parts limit are left out.
+    """
     if not wanted:
         return {}
-    tables = {RECORDS: result.jobs, STATES_OVER_TIME: result.states}
+    of_others = [share for part, share in SHARE_OF.items() if part not in machine]
+    tables = {RECORDS: result.jobs, STATES_OVER_TIME: result.states.drop(columns=of_others, errors="ignore")}
     if result.slices is None or result.scenario.history:
         tables[PLACEMENTS] = result.placements
     files = {}

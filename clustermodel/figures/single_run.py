@@ -15,9 +15,10 @@ from clustermodel.figures.notebook_figure import NotebookFigure
 from clustermodel.figures.steps import equal_bins, mean_of_steps, time_axis
 from clustermodel.figures.style import job_hue
 from clustermodel.figures.time_sharing import MOST_RECTANGLES, matrix_figure, slices_figure
+from clustermodel.measure.shares_over_time import memory_share
 from clustermodel.memory_units import to_gib
 from clustermodel.recording.run_attempts import UNKNOWN
-from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
+from clustermodel.ticks import to_seconds
 from clustermodel.validation import require_whole
 
 
@@ -103,12 +104,11 @@ class ResultPlots:
         of_a_node, nodes = self._run.machine.node_memory, self._run.machine.nodes
         if of_a_node is None:
             raise SpecificationError("memory: nodes have as much as jobs need; give Machine(node_memory_gib=...)")
-        log, edges = self._run.records.memory.in_use, equal_bins([self._run], bins)
+        log, edges = self._run.events, equal_bins([self._run], bins)
         unit, name = time_axis(float(edges[-1]))
         figure = NotebookFigure(figsize=(9, 3.5), layout="constrained")
         axes = figure.subplots()
-        times_s = np.append((log.ticks - self._run.ledger.start) / TICKS_PER_SECOND, edges[-1])
-        used = mean_of_steps(times_s, np.append(log.kib, 0) / (of_a_node * nodes), edges)
+        used = mean_of_steps(log.time_s, memory_share(self._run.records, of_a_node * nodes, log.ticks), edges)
         axes.stairs(used, edges / unit, linewidth=1.2)
         axes.set_xlabel(f"time since the first submission ({name})")
         axes.set_ylabel("memory in use / memory")

@@ -5,12 +5,13 @@ Gantt charts, the Ousterhout matrix and curves over time are drawn from these.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from clustermodel.arrays import IntArray
+from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.measure.event_log import EventLog
 from clustermodel.measure.gang_placements import KINDS, gangs_in_matrix, kinds
 from clustermodel.measure.job_table import holdings
@@ -78,13 +79,14 @@ def _narrow(numbers: IntArray) -> npt.NDArray[np.int32] | IntArray:
     return numbers.astype(np.int32) if numbers.max(initial=0) <= np.iinfo(np.int32).max else numbers
 
 
-def states(log: EventLog, nodes: int, history: History | None) -> pd.DataFrame:
+def states(log: EventLog, nodes: int, history: History | None, shares: Mapping[str, FloatArray]) -> pd.DataFrame:
     """Return the state of the machine after each event; see :attr:`clustermodel.Result.states`.
 
     Args:
         log: of the run's events.
         nodes: size of the machine.
         history: of the Ousterhout matrix, if it was kept.
+        shares: columns of the resources that are limited, shapes ``(events,)``.
     """
     import pandas as pd
 
@@ -101,5 +103,6 @@ def states(log: EventLog, nodes: int, history: History | None) -> pd.DataFrame:
             "down_nodes": log.down,
             "waiting_jobs": log.waiting,
             "running_row": row,
+            **shares,
         }
     )

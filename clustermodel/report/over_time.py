@@ -1,9 +1,9 @@
-"""Utilization, queue length and nodes that are down over time: a curve for each level of one factor, with Bokeh."""
+"""Utilization, queue length, nodes that are down and limited resources over time: a curve for each level of one factor."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,8 @@ BINS: Final = 400
 _HEIGHTS: Final = {"busy": "busy nodes / nodes", "waiting": "waiting jobs"}
 _DOWN: Final = {"down": "nodes down"}
 """Shown beside the others if nodes fail in a run."""
+_LIMITED: Final = {"memory": "memory in use / memory", "store": "store: in use / bandwidth"}
+"""Shown beside the others if a run has such a limit: shares of what there is."""
 _TOOLS: Final = "xpan,xwheel_zoom,box_zoom,reset,save"
 
 
@@ -31,6 +33,10 @@ class Curve(TypedDict):
     """Jobs."""
     down: list[float]
     """Nodes."""
+    memory: NotRequired[list[float]]
+    """Shares of the nodes' memory, where it is limited."""
+    store: NotRequired[list[float]]
+    """Shares of the bandwidth of the checkpoint store, where it is limited."""
 
 
 class Group(TypedDict):
@@ -90,7 +96,12 @@ def curve_of(run: StatesOfRun, edges: FloatArray) -> Curve:
         values = mean_of_steps(times, run.states[column].to_numpy(dtype=float), edges) / unit
         return [*np.round(values, 5).tolist(), 0.0]
 
-    return {"busy": means("busy_nodes", run.nodes), "waiting": means("waiting_jobs"), "down": means("down_nodes")}
+    curve: Curve = {"busy": means("busy_nodes", run.nodes), "waiting": means("waiting_jobs"), "down": means("down_nodes")}
+    if "memory_share" in run.states:
+        curve["memory"] = means("memory_share")
+    if "store_share" in run.states:
+        curve["store"] = means("store_share")
+    return curve
 
 
 def group_of(runs: Sequence[StatesOfRun], unit_s: float) -> Group:
@@ -105,8 +116,10 @@ def group_of(runs: Sequence[StatesOfRun], unit_s: float) -> Group:
 
 
 def curves_over_time(groups: list[Group], labels: list[str], unit: str) -> tuple[list[Any], CustomJS]:
-    """Return the plots of utilization and queue length over time, and the callback that draws them; and, where nodes fail in
-    a run, of the nodes that are down.
+    """Return the plots of utilization and queue length over time, and the callback that draws them.
+
+    Further plots show the nodes that are down, where nodes fail in a run, and the memory and the bandwidth of the checkpoint
+    store in use, where a run has such a limit.
 
     Args:
         groups: the runs that are shown together.
@@ -114,12 +127,18 @@ def curves_over_time(groups: list[Group], labels: list[str], unit: str) -> tuple
         unit: of the times.
     """
     time = Range1d(0, 1)
-    failing = any(any(curve["down"]) for group in groups for curve in group["curves"].values())
+    curves = [curve for group in groups for curve in group["curves"].values()]
+    shown = dict(_HEIGHTS)
+    if any(any(curve["down"]) for curve in curves):
+        shown |= _DOWN
+    shown |= {name: label for name, label in _LIMITED.items() if any(name in curve for curve in curves)}
     plots = {
         name: new_plot(f"over time {name}", 230, x_range=time, tools=_TOOLS, active_drag="xpan", y_axis_label=label)
-        for name, label in (_HEIGHTS | _DOWN if failing else _HEIGHTS).items()
+        for name, label in shown.items()
     }
-    plots["busy"].y_range = Range1d(0, 1.02)
+    for name in ("busy", *_LIMITED):
+        if name in plots:
+            plots[name].y_range = Range1d(0, 1.02)
     list(plots.values())[-1].xaxis.axis_label = f"time since the first submission ({unit})"
     lines: list[Line] = []
     items = []

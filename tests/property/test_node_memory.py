@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -74,9 +75,14 @@ def checked(case: GangCase, policy: str) -> Result:
     noted = Noted(policy)
     result = run(case, noted)
     assert max(most_memory(result, noted.discarded)) <= MOST
-    in_use = result.records.memory.in_use.kib
+    ticks, in_use = result.records.memory.in_use
     assert ((in_use >= 0) & (in_use <= MOST * case.machine.nodes)).all()
     assert not in_use[-1:].any()
+    log = result.events.ticks
+    assert np.isin(ticks, log).all()  # so that the states over time show each change
+    share = result.states["memory_share"].to_numpy()
+    assert (share[np.searchsorted(log, ticks)] == in_use / (MOST * case.machine.nodes)).all()
+    assert np.isin(log[np.flatnonzero(np.diff(share, prepend=0))], ticks).all()
     records = result.records
     rejected = (
         (records.column("nodes") < 1) | (records.column("nodes") > case.machine.nodes) | (records.column("memory") > MOST)

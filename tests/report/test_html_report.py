@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from clustermodel import Job, Machine, Scenario, TimeSlicing, Workload, synthetic_workload
+from clustermodel import Checkpointing, CheckpointStore, Job, Machine, Scenario, TimeSlicing, Workload, synthetic_workload
 from clustermodel.experiment.run_files import STATES_OVER_TIME, RunFiles
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
@@ -22,7 +22,7 @@ from clustermodel.report.html import write_report
 from clustermodel.report.labels import measure_title
 from tests.report.conftest import NODES, SHARED, Open, Opened, small_study
 
-DAY_S = 86_400.0
+HOUR_S, DAY_S = 3600.0, 86_400.0
 POLICIES = ("easy", SHARED, "pv-easy")
 PLACE = ["job", "row", "first", "nodes", "kind"]
 
@@ -247,6 +247,28 @@ def test_utilization_and_queue_over_time_average_the_states(report: Opened, dire
         busy = report.drawn("over time busy", place)
         assert busy["y"].max() <= 1.0
         assert busy["x"].iloc[-1] * DAY_S == pytest.approx(max(runs["horizon_s"]), rel=1e-6)
+
+
+@pytest.mark.long
+def test_memory_and_the_store_have_curves_over_time_where_they_are_limited(opener: Open, tmp_path: Path) -> None:
+    jobs = synthetic_workload(jobs=60, nodes=16, load=0.9).with_default_memory(2)
+    store = Checkpointing(interval_s=1800, store=CheckpointStore(bandwidth_gib_s=0.5))
+    limits = {"none": {}, "memory": {"node_memory_gib": 4}, "store": {"checkpointing": store}}
+    limits["memory and store"] = limits["memory"] | limits["store"]
+    machines = {name: Machine(nodes=16, **more) for name, more in limits.items()}
+    report = made(tmp_path, opener, Study.grid(name="limits", machines=machines, workloads={"jobs": jobs}, policies=["ss"]))
+    with Store.read(tmp_path) as results:
+        states = dict(zip(limits, map(results.states_over_time, results.results()["run"]), strict=True))
+    for number, (limited, known) in enumerate(states.items()):
+        span_s, lengths = np.ptp(known["time_s"]), np.diff(known["time_s"])
+        for name in ("memory", "store"):
+            drawn = report.drawn(f"over time {name}", number)
+            assert (len(drawn) > 0, f"{name}_share" in known) == (name in limited, name in limited)
+            if name in limited:
+                mean = float((np.diff(drawn["x"]) * drawn["y"][:-1]).sum()) * HOUR_S / span_s
+                assert mean == pytest.approx(float((lengths * known[f"{name}_share"][:-1]).sum() / span_s), rel=1e-3)
+                assert 0.01 < mean < drawn["y"].max() <= 1.0
+    report.assert_quiet()
 
 
 # The viewer.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from clustermodel import (
@@ -16,9 +17,11 @@ from clustermodel import (
     SpecificationError,
     TimeSlicing,
     Workload,
+    synthetic_workload,
 )
 from clustermodel.cli.options import machine_with
 from clustermodel.experiment.result import Result
+from clustermodel.machine import WRITERS
 from clustermodel.recording.ledger import Account
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.gang_runs import check_books
@@ -177,6 +180,68 @@ def test_the_store_takes_so_many_tasks_at_a_time() -> None:
     assert spans(result) == {1: (0, 45), 2: (0, 55)}
     assert spent(result, Account.BLOCKED) == 15
     check_books(result)
+
+
+# The bandwidth in use.
+
+
+def moved(result: Result, gib_s: float) -> float:
+    """Return how much has been written and read by a store of a bandwidth, from the states over time, GiB."""
+    states = result.states
+    return gib_s * float((states["store_share"].to_numpy()[:-1] * np.diff(states["time_s"])).sum())
+
+
+@pytest.mark.parametrize("writers", WRITERS)
+def test_transfers_use_the_whole_bandwidth_until_all_images_are_written(writers: str) -> None:
+    # Alone or side by side, the two images take 20-40.
+    result = both(35, writers)
+    shares = {row.time_s: row.store_share for row in result.states.itertuples()}
+    assert {time for time, share in shares.items() if share} <= {20, 30}
+    assert (shares[0], shares[20], shares[40]) == (0, 1, 0)
+    assert moved(result, 1) == 20
+
+
+def test_nodes_with_little_bandwidth_use_a_part_of_that_of_the_store() -> None:
+    # 1 writes from 20 on with 2 of 3 nodes at a time, 2 of 5 GiB/s; 2 has 3 nodes too, and waits for room until 35.
+    costs = every_20(bandwidth_gib_s=5, node_bandwidth_gib_s=1, max_concurrent_tasks=2)
+    result = play(6, "1 0 3 30\n2 0 3 30", "fcfs", checkpointing=costs, each=TEN_GIB)
+    assert spans(result) == {1: (0, 45), 2: (0, 60)}
+    states = result.states[["time_s", "store_share"]].to_numpy().tolist()
+    assert states == [[0, 0], [20, 0.4], [35, 0.4], [45, 0.4], [50, 0], [60, 0]]
+    assert moved(result, 5) == pytest.approx(60)
+
+
+def test_many_nodes_use_no_more_than_the_bandwidth_of_the_store() -> None:
+    # 4 nodes could write 4 GiB/s.
+    costs = every_20(bandwidth_gib_s=2, node_bandwidth_gib_s=1)
+    result = play(4, "1 0 1 30\n2 0 3 30", "fcfs", checkpointing=costs, each=TEN_GIB)
+    # All tasks progress alike: 10 GiB at 0.5 GiB/s.
+    assert spans(result) == {1: (0, 50), 2: (0, 50)}
+    assert result.states[["time_s", "store_share"]].to_numpy().tolist() == [[0, 0], [20, 1], [40, 0], [50, 0]]
+
+
+@pytest.mark.parametrize("writers", WRITERS)
+def test_what_the_store_has_moved_is_all_that_has_been_written(writers: str) -> None:
+    # Nothing fails and no job is preempted: each write is completed, in whole ticks.
+    jobs = synthetic_workload(jobs=200, nodes=32, load=1.0, seed=3).with_default_memory(2)
+    costs = Checkpointing(interval_s=3600, store=CheckpointStore(bandwidth_gib_s=0.25, writers=writers))
+    result = Scenario(machine=Machine(nodes=32, checkpointing=costs), workload=jobs, policy="easy").run()
+    held = result.records.overheads
+    writes = held.account == list(Account).index(Account.CHECKPOINT)
+    number = int(writes.sum())
+    assert number > 300
+    images = 2 * int(held.nodes[writes].sum())
+    assert moved(result, 0.25) == pytest.approx(images, rel=0, abs=0.25 * number / TICKS_PER_SECOND)
+    share = result.states["store_share"]
+    assert set(share) == {0.0, 1.0}
+
+
+def test_a_store_of_the_bandwidth_of_nodes_alone_has_no_share() -> None:
+    result = play(1, "1 0 1 30", "fcfs", checkpointing=every_20(node_bandwidth_gib_s=1), each=TEN_GIB)
+    assert "store_share" not in result.states
+
+
+# Costs of a job's own.
 
 
 def test_costs_of_its_own_replace_those_of_the_machine() -> None:

@@ -218,16 +218,21 @@ def test_the_memory_in_use_is_logged_and_drawn() -> None:
     assert (log.kib // GIB).tolist() == [5, 2, 0]
     (stairs,) = result.plot.memory(bins=2).axes[0].patches
     assert stairs.get_data().values == pytest.approx([(10 * 5 + 5 * 2) / 15 / 8, 2 / 8])
+    assert result.states[["time_s", "memory_share"]].to_numpy().tolist() == [[0, 5 / 8], [10, 2 / 8], [30, 0]]
 
 
 def test_suspended_jobs_are_in_the_memory_in_use() -> None:
     script = Script({0: [start(1)], 10: [suspend(1)], 30: [start(1)]})
-    log = play(1, "1 0 1 20 20 0 3", script, node_memory_gib=4).records.memory.in_use
+    result = play(1, "1 0 1 20 20 0 3", script, node_memory_gib=4)
+    log = result.records.memory.in_use
     assert (log.ticks.tolist(), log.kib.tolist()) == ([0, 40_000_000], [3 * GIB, 0])
+    states = result.states[["time_s", "busy_nodes", "memory_share"]]
+    assert states.to_numpy().tolist() == [[0, 1, 0.75], [10, 0, 0.75], [30, 1, 0.75], [40, 0, 0]]
 
 
 def test_without_a_limit_there_is_no_memory_to_draw() -> None:
     result = play(1, "1 0 1 20 20 0 3", "fcfs")
     assert len(result.records.memory.in_use.ticks) == 0
+    assert "memory_share" not in result.states
     with pytest.raises(SpecificationError, match=r"^memory: nodes have as much as jobs need; give Machine\(node_memory_gib"):
         result.plot.memory()

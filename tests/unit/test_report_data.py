@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from bokeh.models import HoverTool
 
 from clustermodel import Machine, Scenario, TimeSlicing, synthetic_workload
 from clustermodel.measure.gang_placements import KINDS
 from clustermodel.report.labels import factor_of, literal, measure_title
-from clustermodel.report.over_time import StatesOfRun, curve_of, curves_over_time, group_of
+from clustermodel.report.over_time import StatesOfRun, curve_of, curves_over_time, group_of, span
 from clustermodel.report.viewed_run import STATUSES, viewed_run
 
 
@@ -114,3 +115,39 @@ def test_nodes_that_are_down_have_a_curve_where_nodes_fail() -> None:
         assert [plot.name for plot in plots] == [f"over time {name}" for name in names]
         assert [plot.xaxis.axis_label is not None for plot in plots] == [False] * (len(names) - 1) + [True]
         assert list(starts.args["lines"][0]["sources"]) == names
+
+
+@pytest.mark.parametrize("name", ["memory", "store"])
+def test_limited_resources_have_a_curve_where_a_run_has_the_limit(name: str) -> None:
+    columns = {"time_s": [0.0, 100.0, 200.0, 400.0], "busy_nodes": [4, 2, 4, 0], "waiting_jobs": [0] * 4, "down_nodes": [0] * 4}
+    without = pd.DataFrame(columns)
+    limited = without.assign(**{f"{name}_share": [0.5, 0.25, 1.0, 0.0]})
+    unused = without.assign(**{f"{name}_share": 0.0})
+    edges = np.array([0.0, 200.0, 400.0, 500.0])
+    assert curve_of(StatesOfRun("", 4, limited), edges)[name] == [0.375, 1.0, 0.0, 0.0]
+    assert curve_of(StatesOfRun("", 4, without), edges).keys() == {"busy", "waiting", "down"}
+    for runs, names in (
+        ({"little": limited, "no limit": without}, ["busy", "waiting", name]),
+        ({"unused": unused}, ["busy", "waiting", name]),
+        ({"no limit": without}, ["busy", "waiting"]),
+    ):
+        group = group_of([StatesOfRun(label, 4, states) for label, states in runs.items()], 1.0)
+        plots, starts = curves_over_time([group], list(runs), "s")
+        assert [plot.name for plot in plots] == [f"over time {plot}" for plot in names]
+        assert [plot.xaxis.axis_label is not None for plot in plots] == [False] * (len(names) - 1) + [True]
+        assert all(plot.x_range is plots[0].x_range for plot in plots)
+        assert {(plot.y_range.start, plot.y_range.end) for plot in plots if plot.name != "over time waiting"} == {(0, 1.02)}
+        assert len({str(plot.select_one(HoverTool).tooltips) for plot in plots}) == 1
+        assert [list(line["sources"]) for line in starts.args["lines"]] == [names] * len(runs)
+
+
+@pytest.mark.parametrize("policy", ["gs", "ss"])
+def test_the_curve_of_memory_is_what_its_figure_draws(policy: str) -> None:
+    machine = Machine(nodes=16, node_memory_gib=4, time_slicing=TimeSlicing(quantum_s=300))
+    jobs = synthetic_workload(jobs=60, nodes=16, load=0.9).with_default_memory(1.5)
+    result = Scenario(machine=machine, workload=jobs, policy=policy).run()
+    (stairs,) = result.plot.memory(bins=50).axes[0].patches
+    drawn = stairs.get_data().values
+    edges = np.linspace(0.0, span(result.states), 51)
+    assert max(drawn) > 0.3
+    np.testing.assert_allclose(curve_of(StatesOfRun("", 16, result.states), edges)["memory"], [*drawn, 0.0], atol=1e-5)

@@ -93,6 +93,7 @@ def test_states_are_the_log_of_events(sliced: Result, preempting: Result) -> Non
         assert states["time_s"].is_monotonic_increasing
         assert (states["busy_nodes"].to_numpy() == result.machine.nodes - result.events.empty).all()
         assert (states["waiting_jobs"].to_numpy() == result.events.waiting).all()
+        assert list(states) == ["time_s", "busy_nodes", "down_nodes", "waiting_jobs", "running_row"]  # and no limits
     assert (preempting.states["running_row"] == -1).all()
     for time, row in sliced.states[["time_s", "running_row"]].iloc[::5].itertuples(index=False):
         moment = sliced.history.at(to_ticks(time))

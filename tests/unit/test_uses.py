@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from clustermodel import (
     Batch,
     Checkpointing,
+    CheckpointStore,
     ContextSwitch,
     Decision,
     Machine,
@@ -21,6 +24,7 @@ from clustermodel import (
     policy_names,
     synthetic_workload,
 )
+from clustermodel.experiment.store import Store
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, uses_of
 from clustermodel.policies.predictors import LastModel
@@ -139,3 +143,42 @@ def test_machines_of_other_memory_share_runs_of_policies_that_do_not_use_it_unle
     table = study.run(workers=1)
     assert table.frame.groupby("policy")["run"].nunique().to_dict() == {"easy": 2, "bgs": 4}
     assert table.frame.set_index(["policy", "memory_gib"])["rejected"].to_dict()["easy", 1.0] == 40
+
+
+@pytest.mark.parametrize("memory_gib", [(None, 4.0, 8.0), (8.0, 4.0, None)])
+def test_a_run_that_machines_of_other_memory_share_keeps_no_share_of_it(
+    tmp_path: Path, memory_gib: tuple[float | None, ...]
+) -> None:
+    jobs = synthetic_workload(jobs=40, nodes=32, seed=1).with_default_memory(2)
+    study = Study(
+        name="memory",
+        factors={"memory_gib": memory_gib, "policy": ["easy", "bgs"]},
+        scenario=lambda memory_gib, policy, seed: Scenario(
+            machine=Machine(nodes=32, node_memory_gib=memory_gib), workload=jobs, policy=policy, seed=seed
+        ),
+    )
+    frame = study.run(tmp_path, workers=1).frame
+    with Store.read(tmp_path) as store:
+        has_share = ["memory_share" in store.states_over_time(key) for key in frame["run"]]
+    assert has_share == [row.policy == "bgs" and row.memory_gib == row.memory_gib for row in frame.itertuples()]
+    assert sum(has_share) == 2
+
+
+def test_a_run_that_writes_no_checkpoints_keeps_no_share_of_the_store(tmp_path: Path) -> None:
+    jobs = synthetic_workload(jobs=40, nodes=32, seed=1).with_default_memory(2)
+    store = CheckpointStore(bandwidth_gib_s=1)
+    study = Study(
+        name="store",
+        factors={"interval_s": [None, 600.0]},
+        scenario=lambda interval_s, seed: Scenario(
+            machine=Machine(nodes=32, checkpointing=Checkpointing(interval_s=interval_s, store=store)),
+            workload=jobs,
+            policy="easy",
+            seed=seed,
+        ),
+    )
+    frame = study.run(tmp_path, workers=1).frame
+    with Store.read(tmp_path) as results:
+        states = dict(zip(frame["interval_s"], map(results.states_over_time, frame["run"]), strict=True))
+    assert ["store_share" in table for table in states.values()] == [False, True]
+    assert states[600.0]["store_share"].max() == 1

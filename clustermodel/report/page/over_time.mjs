@@ -8,7 +8,7 @@ export default ({lines, groups, range}) => {
     const {time, curves} = groups[Number(select.value)]
     for (const {label, sources} of lines) {
       const curve = curves[label]
-      for (const [name, source] of Object.entries(sources)) source.data = curve ? {x: time, y: curve[name]} : {x: [], y: []}
+      for (const [name, source] of Object.entries(sources)) source.data = curve?.[name] ? {x: time, y: curve[name]} : {x: [], y: []}
     }
     range.setv({start: 0, end: time.at(-1)})
   }
