@@ -21,6 +21,8 @@ _DOWN: Final = {"down": "nodes down"}
 """Shown beside the others if nodes fail in a run."""
 _LIMITED: Final = {"memory": "memory in use / memory", "store": "store: in use / bandwidth"}
 """Shown beside the others if a run has such a limit: shares of what there is."""
+_DRAWN: Final = ("x", "y", "middle", "length")
+"""Of each time bin: begin, mean, middle and length."""
 _TOOLS: Final = "xpan,xwheel_zoom,box_zoom,reset,save"
 
 
@@ -143,16 +145,27 @@ def curves_over_time(groups: list[Group], labels: list[str], unit: str) -> tuple
     lines: list[Line] = []
     items = []
     for label, style in page_styles(labels).items():
-        sources = {name: ColumnDataSource({"x": [0.0, 1.0], "y": [0.0, 0.0]}) for name in plots}
+        sources = {name: ColumnDataSource({column: [0.0, 1.0] for column in _DRAWN}) for name in plots}
         look = {"line_width": 1.5, "color": style.colour, "line_dash": dash(style), "mode": "after"}
         drawn = [plot.step("x", "y", source=sources[name], name=literal(label), **look) for name, plot in plots.items()]
         items.append(LegendItem(label={"value": literal(label)}, renderers=drawn))
         lines.append({"label": label, "sources": sources})
+    for line, item in zip(lines, items, strict=True):
+        item.renderers = [*item.renderers, *_pointed_at(plots, line)]
     for plot in plots.values():
         plot.add_tools(HoverTool(tooltips=[("", "$name"), ("time", "@x{0,0.00}"), ("mean", "@y{0,0.000}")]))
     _add_legend(plots["busy"], items, max(map(len, labels)))
     arguments: OverTimeArguments = {"lines": lines, "groups": groups, "range": time}
     return list(plots.values()), script("over_time.mjs", arguments)
+
+
+def _pointed_at(plots: dict[str, Any], line: Line) -> list[Any]:
+    """Add what the pointer hits, a transparent rectangle on each step of a curve: Bokeh shows no tooltip for steps."""
+    look = {"height": 10, "height_units": "screen", "fill_alpha": 0, "line_alpha": 0}
+    return [
+        plot.rect("middle", "y", "length", source=line["sources"][name], name=literal(line["label"]), **look)
+        for name, plot in plots.items()
+    ]
 
 
 def _add_legend(plot: Any, items: list[LegendItem], longest: int) -> None:

@@ -249,6 +249,19 @@ def test_utilization_and_queue_over_time_average_the_states(report: Opened, dire
         assert busy["x"].iloc[-1] * DAY_S == pytest.approx(max(runs["horizon_s"]), rel=1e-6)
 
 
+def test_a_curve_over_time_tells_its_mean(report: Opened) -> None:
+    choose(report, "over-time", "runs", "ours, load 0.95, replication 1")
+    for plot in ("busy", "waiting"):
+        curves = [report.drawn(f"over time {plot}", number) for number in range(len(POLICIES))]
+        means = np.array([curve["y"] for curve in curves])
+        apart = np.abs(means[1:] - means[0]).min(axis=0) / means.max()  # of the first curve from the others
+        place = int(np.argmax(np.where((means[0] > 0.1) & (means[0] < 0.9 * means.max()), apart, 0.0)))
+        assert apart[place] > 0.2
+        x, y = curves[0]["x"], means[0]
+        said = tooltip(report, f"over time {plot}", (x[place] + x[place + 1]) / 2, y[place])
+        assert said == f"{POLICIES[0]} time: {x[place]:.2f} mean: {y[place]:.3f}"
+
+
 @pytest.mark.long
 def test_memory_and_the_store_have_curves_over_time_where_they_are_limited(opener: Open, tmp_path: Path) -> None:
     jobs = synthetic_workload(jobs=60, nodes=16, load=0.9).with_default_memory(2)

@@ -6,9 +6,13 @@ export default ({lines, groups, range}) => {
   const select = document.getElementById("over-time-runs")
   const show = () => {
     const {time, curves} = groups[Number(select.value)]
+    const length = time.map((begin, at) => (time[at + 1] ?? begin) - begin)
+    const middle = time.map((begin, at) => begin + length[at] / 2)
     for (const {label, sources} of lines) {
       const curve = curves[label]
-      for (const [name, source] of Object.entries(sources)) source.data = curve?.[name] ? {x: time, y: curve[name]} : {x: [], y: []}
+      for (const [name, source] of Object.entries(sources)) {
+        source.data = curve?.[name] ? {x: time, y: curve[name], middle, length} : {x: [], y: [], middle: [], length: []}
+      }
     }
     range.setv({start: 0, end: time.at(-1)})
   }
