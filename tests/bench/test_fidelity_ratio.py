@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clustermodel import Scenario, load_model
-from tests.bench.test_ratios import best_of
+from tests.bench.timing import best_of
 
 pytestmark = pytest.mark.bench
 

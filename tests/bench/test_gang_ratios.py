@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from clustermodel import LoadScale, Machine, Scenario, TimeSlicing, load_model, read_swf, synthetic_workload
-from tests.bench.test_ratios import best_of, ratio_to_floor
-from tests.shared_data import trace_path
+from clustermodel import LoadScale, Machine, Scenario, TimeSlicing, load_model
+from tests.bench.test_ratios import ratio_to_floor
+from tests.bench.timing import best_of
 
 pytestmark = pytest.mark.bench
 
@@ -37,21 +37,3 @@ def test_neither_nodes_nor_slices_make_an_event_cost_more_in_proportion(policy: 
     )
     assert wide_s <= 3 * plain_s
     assert sliced_s <= 1.25 * plain_s
-
-
-@pytest.mark.slow_bench
-def test_a_year_of_kth_under_mbgs_takes_seconds_not_minutes(benchmark: BenchmarkFixture) -> None:
-    assert ratio_to_floor(benchmark, read_swf(trace_path("KTH-SP2-1996-2.2")), 100, "mbgs") <= 32
-
-
-def test_mbgs_on_an_overloaded_machine(benchmark: BenchmarkFixture) -> None:
-    assert ratio_to_floor(benchmark, synthetic_workload(jobs=2_000, load=1.2), 128, "mbgs") <= 88
-
-
-def test_mbgs_on_a_hundred_thousand_nodes() -> None:
-    workload = synthetic_workload(jobs=3_000, nodes=1_000, load=0.6)
-    narrow = Scenario(machine=Machine(nodes=1_000), workload=workload, policy="mbgs").run
-    wide = Scenario(machine=Machine(nodes=100_000), workload=workload.scaled(LoadScale(size=100)), policy="mbgs").run
-    narrow_s, wide_s = best_of(narrow, wide, rounds=2)
-    print(f"\nmbgs: 100,000 nodes take {wide_s / narrow_s:.2f} times as long as 1,000")
-    assert wide_s <= 2.6 * narrow_s

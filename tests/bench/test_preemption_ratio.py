@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clustermodel import Machine, Scenario, read_swf
-from tests.bench.test_ratios import best_of
+from tests.bench.timing import best_of
 from tests.shared_data import trace_path
 
 pytestmark = pytest.mark.bench

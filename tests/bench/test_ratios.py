@@ -5,58 +5,31 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from time import process_time
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from clustermodel import LoadScale, Machine, Scenario, SwfStream, Workload, read_swf, synthetic_workload
-from tests.bench.floor import bare_simpy
+from tests.bench.timing import ROOT, ROUNDS, best_of, floor_of, simulation
 from tests.shared_data import trace_path
 
 pytestmark = pytest.mark.bench
 
-ROUNDS = 3
-ROOT = Path(__file__).parents[2]
-
-
-def best_of(*programs: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
-    """Return each program's best CPU time in seconds; they take turns, so that a busy moment hits all of them."""
-    best = [float("inf")] * len(programs)
-    for _ in range(rounds):
-        for index, program in enumerate(programs):
-            began = process_time()
-            program()
-            best[index] = min(best[index], process_time() - began)
-    return best
-
 
 def ratio_to_floor(benchmark: BenchmarkFixture, workload: Workload, nodes: int, policy: str, *, rounds: int = ROUNDS) -> float:
-    jobs = [(row.submit, min(row.run, row.estimate)) for row in workload.rows()]
-    scenario = Scenario(machine=Machine(nodes=nodes), workload=workload, policy=policy)
-    floor, ours = best_of(lambda: bare_simpy(jobs), scenario.run, rounds=rounds)
+    bare = floor_of(workload)
+    floor, ours = best_of(bare, simulation(workload, nodes, policy), rounds=rounds)
     benchmark.extra_info["ratio_to_floor"] = ours / floor
-    benchmark.pedantic(bare_simpy, (jobs,))  # a fixture must be used; the runs above are the measurement
-    print(f"\n{policy} on {workload.name}: {ours / floor:.2f}x the bare-SimPy floor of {floor / len(jobs) * 1e6:.2f} us/job")
+    benchmark.pedantic(bare)  # a fixture must be used; the runs above are the measurement
+    print(
+        f"\n{policy} on {workload.name}: {ours / floor:.2f}x the bare-SimPy floor of {floor / len(workload) * 1e6:.2f} us/job"
+    )
     return ours / floor
-
-
-@pytest.mark.parametrize(("policy", "at_most"), [("easy", 6.6), ("conservative", 12.1)])
-def test_a_year_of_kth_costs_a_small_multiple_of_the_floor(benchmark: BenchmarkFixture, policy: str, at_most: float) -> None:
-    workload = read_swf(trace_path("KTH-SP2-1996-2.2"))
-    assert ratio_to_floor(benchmark, workload, 100, policy) <= at_most
 
 
 @pytest.mark.parametrize(("policy", "at_most"), [("easy", 6.6), ("conservative", 12.1)])
 def test_a_synthetic_year_costs_a_small_multiple_of_the_floor(benchmark: BenchmarkFixture, policy: str, at_most: float) -> None:
     assert ratio_to_floor(benchmark, synthetic_workload(), 128, policy) <= at_most
-
-
-def test_conservative_backfilling_on_an_overloaded_machine(benchmark: BenchmarkFixture) -> None:
-    # More than a hundred jobs wait, and each early end compresses all their reservations.
-    assert ratio_to_floor(benchmark, synthetic_workload(jobs=5_000, load=1.2), 128, "conservative", rounds=2) <= 48
 
 
 @pytest.mark.parametrize("policy", ["easy", "conservative"])

@@ -1,0 +1,233 @@
+"""Keep the watched ratios of a commit: measure them, draw their figure and fill their table in docs/design.md.
+
+    python -m tests.bench.record                    measure the package of this checkout
+    python -m tests.bench.record --commit 65f7d02   measure the package of an earlier commit with the benches of this one
+    python -m tests.bench.record --package FOLDER   measure this commit's package as it is in a folder, compiled perhaps
+    python -m tests.bench.record --stored           measure nothing: draw and fill in again
+
+A row per ratio goes to docs/data/bench_ratios.csv, in place of earlier rows of the same commit, measured with or without
+compiled modules as they were.  It takes minutes, and nothing else should run meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import runpy
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from clustermodel.figures.style import BLUE, ORANGE, VERMILLION, legend_below
+from tests.bench.timing import ROOT
+from tests.bench.watched import WATCHED, Watched
+
+NAME: Final = "bench_ratios"
+STORED: Final = ROOT / "docs" / "data" / f"{NAME}.csv"
+PICTURE: Final = ROOT / "docs" / "figures" / f"{NAME}.png"
+PAGE: Final = ROOT / "docs" / "design.md"
+COLUMNS: Final = ["commit", "date", "kind", "ratio", "value"]
+KINDS: Final = {"pure": (BLUE, "o"), "compiled": (ORANGE, "s")}
+"""Colour and marker by kind of modules."""
+MEASURED: Final = ("clustermodel", "tests/bench", "tests/shared_data.py")
+"""What the ratios depend on."""
+ROUNDS: Final = 4
+PANELS: Final = 3
+"""In a row of the figure."""
+LABELS: Final = 12
+"""Commits that are named below a panel, at most."""
+DIRTY: Final = "-dirty"
+
+
+def git(*arguments: str) -> bytes:
+    """Return what git prints.
+
+    Raises:
+        SystemExit: git fails; with its last line.
+    """
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"git {arguments[0]}: {done.stderr.decode().strip().rpartition(chr(10))[2]}")
+    return done.stdout
+
+
+def changed() -> list[str]:
+    """Return the files that differ from the commit, of those that ratios depend on."""
+    return [line[3:] for line in git("status", "--porcelain", "--", *MEASURED).decode().splitlines()]
+
+
+def name_and_date(commit: str) -> tuple[str, str]:
+    """Return the short hash of a commit and its date in UTC."""
+    shown = git("rev-parse", "--verify", "--short=7", f"{commit}^{{commit}}").decode().strip()
+    date = pd.Timestamp(git("show", "-s", "--format=%cI", shown).decode().strip())
+    return shown, date.tz_convert("UTC").strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def unpack(commit: str, target: Path) -> None:
+    """Write the package of a commit to a folder; nothing else of the commit."""
+    with tarfile.open(fileobj=io.BytesIO(git("archive", commit, "clustermodel"))) as archive:
+        archive.extractall(target, filter="data")
+
+
+def differing(package: Path) -> str | None:
+    """Return the first module of this checkout whose text in a folder of packages is another, or is missing there."""
+    for path in sorted((ROOT / "clustermodel").rglob("*.py")):
+        name = path.relative_to(ROOT)
+        if not (package / name).is_file() or (package / name).read_bytes() != path.read_bytes():
+            return name.as_posix()
+    return None
+
+
+def measure(package: Path, rounds: int) -> tuple[str, dict[str, float | str]]:
+    """Return the kind of the modules in a folder of packages, and each ratio or why there is none, by name."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), str(ROOT)])}
+    command = [sys.executable, "-P", "-m", "tests.bench.watched", str(rounds)]
+    done = subprocess.run(command, cwd=package, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"nothing was measured: {done.stderr.strip().rpartition(chr(10))[2]}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return "compiled" if found["compiled"] else "pure", found["ratios"]
+
+
+def rows_of(commit: str, date: str, kind: str, ratios: Mapping[str, float | str]) -> pd.DataFrame:
+    """Return the rows of a commit; a ratio that could not be measured has none."""
+    rows = [(commit, date, kind, name, round(value, 4)) for name, value in ratios.items() if not isinstance(value, str)]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def with_rows(table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with the rows of a commit, by date; rows of the same commit and kind are replaced.
+
+    Rows of a commit replace those of changes to it as well.
+    """
+    commit, kind = rows["commit"].iloc[0], rows["kind"].iloc[0]
+    earlier = table[~(table["commit"].isin([commit, commit + DIRTY]) & (table["kind"] == kind))]
+    both = pd.concat([earlier, rows]) if len(earlier) else rows
+    order = [one.name for one in WATCHED]
+    return both.sort_values(
+        ["date", "commit", "kind", "ratio"],
+        key=lambda column: column.map(order.index) if column.name == "ratio" else column,
+        ignore_index=True,
+    )
+
+
+def read(path: Path) -> pd.DataFrame:
+    """Return a stored table, empty where there is no file; ratios that are watched no longer are left out."""
+    table = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=COLUMNS)
+    return table[table["ratio"].isin([one.name for one in WATCHED])]
+
+
+def summary(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of the page: each ratio's bound, its value at the first commit, and the last one of each kind."""
+    found: dict[str, list[object]] = {"CPU time": [one.name for one in WATCHED], "bound": [one.at_most for one in WATCHED]}
+    for kind in KINDS:
+        commits = table.loc[table["kind"] == kind, "commit"].drop_duplicates().tolist()
+        for commit in dict.fromkeys([*commits[:1], *commits[-1:]] if kind == "pure" else commits[-1:]):
+            values = table[(table["commit"] == commit) & (table["kind"] == kind)].set_index("ratio")["value"]
+            found[f"{commit}, {kind}"] = [float(f"{values.get(one.name, float('nan')):.3g}") for one in WATCHED]
+    return pd.DataFrame(found)
+
+
+def with_summary(page: str, table: pd.DataFrame) -> str:
+    """Return the text of the page with the table of stored ratios."""
+    make: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "make_studies.py"))
+    text: str = make["with_tables"](page, NAME, make["markdown_table"](summary(table), "---:"))
+    return text
+
+
+def draw(table: pd.DataFrame) -> Figure:
+    """Return the figure: a panel per ratio, commits from left to right, the bound as a line."""
+    commits = table["commit"].drop_duplicates().tolist()
+    rows = -(-len(WATCHED) // PANELS)
+    figure = Figure(figsize=(9, 2.1 * rows), layout="constrained")
+    panels: list[Axes] = list(figure.subplots(rows, PANELS, squeeze=False).flat)
+    handles: dict[str, Any] = {}
+    for axes, one in zip(panels, WATCHED, strict=False):
+        handles |= draw_panel(axes, one, table[table["ratio"] == one.name], commits)
+    for axes in panels[len(WATCHED) :]:
+        axes.remove()
+    figure.supylabel("ratio of CPU times")
+    legend_below(figure, {name: handles[name] for name in (*KINDS, "bound") if name in handles})
+    return figure
+
+
+def draw_panel(axes: Axes, watched: Watched, values: pd.DataFrame, commits: Sequence[str]) -> dict[str, Any]:
+    """Draw a ratio at each commit; return the artists by name."""
+    handles: dict[str, Any] = {"bound": axes.axhline(watched.at_most, color=VERMILLION, linestyle="--", linewidth=1)}
+    for kind, (colour, marker) in KINDS.items():
+        of_kind = values[values["kind"] == kind]
+        if len(of_kind):
+            places = of_kind["commit"].map(commits.index)
+            handles[kind] = axes.plot(places, of_kind["value"], color=colour, marker=marker, markersize=4, linewidth=1.2)[0]
+    axes.set_title(watched.name, fontsize=9)
+    axes.set_ylim(0, 1.1 * max([watched.at_most, *values["value"]]))
+    axes.set_xlim(-0.5, len(commits) - 0.5)
+    named = range(len(commits) - 1, -1, -len(commits) // LABELS)  # the last one in any case
+    axes.set_xticks(list(named), [commits[place] for place in named], rotation=60, ha="right", rotation_mode="anchor")
+    axes.tick_params(labelsize=7)
+    axes.grid(axis="y", linewidth=0.3)
+    return handles
+
+
+def show(table: pd.DataFrame) -> None:
+    """Draw the figure and fill the table of the page."""
+    draw(table).savefig(PICTURE, dpi=110)
+    PAGE.write_text(with_summary(PAGE.read_text(), table))
+
+
+def record(commit: str, date: str, package: Path, rounds: int, *, is_earlier: bool) -> None:
+    """Measure a package and store its ratios.
+
+    Raises:
+        SystemExit: nothing could be measured, or not everything and the package is that of this checkout.
+    """
+    kind, ratios = measure(package, rounds)
+    for name, value in ratios.items():
+        print(f"{commit} {kind}: {name}: {value}" if isinstance(value, str) else f"{commit} {kind}: {name}: {value:.3g}")
+        if isinstance(value, str) and not is_earlier:
+            raise SystemExit(f"{name} could not be measured")
+    rows = rows_of(commit, date, kind, ratios)
+    if rows.empty:
+        raise SystemExit(f"{commit} has nothing that can be measured")
+    with_rows(read(STORED), rows).to_csv(STORED, index=False)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure, store and show what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--commit", nargs="+", default=[], help="earlier commits whose packages are measured")
+    what.add_argument("--package", type=Path, help="folder that has this commit's package (default: this checkout)")
+    what.add_argument("--stored", action="store_true", help="measure nothing: draw and fill in the stored ratios again")
+    parser.add_argument("--dirty", action="store_true", help="measure with changes that are not committed")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"in which sides take turns (default: {ROUNDS})")
+    options = parser.parse_args(argv)
+    files = [] if options.stored else changed()
+    if files and not options.dirty:
+        raise SystemExit(f"{files[0]} differs from the commit: commit it, or measure with --dirty")
+    if options.package is not None and (module := differing(options.package)) is not None:
+        raise SystemExit(f"{options.package}: {module} is missing or differs from this checkout")
+    for earlier in options.commit:
+        commit, date = name_and_date(earlier)
+        with tempfile.TemporaryDirectory() as folder:
+            unpack(commit, Path(folder))
+            record(commit, date, Path(folder), options.rounds, is_earlier=True)
+    if not options.commit and not options.stored:
+        commit, date = name_and_date("HEAD")
+        package = (options.package or ROOT).resolve()
+        record(commit + DIRTY * bool(files), date, package, options.rounds, is_earlier=False)
+    show(read(STORED))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+"""The watched ratios against their bounds; ``python -m tests.bench.record`` measures the same ratios for a commit."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.bench.watched import WATCHED, Watched
+
+pytestmark = pytest.mark.bench
+
+
+@pytest.mark.parametrize(
+    "watched",
+    [pytest.param(one, id=one.name, marks=[pytest.mark.slow_bench] if one.is_slow else []) for one in WATCHED],
+)
+def test_a_watched_ratio_is_within_its_bound(watched: Watched) -> None:
+    ratio = watched.ratio()
+    print(f"\n{watched.name}: {ratio:.2f}")
+    assert ratio <= watched.at_most

@@ -1,0 +1,35 @@
+"""How benches measure: the least CPU time of programs that take turns, and the floor of a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from time import process_time
+
+from clustermodel import Machine, Scenario, Workload
+from tests.bench.floor import bare_simpy
+
+ROUNDS = 3
+ROOT = Path(__file__).parents[2]
+
+
+def best_of(*programs: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
+    """Return each program's best CPU time in seconds; they take turns, so that a busy moment hits all of them."""
+    best = [float("inf")] * len(programs)
+    for _ in range(rounds):
+        for index, program in enumerate(programs):
+            began = process_time()
+            program()
+            best[index] = min(best[index], process_time() - began)
+    return best
+
+
+def floor_of(workload: Workload) -> Callable[[], int]:
+    """Return the bare-SimPy floor of a workload, a program."""
+    jobs = [(row.submit, min(row.run, row.estimate)) for row in workload.rows()]
+    return lambda: bare_simpy(jobs)
+
+
+def simulation(workload: Workload, nodes: int, policy: str) -> Callable[[], object]:
+    """Return the simulation of a workload under a policy, a program."""
+    return Scenario(machine=Machine(nodes=nodes), workload=workload, policy=policy).run

@@ -1,0 +1,152 @@
+"""The ratios that are measured for each commit: what is compared with what, and how large the ratio may be.
+
+The benches hold each ratio to its bound (``test_watched_ratios.py``); ``python -m tests.bench.record`` keeps the ratios of
+commits.  ``python -m tests.bench.watched ROUNDS`` measures them and prints JSON: whether compiled modules were in use, and each
+ratio, or the error of one that this version of the package cannot measure.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import clustermodel
+from clustermodel import LoadScale, Workload, read_swf, synthetic_workload
+from clustermodel.schedule import profile
+from tests.bench.timing import best_of, floor_of, simulation
+from tests.shared_data import trace_path
+
+Seconds = Callable[[int], list[float]]
+"""Measures in a number of rounds; returns the CPU times in seconds of what a program is compared with, and of the program."""
+
+
+class Watched(NamedTuple):
+    """A ratio of CPU times, measured side by side."""
+
+    name: str
+    """What is measured, ``/`` and what it is compared with, or without it: the bare-SimPy floor of the same jobs."""
+    at_most: float
+    """15 % above what was measured with the modules as they are in the repository, or less."""
+    seconds: Seconds
+    rounds: int = 3
+    """At least; in each, all sides run once."""
+    is_slow: bool = False
+    """It takes minutes, or nearly: its bench has the marker ``slow_bench``."""
+
+    def ratio(self, rounds: int | None = None) -> float:
+        """Measure the ratio."""
+        base_s, ours_s = self.seconds(rounds or self.rounds)
+        return ours_s / base_s
+
+
+@cache
+def kth() -> Workload:
+    """Return the year of the KTH-SP2."""
+    return read_swf(trace_path("KTH-SP2-1996-2.2"))
+
+
+def on_kth(policy: str) -> Seconds:
+    """Compare a policy on KTH-SP2 with the floor."""
+    return lambda rounds: best_of(floor_of(kth()), simulation(kth(), 100, policy), rounds=rounds)
+
+
+def overloaded(policy: str, jobs: int) -> Seconds:
+    """Compare a policy on a machine that cannot serve all jobs with the floor.
+
+    More than a hundred jobs wait, and under conservative backfilling each early end compresses all their reservations.
+    """
+
+    def seconds(rounds: int) -> list[float]:
+        workload = synthetic_workload(jobs=jobs, load=1.2)
+        return best_of(floor_of(workload), simulation(workload, 128, policy), rounds=rounds)
+
+    return seconds
+
+
+def slack_and_conservative(rounds: int) -> list[float]:
+    """Compare slack-based with conservative backfilling on KTH-SP2."""
+    return best_of(*(simulation(kth(), 128, policy) for policy in ("conservative", "slack")), rounds=rounds)
+
+
+def wide_and_narrow(rounds: int) -> list[float]:
+    """Compare jobs a hundred times as wide on as many more nodes, which have the same schedule, with the jobs themselves."""
+    workload = synthetic_workload(jobs=3_000, nodes=1_000, load=0.6)
+    wide = workload.scaled(LoadScale(size=100))
+    return best_of(simulation(workload, 1_000, "mbgs"), simulation(wide, 100_000, "mbgs"), rounds=rounds)
+
+
+def reading(rounds: int) -> list[float]:
+    """Compare reading a year of KTH-SP2 with the floor of its jobs."""
+    path = trace_path("KTH-SP2-1996-2.2")
+    return best_of(floor_of(kth()), lambda: read_swf(path), rounds=rounds)
+
+
+def start_of(*arguments: str) -> Seconds:
+    """Compare a command with importing numpy and SimPy, each in a process of its own."""
+
+    def seconds(rounds: int) -> list[float]:
+        commands = (["-c", "import numpy, simpy"], ["-m", "clustermodel", *arguments])
+        best = [float("inf")] * len(commands)
+        for _ in range(rounds):
+            for index, command in enumerate(commands):
+                best[index] = min(best[index], process_seconds(command))
+        return best
+
+    return seconds
+
+
+def process_seconds(arguments: list[str]) -> float:
+    """Return the CPU time of a Python process, children included; it finds the package that this process has found."""
+    before = os.times()
+    package = Path(clustermodel.__file__).parents[1]
+    subprocess.run([sys.executable, *arguments], cwd=package, capture_output=True, check=True)
+    after = os.times()
+    return after.children_user - before.children_user + after.children_system - before.children_system
+
+
+WATCHED: Final = (
+    Watched("FCFS on KTH", 4.4, on_kth("fcfs")),
+    Watched("EASY on KTH", 6.6, on_kth("easy")),
+    Watched("conservative on KTH", 12.1, on_kth("conservative")),
+    Watched("mbgs on KTH", 32.0, on_kth("mbgs"), is_slow=True),
+    Watched("slack on KTH / conservative", 4.5, slack_and_conservative, rounds=1),
+    Watched("conservative at load 1.2", 48.0, overloaded("conservative", 5_000), rounds=2),
+    Watched("mbgs at load 1.2", 88.0, overloaded("mbgs", 2_000)),
+    Watched("mbgs on 10^5 nodes / 10^3", 2.6, wide_and_narrow, rounds=2),
+    Watched("read_swf of KTH", 9.9, reading),
+    # 0.2 s and 0.35 s where the imports take 0.12 s would be 1.7 and 2.9.
+    Watched("--help / imports", 0.8, start_of("--help"), rounds=8),
+    Watched("run of ten jobs / imports", 3.2, start_of("run", "--jobs", "10", "--policy", "easy"), rounds=8),
+)
+"""In the order of the figure."""
+
+
+def is_compiled() -> bool:
+    """Return whether modules of the package are compiled, also in versions that do not say so themselves."""
+    try:
+        from clustermodel.compiled import is_compiled as says_so
+    except ImportError:
+        return not str(profile.__file__).endswith(".py")
+    compiled: bool = says_so()
+    return compiled
+
+
+def measured(rounds: int) -> dict[str, float | str]:
+    """Return all ratios, or the errors of those that cannot be measured, by name."""
+    found: dict[str, float | str] = {}
+    for one in WATCHED:
+        try:
+            found[one.name] = one.ratio(max(rounds, one.rounds))
+        except Exception as error:  # an old version of the package may lack what is measured
+            found[one.name] = f"{type(error).__name__}: {error}"
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps({"compiled": is_compiled(), "ratios": measured(int(sys.argv[1]))}))

@@ -1,0 +1,147 @@
+"""The record of watched ratios: the stored table, the page made of it, and the command that adds to them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.bench import record
+from tests.bench.watched import WATCHED
+
+NAMES = [one.name for one in WATCHED]
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a repository of two commits, from whose folder the command records."""
+    folder = tmp_path / "repository"
+    package = folder / "clustermodel"
+    package.mkdir(parents=True)
+    subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
+    for text in ("first = 1\n", "second = 2\n"):
+        (package / "__init__.py").write_text(text)
+        subprocess.run(["git", "add", "."], cwd=folder, check=True)
+        who = ["-c", "user.name=tester", "-c", "user.email=tester@example.org"]
+        subprocess.run(["git", *who, "commit", "--quiet", "--message", text], cwd=folder, check=True)
+    monkeypatch.setattr(record, "ROOT", folder)
+    return folder
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the path of a table in which the command keeps ratios, instead of that of the page."""
+    monkeypatch.setattr(record, "STORED", tmp_path / "ratios.csv")
+    monkeypatch.setattr(record, "show", lambda _: None)
+    return tmp_path / "ratios.csv"
+
+
+def table(*rows: tuple[str, str, str, str, float]) -> pd.DataFrame:
+    return pd.DataFrame(list(rows), columns=record.COLUMNS)
+
+
+def test_every_bound_of_the_watched_ratios_has_its_row_and_the_last_commit_is_within_it() -> None:
+    stored = record.read(record.STORED)
+    last = stored[(stored["commit"] == stored["commit"].iloc[-1])]
+    for _, rows in last.groupby("kind"):
+        values = rows.set_index("ratio")["value"]
+        assert values.index.tolist() == NAMES
+        assert [one.name for one in WATCHED if not 0 < values[one.name] <= one.at_most] == []
+
+
+def test_the_stored_table_is_in_order_without_repetitions_and_of_committed_packages() -> None:
+    stored = pd.read_csv(record.STORED)
+    assert list(stored.columns) == record.COLUMNS
+    assert set(stored["ratio"]) == set(NAMES)
+    assert set(stored["kind"]) <= set(record.KINDS)
+    assert stored["date"].is_monotonic_increasing
+    assert not stored.duplicated(["commit", "kind", "ratio"]).any()
+    assert stored["commit"].str.fullmatch("[0-9a-f]{7}").all()
+
+
+def test_the_page_shows_the_stored_table_and_its_figure() -> None:
+    page = record.PAGE.read_text(encoding="utf-8")
+    stored = record.read(record.STORED)
+    assert record.with_summary(page, stored) == page
+    assert f"(figures/{record.PICTURE.name})" in page
+    assert record.PICTURE.stat().st_size > 10_000
+    shown = record.summary(stored)
+    assert shown["bound"].tolist() == [one.at_most for one in WATCHED]
+    value = stored[(stored["kind"] == "pure") & (stored["ratio"] == NAMES[1])]["value"].iloc[-1]
+    assert shown.filter(like="pure").iloc[1, -1] == pytest.approx(value, rel=0.01)
+
+
+def test_the_figure_has_a_panel_per_ratio_with_its_bound_and_a_line_per_kind() -> None:
+    rows = [("aaaaaaa", "2026-01-01T00:00:00Z", "pure", name, 2.0) for name in NAMES]
+    rows += [("bbbbbbb", "2026-01-02T00:00:00Z", kind, name, 1.5) for kind in record.KINDS for name in NAMES[1:]]
+    figure = record.draw(table(*rows))
+    assert [axes.get_title() for axes in figure.axes] == NAMES
+    for axes, one in zip(figure.axes, WATCHED, strict=True):
+        bound, *lines = axes.lines
+        assert list(bound.get_ydata()) == [one.at_most, one.at_most]
+        first = one.name == NAMES[0]  # not measured at the second commit
+        assert [list(line.get_ydata()) for line in lines] == ([[2.0]] if first else [[2.0, 1.5], [1.5]])
+        assert [text.get_text() for text in axes.get_xticklabels()] == ["bbbbbbb", "aaaaaaa"]
+
+
+def test_rows_of_the_same_commit_and_kind_are_replaced_and_commits_are_in_order() -> None:
+    old, new = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+    first, second = NAMES[:2]
+    before = table(
+        ("bbbbbbb", new, "compiled", first, 1.0),
+        ("bbbbbbb", new, "pure", first, 2.0),
+        ("bbbbbbb", new, "pure", second, 3.0),
+        ("bbbbbbb-dirty", new, "pure", first, 9.0),
+    )
+    after = record.with_rows(before, record.rows_of("bbbbbbb", new, "pure", {first: 4.00004, second: "ValueError: no"}))
+    assert after.to_numpy().tolist() == [
+        ["bbbbbbb", new, "compiled", first, 1.0],
+        ["bbbbbbb", new, "pure", first, 4.0],
+    ]
+    earlier = record.with_rows(after, record.rows_of("aaaaaaa", old, "pure", {second: 5.0, first: 6.0}))
+    assert earlier["commit"].tolist() == ["aaaaaaa", "aaaaaaa", "bbbbbbb", "bbbbbbb"]
+    assert earlier["ratio"].tolist() == [first, second, first, first]
+
+
+def test_a_tree_with_changes_is_refused_in_one_line(repository: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "measure", lambda *_: ("pure", dict.fromkeys(NAMES, 2.0)))
+    (repository / "clustermodel" / "__init__.py").write_text("third = 3\n")
+    with pytest.raises(SystemExit, match=r"^clustermodel/__init__\.py differs from the commit: .*--dirty$"):
+        record.main([])
+    assert not kept.exists()
+    record.main(["--dirty"])
+    commit, date = record.name_and_date("HEAD")
+    assert pd.read_csv(kept)[["commit", "date"]].drop_duplicates().to_numpy().tolist() == [[f"{commit}-dirty", date]]
+    subprocess.run(["git", "checkout", "--quiet", "."], cwd=repository, check=True)
+    (repository / "README.md").write_text("ratios do not depend on this file\n")
+    record.main([])
+    assert pd.read_csv(kept)["commit"].unique().tolist() == [commit]
+
+
+def test_an_earlier_commit_is_measured_with_its_own_package(
+    repository: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def measure(package: Path, rounds: int) -> tuple[str, dict[str, float | str]]:
+        seen.append(((package / "clustermodel" / "__init__.py").read_text(), sorted(path.name for path in package.iterdir())))
+        return "pure", {NAMES[0]: 2.0, NAMES[1]: "ImportError: not there yet"}
+
+    monkeypatch.setattr(record, "measure", measure)
+    record.main(["--commit", "HEAD~1"])
+    assert seen == [("first = 1\n", ["clustermodel"])]
+    assert pd.read_csv(kept)["ratio"].tolist() == NAMES[:1]
+    with pytest.raises(SystemExit, match=f"^{NAMES[1]} could not be measured$"):
+        record.main([])
+    with pytest.raises(SystemExit, match=r"^git rev-parse: fatal: "):
+        record.main(["--commit", "elsewhere"])
+
+
+def test_a_package_in_another_folder_must_be_that_of_the_commit(repository: Path, kept: Path, tmp_path: Path) -> None:
+    (tmp_path / "clustermodel").mkdir()
+    (tmp_path / "clustermodel" / "__init__.py").write_text("first = 1\n")
+    with pytest.raises(SystemExit, match=r"clustermodel/__init__\.py is missing or differs"):
+        record.main(["--package", str(tmp_path)])
+    assert not kept.exists()
