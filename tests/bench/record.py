@@ -57,7 +57,7 @@ def git(*arguments: str) -> bytes:
     """
     done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=False)
     if done.returncode:
-        raise SystemExit(f"git {arguments[0]}: {done.stderr.decode().strip().rpartition(chr(10))[2]}")
+        raise SystemExit(f"git {arguments[0]}: {done.stderr.decode().strip().splitlines()[-1]}")
     return done.stdout
 
 
@@ -94,7 +94,7 @@ def measure(package: Path, rounds: int) -> tuple[str, dict[str, float | str]]:
     command = [sys.executable, "-P", "-m", "tests.bench.watched", str(rounds)]
     done = subprocess.run(command, cwd=package, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"nothing was measured: {done.stderr.strip().rpartition(chr(10))[2]}")
+        raise SystemExit(f"nothing was measured: {done.stderr.strip().splitlines()[-1]}")
     found: dict[str, Any] = json.loads(done.stdout)
     return "compiled" if found["compiled"] else "pure", found["ratios"]
 
