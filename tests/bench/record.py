@@ -45,7 +45,7 @@ ROUNDS: Final = 4
 PANELS: Final = 3
 """In a row of the figure."""
 LABELS: Final = 12
-"""Commits that are named below a panel, at most."""
+"""Commits that are named below the lowest panels, at most."""
 DIRTY: Final = "-dirty"
 
 
@@ -122,8 +122,11 @@ def with_rows(table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def read(path: Path) -> pd.DataFrame:
-    """Return a stored table, empty where there is no file; ratios that are watched no longer are left out."""
-    table = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=COLUMNS)
+    """Return a stored table, empty where there is no file; ratios that are watched no longer are left out.
+
+    Hashes are text, also those that look like a number, as 54e3372 does.
+    """
+    table = pd.read_csv(path, dtype={"commit": str}) if path.exists() else pd.DataFrame(columns=COLUMNS)
     return table[table["ratio"].isin([one.name for one in WATCHED])]
 
 
@@ -152,11 +155,12 @@ def draw(table: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(9, 2.1 * rows), layout="constrained")
     panels: list[Axes] = list(figure.subplots(rows, PANELS, squeeze=False).flat)
     handles: dict[str, Any] = {}
-    for axes, one in zip(panels, WATCHED, strict=False):
+    for number, (axes, one) in enumerate(zip(panels, WATCHED, strict=False)):
         handles |= draw_panel(axes, one, table[table["ratio"] == one.name], commits)
+        axes.tick_params(labelsize=7, labelbottom=number >= len(WATCHED) - PANELS)
     for axes in panels[len(WATCHED) :]:
         axes.remove()
-    figure.supylabel("ratio of CPU times")
+    figure.supylabel("ratio of CPU times", fontsize=9)
     legend_below(figure, {name: handles[name] for name in (*KINDS, "bound") if name in handles})
     return figure
 
@@ -174,7 +178,6 @@ def draw_panel(axes: Axes, watched: Watched, values: pd.DataFrame, commits: Sequ
     axes.set_xlim(-0.5, len(commits) - 0.5)
     named = range(len(commits) - 1, -1, -len(commits) // LABELS)  # the last one in any case
     axes.set_xticks(list(named), [commits[place] for place in named], rotation=60, ha="right", rotation_mode="anchor")
-    axes.tick_params(labelsize=7)
     axes.grid(axis="y", linewidth=0.3)
     return handles
 
