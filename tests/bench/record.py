@@ -22,7 +22,7 @@ import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -36,7 +36,9 @@ NAME: Final = "bench_ratios"
 STORED: Final = ROOT / "docs" / "data" / f"{NAME}.csv"
 PICTURE: Final = ROOT / "docs" / "figures" / f"{NAME}.png"
 PAGE: Final = ROOT / "docs" / "design.md"
-COLUMNS: Final = ["commit", "date", "kind", "ratio", "value"]
+COLUMNS: Final = ["commit", "number", "date", "kind", "ratio", "value"]
+"""The number is that of the commits in its history, with itself: branches are in order, and commits of one second."""
+NAMES: Final = [one.name for one in WATCHED]
 KINDS: Final = {"pure": (BLUE, "o"), "compiled": (ORANGE, "s")}
 """Colour and marker by kind of modules."""
 MEASURED: Final = ("clustermodel", "tests/bench", "tests/shared_data.py")
@@ -66,11 +68,22 @@ def changed() -> list[str]:
     return [line[3:] for line in git("status", "--porcelain", "--", *MEASURED).decode().splitlines()]
 
 
-def name_and_date(commit: str) -> tuple[str, str]:
-    """Return the short hash of a commit and its date in UTC."""
-    shown = git("rev-parse", "--verify", "--short=7", f"{commit}^{{commit}}").decode().strip()
+class Commit(NamedTuple):
+    """A commit that is measured."""
+
+    name: str
+    """Its short hash, and :data:`DIRTY` if its files were changed."""
+    number: int
+    date: str
+    """In UTC."""
+
+
+def commit_of(text: str) -> Commit:
+    """Return the commit of a hash or another name."""
+    shown = git("rev-parse", "--verify", "--short=7", f"{text}^{{commit}}").decode().strip()
     date = pd.Timestamp(git("show", "-s", "--format=%cI", shown).decode().strip())
-    return shown, date.tz_convert("UTC").strftime("%Y-%m-%dT%H:%M:%SZ")
+    number = int(git("rev-list", "--count", shown))
+    return Commit(shown, number, date.tz_convert("UTC").strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
 def unpack(commit: str, target: Path) -> None:
@@ -88,10 +101,10 @@ def differing(package: Path) -> str | None:
     return None
 
 
-def measure(package: Path, rounds: int) -> tuple[str, dict[str, float | str]]:
+def measure(package: Path, rounds: int, names: Sequence[str]) -> tuple[str, dict[str, float | str]]:
     """Return the kind of the modules in a folder of packages, and each ratio or why there is none, by name."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), str(ROOT)])}
-    command = [sys.executable, "-P", "-m", "tests.bench.watched", str(rounds)]
+    command = [sys.executable, "-P", "-m", "tests.bench.watched", str(rounds), *names]
     done = subprocess.run(command, cwd=package, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"nothing was measured: {done.stderr.strip().splitlines()[-1]}")
@@ -99,24 +112,19 @@ def measure(package: Path, rounds: int) -> tuple[str, dict[str, float | str]]:
     return "compiled" if found["compiled"] else "pure", found["ratios"]
 
 
-def rows_of(commit: str, date: str, kind: str, ratios: Mapping[str, float | str]) -> pd.DataFrame:
-    """Return the rows of a commit; a ratio that could not be measured has none."""
-    rows = [(commit, date, kind, name, round(value, 4)) for name, value in ratios.items() if not isinstance(value, str)]
-    return pd.DataFrame(rows, columns=COLUMNS)
+def with_ratios(table: pd.DataFrame, commit: Commit, kind: str, ratios: Mapping[str, float | str]) -> pd.DataFrame:
+    """Return a table with the ratios of a commit, in the order of commits, in place of those that it had for the same kind.
 
-
-def with_rows(table: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with the rows of a commit, by date; rows of the same commit and kind are replaced.
-
-    Rows of a commit replace those of changes to it as well.
+    Ratios of a commit replace those of changes to it as well.  One that could not be measured has no row.
     """
-    commit, kind = rows["commit"].iloc[0], rows["kind"].iloc[0]
-    earlier = table[~(table["commit"].isin([commit, commit + DIRTY]) & (table["kind"] == kind))]
-    both = pd.concat([earlier, rows]) if len(earlier) else rows
-    order = [one.name for one in WATCHED]
+    of_commit = table["commit"].isin([commit.name, commit.name + DIRTY]) & (table["kind"] == kind)
+    earlier = table[~(of_commit & table["ratio"].isin(ratios))]
+    rows = [(*commit, kind, name, round(value, 4)) for name, value in ratios.items() if not isinstance(value, str)]
+    new = pd.DataFrame(rows, columns=COLUMNS)
+    both = pd.concat([earlier, new]) if len(earlier) else new
     return both.sort_values(
-        ["date", "commit", "kind", "ratio"],
-        key=lambda column: column.map(order.index) if column.name == "ratio" else column,
+        ["number", "commit", "kind", "ratio"],
+        key=lambda column: column.map(NAMES.index) if column.name == "ratio" else column,
         ignore_index=True,
     )
 
@@ -127,12 +135,12 @@ def read(path: Path) -> pd.DataFrame:
     Hashes are text, also those that look like a number, as 54e3372 does.
     """
     table = pd.read_csv(path, dtype={"commit": str}) if path.exists() else pd.DataFrame(columns=COLUMNS)
-    return table[table["ratio"].isin([one.name for one in WATCHED])]
+    return table[table["ratio"].isin(NAMES)]
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table of the page: each ratio's bound, its value at the first commit, and the last one of each kind."""
-    found: dict[str, list[object]] = {"CPU time": [one.name for one in WATCHED], "bound": [one.at_most for one in WATCHED]}
+    found: dict[str, list[object]] = {"CPU time": NAMES, "bound": [one.at_most for one in WATCHED]}
     for kind in KINDS:
         commits = table.loc[table["kind"] == kind, "commit"].drop_duplicates().tolist()
         for commit in dict.fromkeys([*commits[:1], *commits[-1:]] if kind == "pure" else commits[-1:]):
@@ -188,21 +196,18 @@ def show(table: pd.DataFrame) -> None:
     PAGE.write_text(with_summary(PAGE.read_text(), table))
 
 
-def record(commit: str, date: str, package: Path, rounds: int, *, is_earlier: bool) -> None:
+def record(commit: Commit, package: Path, rounds: int, names: Sequence[str], *, is_earlier: bool) -> None:
     """Measure a package and store its ratios.
 
     Raises:
-        SystemExit: nothing could be measured, or not everything and the package is that of this checkout.
+        SystemExit: a ratio could not be measured, and the package is that of this checkout.
     """
-    kind, ratios = measure(package, rounds)
+    kind, ratios = measure(package, rounds, names)
     for name, value in ratios.items():
-        print(f"{commit} {kind}: {name}: {value}" if isinstance(value, str) else f"{commit} {kind}: {name}: {value:.3g}")
+        print(f"{commit.name} {kind}: {name}: {value if isinstance(value, str) else format(value, '.3g')}")
         if isinstance(value, str) and not is_earlier:
             raise SystemExit(f"{name} could not be measured")
-    rows = rows_of(commit, date, kind, ratios)
-    if rows.empty:
-        raise SystemExit(f"{commit} has nothing that can be measured")
-    with_rows(read(STORED), rows).to_csv(STORED, index=False)
+    with_ratios(read(STORED), commit, kind, ratios).to_csv(STORED, index=False)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -212,23 +217,25 @@ def main(argv: Sequence[str] | None = None) -> None:
     what.add_argument("--commit", nargs="+", default=[], help="earlier commits whose packages are measured")
     what.add_argument("--package", type=Path, help="folder that has this commit's package (default: this checkout)")
     what.add_argument("--stored", action="store_true", help="measure nothing: draw and fill in the stored ratios again")
+    parser.add_argument("--ratio", nargs="+", choices=NAMES, metavar="NAME", help="measure these ratios (default: all)")
     parser.add_argument("--dirty", action="store_true", help="measure with changes that are not committed")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"in which sides take turns (default: {ROUNDS})")
     options = parser.parse_args(argv)
+    names = options.ratio or NAMES
     files = [] if options.stored else changed()
     if files and not options.dirty:
         raise SystemExit(f"{files[0]} differs from the commit: commit it, or measure with --dirty")
     if options.package is not None and (module := differing(options.package)) is not None:
         raise SystemExit(f"{options.package}: {module} is missing or differs from this checkout")
     for earlier in options.commit:
-        commit, date = name_and_date(earlier)
+        commit = commit_of(earlier)
         with tempfile.TemporaryDirectory() as folder:
-            unpack(commit, Path(folder))
-            record(commit, date, Path(folder), options.rounds, is_earlier=True)
+            unpack(commit.name, Path(folder))
+            record(commit, Path(folder), options.rounds, names, is_earlier=True)
     if not options.commit and not options.stored:
-        commit, date = name_and_date("HEAD")
+        commit = commit_of("HEAD")
         package = (options.package or ROOT).resolve()
-        record(commit + DIRTY * bool(files), date, package, options.rounds, is_earlier=False)
+        record(commit._replace(name=commit.name + DIRTY * bool(files)), package, options.rounds, names, is_earlier=False)
     show(read(STORED))
 
 
