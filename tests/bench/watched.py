@@ -115,7 +115,7 @@ WATCHED: Final = (
     Watched("EASY on KTH", 6.1, on_kth("easy")),
     Watched("conservative on KTH", 11.2, on_kth("conservative")),
     Watched("mbgs on KTH", 31.8, on_kth("mbgs"), is_slow=True),
-    Watched("slack on KTH / conservative", 5.8, slack_and_conservative, rounds=1),
+    Watched("slack on KTH / conservative", 6.5, slack_and_conservative, rounds=1),
     Watched("conservative at load 1.2", 37.0, overloaded("conservative", 5_000), rounds=2),
     Watched("mbgs at load 1.2", 76.0, overloaded("mbgs", 2_000)),
     Watched("mbgs on 10^5 nodes / 10^3", 2.57, wide_and_narrow, rounds=2),

@@ -38,7 +38,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "ratios.csv"
 
 
-def table(*rows: tuple[str, str, str, str, float]) -> pd.DataFrame:
+def table(*rows: tuple[str, int, str, str, str, float]) -> pd.DataFrame:
     return pd.DataFrame(list(rows), columns=record.COLUMNS)
 
 
@@ -56,7 +56,7 @@ def test_the_stored_table_is_in_order_without_repetitions_and_of_committed_packa
     assert list(stored.columns) == record.COLUMNS
     assert set(stored["ratio"]) == set(NAMES)
     assert set(stored["kind"]) <= set(record.KINDS)
-    assert stored["date"].is_monotonic_increasing
+    assert stored["number"].astype(int).is_monotonic_increasing
     assert not stored.duplicated(["commit", "kind", "ratio"]).any()
     assert stored["commit"].str.fullmatch("[0-9a-f]{7,}").all()
 
@@ -74,8 +74,8 @@ def test_the_page_shows_the_stored_table_and_its_figure() -> None:
 
 
 def test_the_figure_has_a_panel_per_ratio_with_its_bound_and_a_line_per_kind() -> None:
-    rows = [("aaaaaaa", "2026-01-01T00:00:00Z", "pure", name, 2.0) for name in NAMES]
-    rows += [("bbbbbbb", "2026-01-02T00:00:00Z", kind, name, 1.5) for kind in record.KINDS for name in NAMES[1:]]
+    rows = [("aaaaaaa", 1, "2026-01-01T00:00:00Z", "pure", name, 2.0) for name in NAMES]
+    rows += [("bbbbbbb", 2, "2026-01-02T00:00:00Z", kind, name, 1.5) for kind in record.KINDS for name in NAMES[1:]]
     figure = record.draw(table(*rows))
     assert [axes.get_title() for axes in figure.axes] == NAMES
     for axes, one in zip(figure.axes, WATCHED, strict=True):
@@ -86,23 +86,26 @@ def test_the_figure_has_a_panel_per_ratio_with_its_bound_and_a_line_per_kind() -
     assert [text.get_text() for text in figure.axes[-1].get_xticklabels()] == ["bbbbbbb", "aaaaaaa"]
 
 
-def test_rows_of_the_same_commit_and_kind_are_replaced_and_commits_are_in_order() -> None:
-    old, new = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+def test_ratios_of_the_same_commit_and_kind_are_replaced_and_commits_are_in_order() -> None:
+    date = "2026-01-01T00:00:00Z"
     first, second = NAMES[:2]
     before = table(
-        ("bbbbbbb", new, "compiled", first, 1.0),
-        ("bbbbbbb", new, "pure", first, 2.0),
-        ("bbbbbbb", new, "pure", second, 3.0),
-        ("bbbbbbb-dirty", new, "pure", first, 9.0),
+        ("aaaaaaa", 8, date, "compiled", first, 1.0),
+        ("aaaaaaa", 8, date, "pure", first, 2.0),
+        ("aaaaaaa", 8, date, "pure", second, 3.0),
+        ("aaaaaaa-dirty", 8, date, "pure", first, 9.0),
     )
-    after = record.with_rows(before, record.rows_of("bbbbbbb", new, "pure", {first: 4.00004, second: "ValueError: no"}))
+    commit = record.Commit("aaaaaaa", 8, date)
+    after = record.with_ratios(before, commit, "pure", {first: 4.00004, second: "ValueError: no"})
     assert after.to_numpy().tolist() == [
-        ["bbbbbbb", new, "compiled", first, 1.0],
-        ["bbbbbbb", new, "pure", first, 4.0],
+        ["aaaaaaa", 8, date, "compiled", first, 1.0],
+        ["aaaaaaa", 8, date, "pure", first, 4.0],
     ]
-    earlier = record.with_rows(after, record.rows_of("aaaaaaa", old, "pure", {second: 5.0, first: 6.0}))
-    assert earlier["commit"].tolist() == ["aaaaaaa", "aaaaaaa", "bbbbbbb", "bbbbbbb"]
-    assert earlier["ratio"].tolist() == [first, second, first, first]
+    after = record.with_ratios(after, commit, "pure", {second: 7.0})
+    earlier = record.with_ratios(after, record.Commit("bbbbbbb", 7, date), "pure", {second: 5.0, first: 6.0})
+    assert earlier["commit"].tolist() == ["bbbbbbb", "bbbbbbb", "aaaaaaa", "aaaaaaa", "aaaaaaa"]
+    assert earlier["ratio"].tolist() == [first, second, first, first, second]
+    assert earlier["value"].tolist() == [6.0, 5.0, 1.0, 4.0, 7.0]
 
 
 def test_a_tree_with_changes_is_refused_in_one_line(repository: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,12 +115,14 @@ def test_a_tree_with_changes_is_refused_in_one_line(repository: Path, kept: Path
         record.main([])
     assert not kept.exists()
     record.main(["--dirty"])
-    commit, date = record.name_and_date("HEAD")
-    assert record.read(kept)[["commit", "date"]].drop_duplicates().to_numpy().tolist() == [[f"{commit}-dirty", date]]
+    commit, number, date = record.commit_of("HEAD")
+    shown = record.read(kept)[["commit", "number", "date"]].drop_duplicates()
+    assert number == 2
+    assert shown.to_numpy().tolist() == [[f"{commit}-dirty", number, date]]
     subprocess.run(["git", "checkout", "--quiet", "."], cwd=repository, check=True)
     (repository / "README.md").write_text("ratios do not depend on this file\n")
     record.main([])
-    assert record.read(kept)["commit"].unique().tolist() == [commit]
+    assert record.read(kept)["commit"].drop_duplicates().tolist() == [commit]
 
 
 def test_an_earlier_commit_is_measured_with_its_own_package(
@@ -125,7 +130,8 @@ def test_an_earlier_commit_is_measured_with_its_own_package(
 ) -> None:
     seen = []
 
-    def measure(package: Path, rounds: int) -> tuple[str, dict[str, float | str]]:
+    def measure(package: Path, rounds: int, names: list[str]) -> tuple[str, dict[str, float | str]]:
+        assert names == NAMES
         seen.append(((package / "clustermodel" / "__init__.py").read_text(), sorted(path.name for path in package.iterdir())))
         return "pure", {NAMES[0]: 2.0, NAMES[1]: "ImportError: not there yet"}
 
@@ -148,7 +154,7 @@ def test_a_package_in_another_folder_must_be_that_of_the_commit(repository: Path
 
 
 def test_hashes_that_look_like_numbers_stay_text(kept: Path) -> None:
-    for commit in ("54e3372", "0012345"):
-        rows = record.rows_of(commit, "2026-01-01T00:00:00Z", "pure", {NAMES[0]: 1.0})
-        record.with_rows(record.read(kept), rows).to_csv(kept, index=False)
+    for name in ("54e3372", "0012345"):
+        commit = record.Commit(name, 1, "2026-01-01T00:00:00Z")
+        record.with_ratios(record.read(kept), commit, "pure", {NAMES[0]: 1.0}).to_csv(kept, index=False)
     assert record.read(kept)["commit"].tolist() == ["0012345", "54e3372"]
