@@ -218,7 +218,10 @@ class Decisions:
         job: QueuedJob = decision.job
         if self._pool.waiting.get(job.id) is not job:
             raise DecisionError(f"job {job.id} cannot hold a reservation: it does not wait")
-        self._records.reserved(self._jobs[job.id].index, operator.index(decision.start))
+        start = _plain(decision.start, refused := f"job {job.id} cannot hold a reservation")
+        if start is None:
+            raise DecisionError(f"{refused}: it has no start")
+        self._records.reserved(self._jobs[job.id].index, start)
 
     def _wake_at(self, decision: Any) -> None:
         time = _plain(decision.time, "the alarm clock cannot be set")

@@ -28,7 +28,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from clustermodel.figures.style import BLUE, ORANGE, VERMILLION, legend_below
+from clustermodel.figures.style import BLUE, ORANGE, legend_below
 from tests.bench.timing import ROOT
 from tests.bench.watched import WATCHED, Watched
 
@@ -41,6 +41,11 @@ COLUMNS: Final = ["commit", "number", "date", "kind", "ratio", "value"]
 NAMES: Final = [one.name for one in WATCHED]
 KINDS: Final = {"pure": (BLUE, "o"), "compiled": (ORANGE, "s")}
 """Colour and marker by kind of modules."""
+BOUNDS: Final[dict[str, list[object]]] = {
+    "pure": [one.at_most for one in WATCHED],
+    "compiled": [one.compiled_at_most for one in WATCHED],
+}
+"""Of all ratios, by kind of modules."""
 MEASURED: Final = ("clustermodel", "tests/bench", "tests/shared_data.py")
 """What the ratios depend on."""
 ROUNDS: Final = 4
@@ -139,9 +144,10 @@ def read(path: Path) -> pd.DataFrame:
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of the page: each ratio's bound, its value at the first commit, and the last one of each kind."""
-    found: dict[str, list[object]] = {"CPU time": NAMES, "bound": [one.at_most for one in WATCHED]}
-    for kind in KINDS:
+    """Return the table of the page: each ratio's bounds, its value at the first commit, and the last one of each kind."""
+    found: dict[str, list[object]] = {"CPU time": NAMES}
+    for kind, bounds in BOUNDS.items():
+        found[f"bound, {kind}"] = bounds
         commits = table.loc[table["kind"] == kind, "commit"].drop_duplicates().tolist()
         for commit in dict.fromkeys([*commits[:1], *commits[-1:]] if kind == "pure" else commits[-1:]):
             values = table[(table["commit"] == commit) & (table["kind"] == kind)].set_index("ratio")["value"]
@@ -169,16 +175,17 @@ def draw(table: pd.DataFrame) -> Figure:
     for axes in panels[len(WATCHED) :]:
         axes.remove()
     figure.supylabel("ratio of CPU times", fontsize=9)
-    legend_below(figure, {name: handles[name] for name in (*KINDS, "bound") if name in handles})
+    legend_below(figure, {name: handles[name] for name in (*KINDS, *(f"bound, {kind}" for kind in KINDS)) if name in handles})
     return figure
 
 
 def draw_panel(axes: Axes, watched: Watched, values: pd.DataFrame, commits: Sequence[str]) -> dict[str, Any]:
     """Draw a ratio at each commit; return the artists by name."""
-    handles: dict[str, Any] = {"bound": axes.axhline(watched.at_most, color=VERMILLION, linestyle="--", linewidth=1)}
-    for kind, (colour, marker) in KINDS.items():
+    handles: dict[str, Any] = {}
+    for (kind, (colour, marker)), at_most in zip(KINDS.items(), (watched.at_most, watched.compiled_at_most), strict=True):
         of_kind = values[values["kind"] == kind]
         if len(of_kind):
+            handles[f"bound, {kind}"] = axes.axhline(at_most, color=colour, linestyle="--", linewidth=1)
             places = of_kind["commit"].map(commits.index)
             handles[kind] = axes.plot(places, of_kind["value"], color=colour, marker=marker, markersize=4, linewidth=1.2)[0]
     axes.set_title(watched.name, fontsize=9)

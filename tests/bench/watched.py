@@ -33,6 +33,8 @@ class Watched(NamedTuple):
     """What is measured, ``/`` and what it is compared with, or without it: the bare-SimPy floor of the same jobs."""
     at_most: float
     """15 % above what was measured with the modules as they are in the repository, or less."""
+    compiled_at_most: float
+    """The same of compiled modules."""
     seconds: Seconds
     rounds: int = 3
     """At least; in each, all sides run once."""
@@ -111,18 +113,18 @@ def process_seconds(arguments: list[str]) -> float:
 
 
 WATCHED: Final = (
-    Watched("FCFS on KTH", 4.6, on_kth("fcfs")),
-    Watched("EASY on KTH", 6.1, on_kth("easy")),
-    Watched("conservative on KTH", 11.2, on_kth("conservative")),
-    Watched("mbgs on KTH", 31.8, on_kth("mbgs"), is_slow=True),
-    Watched("slack on KTH / conservative", 6.5, slack_and_conservative, rounds=1),
-    Watched("conservative at load 1.2", 37.0, overloaded("conservative", 5_000), rounds=2),
-    Watched("mbgs at load 1.2", 76.0, overloaded("mbgs", 2_000)),
-    Watched("mbgs on 10^5 nodes / 10^3", 2.57, wide_and_narrow, rounds=2),
-    Watched("read_swf of KTH", 0.26, reading),
+    Watched("FCFS on KTH", 4.6, 4.2, on_kth("fcfs")),
+    Watched("EASY on KTH", 6.1, 3.9, on_kth("easy")),
+    Watched("conservative on KTH", 11.2, 8.0, on_kth("conservative")),
+    Watched("mbgs on KTH", 31.8, 18.8, on_kth("mbgs"), is_slow=True),
+    Watched("slack on KTH / conservative", 6.5, 5.4, slack_and_conservative, rounds=1),
+    Watched("conservative at load 1.2", 37.0, 23.0, overloaded("conservative", 5_000), rounds=2),
+    Watched("mbgs at load 1.2", 76.0, 43.5, overloaded("mbgs", 2_000)),
+    Watched("mbgs on 10^5 nodes / 10^3", 2.57, 3.0, wide_and_narrow, rounds=2),
+    Watched("read_swf of KTH", 0.26, 0.26, reading),
     # 0.2 s and 0.35 s where the imports take 0.12 s would be 1.7 and 2.9.
-    Watched("--help / imports", 0.6, start_of("--help"), rounds=8),
-    Watched("run of ten jobs / imports", 3.2, start_of("run", "--jobs", "10", "--policy", "easy"), rounds=8),
+    Watched("--help / imports", 0.6, 0.6, start_of("--help"), rounds=8),
+    Watched("run of ten jobs / imports", 3.2, 3.2, start_of("run", "--jobs", "10", "--policy", "easy"), rounds=8),
 )
 """In the order of the figure."""
 

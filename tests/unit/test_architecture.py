@@ -36,6 +36,7 @@ FIGURES = MEASUREMENT | {"figures"}
 EXPERIMENT = MECHANISM | FIGURES | {"experiment"}
 
 MAY_IMPORT = {
+    "compiled": {"schedule"},
     "errors": set(),
     "ticks": set(),
     "arrays": set(),

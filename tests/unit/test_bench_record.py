@@ -68,9 +68,10 @@ def test_the_page_shows_the_stored_table_and_its_figure() -> None:
     assert f"(figures/{record.PICTURE.name})" in page
     assert record.PICTURE.stat().st_size > 10_000
     shown = record.summary(stored)
-    assert shown["bound"].tolist() == [one.at_most for one in WATCHED]
+    assert shown["bound, pure"].tolist() == [one.at_most for one in WATCHED]
+    assert shown["bound, compiled"].tolist() == [one.compiled_at_most for one in WATCHED]
     value = stored[(stored["kind"] == "pure") & (stored["ratio"] == NAMES[1])]["value"].iloc[-1]
-    assert shown.filter(like="pure").iloc[1, -1] == pytest.approx(value, rel=0.01)
+    assert shown.filter(regex="^[0-9a-f]{7}, pure").iloc[1, -1] == pytest.approx(value, rel=0.01)
 
 
 def test_the_figure_has_a_panel_per_ratio_with_its_bound_and_a_line_per_kind() -> None:
@@ -79,8 +80,10 @@ def test_the_figure_has_a_panel_per_ratio_with_its_bound_and_a_line_per_kind() -
     figure = record.draw(table(*rows))
     assert [axes.get_title() for axes in figure.axes] == NAMES
     for axes, one in zip(figure.axes, WATCHED, strict=True):
-        bound, *lines = axes.lines
+        bound, pure, *compiled = axes.lines
+        lines = [pure, *compiled[1:]]
         assert list(bound.get_ydata()) == [one.at_most, one.at_most]
+        assert [list(line.get_ydata()) for line in compiled[:1]] == [[one.compiled_at_most] * 2] * (one.name != NAMES[0])
         first = one.name == NAMES[0]  # not measured at the second commit
         assert [list(line.get_ydata()) for line in lines] == ([[2.0]] if first else [[2.0, 1.5], [1.5]])
     assert [text.get_text() for text in figure.axes[-1].get_xticklabels()] == ["bbbbbbb", "aaaaaaa"]

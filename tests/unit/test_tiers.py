@@ -75,13 +75,14 @@ def test_every_marker_is_declared_and_used() -> None:
 
 
 def test_the_test_commands_install_nothing_outside_the_environment() -> None:
-    for name in (".ci/test", ".ci/test-long"):
+    for name in (".ci/test", ".ci/compiled", ".ci/test-long"):
         assert "apt" not in re.findall(r"\w+", text(name))
         assert all(line.startswith(".venv/") for line in text(name).splitlines() if "pip install" in line)
 
 
-def test_run_runs_both_tiers() -> None:
+def test_run_runs_both_tiers_and_the_compiled_modules() -> None:
     assert [line.rpartition("/")[2].strip('"') for line in text(".ci/run").splitlines() if line.startswith("bash ")] == [
         "test",
+        "compiled",
         "test-long",
     ]

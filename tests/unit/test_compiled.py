@@ -1,0 +1,135 @@
+"""Compiled and interpreted modules alike: whatever whole numbers a user's own code gives, and what it gives that is none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clustermodel import (
+    DecisionError,
+    JobRow,
+    Machine,
+    Reserve,
+    Scenario,
+    SpecificationError,
+    Start,
+    TimeSlicing,
+    Workload,
+    synthetic_workload,
+)
+from clustermodel.policies.easy import Easy
+from clustermodel.policies.fcfs import Fcfs
+from clustermodel.policies.gang_scheduling import GangScheduling
+from clustermodel.policies.interface import Decision
+from clustermodel.policies.view import Batch, View
+from clustermodel.workload.table import Provenance
+
+ROOT = Path(__file__).parents[2]
+ROWS = [(0, 1, 4, 10_000_000, 20_000_000, -1, -1, 0, -1), (5, 2, 3, 7_000_000, 9_000_000, -1, -1, 0, -1)]
+
+
+class Stream:
+    """A job source of a user's own, whose rows have numbers of numpy, or others."""
+
+    name = "own"
+    provenance = Provenance(source="own")
+    machine_nodes = None
+
+    def __init__(self, kind: type) -> None:
+        self._kind = kind
+
+    def rows(self) -> Iterator[JobRow]:
+        for row in ROWS:
+            yield JobRow(*map(self._kind, row))
+
+
+def test_rows_of_numpy_numbers_give_the_schedule_of_plain_ones() -> None:
+    plain = Scenario(machine=Machine(nodes=4), workload=Workload([JobRow(*row) for row in ROWS])).run()
+    own = Scenario(machine=Machine(nodes=4), workload=Stream(np.int64)).run()
+    assert own.records.column("end").tolist() == plain.records.column("end").tolist() == [10_000_000, 17_000_000]
+    assert own.ledger.capacity == plain.ledger.capacity
+
+
+def test_a_row_with_a_number_that_is_not_whole_is_refused_in_one_line() -> None:
+    with pytest.raises(SpecificationError, match=r"^job 1\.0: submit 0\.0 is not a whole number$"):
+        Scenario(machine=Machine(nodes=4), workload=Stream(float)).run()
+
+
+class InRows(Fcfs):
+    """Starts jobs in row 0, on columns and in rows that are numbers of a kind."""
+
+    name = "in rows"
+
+    def __init__(self, kind: type) -> None:
+        self._kind = kind
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        found: list[Decision] = []
+        for row, job in enumerate(view.waiting.values()):
+            found.append(Reserve(job=job, start=self._kind(view.now)))
+            found.append(Start(job=job, columns=(self._kind(0), self._kind(job.nodes)), row=self._kind(row)))
+        return found
+
+
+def test_columns_rows_and_reservations_of_numpy_numbers() -> None:
+    machine = Machine(nodes=4, time_slicing=TimeSlicing(quantum_s=1.0, mpl=2))
+    jobs = Workload([JobRow(*row)._replace(submit=0) for row in ROWS])
+    ends = [
+        Scenario(machine=machine, workload=jobs, policy=InRows(kind)).run().records.column("end") for kind in (int, np.int64)
+    ]
+    assert ends[0].tolist() == ends[1].tolist()
+    with pytest.raises(DecisionError, match=r"^policy in rows: job 1 cannot hold a reservation: 0\.0 is not a whole number$"):
+        Scenario(machine=machine, workload=jobs, policy=InRows(float)).run()
+
+
+class Half:
+    """A speedup model of a user's own that returns numbers of numpy."""
+
+    def time_on(self, ticks: int, asked: int, nodes: int) -> np.int64:
+        return np.int64(ticks * asked // nodes)
+
+
+class OnTwo(Fcfs):
+    name = "on two"
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        return [Start(job=job, nodes=2) for job in list(view.waiting.values())[: view.idle // 2]]
+
+
+def test_a_speedup_model_may_return_numbers_of_numpy() -> None:
+    jobs = Workload([JobRow(*row)._replace(nodes=4) for row in ROWS])
+    result = Scenario(machine=Machine(nodes=4), workload=jobs, policy=OnTwo(), speedup=Half()).run()  # type: ignore[arg-type]
+    assert result.records.column("end").tolist() == [20_000_000, 14_000_005]
+    assert result.records.column("end").dtype == np.int64
+
+
+def test_policies_of_the_package_can_be_inherited_from() -> None:
+    class Mine(Easy):
+        name = "mine"
+
+    class Rows(GangScheduling):
+        def __init__(self) -> None:
+            super().__init__("rows", backfilling=True, migration=False)
+
+    jobs = synthetic_workload(jobs=200, nodes=32, load=0.9)
+    for own, shipped in ((Mine(), "easy"), (Rows(), "bgs")):
+        ends = [
+            Scenario(machine=Machine(nodes=32), workload=jobs, policy=policy).run().records.column("end")
+            for policy in (own, shipped)
+        ]
+        assert ends[0].tolist() == ends[1].tolist()
+
+
+@pytest.mark.long
+def test_without_a_compiler_the_wheel_is_pure_python(tmp_path: Path) -> None:
+    environment = {**os.environ, "CC": "/bin/false"}
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(tmp_path), "-v", str(ROOT)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["clustermodel-0.1.0-py3-none-any.whl"]
+    assert "clustermodel is installed in pure Python, which takes up to twice as long: " in done.stdout + done.stderr
