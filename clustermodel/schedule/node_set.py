@@ -15,11 +15,15 @@ from typing import Final
 NodeSet = tuple[int, ...]
 """Bounds of the ranges, flat and ascending: ``(0, 4, 7, 8)`` is nodes 0, 1, 2, 3 and 7."""
 _NARROW: Final = 1024
-"""Bits of a mask that are examined run by run; a wider one is halved before, because each look at it copies all of it."""
+"""Bits of a mask that are examined run by run, however many runs there are."""
+_MANY: Final = 8
+"""Runs after which the rest of a wider mask is halved."""
 
 
 def count(nodes: NodeSet) -> int:
     """Return the number of nodes in the set."""
+    if len(nodes) == 2:
+        return nodes[1] - nodes[0]
     return sum(nodes[1::2]) - sum(nodes[::2])
 
 
@@ -33,10 +37,14 @@ def is_node_set(nodes: NodeSet) -> bool:
     """Return whether the bounds come in pairs, ascend and do not overlap, as those of a :data:`NodeSet` must."""
     if len(nodes) == 2:
         return nodes[0] < nodes[1]
-    lows, highs = nodes[::2], nodes[1::2]
-    if len(lows) != len(highs) or any(low >= high for low, high in zip(lows, highs, strict=True)):
+    if len(nodes) % 2:
         return False
-    return all(high <= low for high, low in zip(highs[:-1], lows[1:], strict=True))
+    is_low, last = True, nodes[0] if nodes else 0
+    for bound in nodes:
+        if bound < last or (bound == last and not is_low):
+            return False
+        is_low, last = not is_low, bound
+    return True
 
 
 def text(nodes: NodeSet) -> str:
@@ -48,6 +56,8 @@ def text(nodes: NodeSet) -> str:
 
 def as_mask(nodes: NodeSet) -> int:
     """Return the set as an integer bitmask, node 0 in the lowest bit."""
+    if len(nodes) == 2:
+        return (1 << nodes[1]) - (1 << nodes[0])
     mask = 0
     for low, high in zip(nodes[::2], nodes[1::2], strict=True):
         mask |= (1 << high) - (1 << low)
@@ -56,36 +66,46 @@ def as_mask(nodes: NodeSet) -> int:
 
 def from_mask(mask: int) -> NodeSet:
     """Return the set of an integer bitmask, node 0 in the lowest bit."""
-    bounds: list[int] = []
-    parts = [(mask, 0)]  # with their lowest nodes; the lowest part comes last
-    while parts:
-        part, base = parts.pop()
-        width = part.bit_length()
-        if width > _NARROW and part.bit_count() < width:
-            half = width // 2
-            parts += ((part >> half, base + half), (part & ((1 << half) - 1), base))
-            continue
-        while part:
-            gap = (part & -part).bit_length() - 1
-            part >>= gap
-            run = (~part & (part + 1)).bit_length() - 1
-            base += gap
-            if bounds and bounds[-1] == base:
-                bounds[-1] += run  # it goes on in another part
-            else:
-                bounds += (base, base + run)
-            part >>= run
-            base += run
+    bounds: list[int] = []  # descending
+    while mask:
+        if len(bounds) > 2 * _MANY and mask.bit_length() > _NARROW:
+            return _joined(mask) + tuple(reversed(bounds))
+        high = mask.bit_length()
+        mask ^= (1 << high) - 1  # the nodes below that are not in the set
+        low = mask.bit_length()
+        bounds += (high, low)
+        mask ^= (1 << low) - 1  # the nodes below that are
+    bounds.reverse()
     return tuple(bounds)
+
+
+def _joined(mask: int) -> NodeSet:
+    """Return the set of a mask of many runs: first of its halves, because each look at a run copies the whole mask."""
+    half = mask.bit_length() // 2
+    below, above = from_mask(mask & ((1 << half) - 1)), tuple(bound + half for bound in from_mask(mask >> half))
+    if below and below[-1] == above[0]:  # a run goes on in the other half
+        return below[:-1] + above[1:]
+    return below + above
 
 
 def lowest(mask: int, nodes: int) -> int:
     """Return the ``nodes`` lowest nodes of a bitmask, which has as many."""
-    first = mask & -mask
-    run = (first << nodes) - first
+    run = ((1 << nodes) - 1) << ((mask ^ (mask - 1)).bit_length() - 1)
     if mask & run == run:  # often the lowest ones are neighbours
         return run
-    width, part, low = mask.bit_length(), mask, 0  # the last one sought is in this part, which begins at node `low`
+    part, low, taken = mask, 0, 0  # what is left of the mask begins at node `low`
+    for _ in range(_MANY):
+        gap = (part ^ (part - 1)).bit_length() - 1
+        part >>= gap
+        low += gap
+        length = (part ^ (part + 1)).bit_length() - 1
+        if length >= nodes:
+            return taken | ((1 << nodes) - 1) << low
+        taken |= ((1 << length) - 1) << low
+        part >>= length
+        low += length
+        nodes -= length
+    width = part.bit_length()  # of many runs: the last node sought is in this part
     while width > 1:
         half = width // 2
         lower = part & ((1 << half) - 1)
