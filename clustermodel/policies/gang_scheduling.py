@@ -142,6 +142,10 @@ class GangScheduling:
                 occupant.migrating = view.running[occupant.job.id].migrating
         if self._backfilling:
             self._begin_plans(batch)
+        if matrix.is_one_row and not (view.waiting or self._plans.reserved or self._alarm is not None):
+            self._stuck_on = None
+            matrix.fill()
+            return decisions  # no step changes anything
         # CompactMatrix looks at home rows only, so it may come before CleanMatrix, which is often not needed then.
         queue = in_order(queue, self._order, view.now)
         nodes_changed = bool(batch.ended or batch.failed or batch.repaired)
@@ -203,13 +207,13 @@ class GangScheduling:
     def _add_changes(self, decisions: list[Decision]) -> None:
         """Decide what has to change on the machine, in the one order in which no step is in another's way."""
         change = self.matrix.changes()
-        decisions += [Withdraw(job=job, row=row) for job, row in change.withdrawn]
+        for job, row in change.withdrawn:
+            decisions.append(Withdraw(job=job, row=row))
         decisions += [Migrate(moves=tuple(moves), blocked=tuple(blocked)) for moves, blocked in change.migrations]
-        decisions += [
-            Start(job=job, columns=columns, reason=self._reasons.pop(job.id, None), row=row)
-            for job, columns, row in change.started
-        ]
-        decisions += [Replicate(job=job, row=row) for job, row in change.replicated]
+        for job, columns, row in change.started:
+            decisions.append(Start(job=job, columns=columns, reason=self._reasons.pop(job.id, None), row=row))
+        for job, row in change.replicated:
+            decisions.append(Replicate(job=job, row=row))
         decisions += [Rehome(job=job, row=row) for job, row in change.rehomed]
 
     # Schedule.
@@ -324,7 +328,7 @@ class GangScheduling:
             self._alarm = None
         now = self._view.now
         self._memory.begin_cycle()
-        self._improvable = any(self._ends.pop(gang.job.id, now) != now for gang in batch.ended)
+        self._improvable = bool(self._ends) and any(self._ends.pop(gang.job.id, now) != now for gang in batch.ended)
         if self._plans.reserved:
             self._plan()
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Mapping
 from typing import Generic, NamedTuple
 
@@ -52,17 +53,19 @@ class MatrixColumns(Generic[Job]):
         self._starts = 0
         self.room = [nodes] * mpl
         """Number of columns of each row that no gang at home there takes."""
-        self._free = [(1 << nodes) - 1] * mpl  # these columns
+        self._all_columns = (1 << nodes) - 1
+        self._free = [self._all_columns] * mpl  # these columns
+        self._in_use: list[int] = []  # rows with gangs at home, ascending
         self._changed_homes: set[int] = set()  # rows whose gangs at home have changed since the last compaction
-        self._touched: list[Occupant[Job]] = []  # gangs that may differ from what the machine has; some more than once
+        self._touched: list[Occupant[Job]] = []  # gangs that have started or moved; some more than once
         self.memory: FreeMemory | None = None
         """The free memory of each column in this plan; ``None`` where it is not limited."""
         self.promised: PromisedMemory | None = None
         """The memory of the first job that lacks some; ``None`` if no job does."""
 
     def rows_in_use(self) -> list[int]:
-        """Return the rows that are not empty."""
-        return [row for row in range(self.mpl) if self.homes[row]]
+        """Return the rows that are not empty, ascending; not to be changed."""
+        return self._in_use
 
     def row_contents(self, row: int) -> list[Occupant[Job]]:
         """Return the gangs in ``row``, replicas included, in starting order."""
@@ -214,22 +217,28 @@ class MatrixColumns(Generic[Job]):
 
     def _leave_home(self, gang: Occupant[Job]) -> None:
         self._changed_homes.add(gang.home)
-        freed = gang.columns & ~self.set_aside
+        freed = gang.columns & ~self.set_aside if self.set_aside else gang.columns
         self._free[gang.home] |= freed
         self.room[gang.home] += freed.bit_count() if self.set_aside else gang.nodes
-        del self.homes[gang.home][gang.job.id]
+        at_home = self.homes[gang.home]
+        del at_home[gang.job.id]
+        if not at_home:
+            self._in_use.remove(gang.home)
 
     def _settle_in(self, gang: Occupant[Job], row: int) -> None:
         self._changed_homes.add(row)
-        self._free[row] &= ~gang.columns
+        self._free[row] ^= self._free[row] & gang.columns
         self.room[row] -= gang.nodes
-        self.homes[row][gang.job.id] = gang
+        at_home = self.homes[row]
+        if not at_home:
+            insort(self._in_use, row)
+        at_home[gang.job.id] = gang
         gang.home = row
         gang.rows = 1 << row
         self._touched.append(gang)
 
     def _home_columns_free(self, row: int) -> int:
-        free = (1 << self.nodes) - 1 & ~self.set_aside
+        free = self._all_columns & ~self.set_aside
         for gang in self.homes[row].values():
             free &= ~gang.columns
         return free

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from clustermodel.schedule.matrix_columns import MatrixColumns
 from clustermodel.schedule.node_set import from_mask, lowest
-from clustermodel.schedule.planned_gangs import Change, Job, Migration, Occupant, changes_to
+from clustermodel.schedule.planned_gangs import STARTING_ORDER, Change, Job, Migration, Occupant, changes_to
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 
 
@@ -45,7 +45,8 @@ class OusterhoutMatrix(MatrixColumns[Job]):
         # The same with replicas counted as well.
         self._room_left = self.room.copy()
         self._left = self._free.copy()
-        self._replicated: list[Occupant[Job]] = []
+        self._replicated: list[Occupant[Job]] = []  # gangs with replicas; some more than once
+        self._cleaned: list[Occupant[Job]] = []  # those that had some before the matrix was cleaned
         self._migrations: list[Migration[Job]] = []
         # With free migration the tasks moved decide between the options, as they do at any cost.
         self._cost = (checkpoint, restart) if checkpoint + restart else (1, 1)
@@ -59,6 +60,11 @@ class OusterhoutMatrix(MatrixColumns[Job]):
         rows = self.rows_in_use()
         return 1 - sum(self._room_left[row] for row in rows) / (self.nodes * len(rows)) if rows else 0.0
 
+    @property
+    def is_one_row(self) -> bool:
+        """Whether at most one row is in use, and all gangs stand in it alone."""
+        return len(self.rows_in_use()) < 2 and not (self._replicated or self.undivided)
+
     # The steps of Zhang et al. 2003, section 5.1.
 
     def clean(self) -> None:
@@ -66,7 +72,7 @@ class OusterhoutMatrix(MatrixColumns[Job]):
         for gang in self._replicated:
             if gang.rows:  # otherwise it has ended
                 gang.rows = 1 << gang.home
-        self._touched += self._replicated
+        self._cleaned += self._replicated
         self._replicated.clear()
 
     def compact(self, guard: Guard[Job] | None = None) -> bool:
@@ -106,8 +112,53 @@ class OusterhoutMatrix(MatrixColumns[Job]):
         return self._collapse(guard, self._move_by_migration)
 
     def fill_with_migration(self) -> None:
-        """FillMatrix-2: as FillMatrix, but gangs that are in the way migrate within the target row (option 1)."""
-        self._fill(self._replicate_by_migration)
+        """FillMatrix-2: as FillMatrix, but gangs that are in the way migrate within the target row (option 1).
+
+        The matrix has been filled.
+        """
+        rows = self._rows_to_fill()
+        room, left = self._room_left, self._left
+        most = max([room[row] for row, _ in rows], default=0)
+        fixed = {row: self._fixed_columns(row) for row, _ in rows}
+        everyone = self.occupants.values()
+        gangs: Iterable[Occupant[Job]] = everyone if rows else ()
+        while gangs:
+            again = []
+            moved = False
+            for gang in gangs:
+                nodes, standing = gang.nodes, gang.rows
+                if nodes <= most:
+                    columns = gang.columns
+                    for row, bit in rows:
+                        if nodes <= room[row] and not standing & bit and not columns & fixed[row]:
+                            if columns & left[row] == columns:
+                                if gang.migrating and not self._within_limit(gang, row):
+                                    continue
+                                left[row] ^= columns
+                                room[row] -= nodes
+                            elif self._replicate_by_migration(gang, row):
+                                moved = True
+                            else:
+                                continue
+                            gang.rows = standing | bit
+                            again.append(gang)
+                            break
+            self._replicated += again
+            # Columns that have changed may suit a gang that could not be replicated before.
+            gangs = everyone if moved else again
+
+    def _fixed_columns(self, row: int) -> int:
+        """Return columns of ``row`` whose tasks do not move to other columns as long as the matrix is filled, a bitmask.
+
+        They are those of replicas, of gangs that have replicas elsewhere, and of gangs that are migrating already.
+        """
+        fixed, at_home_only = self._free[row] ^ self._left[row], 1 << row
+        for gang in self.homes[row].values():
+            if gang.rows != at_home_only or gang.migrating:
+                fixed |= gang.columns
+        for gang in self.undivided.values():
+            fixed |= gang.columns
+        return fixed
 
     # How the steps go about it.
 
@@ -120,11 +171,11 @@ class OusterhoutMatrix(MatrixColumns[Job]):
             changed, self._changed_homes = self._changed_homes, set()  # moves fill it again
         else:
             changed = set(range(self.mpl))
-        if not changed:
+        rows = self.rows_in_use()
+        if not changed or len(rows) < 2:
             return False
-        order = self.rows_in_use()
         room, free, homes = self.room, self._free, self.homes
-        order.sort(key=room.__getitem__, reverse=True)  # from the least to the most populated row
+        order = sorted(rows, key=room.__getitem__, reverse=True)  # from the least to the most populated row
         any_moved = False
         for index, source in enumerate(order):
             for target in order[:index:-1]:
@@ -145,49 +196,38 @@ class OusterhoutMatrix(MatrixColumns[Job]):
                                 guard.moved(gang, source)
         return any_moved
 
-    def _fill(self, replicate: Callable[[Occupant[Job], int], bool] | None = None) -> None:
-        """Replicate gangs, in starting order, one row at a time each, as long as one can be: on its own columns, or else by
-        ``replicate``.
-        """
-        room, left = self._room_left, self._left
-        rows = [(row, 1 << row) for row, gangs in enumerate(self.homes) if gangs and room[row]]
-        if not rows:
-            return
-        most = max([room[row] for row, _ in rows])
-        somewhere = everywhere = 0  # columns that are free in some row; all these rows
-        for row, bit in rows:
-            somewhere |= left[row]
-            everywhere |= bit
-        candidates = [
-            gang
-            for gang in self.occupants.values()
-            if gang.nodes <= most
-            and everywhere & ~gang.rows
-            and (replicate is not None or gang.columns & somewhere == gang.columns)
-        ]
-        gangs = candidates
+    def _fill(self) -> None:
+        """Replicate gangs on their own columns, in starting order, one row at a time each, as long as one can be."""
+        room, left, all_columns = self._room_left, self._left, self._all_columns
+        rows = self._rows_to_fill()
+        most = max([room[row] for row, _ in rows], default=0)
+        taken = {row: all_columns ^ left[row] for row, _ in rows}  # a disjoint set is found sooner than a subset
+        gangs: Iterable[Occupant[Job]] = self.occupants.values() if rows else ()
         while gangs:
             again = []
-            moved = False
             for gang in gangs:
-                nodes, columns, standing = gang.nodes, gang.columns, gang.rows
-                for row, bit in rows:
-                    if nodes <= room[row] and not standing & bit:
-                        if columns & left[row] == columns:
+                nodes, standing = gang.nodes, gang.rows
+                if nodes <= most:
+                    columns = gang.columns
+                    for row, bit in rows:
+                        if nodes <= room[row] and not standing & bit and not columns & taken[row]:
                             if gang.migrating and not self._within_limit(gang, row):
                                 continue
-                            left[row] ^= columns
+                            taken[row] |= columns
                             room[row] -= nodes
-                        elif replicate is not None and replicate(gang, row):
-                            moved = True
-                        else:
-                            continue
-                        gang.rows = standing | bit
-                        again.append(gang)
-                        break
+                            gang.rows = standing | bit
+                            again.append(gang)
+                            break
             self._replicated += again
-            # Rows only become fuller, so one that cannot be replicated never can be later, unless columns have changed.
-            gangs = candidates if moved else again
+            # Rows only become fuller, so one that cannot be replicated never can be later.
+            gangs = again if len(rows) > 1 else ()
+        for row, columns in taken.items():
+            left[row] = all_columns ^ columns
+
+    def _rows_to_fill(self) -> list[tuple[int, int]]:
+        """Return the rows in use with columns left, and their bits; none if all gangs are at home in the same row."""
+        rows, room = self.rows_in_use(), self._room_left
+        return [(row, 1 << row) for row in rows if room[row]] if len(rows) > 1 else []
 
     def _move_on_own_columns(self, gang: Occupant[Job], row: int, guard: Guard[Job] | None) -> bool:
         if (gang.migrating and not self._within_limit(gang, row)) or not (guard is None or guard.may_enter(gang, row)):
@@ -220,7 +260,7 @@ class OusterhoutMatrix(MatrixColumns[Job]):
         return True
 
     def _replicate_by_migration(self, gang: Occupant[Job], row: int) -> bool:
-        if gang.migrating or gang.columns & self._free[row] & ~self._left[row]:  # replicas have these
+        if gang.migrating or gang.columns & (self._free[row] ^ self._left[row]):  # replicas have these
             return False
         in_the_way = self._overlapping(gang, row)
         if any(other.rows != 1 << row for other in in_the_way) or not self._can_migrate(in_the_way, row):
@@ -228,16 +268,22 @@ class OusterhoutMatrix(MatrixColumns[Job]):
         columns = self._way_made(gang, in_the_way, row, self._left)
         if columns is None:
             return False
+        # Those that make way are at home here, and nowhere else: what is free of their row beside replicas moves with them.
+        for other, new in zip(in_the_way, columns, strict=True):
+            open_ = self._free[row] | (other.columns & ~self.set_aside if self.set_aside else other.columns)
+            self._free[row] = open_ ^ (open_ & new)
         self._make_way(gang, in_the_way, columns, self._left, row)
-        # Those that made way are at home here, and nowhere else: what is free of their row beside replicas moved with them.
-        self._free[row] = self._home_columns_free(row)
-        self._left[row] &= ~gang.columns
+        self._left[row] ^= self._left[row] & gang.columns
         self._room_left[row] -= gang.nodes
         return True
 
     def _overlapping(self, gang: Occupant[Job], row: int) -> list[Occupant[Job]]:
-        """S(A) of Zhang et al. 2003: the gangs in ``row`` that use columns of ``gang``."""
-        return [other for other in self.occupants.values() if other.rows >> row & 1 and other.columns & gang.columns]
+        """S(A) of Zhang et al. 2003: the gangs at home in ``row`` that use columns of ``gang``, in starting order."""
+        columns = gang.columns
+        overlapping = [other for other in self.homes[row].values() if other.columns & columns]
+        if len(overlapping) > 1:
+            overlapping.sort(key=STARTING_ORDER)
+        return overlapping
 
     def _can_migrate(self, gangs: Iterable[Occupant[Job]], row: int) -> bool:
         """Return whether ``gangs`` may be moved to other columns in ``row``: none is on its way already, and Q allows it."""
@@ -266,15 +312,15 @@ class OusterhoutMatrix(MatrixColumns[Job]):
             ``None`` if they have not enough memory there.
         """
         wanted = gang.columns
-        open_, columns = free[row] & ~wanted, []
+        open_, columns = free[row] ^ (free[row] & wanted), []
         for other in in_the_way:
             lost = other.columns & wanted
             suitable = self._suitable(other, open_)
             if self.memory is not None and suitable.bit_count() < lost.bit_count():
                 return None
             taken = lowest(suitable, lost.bit_count())
-            open_ &= ~taken
-            columns.append(other.columns & ~lost | taken)
+            open_ ^= taken
+            columns.append(other.columns ^ lost | taken)
         return columns
 
     def _columns_elsewhere(self, gang: Occupant[Job], row: int, free: list[int]) -> int | None:
@@ -284,7 +330,7 @@ class OusterhoutMatrix(MatrixColumns[Job]):
             ``None`` if it has not enough memory there.
         """
         kept = gang.columns & free[row]
-        suitable = self._suitable(gang, free[row] & ~kept)
+        suitable = self._suitable(gang, free[row] ^ kept)
         if self.memory is not None and suitable.bit_count() < gang.nodes - kept.bit_count():
             return None
         return kept | lowest(suitable, gang.nodes - kept.bit_count())
@@ -304,7 +350,8 @@ class OusterhoutMatrix(MatrixColumns[Job]):
     ) -> None:
         """Option 1: give those in the way their new ``columns``; those of ``gang`` in ``row`` become free."""
         for other, new in zip(in_the_way, columns, strict=True):
-            free[row] = free[row] & ~new | other.columns & ~new
+            open_ = free[row] | other.columns
+            free[row] = open_ ^ (open_ & new)
             self._give_columns(other, new)
         self._note_migration(in_the_way, [gang])
 
@@ -323,7 +370,8 @@ class OusterhoutMatrix(MatrixColumns[Job]):
 
     def changes(self) -> Change[Job]:
         """Return the difference between the matrix and what the machine has, and take it for done."""
-        change = changes_to(self._touched + self._replicated, self._migrations)
+        change = changes_to(self._touched, self._cleaned + self._replicated, self._migrations)
         self._migrations.clear()
         self._touched.clear()
+        self._cleaned.clear()
         return change

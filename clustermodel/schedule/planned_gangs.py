@@ -31,7 +31,7 @@ Job = TypeVar("Job", bound=Gang)
 class Occupant(Generic[Job]):
     """A gang in the matrix."""
 
-    __slots__ = ("columns", "home", "job", "migrating", "nodes", "on_machine", "order", "rows")
+    __slots__ = ("columns", "home", "job", "migrating", "nodes", "on_machine", "order", "rows", "rows_on_machine")
 
     def __init__(self, job: Job, columns: int, home: int, order: int) -> None:
         self.job = job
@@ -48,6 +48,8 @@ class Occupant(Generic[Job]):
         """Whether it has been moved to other columns and has still to pay for that; it is not moved again until then."""
         self.on_machine: tuple[int, int, int] | None = None
         """Columns, rows and home row as the machine has them; ``None`` before the gang has started."""
+        self.rows_on_machine = 0
+        """These rows once more, which change most often; 0 before the gang has started."""
 
     @property
     def has_moved(self) -> bool:
@@ -80,11 +82,14 @@ class Change(NamedTuple, Generic[Job]):
     """Gangs and their new home rows."""
 
 
-def changes_to(gangs: Iterable[Occupant[Job]], migrations: Sequence[Migration[Job]]) -> Change[Job]:
+def changes_to(
+    moved: Iterable[Occupant[Job]], replicas: Iterable[Occupant[Job]], migrations: Sequence[Migration[Job]]
+) -> Change[Job]:
     """Return the difference between a plan and what the machine has, and take it for done.
 
     Args:
-        gangs: those that may differ from what the machine has; some perhaps more than once.
+        moved: gangs that have started, or may have another home or other columns than on the machine.
+        replicas: gangs that may have other replicas than on the machine.  A gang may be there, and among ``moved``, repeatedly.
         migrations: in order.
     """
     change: Change[Job] = Change([], [], [], [], [])
@@ -93,11 +98,15 @@ def changes_to(gangs: Iterable[Occupant[Job]], migrations: Sequence[Migration[Jo
         to = [(gang.job, from_mask(gang.columns)) for gang in moves if gang.has_moved]
         if to:
             change.migrations.append((to, [gang.job for gang in blocked]))
-    changed = [gang for gang in gangs if gang.on_machine != (gang.columns, gang.rows, gang.home) and gang.rows]
-    changed.sort(key=STARTING_ORDER)
+    changed = [gang for gang in replicas if gang.rows != gang.rows_on_machine and gang.rows]
+    changed += [gang for gang in moved if gang.on_machine != (gang.columns, gang.rows, gang.home) and gang.rows]
+    if len(changed) > 1:
+        changed.sort(key=STARTING_ORDER)
+    previous = None
     for gang in changed:
-        if gang.on_machine != (gang.columns, gang.rows, gang.home):  # it may be there twice
+        if gang is not previous:
             _note_change(gang, change)
+            previous = gang
     return change
 
 
@@ -117,3 +126,4 @@ def _note_change(gang: Occupant[Job], change: Change[Job]) -> None:
     for row in places(rows & ~rows_then):
         change.replicated.append((gang.job, row))
     gang.on_machine = (gang.columns, rows, gang.home)
+    gang.rows_on_machine = rows
