@@ -133,7 +133,7 @@ class Decisions:
             columns = _plain_columns(columns, queued)
         if row is not None:
             row = _row(decision)
-            self.sharing = self.sharing.shared_in_time((node, node + 1) for node in self._down)
+            self.sharing = self.sharing.shared_in_time([(node, node + 1) for node in self._down])
         gang = self.sharing.start(job, self._terms(decision, job), columns, row)
         job.execution = self.running[queued.id] = gang
         self._pool.grant(job)

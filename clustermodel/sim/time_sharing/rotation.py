@@ -12,6 +12,7 @@ in use goes on with a full one; a context switch is the first thing in a slice, 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
@@ -215,7 +216,8 @@ class Rotation:
     def next_finish(self) -> int | None:
         """Return when the first gang finishes, ticks, if no scheduling event comes before; ``None`` when nothing runs."""
         soonest, self._finishing = NEVER, []
-        for pace in sorted(self._paces.values(), key=NOT_BEFORE):
+        paces: Iterable[Pace] = self._paces.values()
+        for pace in sorted(paces, key=NOT_BEFORE) if len(self._paces) > 1 else paces:
             if pace.not_before > soonest:
                 break
             due, _, gang = pace.dues[0]
@@ -246,6 +248,8 @@ class Rotation:
         rows, first, later = pace.key
         quantum, order = self._quantum, self.order
         if not (first or later):
+            if len(order) == 1:
+                return left
             slices, rest = divmod(left - 1, quantum)
             own = pace.rows
             first_own = bisect_left(own, order[0])  # the rotation ascends from its first row on, and begins anew

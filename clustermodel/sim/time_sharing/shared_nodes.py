@@ -10,7 +10,7 @@ from clustermodel.machine import Machine
 from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.matrix_history import Cell, History, Moment
 from clustermodel.recording.slice_log import SliceLog
-from clustermodel.schedule.node_set import NodeSet, as_mask, is_node_set
+from clustermodel.schedule.node_set import NodeSet, count, is_node_set
 from clustermodel.sim.events import Clock
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
 from clustermodel.sim.saved_work import SavedWork
@@ -117,15 +117,13 @@ class TimeSharing:
         queued = job.queued
         if row is None:
             raise DecisionError(f"job {queued.id} cannot start without a row: nodes are shared in time, and none is idle")
-        mask = _mask_of(terms.nodes, columns, self._nodes)
-        if not mask:
+        if not columns or not _are_columns(terms.nodes, columns, self._nodes):
             raise DecisionError(
                 f"job {queued.id} cannot start in row {row} on columns {columns!r}: "
                 f"they must be ascending ranges, (low, high, ...), of {terms.nodes} nodes in all"
             )
-        assert columns is not None
         self._starts += 1
-        gang = SlicedGang(self._env, job, columns, mask, row, terms, self._starts, self._slices, self._saved)
+        gang = SlicedGang(self._env, job, columns, row, terms, self._starts, self._slices, self._saved)
         if self._saved.memory.free is not None:
             self._saved.memory.hold(job, columns, job.suspended_on)
         if self._saved.costs.are_periodic:
@@ -147,10 +145,11 @@ class TimeSharing:
             if gang.stopping or gang.fetching:
                 state = "been preempted, and still holds its nodes" if gang.stopping else "not been restored yet"
                 raise DecisionError(f"{refused}: it has {state}")
-            if not _mask_of(gang.nodes, columns, self._nodes):
+            if not _are_columns(gang.nodes, columns, self._nodes):
                 raise DecisionError(f"{refused} to columns {columns!r}: its gang needs {gang.nodes} nodes")
-        for gang, columns in moves:
-            self._saved.memory.hold(gang.owner, columns)
+        if self._saved.memory.free is not None:
+            for gang, columns in moves:
+                self._saved.memory.hold(gang.owner, columns)
         self._slices.migrate([(_sliced(gang), columns) for gang, columns in moves], list(map(_sliced, blocked)))
 
     def resume(self, *, waiting: bool) -> None:
@@ -172,12 +171,9 @@ class TimeSharing:
         history.moments.append(Moment(self._env.now, contents, tuple(rows.rotation()), amounts))
 
 
-def _mask_of(nodes: int, columns: NodeSet | None, machine_nodes: int) -> int:
-    """Return ``columns`` as a bitmask if they are a set of ``nodes`` nodes of the machine, else 0."""
-    if not columns or not is_node_set(columns) or not 0 <= columns[0] < columns[-1] <= machine_nodes:
-        return 0
-    mask = as_mask(columns)
-    return mask if mask.bit_count() == nodes else 0
+def _are_columns(nodes: int, columns: NodeSet, machine_nodes: int) -> bool:
+    """Return whether ``columns`` are a set of ``nodes`` nodes of the machine."""
+    return is_node_set(columns) and 0 <= columns[0] < columns[-1] <= machine_nodes and count(columns) == nodes
 
 
 def _sliced(gang: Execution) -> SlicedGang:

@@ -45,7 +45,6 @@ class SlicedGang(Execution):
         env: the simulation.
         owner: whose run attempt it is.
         columns: the nodes it runs on.
-        mask: the same as a bitmask.
         home: its home row.
         terms: how long it will execute, and how that ends.
         order: number of the start.
@@ -77,7 +76,6 @@ class SlicedGang(Execution):
         env: Clock,
         owner: JobInSystem,
         columns: NodeSet,
-        mask: int,
         home: int,
         terms: Terms,
         order: int,
@@ -87,7 +85,7 @@ class SlicedGang(Execution):
         super().__init__(owner, env.now, columns, terms)
         self.home = home
         """Its home row."""
-        self.mask = mask
+        self.mask = as_mask(columns)
         """Its columns as a bitmask."""
         self.finished = Event(env)
         """Succeeds when it has spent its overheads and executed for its duration."""

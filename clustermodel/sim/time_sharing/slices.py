@@ -85,14 +85,15 @@ class ComputedSlices:
         Raises:
             DecisionError: see :meth:`MatrixRows.migrate`.
         """
-        before = {gang: gang.overhead_left() for gang in (*(gang for gang, _ in moves), *blocked)}
+        before = {gang: gang.overhead_left() for gang in (*[gang for gang, _ in moves], *blocked)}
         self.rows.migrate(moves, blocked)
         for gang, overhead in before.items():
-            if added := gang.overhead_left() - overhead:
+            if gang.pending and (added := gang.overhead_left() - overhead):
                 self._rotation.leave(gang)
                 gang.left += added
-        for gang, _ in moves:
-            self._loaded.forget(gang)
+        if self._on_change:
+            for gang, _ in moves:
+                self._loaded.forget(gang)
 
     def hold_up(self, gang: SlicedGang) -> None:
         """Let a gang that will not execute any more spend its pending overheads, and finish."""
@@ -130,19 +131,20 @@ class ComputedSlices:
             return
         advance = self._rotation.advance(elapsed)
         self.rows.last = order[advance.last % len(order)]
-        self._charge(advance, order)
+        in_use = [held[row] for row in order]
+        self._charge(advance, in_use)
         overhead = self._spend_overheads() if self._held_up else 0
-        switched = self._switched(advance.last)
-        self._log.slices(elapsed, [held[row] for row in order], switched, overhead, self._up, waiting=waiting)
+        switched = self._switched(advance.last) if self._switch else []
+        self._log.slices(elapsed, in_use, switched, overhead, self._up, waiting=waiting)
         if self._on_change:
             self._loaded.advance(order, advance.last, advance.length)
 
-    def _charge(self, advance: Advance, order: list[int]) -> None:
-        """Charge idle nodes and context switches."""
-        held, nodes, waiting = self.rows.held, self._nodes, self._waiting
+    def _charge(self, advance: Advance, in_use: list[int]) -> None:
+        """Charge idle nodes and context switches, where so many nodes are in use in each row of the rotation."""
+        nodes, waiting = self._nodes, self._waiting
         idle = 0
-        for row, ticks in zip(order, advance.ran, strict=False):
-            idle += (nodes - held[row]) * ticks
+        for held, ticks in zip(in_use, advance.ran, strict=False):
+            idle += (nodes - held) * ticks
         self._ledger.charge(Account.IDLE, idle, waiting=waiting)
         if self._switch:
             switching = blocked = 0
@@ -187,7 +189,7 @@ class ComputedSlices:
         rows, rotation = self.rows, self._rotation
         if rows.changed:
             rows.require_possible()
-        self._waiting, self._up = waiting, rows.nodes_up
+        self._waiting, self._up = waiting, rows.nodes_up if rows.down else self._nodes
         if rows.in_use_changed:
             rotation.order = rows.rotation()
         if self._on_change:
@@ -204,8 +206,9 @@ class ComputedSlices:
         for gang in rows.changed:
             if gang.pending or gang.interval is not None:
                 self._held_up[gang] = 0
-        for gang in self._held_up:
-            assert gang.pace is not None
-            self._held_up[gang] = gang.pace.served()
+        if self._held_up:
+            for gang in self._held_up:
+                assert gang.pace is not None
+                self._held_up[gang] = gang.pace.served()
         rows.changed.clear()
         self._alarm.set(rotation.next_finish())
