@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -60,17 +60,29 @@ class LogJob(NamedTuple):
     node_list: int
 
 
+class _Numbers(dict[Hashable, int]):
+    """Gives new names the next number from 1."""
+
+    def __missing__(self, name: Hashable) -> int:
+        if not name:
+            return UNSET
+        number = self[name] = len(self) + 1
+        return number
+
+
 class Names:
     """Numbers the texts that it is given from 1, in order of appearance."""
 
     def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
+        self._numbers = _Numbers()
 
     def number(self, name: Hashable) -> int:
         """Return the number of a name; :data:`UNSET` for an empty one."""
-        if not name:
-            return UNSET
-        return self._numbers.setdefault(name, len(self._numbers) + 1)
+        return self._numbers[name]
+
+    def numbers(self, names: Iterable[Hashable]) -> Iterator[int]:
+        """Yield the numbers of names, as :meth:`number` returns them one by one."""
+        return map(self._numbers.__getitem__, names)
 
     def texts(self) -> tuple[str, ...]:
         """Return the names in order of their numbers."""
@@ -102,8 +114,19 @@ class LogJobs:
         self._values = array("q")
 
     def add(self, job: LogJob) -> None:
-        """Add a job; its line is counted by :meth:`leave_out` or as :data:`JOBS` by the caller."""
-        self._values.extend(job)
+        """Add a job; its line is counted by :meth:`left_out` as :data:`JOBS` by the caller.
+
+        Raises:
+            ValueError: a number of the job is too large for a column.
+        """
+        try:
+            self._values.extend(array("q", job))
+        except OverflowError:
+            raise ValueError(f"a size or an amount is {max(job)}; it must be below {2**63}") from None
+
+    def add_table(self, table: IntArray) -> None:
+        """Add jobs: rows of :class:`LogJob`, shape ``(jobs, fields)``."""
+        self._values.frombytes(np.ascontiguousarray(table, dtype=np.int64).tobytes())
 
     def damaged(self, line: int, problem: object, lines: int = 1) -> None:
         """Count a line that cannot be used; the report shows the first ones."""

@@ -73,15 +73,17 @@ def node_use(
             break
     released: dict[int, int] = {}
     looked_at = sharing = 0
-    for job in np.argsort(start, kind="stable")[:_MOST_JOBS].tolist():
-        nodes = members.get(int(lists[job]), [])
+    order = np.argsort(start, kind="stable")[:_MOST_JOBS]
+    for code, begin, until in zip(lists[order].tolist(), start[order].tolist(), end[order].tolist(), strict=True):
+        nodes = members.get(code, [])
         if not nodes:
             continue
         looked_at += 1
-        begin, until = int(start[job]), int(end[job])
-        sharing += any(released.get(node, begin) > begin + _OVERLAP_S for node in nodes)
-        for node in nodes:
-            released[node] = max(until, released.get(node, until))
+        before = [released.get(node, begin) for node in nodes]
+        sharing += max(before) > begin + _OVERLAP_S
+        for node, earlier in zip(nodes, before, strict=True):
+            if until > earlier or node not in released:
+                released[node] = until
     return NodeUse(len(distinct), sharing / looked_at if looked_at else None)
 
 

@@ -19,7 +19,7 @@ _NO_LIMIT: Final = frozenset(("unlimited", "partition_limit", "infinite", "not_s
 
 _NO_NUMBER: Final = frozenset(("4294967294", "4294967295", "18446744073709551614", "18446744073709551615"))
 """Slurm's marks for no value and no limit, of 32 and of 64 bits, where an export has them as numbers."""
-_EARLIEST_S: Final = 86_400
+EARLIEST_S: Final = 86_400
 """Times of the first day of 1970 are a zero in a database, in any time zone: not set."""
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _LATEST_S: Final = 253_402_300_800  # the year 10000
@@ -90,10 +90,27 @@ class Clock:
         second = int(datetime.fromisoformat(text[:19]).replace(tzinfo=self._zone, fold=1).timestamp())
         return second if second > seconds and abs(second - expected) < abs(seconds - expected) else seconds
 
+    def may_repeat(self, text: str) -> bool:
+        """Return whether :meth:`later_pass` has to be asked about a time stamp."""
+        return self._zone is not None and len(text.strip()) >= 19
+
+    def hour(self, year: int, month: int, day: int, hour: int) -> int | None:
+        """Return the time at which an hour of the day (0 to 23) begins; ``None`` if there is no such hour, or the clock
+        changes in it.
+        """
+        try:
+            begin = datetime(year, month, day, hour, tzinfo=self._zone or UTC)
+            last = begin.replace(minute=59, second=59)
+            times = [stamp.replace(fold=fold).timestamp() for stamp in (begin, last) for fold in (0, 1)]
+        except (ValueError, OverflowError):
+            return None
+        first = int(times[0])
+        return first if times == [first, first, first + 3599, first + 3599] else None
+
 
 def _set(seconds: int) -> int | None:
     """Return a time, ``None`` if it is not set."""
-    return seconds if seconds > _EARLIEST_S else None
+    return seconds if seconds > EARLIEST_S else None
 
 
 def _clock_time(text: str) -> tuple[int, int, int]:

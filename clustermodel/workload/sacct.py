@@ -9,20 +9,35 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import asdict
-from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from clustermodel.errors import SpecificationError, TraceError, quoted
 from clustermodel.job import UNSET
 from clustermodel.workload.import_report import JOBS
-from clustermodel.workload.log_file import log_lines
+from clustermodel.workload.log_file import log_blocks
 from clustermodel.workload.log_jobs import LogJob, LogJobs
 from clustermodel.workload.log_values import NO_VALUE, Clock, duration, gres_gpus, requested_kib, tres, whole
 from clustermodel.workload.log_workload import LogOptions, workload_of
 from clustermodel.workload.node_names import node_names
+from clustermodel.workload.plain_sacct import PlainReader
+from clustermodel.workload.sacct_fields import (
+    MOST_SUSPICIOUS_S,
+    NEVER,
+    NO_LENGTH,
+    NO_START,
+    NO_SUBMISSION,
+    NO_TIME,
+    OTHER_TIME,
+    REQUEUED,
+    SIZE_MISSING,
+    STATUS,
+    STEP,
+    Fields,
+    state_of,
+    why_not_ended,
+)
 from clustermodel.workload.sacct_records import JOB_ID, Layout, Records, header_layout, headerless_layout
 from clustermodel.workload.table import Workload
 
@@ -37,36 +52,7 @@ NO_SACCT: Final = (
     f"{SACCT_COMMAND}"
 )
 
-STATUS: Final = {
-    "COMPLETED": 1,
-    **dict.fromkeys(
-        ("FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL", "DEADLINE", "LAUNCH_FAILED", "RECONFIG_FAIL",
-         "PREEMPTED", "REQUEUED", "RESIZING", "SPECIAL_EXIT", "REQUEUE_HOLD"),
-        0,
-    ),
-    **dict.fromkeys(("CANCELLED", "REVOKED"), 5),
-}  # fmt: skip
-"""SWF status of the states in which a run attempt has ended."""
-REQUEUED: Final = frozenset(
-    ("PREEMPTED", "REQUEUED", "NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RESIZING", "SPECIAL_EXIT", "REQUEUE_HOLD")
-)
-"""States after which a further record of the job is a further run attempt."""
-WAITING_STATES: Final = frozenset(("PENDING", "REQUEUE_FED", "RESV_DEL_HOLD"))
-RUNNING_STATES: Final = frozenset(
-    ("RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "SIGNALING", "STAGE_OUT", "STOPPED", "POWER_UP_NODE", "EXPEDITING")
-)
-
-STEP: Final = "steps"
-NEVER: Final = "never started"
-WAITING: Final = "still waiting"
-RUNNING: Final = "still running or suspended"
-NO_TIME: Final = "with run time zero"
-NO_SUBMISSION: Final = "without a submission time"
-NO_START: Final = "without a start time"
-NO_LENGTH: Final = "without a run time"
-
 _MOST_TASKS: Final = 1_000_000
-_MOST_SUSPICIOUS_S: Final = 60
 _NEEDED: Final = {
     "Submit": ("submit",),
     "Start": ("start",),
@@ -123,26 +109,6 @@ def is_sacct(text: str) -> bool:
     return header_layout(text) is not None or headerless_layout(text) is not None
 
 
-class _Fields:
-    """Where the fields stand that an import reads; -1 for those that a log does not have."""
-
-    def __init__(self, layout: Layout) -> None:
-        at = layout.position
-        self.layout = layout
-        self.job_id, self.raw_id = at("jobid", "jobidraw"), at("jobidraw")
-        self.cluster, self.state, self.user, self.uid = at("cluster"), at("state"), at("user"), at("uid")
-        self.group, self.gid, self.account = at("group"), at("gid"), at("account")
-        self.partition, self.qos, self.job_name = at("partition"), at("qos"), at("jobname")
-        self.submit, self.start, self.end = at("submit"), at("start"), at("end")
-        self.eligible = at("eligible")
-        self.elapsed_raw, self.elapsed, self.suspended = at("elapsedraw"), at("elapsed"), at("suspended")
-        self.limit_raw, self.limit, self.restarts = at("timelimitraw"), at("timelimit"), at("restarts")
-        self.alloc_tres, self.req_tres, self.req_mem = at("alloctres"), at("reqtres"), at("reqmem")
-        self.alloc_nodes, self.nnodes, self.req_nodes = at("allocnodes"), at("nnodes"), at("reqnodes")
-        self.alloc_cpus, self.req_cpus = at("alloccpus", "ncpus"), at("reqcpus")
-        self.alloc_gres, self.req_gres, self.node_list = at("allocgres"), at("reqgres"), at("nodelist")
-
-
 class _Times(NamedTuple):
     """Times of a run attempt, seconds."""
 
@@ -167,28 +133,32 @@ class _Reader:
 
     def read(self) -> int:
         """Read the file; return its number of lines."""
-        lines = 0
-
-        def numbered() -> Iterator[str]:
-            nonlocal lines
-            for text in log_lines(self.jobs.path):
-                lines += 1
-                yield text
-
-        at: _Fields | None = None
-        for layout, line, fields in Records(self.jobs).of(numbered()):
-            if at is None or at.layout is not layout:
-                at = _Fields(self._checked(layout, line))
-            fields.append("")  # for the position -1
-            try:
-                reason = self._record(at, line, fields)
-            except ValueError as problem:
-                self.jobs.damaged(line, f"{self._wrong_field(at, fields)}{problem}")
-            else:
-                self.jobs.left_out(reason)
+        records = Records(self.jobs)
+        by_columns = PlainReader(self.jobs, self._clock, self.read_one, requested_first=self._requested_first)
+        at: Fields | None = None
+        for block in records.of(log_blocks(self.jobs.path)):
+            if at is None or at.layout is not block.layout:
+                at = Fields(self._checked(block.layout, block.line))
+            by_columns.read(at, block)
         if at is None:
             raise TraceError(f"{self.jobs.path}: {NO_SACCT}")
-        return lines
+        return records.lines
+
+    def read_one(self, at: Fields, line: int, fields: list[str]) -> None:
+        """Add the jobs of a record, and count it.
+
+        Args:
+            at: where the fields stand.
+            line: number of its first line.
+            fields: of the record; an empty one is appended.
+        """
+        fields.append("")  # for the position -1
+        try:
+            reason = self._record(at, line, fields)
+        except ValueError as problem:
+            self.jobs.damaged(line, f"{self._wrong_field(at, fields)}{problem}")
+        else:
+            self.jobs.left_out(reason)
 
     def _checked(self, layout: Layout, line: int) -> Layout:
         """Refuse a log without a field that is needed."""
@@ -201,7 +171,7 @@ class _Reader:
             )
         return layout
 
-    def _record(self, at: _Fields, line: int, fields: list[str]) -> str:
+    def _record(self, at: Fields, line: int, fields: list[str]) -> str:
         """Add the jobs of a record; return what its line counts as.
 
         Raises:
@@ -211,17 +181,17 @@ class _Reader:
         assert identity is not None
         if identity[5]:
             return STEP
-        state = _state(fields[at.state])
+        state = state_of(fields[at.state])
         status = STATUS.get(state) if at.state >= 0 else UNSET
         if status is None:
-            return WAITING if state in WAITING_STATES else RUNNING if state in RUNNING_STATES else _unknown(fields[at.state])
+            return why_not_ended(fields[at.state])
         times = self._times(at, fields, state)
         if isinstance(times, str):
             return times
         self._add(at, line, fields, identity, state, status, times)
         return JOBS
 
-    def _wrong_field(self, at: _Fields, fields: list[str]) -> str:
+    def _wrong_field(self, at: Fields, fields: list[str]) -> str:
         """Return the beginning of a message about the first field that cannot be read."""
         stamps = ("submit", "start", "end", "eligible")
         for name in (*stamps, "elapsedraw", "elapsed", "suspended", "timelimitraw", "timelimit"):
@@ -232,7 +202,7 @@ class _Reader:
                 return f"field {name}: "
         return ""
 
-    def _times(self, at: _Fields, fields: list[str], state: str) -> _Times | str:
+    def _times(self, at: Fields, fields: list[str], state: str) -> _Times | str:
         """Return the times of a run attempt, or why there is none."""
         seconds = self._clock.seconds
         submit, start, end = seconds(fields[at.submit]), seconds(fields[at.start]), seconds(fields[at.end])
@@ -258,7 +228,7 @@ class _Reader:
             self._compare(end - start, run + suspended)
         if fields[at.eligible] != fields[at.submit]:
             eligible = seconds(fields[at.eligible])
-            self.jobs.eligible_later += eligible is not None and submit + _MOST_SUSPICIOUS_S < eligible <= start
+            self.jobs.eligible_later += eligible is not None and submit + MOST_SUSPICIOUS_S < eligible <= start
         return _Times(submit, start, run, suspended)
 
     def _compare(self, between: int, ran: int) -> None:
@@ -266,12 +236,12 @@ class _Reader:
         off = abs(between - ran)
         if abs(off - 3600) <= 2:
             self.jobs.clock_change += 1
-        elif off > _MOST_SUSPICIOUS_S:
-            self.jobs.repaired["elapsed time is not end - start - suspended time, elapsed time used"] += 1
+        elif off > MOST_SUSPICIOUS_S:
+            self.jobs.repaired[OTHER_TIME] += 1
 
     def _add(
         self,
-        at: _Fields,
+        at: Fields,
         line: int,
         fields: list[str],
         identity: re.Match[str],
@@ -294,7 +264,7 @@ class _Reader:
         if not nodes and node_list > 0:
             nodes = len(node_names(lists))
         if not any(first) and (nodes or cores):
-            jobs.repaired[f"{'requested' if self._requested_first else 'allocated'} size missing, the other one used"] += 1
+            jobs.repaired[SIZE_MISSING[self._requested_first]] += 1
         limit = duration(fields[at.limit_raw], 60)
         if limit is None:
             limit = duration(fields[at.limit], 60)
@@ -341,20 +311,6 @@ class _Reader:
         jobs.several_tasks += len(keys) > 1
         for key in keys[1:]:
             jobs.add(job._replace(key=key))
-
-
-@lru_cache(maxsize=4096)
-def _state(text: str) -> str:
-    """Return the state of ``CANCELLED by 1001``, or of ``OUT_OF_ME+``, as sacct cuts it in a narrow column."""
-    state = text.split(" ", 1)[0].upper()
-    if not state.endswith("+"):
-        return state
-    whole_states = [known for known in (*STATUS, *WAITING_STATES, *RUNNING_STATES) if known.startswith(state[:-1])]
-    return whole_states[0] if len(whole_states) == 1 else state
-
-
-def _unknown(state: str) -> str:
-    return f"of unknown state {quoted(state.strip())}"
 
 
 def _tasks(text: str) -> list[int]:
