@@ -1,7 +1,7 @@
 """Compile the inner modules of the simulator when a wheel is built: the same source, by mypyc; pure Python where that fails.
 
-Which modules stands in pyproject.toml.  ``CLUSTERMODEL_PURE=1`` leaves all of them in Python.  Editable installations are never
-compiled, so that what is edited is what runs.
+``CLUSTERMODEL_COMPILE=1`` asks for it; which modules stands in pyproject.toml.  Editable installations are never compiled, so
+that what is edited is what runs.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class CompileHook(BuildHookInterface[Any]):
 
     def dependencies(self) -> list[str]:
         """Return what compiling needs; pip installs it for the time of the build."""
-        return [] if self._pure else ["mypy>=1.14", "setuptools>=77"]
+        return ["mypy>=1.14", "setuptools>=77"] if self._is_asked_for else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile before the wheel is put together; say so and go on without where that is impossible."""
-        if self._pure or version == "editable":
+        if not self._is_asked_for or version == "editable":
             return
         self._folder = Path(tempfile.mkdtemp(prefix="clustermodel-"))
         try:
@@ -63,8 +63,8 @@ class CompileHook(BuildHookInterface[Any]):
         shutil.rmtree(getattr(self, "_folder", ""), ignore_errors=True)
 
     @property
-    def _pure(self) -> bool:
-        return os.environ.get("CLUSTERMODEL_PURE", "0") not in ("", "0")
+    def _is_asked_for(self) -> bool:
+        return os.environ.get("CLUSTERMODEL_COMPILE", "0") not in ("", "0")
 
     def _compile(self) -> list[str]:
         """Return the compiled files, relative to the root of the wheel."""

@@ -1,7 +1,7 @@
 """Whether this installation of the package is compiled.
 
-``pip install`` compiles the modules that a run spends its time in, where there is a C compiler (hatch_build.py); the results
-are the same to the last bit.  An editable installation is pure Python.
+``CLUSTERMODEL_COMPILE=1 pip install`` compiles the modules that a run spends its time in (hatch_build.py); the results are the
+same to the last bit.  Other installations are pure Python.
 """
 
 from __future__ import annotations

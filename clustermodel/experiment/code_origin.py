@@ -31,6 +31,14 @@ def _installed_in() -> tuple[tuple[str, str], ...]:
     return tuple((str(Path(folder).resolve()) + os.sep, what) for folder, what in folders)
 
 
+@cache
+def _compiled_modules() -> frozenset[str]:
+    """Return the names of this package's sources in tracebacks of compiled modules: paths from the root of the checkout."""
+    modules = [(name, getattr(module, "__file__", None) or "") for name, module in sys.modules.items()]
+    ours = (name for name, file in modules if name.startswith("clustermodel.") and not file.endswith(".py"))
+    return frozenset(name.replace(".", "/") + ".py" for name in ours)
+
+
 @lru_cache(maxsize=10_000)
 def origin_of_file(name: str) -> str | None:
     """Return the origin of a source file: ``"clustermodel"``, ``"python"``, or an installed package with its version.
@@ -40,7 +48,7 @@ def origin_of_file(name: str) -> str | None:
     if name.startswith("<"):
         return "python" if name.startswith("<frozen") or name == "<built-in>" else None
     path = str(Path(name).resolve())
-    if path.startswith(_PACKAGE + os.sep):
+    if path.startswith(_PACKAGE + os.sep) or name in _compiled_modules():
         return "clustermodel"
     for folder, what in _installed_in():
         if path.startswith(folder):

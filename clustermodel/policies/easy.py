@@ -21,9 +21,7 @@ can begin when nothing else happens, need an alarm; then the assumption is that 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import Any, Final, SupportsIndex
-
-from mypy_extensions import mypyc_attr
+from typing import Any, Final
 
 from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, Start, WakeAt, uses_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
@@ -63,7 +61,6 @@ def backfill(
                 return
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Easy:
     """EASY backfilling.
 
@@ -83,7 +80,7 @@ class Easy:
         self,
         *,
         backfill_order: str | BackfillOrder = "arrival",
-        reserve_depth: SupportsIndex = 1,
+        reserve_depth: int = 1,
         predictor: str | Predictor = "estimate",
     ) -> None:
         self._predictor = predictor_of("easy", predictor)

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Final, SupportsIndex
-
-from mypy_extensions import mypyc_attr
+from typing import Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.gang_memory import GangMemory
@@ -42,7 +40,6 @@ _LARGEST_MATRIX: Final = 10**7
 """Most rows x columns: each row is a bitmask as wide as the machine, and what is beyond any machine would fill the memory."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class GangScheduling:
     """Gang scheduling with any combination of backfilling and migration.
 
@@ -65,7 +62,7 @@ class GangScheduling:
         *,
         backfilling: bool,
         migration: bool,
-        mpl: SupportsIndex | None = None,
+        mpl: int | None = None,
         queue_order: str | QueueOrder = "arrival",
         urgent: str | Mode | None = None,
     ) -> None:

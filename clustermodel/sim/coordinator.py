@@ -19,8 +19,9 @@ from clustermodel.policies.view import Batch, Outage, QueuedJob, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.run_attempts import REQUEUING, Status
+from clustermodel.sim.alarm_clock import AlarmClock
 from clustermodel.sim.decisions import Decisions
-from clustermodel.sim.events import AlarmClock, Clock, InstantSettled, WaitingProcess
+from clustermodel.sim.events import Clock, InstantSettled, WaitingProcess
 from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overhead_left, progress
 from clustermodel.sim.node_failures import NO_OUTAGES, NodeStates, require_progress
 from clustermodel.sim.node_pool import NodePool

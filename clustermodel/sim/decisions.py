@@ -26,7 +26,7 @@ from clustermodel.policies.view import QueuedJob
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet
-from clustermodel.sim.events import AlarmClock
+from clustermodel.sim.alarm_clock import AlarmClock
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
 from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.sharing import Sharing

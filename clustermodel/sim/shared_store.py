@@ -12,8 +12,9 @@ from contextlib import nullcontext
 from simpy import Event
 
 from clustermodel.machine import CheckpointStore
+from clustermodel.sim.alarm_clock import AlarmClock
 from clustermodel.sim.checkpoint_store import Interval
-from clustermodel.sim.events import AlarmClock, Clock
+from clustermodel.sim.events import Clock
 from clustermodel.sim.shared_bandwidth import Moving, SharedBandwidth
 
 AtRisk = Callable[[], int]

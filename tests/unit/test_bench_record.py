@@ -45,10 +45,11 @@ def table(*rows: tuple[str, int, str, str, str, float]) -> pd.DataFrame:
 def test_every_bound_of_the_watched_ratios_has_its_row_and_the_last_commit_is_within_it() -> None:
     stored = record.read(record.STORED)
     last = stored[(stored["commit"] == stored["commit"].iloc[-1])]
-    for _, rows in last.groupby("kind"):
+    for kind, rows in last.groupby("kind"):
         values = rows.set_index("ratio")["value"]
         assert values.index.tolist() == NAMES
-        assert [one.name for one in WATCHED if not 0 < values[one.name] <= one.at_most] == []
+        bounds = dict(zip(NAMES, record.BOUNDS[str(kind)], strict=True))
+        assert [name for name in NAMES if not 0 < values[name] <= bounds[name]] == []
 
 
 def test_the_stored_table_is_in_order_without_repetitions_and_of_committed_packages() -> None:

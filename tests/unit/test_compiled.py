@@ -128,7 +128,7 @@ def test_policies_of_the_package_can_be_inherited_from() -> None:
 
 @pytest.mark.long
 def test_without_a_compiler_the_wheel_is_pure_python(tmp_path: Path) -> None:
-    environment = {**os.environ, "CC": "/bin/false"}
+    environment = {**os.environ, "CC": "/bin/false", "CLUSTERMODEL_COMPILE": "1"}
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(tmp_path), "-v", str(ROOT)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert [path.name for path in tmp_path.iterdir()] == ["clustermodel-0.1.0-py3-none-any.whl"]

@@ -67,7 +67,7 @@ PARTS = {
     "Schedules": {"schedule"},
     "Policies": {"policies"},
     "Recording": {"recording"},
-    "Mechanism": {"sim"},
+    "Mechanism": {"sim", "compiled"},
     "Measurement": {"measure"},
     "Theory": {"theory"},
     "Statistics": {"statistics", "equivalence"},

@@ -117,7 +117,7 @@ class TimeSharing:
         queued = job.queued
         if row is None:
             raise DecisionError(f"job {queued.id} cannot start without a row: nodes are shared in time, and none is idle")
-        if not columns or not _are_columns(terms.nodes, columns, self._nodes):
+        if columns is None or not _are_columns(terms.nodes, columns, self._nodes):
             raise DecisionError(
                 f"job {queued.id} cannot start in row {row} on columns {columns!r}: "
                 f"they must be ascending ranges, (low, high, ...), of {terms.nodes} nodes in all"
@@ -173,7 +173,8 @@ class TimeSharing:
 
 def _are_columns(nodes: int, columns: NodeSet, machine_nodes: int) -> bool:
     """Return whether ``columns`` are a set of ``nodes`` nodes of the machine."""
-    return is_node_set(columns) and 0 <= columns[0] < columns[-1] <= machine_nodes and count(columns) == nodes
+    within = bool(columns) and 0 <= columns[0] < columns[-1] <= machine_nodes
+    return within and is_node_set(columns) and count(columns) == nodes
 
 
 def _sliced(gang: Execution) -> SlicedGang:

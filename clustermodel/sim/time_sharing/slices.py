@@ -14,7 +14,8 @@ from clustermodel.machine import Machine
 from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.slice_log import SliceLog
 from clustermodel.schedule.node_set import NodeSet, as_mask
-from clustermodel.sim.events import AlarmClock, Clock
+from clustermodel.sim.alarm_clock import AlarmClock
+from clustermodel.sim.events import Clock
 from clustermodel.sim.time_sharing.context_switches import NO_SWITCHES, LoadedTasks, RowSwitches
 from clustermodel.sim.time_sharing.matrix_rows import MatrixRows
 from clustermodel.sim.time_sharing.rotation import Advance, Rotation
