@@ -268,7 +268,7 @@ class OusterhoutMatrix(MatrixColumns[Job]):
         columns = self._way_made(gang, in_the_way, row, self._left)
         if columns is None:
             return False
-        # Those that make way are at home here, and nowhere else: what is free of their row beside replicas moves with them.
+        # Those that migrate are at home here, and nowhere else: what is free of their row beside replicas moves with them.
         for other, new in zip(in_the_way, columns, strict=True):
             open_ = self._free[row] | (other.columns & ~self.set_aside if self.set_aside else other.columns)
             self._free[row] = open_ ^ (open_ & new)

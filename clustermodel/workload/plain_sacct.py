@@ -1,4 +1,4 @@
-"""Records of Slurm's sacct read by columns: several times as fast as one by one, with the same jobs, counts and order.
+"""Records of Slurm's sacct read by columns: about twice as fast as one by one, with the same jobs, counts and order.
 
 Only plain records are read so: jobs, array tasks and steps, with time stamps as sacct writes them, whole seconds, and amounts
 up to 2**31.  Any other record is left to the reader of single records, which knows every form and says what is wrong
