@@ -1,6 +1,6 @@
 """Compile the inner modules of the simulator when a wheel is built: the same source, by mypyc; pure Python where that fails.
 
-``CLUSTERMODEL_COMPILE=1`` asks for it; which modules stands in pyproject.toml.  Editable installations are never compiled, so
+Which modules stands in pyproject.toml.  ``CLUSTERMODEL_COMPILE=0`` turns it off.  Editable installations are never compiled, so
 that what is edited is what runs.
 """
 
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -40,19 +42,21 @@ class CompileHook(BuildHookInterface[Any]):
 
     def dependencies(self) -> list[str]:
         """Return what compiling needs; pip installs it for the time of the build."""
-        return ["mypy>=1.14", "setuptools>=77"] if self._is_asked_for else []
+        return ["mypy>=1.14", "setuptools>=77"] if self._is_wanted and self._obstacle is None else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile before the wheel is put together; say so and go on without where that is impossible."""
-        if not self._is_asked_for or version == "editable":
+        if not self._is_wanted or version == "editable":
+            return
+        if self._obstacle is not None:
+            self._say_pure(self._obstacle)
             return
         self._folder = Path(tempfile.mkdtemp(prefix="clustermodel-"))
         try:
             compiled = self._compile()
         except (OSError, subprocess.CalledProcessError) as problem:
             said = getattr(problem, "stdout", None) or str(problem)
-            last = said.strip().splitlines()[-1]
-            self.app.display_warning(f"clustermodel is installed in pure Python, which takes up to twice as long: {last}")
+            self._say_pure(said.strip().splitlines()[-1])
             return
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
@@ -63,8 +67,21 @@ class CompileHook(BuildHookInterface[Any]):
         shutil.rmtree(getattr(self, "_folder", ""), ignore_errors=True)
 
     @property
-    def _is_asked_for(self) -> bool:
-        return os.environ.get("CLUSTERMODEL_COMPILE", "0") not in ("", "0")
+    def _is_wanted(self) -> bool:
+        return os.environ.get("CLUSTERMODEL_COMPILE", "1") not in ("", "0")
+
+    @property
+    def _obstacle(self) -> str | None:
+        """What compiling lacks, in words; ``None`` if nothing is known to be missing."""
+        compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")[0]
+        if os.name != "nt" and shutil.which(compiler) is None:
+            return f"there is no C compiler {compiler}"
+        if not Path(sysconfig.get_path("include"), "Python.h").exists():
+            return "Python's C headers are missing"
+        return None
+
+    def _say_pure(self, why: str) -> None:
+        self.app.display_warning(f"clustermodel is installed in pure Python, which takes up to twice as long: {why}")
 
     def _compile(self) -> list[str]:
         """Return the compiled files, relative to the root of the wheel."""

@@ -27,3 +27,11 @@ def duration_to_ticks(seconds: float) -> int:
 def to_seconds(ticks: float) -> float:
     """Return ``ticks`` in seconds."""
     return ticks / TICKS_PER_SECOND
+
+
+def ratio(part: int, whole: int) -> float:
+    """Return ``part / whole``, rounded once.
+
+    Node time can be larger than a float holds exactly, and the division of compiled code would round both numbers first.
+    """
+    return part / whole

@@ -16,6 +16,7 @@ import click
 from clustermodel.cli.interrupts import INTERRUPTED, OneInterrupt, leaving_quietly
 from clustermodel.cli.log import log_to_standard_error
 from clustermodel.cli.streams import guarded_streams
+from clustermodel.compiled import is_compiled
 from clustermodel.errors import ClusterModelError, ExecutionError, OutputError, PolicyError, visible
 
 BAD_INPUT: Final = 2
@@ -54,7 +55,9 @@ def _command(name: str) -> click.Command:
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="clustermodel")
+@click.version_option(
+    package_name="clustermodel", message=f"%(prog)s, version %(version)s, {'compiled' if is_compiled() else 'pure Python'}"
+)
 @click.option(
     "-v",
     "--verbose",

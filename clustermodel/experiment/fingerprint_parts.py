@@ -27,8 +27,11 @@ def wrapped_parts(thing: Any) -> tuple[object, ...] | None:
 
 
 def state_of(thing: object, kind: type) -> list[tuple[str, object]]:
-    """Return the attributes of an instance, slots included, sorted by name."""
+    """Return the attributes of an instance, slots included, sorted by name; only those that its class lets a copy have."""
     values = dict(getattr(thing, "__dict__", {}))
+    of_copies: object = kind.__getstate__
+    if of_copies is not object.__getstate__ and isinstance(kept := thing.__getstate__(), dict):
+        values = {name: value for name, value in values.items() if name in kept}
     for above in kind.__mro__:
         slots = vars(above).get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:

@@ -1,46 +1,30 @@
 """Gang scheduling with any combination of backfilling and migration (Zhang et al. 2003, sections 4 and 5).
 
-At every scheduling event the Ousterhout matrix is rebuilt in the paper's steps; ``decide`` lists them in its order.  The
-combinations differ in two places only: whether waiting jobs are scheduled first come first served or backfilled around
-reservations, and whether there are steps that migrate.
+The steps, and the state of a run, are in :mod:`clustermodel.policies.gang_run`; here are the parameters that all combinations
+share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from typing import Final
 
 from clustermodel.errors import SpecificationError
-from clustermodel.policies.gang_memory import GangMemory
-from clustermodel.policies.interface import (
-    NOTHING,
-    Decision,
-    Migrate,
-    Reason,
-    Rehome,
-    Replicate,
-    Reserve,
-    Setup,
-    Start,
-    WakeAt,
-    Withdraw,
-)
+from clustermodel.policies.copies import CopiedWithoutRun
+from clustermodel.policies.gang_run import Combination, GangRun
+from clustermodel.policies.interface import NOTHING, Decision, Setup
 from clustermodel.policies.preemption_modes import Mode
-from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_of
+from clustermodel.policies.queue_order import QueueOrder, queue_order_of
 from clustermodel.policies.urgent_gangs import UrgentJobs
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.ousterhout import OusterhoutMatrix
-from clustermodel.schedule.planned_gangs import Occupant
-from clustermodel.schedule.row_plans import RowPlans
-from clustermodel.schedule.running_profile import SHORTEST_EXTENSION
 from clustermodel.validation import require_whole
 
 _LARGEST_MATRIX: Final = 10**7
 """Most rows x columns: each row is a bitmask as wide as the machine, and what is beyond any machine would fill the memory."""
 
 
-class GangScheduling:
+class GangScheduling(CopiedWithoutRun):
     """Gang scheduling with any combination of backfilling and migration.
 
     Args:
@@ -99,84 +83,17 @@ class GangScheduling:
                 f"{self.name}: a matrix of {self._mpl:,} rows x {setup.nodes:,} nodes is not allowed; mpl x nodes must be "
                 f"<= {_LARGEST_MATRIX:,}"
             )
-        checkpointing, by_memory = machine.checkpointing, machine.checkpointing.store is not None
-        self.matrix: OusterhoutMatrix[QueuedJob] = OusterhoutMatrix(
-            setup.nodes,
-            self._mpl,
-            checkpoint=1 if by_memory else checkpointing.checkpoint,  # of equal images, one takes as long as the other
-            restart=1 if by_memory else checkpointing.restart,
-            max_tasks=checkpointing.max_tasks_per_slice,
-        )
-        if self._urgent is not None:
-            self._urgent.begin(setup, self.matrix)
-        self._explain = setup.explain
-        self._holding = setup.holding
-        self._plans = RowPlans(setup.nodes, self._mpl)
-        self._memory = GangMemory(self.matrix, self._plans)
-        self._planning = False  # whether the rows' profiles are laid out for this event
-        self._improvable = False  # whether a gang has ended or will end at another time than predicted
-        self._ends: dict[int, int] = {}  # running job's id -> its predicted end, where that was last needed
-        self._alarm: int | None = None
-        self._stuck_on: QueuedJob | None = None  # the job that could not be scheduled, in plain gang scheduling
-        self._reasons: dict[int, Reason] = {}
-        self._quantum, self._switch = machine.time_slicing.quantum, machine.switch_ticks
-        self._open_rows: Sequence[int] = range(self._mpl)
-        self._rows_at_worst = self._mpl
+        combination = Combination(self._mpl, self._backfilling, self._migration, self._order, self._urgent)
+        self._run = GangRun(combination, setup, self.open_rows)
+
+    @property
+    def matrix(self) -> OusterhoutMatrix[QueuedJob]:
+        """The Ousterhout matrix of the run."""
+        return self._run.matrix
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Rebuild the matrix, in the steps of Zhang et al. 2003, sections 4.2 and 5.4."""
-        matrix = self.matrix
-        self._open_rows, self._rows_at_worst = self.open_rows(view)
-        self._view = view
-        self._settle_matrix(batch)
-        decisions: list[Decision] = []
-        queue: Iterable[QueuedJob] = view.waiting.values()
-        if self._urgent is not None:
-            decisions += self._urgent.decide(batch, view)
-            queue = self._not_urgent(queue)
-        elif self._migration and matrix.migration_counts:
-            for occupant in matrix.occupants.values():
-                occupant.migrating = view.running[occupant.job.id].migrating
-        if self._backfilling:
-            self._begin_plans(batch)
-        if matrix.is_one_row and not (view.waiting or self._plans.reserved or self._alarm is not None):
-            self._stuck_on = None
-            matrix.fill()
-            return decisions  # no step changes anything
-        # CompactMatrix looks at home rows only, so it may come before CleanMatrix, which is often not needed then.
-        queue = in_order(queue, self._order, view.now)
-        nodes_changed = bool(batch.ended or batch.failed or batch.repaired)
-        if not matrix.compact(self._guard()) and not nodes_changed and self._is_stuck(queue):
-            return decisions
-        matrix.clean()
-        waiting = self._schedule(queue, decisions)
-        if self._migration and matrix.collapse_with_migration(self._guard()):
-            self._improvable = True
-            self._schedule(waiting, decisions)
-        if self._plans.reserved and self._memory.lacking and not matrix.occupants:
-            self._plans.reserved.clear()  # no gang runs: suspended jobs go on, whoever waits for the memory that they keep
-            self._plan()
-            self._schedule(waiting, decisions)
-        matrix.fill()
-        if self._migration:
-            matrix.fill_with_migration()
-        self._add_changes(decisions)
-        if self._plans.reserved or self._alarm is not None or self._urgent is not None:
-            self._set_alarm(decisions)
-        return decisions
-
-    def _settle_matrix(self, batch: Batch) -> None:
-        """Bring the matrix up to what has happened."""
-        matrix = self.matrix
-        for gang in batch.ended:
-            matrix.remove(gang.job.id)
-        for outage in batch.failed:
-            matrix.keep_free(1 << outage.node, outage.id)
-        for outage in batch.repaired:
-            matrix.give_up(outage.id)
-        if batch.failed:
-            self._plans.reserved.clear()  # the jobs are placed again, around the nodes that are down
-        matrix.begin_memory(self._view.free_memory())
+        return self._run.decide(batch, view)
 
     def open_rows(self, view: View) -> tuple[Sequence[int], int]:
         """Return the rows in which jobs may be started, and among how many rows a gang may have to share the machine.
@@ -184,214 +101,3 @@ class GangScheduling:
         Called once at each event, before the gangs that have ended leave the matrix.
         """
         return range(self._mpl), self._mpl
-
-    def _not_urgent(self, waiting: Iterable[QueuedJob]) -> list[QueuedJob]:
-        """Return the waiting jobs that do not have, or wait for, columns in every row; the others need no reservations."""
-        assert self._urgent is not None
-        special = {**self.matrix.undivided, **self._urgent.claims}
-        for job_id in special:
-            self._plans.reserved.pop(job_id, None)
-        return [job for job in waiting if job.id not in special]
-
-    def _is_stuck(self, queue: Iterable[QueuedJob]) -> bool:
-        """Return whether every step would have the same result as at the last event, since no gang has ended or moved.
-
-        That is so, where there are neither reservations nor migrations, if the job that could not be scheduled is still
-        at the head of the queue.
-        """
-        return self._stuck_on is not None and self._stuck_on is next(iter(queue), None)
-
-    def _add_changes(self, decisions: list[Decision]) -> None:
-        """Decide what has to change on the machine, in the one order in which no step is in another's way."""
-        change = self.matrix.changes()
-        for job, row in change.withdrawn:
-            decisions.append(Withdraw(job=job, row=row))
-        decisions += [Migrate(moves=tuple(moves), blocked=tuple(blocked)) for moves, blocked in change.migrations]
-        for job, columns, row in change.started:
-            decisions.append(Start(job=job, columns=columns, reason=self._reasons.pop(job.id, None), row=row))
-        for job, row in change.replicated:
-            decisions.append(Replicate(job=job, row=row))
-        decisions += [Rehome(job=job, row=row) for job, row in change.rehomed]
-
-    # Schedule.
-
-    def _schedule(self, waiting: Iterable[QueuedJob], decisions: list[Decision]) -> Iterable[QueuedJob]:
-        """Schedule: give waiting jobs a place in the matrix, in the order of the queue; return those that still wait."""
-        queue = iter(waiting)
-        if not self._planning:
-            blocked = self._start_in_order(queue)
-            if blocked is None:
-                self._stuck_on = None
-                return ()
-            queue = chain([blocked], queue)
-            if not self._backfilling:
-                self._stuck_on = None if self._migration else blocked
-                return queue
-            self._plan()
-        return [job for job in queue if not self._backfill(job, decisions)]
-
-    def _start_in_order(self, queue: Iterator[QueuedJob]) -> QueuedJob | None:
-        """Start jobs in the fullest row that has enough free columns, until one fits nowhere; return that one.
-
-        No reservation holds room.
-        """
-        for job in queue:
-            rows = self._open_rows
-            if self.matrix.memory is not None:
-                rows = [row for row in rows if self.matrix.room[row] >= job.nodes]
-                rows = self._memory.rows_for(job, rows, kept=self._kept_on(job))
-            row = self.matrix.fullest_row(job.nodes, rows)
-            if row is None or not self._place(job, [row]):
-                return job
-            if self._explain:
-                self._reasons[job.id] = Reason(
-                    f"head of the queue, and a row has enough free columns{self._memory.waited_for(job)}"
-                )
-        return None
-
-    def _backfill(self, job: QueuedJob, decisions: list[Decision]) -> bool:
-        """Start ``job`` if that violates no reservation, else make sure that it holds one; return whether it has started."""
-        plans, now = self._plans, self._view.now
-        is_new = job.id not in plans.reserved
-        if is_new:
-            reservation = plans.place(job, self._stretched(self._length(job)), self._open_rows)
-        else:
-            reservation = plans.improve(job, self._open_rows) if self._improvable else plans.reserved[job.id]
-        if reservation.start > now:
-            if self.matrix.memory is not None:
-                self._memory.keep_promise(job, reservation.row, self._ends)
-            if is_new:
-                decisions.append(Reserve(job=job, start=reservation.start, guaranteed=self.matrix.memory is None))
-            return False
-        room = self.matrix.room
-        rows = [row for row in plans.rows_free_now(reservation, self._open_rows) if room[row] >= job.nodes]
-        if not rows:
-            return False  # it is due, and starts when the gangs in its way have ended
-        rows.sort(key=room.__getitem__)
-        end = now + reservation.length
-        if self.matrix.memory is not None:
-            row, rows = rows[0], self._memory.rows_for(job, rows, kept=self._kept_on(job), end=end)
-            if not rows:
-                self._memory.wait(job, row, self._ends)
-                self._improvable = True
-                return False
-        if not self._place(job, rows, end):
-            return False  # it is due, and starts when the checkpoint store has room for it
-        plans.take_up(job, self.matrix.occupants[job.id].home)
-        self._ends[job.id] = end
-        if self._explain:
-            holder = next(iter(plans.reserved), None)
-            rule = f"its reservation allows it to start now{self._memory.waited_for(job)}"
-            self._reasons[job.id] = Reason(rule, holder=holder, reserved=reservation.start)
-        return True
-
-    def _place(self, job: QueuedJob, rows: list[int], end: int | None = None) -> bool:
-        """Give a job columns in the first of ``rows``, or a saved job where it can go on; return whether it has them."""
-        if self._urgent is None or not self._urgent.is_saved(job):
-            self.matrix.add(job, rows[0], end=end)
-            return True
-        place = self._urgent.place_of(job, rows)
-        if place is not None:
-            self.matrix.add(job, *place, kept=self._kept_on(job), end=end).migrating = True
-        return place is not None
-
-    def _kept_on(self, job: QueuedJob) -> int:
-        """Return the nodes whose memory keeps a suspended job, a bitmask."""
-        return 0 if self._urgent is None else self._urgent.kept_on(job)
-
-    def _length(self, job: QueuedJob) -> int:
-        """Return how long a waiting job needs nodes of its own, as far as is known, ticks."""
-        return self._holding(job, job.estimate) if self._urgent is None else self._urgent.length(job, self._view)
-
-    # Reservations.
-
-    def _set_alarm(self, decisions: list[Decision]) -> None:
-        """Wake up when the next reservation is due, in case that nothing else happens then."""
-        now = self._view.now
-        alarm = min((held.start for held in self._plans.reserved.values() if held.start > now), default=None)
-        if self._urgent is not None and self._urgent.wait_for_store:
-            alarm = now + 1 if alarm is None else alarm  # the store is free when gangs have had their slices
-        if alarm is not None and (self._rows_at_worst > 1 or self._switch):
-            # It cuts a slice short: gangs that are late because of slices or switches must get their turn before.
-            alarm = max(alarm, now + self._rows_at_worst * self._quantum)
-        if alarm != self._alarm:
-            self._alarm = alarm
-            decisions.append(WakeAt(time=alarm))
-
-    def _begin_plans(self, batch: Batch) -> None:
-        """Lay out the rows' profiles if waiting jobs hold reservations; otherwise that is done when the first one needs one."""
-        self._planning = False
-        if batch.alarm:
-            self._alarm = None
-        now = self._view.now
-        self._memory.begin_cycle()
-        self._improvable = bool(self._ends) and any(self._ends.pop(gang.job.id, now) != now for gang in batch.ended)
-        if self._plans.reserved:
-            self._plan()
-
-    def _plan(self) -> None:
-        """Predict when the gangs in the matrix end, and lay out the rows' profiles."""
-        now, old, ends = self._view.now, self._ends, {}
-        rows: list[list[tuple[int, int]]] = []
-        for of_row in self.matrix.homes:
-            row = []
-            for gang in of_row.values():
-                end = ends[gang.job.id] = now + self._stretched(self._left(gang.job))
-                if end != old.get(gang.job.id, end):
-                    self._improvable = True
-                row.append((end, gang.job.nodes))
-            rows.append(row)
-        for outage in self._view.down.values():
-            late = now - outage.expected_end  # one that lasts longer is assumed to last for as long as it is late already
-            end = outage.expected_end if late < 0 else now + max(SHORTEST_EXTENSION, late)
-            for row in rows:
-                row.append((end, outage.nodes))
-        if self._urgent is not None:
-            self._plan_undivided(rows, ends)
-        self._ends = ends
-        self._plans.rebuild(now, rows)
-        self._planning = True
-
-    def _left(self, job: QueuedJob) -> int:
-        """Return how long a gang in the matrix still needs its slices, as far as is known, ticks."""
-        view = self._view
-        gang = view.running.get(job.id)
-        if gang is None:  # it starts at this instant
-            return self._length(job)
-        if gang.stopping:
-            return view.overhead_left(gang)
-        left = job.estimate - view.progress(gang)
-        if left <= 0:  # nothing kills it at its estimate: assume it goes on for as long as it is late already
-            left = max(SHORTEST_EXTENSION, -left)
-        return left + view.overhead_left(gang)
-
-    def _plan_undivided(self, rows: list[list[tuple[int, int]]], ends: dict[int, int]) -> None:
-        """Enter the gangs that run in every row into the profiles of all rows, and those that wait for others to leave."""
-        assert self._urgent is not None
-        now = self._view.now
-        for gang in self.matrix.undivided.values():
-            ends[gang.job.id] = now + self._stretched(self._left(gang.job), rows=1)
-            for row in rows:
-                row.append((ends[gang.job.id], gang.job.nodes))
-        for job, _ in self._urgent.claims.values():
-            end = now + self._stretched(self._length(job), rows=1)
-            for row in rows:
-                row.append((end, job.nodes))
-
-    def _stretched(self, ticks: int, *, rows: int | None = None) -> int:
-        """Return the worst case for ``ticks`` of a gang in one of MPL rows (Zhang et al. 2003, section 5.2).
-
-        In each of its slices it loses a context switch.
-        """
-        return -(-ticks * (self._rows_at_worst if rows is None else rows) * self._quantum // (self._quantum - self._switch))
-
-    def _guard(self) -> GangScheduling | None:
-        return self if self._planning else None  # without reservations nothing can be violated
-
-    def may_enter(self, gang: Occupant[QueuedJob], row: int) -> bool:
-        """Return whether ``gang`` can have its home in ``row`` without violating a reservation."""
-        return self._plans.may_enter(row, gang.nodes, self._ends[gang.job.id])
-
-    def moved(self, gang: Occupant[QueuedJob], source: int) -> None:
-        """Move ``gang`` in the plans too."""
-        self._plans.move_gang(source, gang.home, gang.nodes, self._ends[gang.job.id])

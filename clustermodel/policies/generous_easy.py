@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from math import isinf
 
+from clustermodel.policies.copies import CopiedWithoutRun
 from clustermodel.policies.interface import Decision, Setup, Start
 from clustermodel.policies.view import Batch, View
 from clustermodel.schedule.profile import Profile
@@ -19,7 +20,7 @@ _FOR_EVER = 2**60
 """Ticks."""
 
 
-class GenerousEasy:
+class GenerousEasy(CopiedWithoutRun):
     """EASY whose extra nodes are not used up.
 
     Args:

@@ -12,6 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
+from clustermodel.policies.copies import CopiedWithoutRun
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Setup, Start, Suspend, WakeAt, uses_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.policies.preemption_modes import Mode, mode_of, require_store, uses_of_mode
@@ -31,7 +32,7 @@ VICTIMS: Final[dict[str, VictimChoice | None]] = {
 """Which of the running jobs behind a waiting one yield first: the smallest value first; ``None``: the last in the order."""
 
 
-class PreemptiveScheduler:
+class PreemptiveScheduler(CopiedWithoutRun):
     """What the preemptive schedulers share.
 
     Args:

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from clustermodel.policies.easy import backfill
+from clustermodel.policies.copies import CopiedWithoutRun
+from clustermodel.policies.easy_run import backfill
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Reserve, Setup, Start, Suspend, uses_of
 from clustermodel.policies.predictors import Lengths, Predictor, holds_longer, predictor_of
 from clustermodel.policies.preemption_modes import Mode, mode_of, require_store, uses_of_mode
@@ -38,7 +39,7 @@ class _Running(NamedTuple):
     stopping: bool = False
 
 
-class PVEasy:
+class PVEasy(CopiedWithoutRun):
     """Preemptive venture EASY backfilling (Yuan et al. 2010, section 4).
 
     Args:

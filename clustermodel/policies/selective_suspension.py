@@ -26,6 +26,7 @@ from operator import or_
 from typing import NamedTuple
 
 from clustermodel.errors import SpecificationError
+from clustermodel.policies.copies import CopiedWithoutRun
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Setup, Start, Suspend, WakeAt
 from clustermodel.policies.preemption_modes import Mode, mode_of, uses_of_mode
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
@@ -44,7 +45,7 @@ class _Running(NamedTuple):
     job: QueuedJob
 
 
-class SelectiveSuspension:
+class SelectiveSuspension(CopiedWithoutRun):
     """Selective suspension: running jobs yield to jobs with much larger expansion factors (Kettimuthu et al. 2005).
 
     Args:

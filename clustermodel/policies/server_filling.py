@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from heapq import merge
 from operator import attrgetter
 
+from clustermodel.policies.copies import CopiedWithoutRun
 from clustermodel.policies.interface import Checkpoint, Decision, Reason, Setup, Start
 from clustermodel.policies.preemption_modes import require_store
 from clustermodel.policies.view import Batch, QueuedJob, View
@@ -29,7 +30,7 @@ from clustermodel.policies.view import Batch, QueuedJob, View
 _IN_QUEUE_ORDER = attrgetter("queue_order")
 
 
-class ServerFilling:
+class ServerFilling(CopiedWithoutRun):
     """ServerFilling: the oldest jobs that can fill the machine run, the largest first, by free preemption (Grosof et al. 2022).
 
     Raises:

@@ -17,6 +17,7 @@ from typing import Final
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.average_wait import MEASURED, AverageWait
 from clustermodel.policies.calibrated import MeasureWaits
+from clustermodel.policies.copies import CopiedWithoutRun
 from clustermodel.policies.interface import NOTHING, Decision, Kill, Reason, Reserve, Setup, Start, WakeAt
 from clustermodel.policies.predictors import may_overrun
 from clustermodel.policies.quotas import OverQuota, Quotas
@@ -37,7 +38,7 @@ EXTENSION: Final = 0.1
 """Share of its estimate by which an unfinished job is extended (section 4.7)."""
 
 
-class Slack:
+class Slack(CopiedWithoutRun):
     """Slack-based backfilling: the cheapest schedule that delays no job beyond its slack.
 
     Args:

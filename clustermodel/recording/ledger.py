@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from clustermodel.errors import LedgerError, counted
 from clustermodel.html import html_table
 from clustermodel.readable import duration, time_unit
-from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
+from clustermodel.ticks import ratio, to_seconds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -174,7 +174,7 @@ class Ledger:
 
     def _lost_while_waiting(self, accounts: Collection[Account]) -> float:
         lost = sum(self.amount(account).job_waiting for account in accounts)
-        return lost / self.capacity if self.capacity else float("nan")
+        return ratio(lost, self.capacity) if self.capacity else float("nan")
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -190,9 +190,9 @@ class Ledger:
             rows.append(
                 {
                     "account": account.value,
-                    "queue_empty_node_s": amount.queue_empty / TICKS_PER_SECOND if split else None,
-                    "job_waiting_node_s": amount.job_waiting / TICKS_PER_SECOND if split else None,
-                    "total_node_s": sum(amount) / TICKS_PER_SECOND,
+                    "queue_empty_node_s": to_seconds(amount.queue_empty) if split else None,
+                    "job_waiting_node_s": to_seconds(amount.job_waiting) if split else None,
+                    "total_node_s": to_seconds(sum(amount)),
                     "share": self.share(account),
                 }
             )
@@ -201,7 +201,7 @@ class Ledger:
     def share(self, *accounts: Account) -> float:
         """Return what has been charged to these accounts together, per capacity; ``nan`` for an empty horizon."""
         charged = sum(sum(self.amount(account)) for account in accounts)
-        return charged / self.capacity if self.capacity else float("nan")
+        return ratio(charged, self.capacity) if self.capacity else float("nan")
 
     def _repr_html_(self) -> str:
         """Return the books for a notebook, in a legible unit of node time."""
@@ -209,7 +209,7 @@ class Ledger:
         unit = time_unit(length_s)
 
         def column(ticks: Callable[[Amount], int], accounts: Collection[Account]) -> list[float | None]:
-            amounts = ((account, ticks(self.amount(account)) / TICKS_PER_SECOND / unit.seconds) for account in Account)
+            amounts = ((account, to_seconds(ticks(self.amount(account))) / unit.seconds) for account in Account)
             return [amount if account in accounts else None for account, amount in amounts]
 
         return html_table(

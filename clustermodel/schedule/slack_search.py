@@ -187,7 +187,9 @@ class Search:
 
     def _cheapest_in_place(self, slots: Iterable[int], ranked: Sequence[SlackReservation]) -> Schedule | None:
         """Return the cheapest schedule that takes out and puts back one job after the other while the others stay in place."""
-        *_, full = self._profiles()
+        full = self._running.copy()
+        for held in self._reservations:
+            full.reserve(held.start, held.end, held.nodes)
         best: Schedule | None = None
         same_until = -1
         for slot in slots:
@@ -303,7 +305,7 @@ class Search:
     def _priced(self, own: float, slot: int, starts: list[tuple[SlackReservation, int]]) -> Schedule:
         weights, favour = self._weights, self._favour
         moves = [(held, start) for held, start in starts if start != held.start]
-        costs = [cost(held.weight, (start - held.start) / TICKS_PER_SECOND, favour, weights) for held, start in moves]
+        costs = [cost(held.weight, to_seconds(start - held.start), favour, weights) for held, start in moves]
         return Schedule(total(own, costs), len(moves), slot, moves)
 
     def optimal(self, slots: Sequence[int]) -> Schedule | None:

@@ -36,7 +36,7 @@ FIGURES = MEASUREMENT | {"figures"}
 EXPERIMENT = MECHANISM | FIGURES | {"experiment"}
 
 MAY_IMPORT = {
-    "compiled": {"schedule"},
+    "compiled": set(),
     "errors": set(),
     "ticks": set(),
     "arrays": set(),
@@ -64,7 +64,7 @@ MAY_IMPORT = {
     "experiment": EXPERIMENT,
     "figures": FIGURES,
     "report": EXPERIMENT | {"report"},
-    "cli": EXPERIMENT | {"report", "cli"},
+    "cli": EXPERIMENT | {"compiled", "report", "cli"},
     "__init__": EXPERIMENT | {"report"},
     "__main__": {"cli"},
 }

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,10 +25,13 @@ from clustermodel import (
     Workload,
     synthetic_workload,
 )
+from clustermodel.compiled import is_compiled
+from clustermodel.experiment.fingerprint import fingerprint
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.gang_scheduling import GangScheduling
 from clustermodel.policies.interface import Decision
+from clustermodel.policies.registry import make_policy
 from clustermodel.policies.view import Batch, View
 from clustermodel.workload.table import Provenance
 
@@ -126,10 +131,67 @@ def test_policies_of_the_package_can_be_inherited_from() -> None:
         assert ends[0].tolist() == ends[1].tolist()
 
 
+def wheel_made(folder: Path, **environment: str) -> tuple[str, str]:
+    """Return the name of a wheel that is built in an environment, and what pip says."""
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(folder), "-v", str(ROOT)]
+    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=True)
+    return next(folder.iterdir()).name, done.stdout + done.stderr
+
+
+PURE = "clustermodel-0.1.0-py3-none-any.whl"
+
+
 @pytest.mark.long
-def test_without_a_compiler_the_wheel_is_pure_python(tmp_path: Path) -> None:
-    environment = {**os.environ, "CC": "/bin/false", "CLUSTERMODEL_COMPILE": "1"}
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(tmp_path), "-v", str(ROOT)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["clustermodel-0.1.0-py3-none-any.whl"]
-    assert "clustermodel is installed in pure Python, which takes up to twice as long: " in done.stdout + done.stderr
+@pytest.mark.parametrize(("compiler", "why"), [("/bin/false", ""), ("/no/cc", "there is no C compiler /no/cc")])
+def test_without_a_compiler_the_wheel_is_pure_python_and_pip_can_say_so(tmp_path: Path, compiler: str, why: str) -> None:
+    name, said = wheel_made(tmp_path, CC=compiler, CLUSTERMODEL_COMPILE="1")
+    assert name == PURE
+    assert f"clustermodel is installed in pure Python, which takes up to twice as long: {why}" in said
+
+
+@pytest.mark.long
+def test_compiling_can_be_turned_off(tmp_path: Path) -> None:
+    name, said = wheel_made(tmp_path, CLUSTERMODEL_COMPILE="0")
+    assert name == PURE
+    assert "pure Python" not in said
+
+
+def test_the_version_says_whether_modules_are_compiled() -> None:
+    said = subprocess.run(
+        [sys.executable, "-m", "clustermodel", "--version"], capture_output=True, text=True, check=True
+    ).stdout
+    assert said.strip().endswith(", compiled" if is_compiled() else ", pure Python")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "easy",
+        "conservative",
+        "mbgs",
+        "adaptive",
+        "backfilling",
+        "slack",
+        "pv-easy",
+        "ss",
+        "las",
+        "srtf",
+        "fifo-preempt",
+        "server-filling",
+        "fcfs",
+    ],
+)
+def test_a_policy_that_has_run_can_be_copied_and_the_copy_runs_alike(name: str) -> None:
+    scenario = Scenario(machine=Machine(nodes=32), workload=synthetic_workload(jobs=200, nodes=32, load=0.9))
+    policy = make_policy(name)
+    ends = [replace(scenario, policy=one).run().records.column("end").tolist() for one in (policy, deepcopy(policy))]
+    assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize("name", ["easy", "conservative", "mbgs", "adaptive", "las"])
+def test_a_policy_that_has_run_is_the_same_policy(name: str) -> None:
+    jobs = synthetic_workload(jobs=200, nodes=32, load=0.9)
+    policy = make_policy(name)
+    before = fingerprint(policy, name)
+    Scenario(machine=Machine(nodes=32), workload=jobs, policy=policy).run()
+    assert fingerprint(policy, name) == before

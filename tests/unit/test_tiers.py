@@ -80,9 +80,8 @@ def test_the_test_commands_install_nothing_outside_the_environment() -> None:
         assert all(line.startswith(".venv/") for line in text(name).splitlines() if "pip install" in line)
 
 
-def test_run_runs_both_tiers_and_the_compiled_modules() -> None:
-    assert [line.rpartition("/")[2].strip('"') for line in text(".ci/run").splitlines() if line.startswith("bash ")] == [
-        "test",
-        "compiled",
-        "test-long",
-    ]
+def test_run_runs_both_tiers_the_second_on_compiled_modules_and_the_benches() -> None:
+    scripts = [line.rpartition("/")[2].strip('"') for line in text(".ci/run").splitlines() if line.startswith("bash ")]
+    assert scripts == ["test", "compiled"]
+    assert SECOND in selections(".ci/compiled")
+    assert selections(".ci/run") == [BENCHES]

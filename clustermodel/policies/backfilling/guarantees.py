@@ -48,11 +48,8 @@ class EveryJob:
 
     def schedule(self, current: SchedulingCycle) -> None:
         """Compress the plan if nodes were freed early, place the arriving jobs, start those whose time has come."""
-        compress(current)
-        for job in current.arriving:
-            current.plan.keep(job, reservation := current.earliest(job))
-            if reservation.start > current.now:
-                current.guarantee(job, reservation.start)
+        current.compress()
+        current.place_arriving()
         current.start_due()
 
 
@@ -109,7 +106,7 @@ class Selective:
     def schedule(self, current: SchedulingCycle) -> None:
         """Compress the plan, start what fits, and enter reservations for jobs that have waited enough."""
         plan, now = current.plan, current.now
-        compress(current)
+        current.compress()
         current.start_due()
         for job in current.queue:
             if job.id in plan.reserved or job.id in current.dispatched:
@@ -199,15 +196,3 @@ class Relaxed:
         if latest is not None and len(shapes) > 1:
             shapes = [shape for shape in shapes if profile.earliest(*shape, latest) >= 0] or shapes
         return earliest_completion(shapes, (profile,))
-
-
-def compress(current: SchedulingCycle) -> None:
-    """Move reservations to earlier starts, in the order of the scheduling cycle, if a job has ended early."""
-    plan, shapes = current.plan, current.shapes
-    if not (current.nodes_freed and plan.reserved):
-        return
-    jobs = [job for job in current.queue if job.id in plan.reserved]
-    if current.molds and any(len(shapes[job.id]) > 1 for job in jobs):
-        plan.reshape(jobs, shapes)
-    else:
-        plan.compress(jobs, current.now)

@@ -19,11 +19,13 @@ from functools import partial
 from typing import Final
 
 from clustermodel.errors import SpecificationError
+from clustermodel.policies.backfilling.backfilling_run import BackfillingRun
 from clustermodel.policies.backfilling.guarantees import EveryJob, Guarantees, NoJob, Relaxed, Selective
-from clustermodel.policies.backfilling.moldable import ASKED, Sizes, StartTimeWidening, shapes_of, sizes_of
-from clustermodel.policies.backfilling.scheduling_cycle import Scheduler, SchedulingCycle
+from clustermodel.policies.backfilling.moldable import ASKED, Sizes, StartTimeWidening, sizes_of
+from clustermodel.policies.backfilling.scheduling_cycle import Scheduler
 from clustermodel.policies.backfilling.speculation import Speculation, TestRuns
-from clustermodel.policies.interface import NOTHING, Decision, Setup, WakeAt, uses_of
+from clustermodel.policies.copies import CopiedWithoutRun
+from clustermodel.policies.interface import NOTHING, Decision, Setup, uses_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.policies.queue_order import CRITERIA, QueueOrder, make_sorter
 from clustermodel.policies.view import Batch, View
@@ -35,7 +37,7 @@ PRIORITY_LEVELS: Final = 3
 """"With 3 priorities only" (Perkovic & Keleher 2000, section 5)."""
 
 
-class Backfilling:
+class Backfilling(CopiedWithoutRun):
     """Backfilling assembled from parts (Perkovic & Keleher 2000, figure 2).
 
     Args:
@@ -96,9 +98,8 @@ class Backfilling:
 
     def begin(self, setup: Setup) -> None:
         """Prepare for a run."""
-        self._setup = setup
         lengths = Lengths(self._predictor, setup, once=True)
-        self._scheduler = Scheduler(
+        scheduler = Scheduler(
             plan=Plan(RunningProfile(setup.nodes, may_overrun=lengths.may_overrun)),
             lengths=lengths,
             shapes={},
@@ -114,70 +115,11 @@ class Backfilling:
             self._speculation.begin()
         if self._widening is not None:
             self._widening.begin(setup)
+        self._run = BackfillingRun(scheduler, self._guarantees, self._speculation, self._widening, self._sizes, setup)
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Run one scheduling cycle: the phases, one after the other."""
-        plan, lengths, shapes, *_ = self._scheduler
-        if not lengths.are_estimates:
-            lengths.observe(batch, view)
-        nodes_freed = self._forget(batch, view)
-        if batch.submitted:
-            self._sorter.submitted(batch.submitted)
-        for job in batch.submitted:
-            shapes[job.id] = shapes_of(job, lengths.of(job), self._sizes, self._setup)
-        for job in batch.requeued:
-            if (nodes := view.saved_on(job)) is not None:  # it goes on, after the failure of a node, on as many nodes as before
-                run_time = self._setup.speedup.time_on(lengths.predicted(job), job.nodes, nodes)
-                shapes[job.id] = ((nodes, self._setup.holding(job, run_time)),)
-        current = SchedulingCycle(self._scheduler, batch, view, nodes_freed=nodes_freed)
-        late = plan.profile.overrunning(view.now)
-        if late or batch.failed:
-            self._replan(late, current)
-        self._guarantees.schedule(current)
-        if self._speculation is not None:
-            self._speculation.schedule(current)
-        if self._widening is not None and current.dispatched:
-            self._widening.schedule(current)
-        decisions = current.decisions()
-        alarm = plan.new_alarm()
-        if alarm is None and lengths.may_overrun:
-            # A running job may outlive the end at which its nodes were to be free; the policy decides again at that time.
-            alarm = current.next_held_start
-        if alarm is not None:
-            decisions.append(WakeAt(time=alarm))
-        return decisions
-
-    def _forget(self, batch: Batch, view: View) -> bool:
-        """Take out the jobs that have completed or stopped; return whether reserved nodes were freed."""
-        plan, shapes, waiting = self._scheduler.plan, self._scheduler.shapes, view.waiting
-        nodes_freed = plan.profile.catch_up(batch.ended, view.now, failed=batch.failed, repaired=batch.repaired)
-        for gang in batch.ended:
-            job = gang.job
-            if job.id in waiting:
-                continue  # stopped at its speculated time, or by the failure of a node
-            del shapes[job.id]
-            self._sorter.left(job)
-            if self._speculation is not None:
-                self._speculation.left(job)
-                if job.id in plan.reserved:  # it completed in a speculative run attempt and no longer needs its reservation
-                    plan.drop(job)
-                    nodes_freed = True
-        return nodes_freed
-
-    def _replan(self, late: list[int], current: SchedulingCycle) -> None:
-        """Place all jobs again because running jobs have outlived their expected ends, or nodes have failed; guaranteed starts
-        may be missed.
-        """
-        plan, waiting = current.plan, current.view.waiting
-        jobs = [job for job in current.queue if job.id in plan.reserved]
-        for job_id in [job_id for job_id in plan.reserved if job_id not in waiting]:
-            plan.drop(current.view.running[job_id].job)
-        for job in jobs:
-            plan.drop(job)
-        plan.profile.extend(late, current.now)
-        for job in () if current.batch.failed else jobs:  # after a failure all are placed again, with the jobs that it stopped
-            plan.keep(job, current.earliest(job))
-        current.nodes_freed = False
+        return self._run.decide(batch, view)
 
 
 def _name(order: str | QueueOrder, guarantees: str | Guarantees) -> str:

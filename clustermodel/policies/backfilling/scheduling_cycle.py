@@ -141,6 +141,24 @@ class SchedulingCycle:
         shapes = [shape for shape in self.shapes[job.id] if shape[0] <= self.idle and fits(*shape)]
         return min(shapes, key=lambda shape: shape[1]) if shapes else None
 
+    def compress(self) -> None:
+        """Move reservations to earlier starts, in the order of the cycle, if a job has ended early."""
+        plan, shapes = self.plan, self.shapes
+        if not (self.nodes_freed and plan.reserved):
+            return
+        jobs = [job for job in self.queue if job.id in plan.reserved]
+        if self.molds and any(len(shapes[job.id]) > 1 for job in jobs):
+            plan.reshape(jobs, shapes)
+        else:
+            plan.compress(jobs, self.now)
+
+    def place_arriving(self) -> None:
+        """Give each arriving job a reservation where it completes first, and guarantee it if that is later than now."""
+        for job in self.arriving:
+            self.plan.keep(job, reservation := self.earliest(job))
+            if reservation.start > self.now:
+                self.guarantee(job, reservation.start)
+
     def start_due(self) -> None:
         """Start the jobs whose reserved time has come."""
         for job_id in self.plan.due(self.now):

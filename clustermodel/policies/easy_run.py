@@ -1,0 +1,180 @@
+"""One run of EASY backfilling: the rule, and what it keeps from one scheduling event to the next.
+
+A job may jump ahead if it does not delay the first job in the queue (Talby & Feitelson 1999, section 3.1).
+
+The first blocked job holds a reservation at its *shadow time*, when the running jobs are expected to have freed enough
+nodes; the nodes left over then are the *extra nodes*.  A later job is backfilled if it fits now and
+
+1. will complete by the shadow time, or
+2. needs no more than the extra nodes.
+
+Both conditions say that the job fits into the profile of the running jobs and the reservation (:func:`backfill`).  The same
+test serves any number of protected jobs (``reserve_depth``): a reservation never moves to a later start.
+
+A running job that has outlived its expected end is assumed to end a second from now.  The policy checks this when a job
+arrives or completes and sets no alarm for it, so the protected job can miss its reservation.  Several reservations, which
+can begin when nothing else happens, need an alarm; then the assumption is that of conservative backfilling
+(:class:`~clustermodel.schedule.running_profile.RunningProfile`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import Any
+
+from clustermodel.policies.interface import Decision, Reason, Reserve, Start, WakeAt
+from clustermodel.policies.predictors import Lengths
+from clustermodel.policies.view import Batch, QueuedJob, View
+from clustermodel.schedule.plan import Plan
+from clustermodel.schedule.profile import Profile
+from clustermodel.schedule.running_profile import SHORTEST_EXTENSION, RunningProfile
+
+BackfillOrder = Callable[[QueuedJob, int], Any]
+"""Sorting key of the backfill candidates, given the job and the present in ticks; the smallest comes first."""
+
+
+def backfill(
+    profile: Profile, jobs: Iterable[QueuedJob], idle: int, length_of: Callable[[QueuedJob], int], skip: Container[int] = ()
+) -> Iterator[QueuedJob]:
+    """Yield the jobs that can start now and delay no reservation.
+
+    The caller subtracts each job from the profile before it asks for the next one.
+
+    Args:
+        profile: the running jobs and the reservations, from now on.
+        jobs: the candidates, in the order in which they are tried.
+        idle: number of idle nodes, at least one.
+        length_of: returns how long a job is expected to run, ticks.
+        skip: ids of candidates that must not start.
+    """
+    fits = profile.fits
+    for job in jobs:
+        if job.nodes <= idle and job.id not in skip and fits(job.nodes, length_of(job)):
+            idle -= job.nodes
+            yield job
+            if not idle:
+                return
+
+
+class EasyRun:
+    """One run of EASY backfilling.
+
+    Args:
+        nodes: size of the machine.
+        lengths: expected run times.
+        order: in which candidates are tried; ``None`` is queue order.
+        depth: how many blocked jobs are protected by a reservation; 1 is EASY.
+        explain: whether to give reasons.
+    """
+
+    def __init__(self, nodes: int, lengths: Lengths, order: BackfillOrder | None, *, depth: int, explain: bool) -> None:
+        self._lengths = lengths
+        self._length_of = lengths.of
+        self._order = order
+        self._depth = depth
+        self._explain = explain
+        self._profile = RunningProfile(nodes, may_overrun=lengths.may_overrun)
+        self._plan = Plan(self._profile)
+        self._protected: list[QueuedJob] = []  # the first jobs of the queue; they hold reservations
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        """Start what fits, protect the first blocked jobs, backfill the rest."""
+        plan, profile, now = self._plan, self._profile, view.now
+        if not self._lengths.are_estimates:
+            self._lengths.observe(batch, view)
+        nodes_freed = profile.catch_up(batch.ended, now, failed=batch.failed, repaired=batch.repaired)
+        late = profile.overrunning(now)
+        if not (view.waiting or late or batch.failed):
+            return []
+        candidates: Iterable[QueuedJob] = view.waiting.values()
+        start = plan.next_start() if self._protected else None
+        # A reserved start is missed where jobs have overrun.
+        if late or batch.failed or (start is not None and (start < now or self._is_overtaken(batch.submitted))):
+            self._unprotect()
+            profile.extend(late, now, SHORTEST_EXTENSION if self._depth == 1 else None)
+            start = None
+        elif nodes_freed:
+            if start is not None:
+                plan.compress(self._protected, now)
+                start = plan.next_start()
+        elif start is not None and not (batch.ended or batch.repaired or batch.alarm):
+            # No nodes have become free, so no job that waited before can start: only the submitted jobs can.
+            candidates = batch.submitted
+        decisions = self._schedule(candidates, self._start_due(view) if start is not None and start <= now else (), view)
+        # The first job's reservation begins when a running job is expected to end, and that end is an event already.
+        if self._depth > 1 and (alarm := plan.new_alarm()) is not None:
+            decisions.append(WakeAt(time=alarm))
+        return decisions
+
+    def _is_overtaken(self, submitted: Sequence[QueuedJob]) -> bool:
+        """Return whether an arriving job is ahead of a protected one."""
+        return bool(submitted) and submitted[0].queue_order < self._protected[-1].queue_order
+
+    def _unprotect(self) -> None:
+        for job in self._protected:
+            self._plan.drop(job)
+        self._protected.clear()
+
+    def _start_due(self, view: View) -> list[Start]:
+        """Start protected jobs whose reserved time has come."""
+        starts = []
+        for job_id in self._plan.due(view.now):
+            job = view.waiting[job_id]
+            self._protected.remove(job)
+            reason = self._reason(job, view.now) if self._explain else None
+            if self._depth == 1 and self._plan.reserved[job_id].length != self._length_of(job):
+                self._plan.drop(job)  # the prediction has changed, and no other reservation depends on this job's end
+                self._profile.start(job_id, job.nodes, view.now, view.now + self._length_of(job))
+            else:
+                self._plan.start_reserved(job)
+            starts.append(Start(job=job, reason=reason))
+        return starts
+
+    def _schedule(self, candidates: Iterable[QueuedJob], due: Sequence[Start], view: View) -> list[Decision]:
+        """Start jobs in queue order, protect the first ones that are blocked, backfill the rest."""
+        now, idle, length_of = view.now, view.idle, self._length_of
+        plan, profile, protected, depth = self._plan, self._profile, self._protected, self._depth
+        decisions: list[Decision] = []
+        if due:
+            decisions += due
+            idle -= sum(start.job.nodes for start in due)
+            started = {start.job.id for start in due}
+            candidates = [job for job in candidates if job.id not in started]
+        queue = iter(candidates)
+        while len(protected) < depth and (job := next(queue, None)) is not None:
+            if job.id in plan.reserved:
+                continue
+            if job.nodes <= idle and profile.fits(job.nodes, length_of(job)):
+                idle -= job.nodes
+                decisions.append(self._start(job, now))
+            else:
+                plan.keep(job, reservation := plan.earliest(((job.nodes, length_of(job)),)))
+                protected.append(job)
+                decisions.append(Reserve(job=job, start=reservation.start, guaranteed=self._lengths.are_estimates))
+        if idle and len(protected) == depth:  # otherwise no candidate is left
+            rest: Iterable[QueuedJob] = queue
+            if (order := self._order) is not None:
+                rest = sorted(queue, key=lambda job: order(job, now))
+            for job in backfill(profile, rest, idle, length_of, skip=plan.reserved):
+                decisions.append(self._start(job, now))
+        return decisions
+
+    def _start(self, job: QueuedJob, now: int) -> Start:
+        reason = self._reason(job, now) if self._explain else None
+        self._profile.start(job.id, job.nodes, now, now + self._length_of(job))
+        return Start(job=job, reason=reason)
+
+    def _reason(self, job: QueuedJob, now: int) -> Reason:
+        holder = self._protected[0] if self._protected else job
+        if holder is job or job.queue_order < holder.queue_order:
+            held = self._plan.reserved.get(job.id)
+            return Reason("head of the queue, and it fits", reserved=held.start if held else None)
+        shadow = self._plan.reserved[holder.id].start
+        extra = self._profile.free_at(shadow)
+        if now + self._length_of(job) <= shadow:
+            rule = "backfilled: it will end by the shadow time"
+        elif len(self._protected) == 1:
+            rule = "backfilled: it takes no more than the extra nodes"
+        else:
+            rule = f"backfilled: it delays none of the {len(self._protected)} protected jobs"
+        return Reason(rule, holder=holder.id, shadow=shadow, extra=extra)
