@@ -311,4 +311,12 @@ def _check_function(field: str, function: object, names: Sequence[str]) -> None:
 
 def _of_its_own(policy: str | Policy) -> str | Policy:
     """Return a copy of a policy object, since one process runs several scenarios, perhaps in parallel; names stay names."""
-    return policy if isinstance(policy, str) else copy.deepcopy(policy)
+    if isinstance(policy, str):
+        return policy
+    try:
+        return copy.deepcopy(policy)
+    except (copy.Error, TypeError) as problem:  # a Plan that a run has left, where it is a compiled class
+        raise SpecificationError(
+            f"Scenario.policy: a {type(policy).__name__} cannot be copied for each run ({problem}); the study's scenario function "
+            "must make a new one each time"
+        ) from None

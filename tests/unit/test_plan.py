@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from random import Random
 from typing import NamedTuple
 
@@ -71,45 +70,60 @@ class Ticks:
         return found
 
 
-@st.composite
-def plans(draw: st.DrawFn) -> tuple[Plan, Ticks, list[Waiting], dict[int, list[Shape]]]:
+class Recipe(NamedTuple):
+    """How a plan comes about."""
+
+    running: list[tuple[int, int, bool]]
+    """Nodes, reserved end, and whether it has ended at 0, of each running job."""
+    shapes: list[list[Shape]]
+    """The shapes of each waiting job."""
+
+
+recipes = st.builds(
+    Recipe,
+    st.lists(st.tuples(st.integers(1, 2), st.integers(1, 25), st.booleans()), max_size=3),
+    st.lists(shape_lists, max_size=5),
+)
+
+Case = tuple[Plan, Ticks, list[Waiting], dict[int, list[Shape]]]
+
+
+def planned(recipe: Recipe) -> Case:
     """Return a plan with running jobs and reservations, of which some running jobs have ended, and the same in ticks."""
     plan, ticks = Plan(RunningProfile(NODES, may_overrun=False)), Ticks()
-    running = []
-    for number in range(draw(st.integers(0, 3))):
-        nodes, end = draw(st.integers(1, 2)), draw(st.integers(1, 25))
-        plan.profile.start(100 + number, nodes, 0, end)
+    for number, (nodes, end, _) in enumerate(recipe.running, 100):
+        plan.profile.start(number, nodes, 0, end)
         ticks.add(0, end, -nodes)
-        running.append((100 + number, nodes, end))
-    shapes: dict[int, list[Shape]] = {}
     jobs = []
-    for number in range(draw(st.integers(0, 5))):
-        shapes[number] = draw(shape_lists)
-        nodes, length = shapes[number][0]
+    for number, shapes in enumerate(recipe.shapes):
+        nodes, length = shapes[0]
         jobs.append(Waiting(number, nodes, length))
-        room = min(ticks.rooms(shapes[number], HORIZON // 2), key=lambda room: room.end)
-        assert plan.earliest(shapes[number]) == room
+        room = min(ticks.rooms(shapes, HORIZON // 2), key=lambda room: room.end)
+        assert plan.earliest(shapes) == room
         plan.keep(jobs[-1], room)
         ticks.add(room.start, room.end, -room.nodes)
-    for number, nodes, end in running:
-        if draw(st.booleans()):
+    for number, (nodes, end, ended) in enumerate(recipe.running, 100):
+        if ended:
             assert plan.profile.end(number, nodes, 0, end)
             ticks.add(0, end, nodes)
-    return plan, ticks, jobs, shapes
+    return plan, ticks, jobs, dict(enumerate(recipe.shapes))
 
 
-@given(plans(), shape_lists)
+plans = recipes.map(planned)
+
+
+@given(plans, shape_lists)
 def test_the_earliest_room_is_the_one_that_ends_first_and_of_equals_that_of_the_first_shape(
-    case: tuple[Plan, Ticks, list[Waiting], dict[int, list[Shape]]], shapes: list[Shape]
+    case: Case, shapes: list[Shape]
 ) -> None:
     plan, ticks, _, _ = case
     rooms = ticks.rooms(shapes, HORIZON // 2)
     assert plan.earliest(shapes) == min(rooms, key=lambda room: room.end)
 
 
-@given(plans(), st.randoms(use_true_random=False))
+@given(plans, st.randoms(use_true_random=False))
 def test_reshaping_gives_each_job_in_turn_the_room_that_ends_first_and_begins_no_later_than_its_own(
-    case: tuple[Plan, Ticks, list[Waiting], dict[int, list[Shape]]], random: Random
+    case: Case, random: Random
 ) -> None:
     plan, ticks, jobs, shapes = case
     random.shuffle(jobs)
@@ -127,12 +141,10 @@ def test_reshaping_gives_each_job_in_turn_the_room_that_ends_first_and_begins_no
     assert [plan.profile.free_at(tick) for tick in range(HORIZON)] == ticks.free
 
 
-@given(plans())
-def test_compressing_jobs_of_one_shape_is_reshaping_them(
-    case: tuple[Plan, Ticks, list[Waiting], dict[int, list[Shape]]],
-) -> None:
-    plan, _, jobs, _ = case
-    twin = deepcopy(plan)
+@given(recipes)
+def test_compressing_jobs_of_one_shape_is_reshaping_them(recipe: Recipe) -> None:
+    plan, _, jobs, _ = planned(recipe)
+    twin, _, _, _ = planned(recipe)
     plan.compress(jobs, 0)
     twin.reshape(jobs, {number: [(room.nodes, room.length)] for number, room in twin.reserved.items()})
     assert plan.reserved == twin.reserved
