@@ -285,8 +285,8 @@ def test_a_policy_that_cannot_be_copied_for_each_run_is_refused_in_one_line() ->
     used = Used()
     study = Study(
         name="s",
-        factors={"x": [1]},
-        scenario=lambda x, seed: Scenario(workload=synthetic_workload(jobs=5, seed=seed), policy=used),
+        factors={"jobs": [5]},
+        scenario=lambda jobs, seed: Scenario(workload=synthetic_workload(jobs=jobs, seed=seed), policy=used),
     )
     with pytest.raises(SpecificationError, match=r"^Scenario\.policy: a Used cannot be copied for each run \(cannot pickle"):
         runs_of(study)
