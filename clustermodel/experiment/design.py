@@ -317,6 +317,6 @@ def _of_its_own(policy: str | Policy) -> str | Policy:
         return copy.deepcopy(policy)
     except (copy.Error, TypeError) as problem:  # a Plan that a run has left, where it is a compiled class
         raise SpecificationError(
-            f"Scenario.policy: a {type(policy).__name__} cannot be copied for each run ({problem}); the study's scenario function "
-            "must make a new one each time"
+            f"Scenario.policy: a {type(policy).__name__} cannot be copied for each run ({problem}); "
+            "the study's scenario function must make a new one each time"
         ) from None
