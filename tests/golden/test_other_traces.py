@@ -27,6 +27,7 @@ def trace(request: pytest.FixtureRequest) -> tuple[Workload, int, int]:
     return read_swf(trace_path(name)), nodes, jobs
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
 def test_every_job_runs_once_and_the_books_balance(trace: tuple[Workload, int, int], policy: str) -> None:
     workload, nodes, jobs = trace

@@ -28,6 +28,7 @@ def run(trace: str, policy: str, *, kill: bool = False) -> Result:
     return Scenario(machine=machine, workload=read_swf(trace_path(trace)), policy=policy).run()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kill", [False, True])
 @pytest.mark.parametrize("predictor", PREDICTORS)
 def test_on_kth_nobody_is_delayed_whatever_is_predicted(predictor: str, kill: bool) -> None:
@@ -47,6 +48,7 @@ def test_nor_without_ventures_nor_in_another_mode(options: str) -> None:
     assert (result.summary().wasted_load > 0) == (options in ("vb=false", "mode=kill"))
 
 
+@pytest.mark.long
 def test_on_kth_easy_delays_760_jobs_and_easy_last_violates_reservations() -> None:
     easy, last = (run(KTH, policy, kill=True).summary() for policy in ("easy", "easy:predictor=last"))
     assert (easy.delayed, easy.reservation_violations, easy.benign_violations) == (760, 0, 0)

@@ -34,6 +34,7 @@ def run(name: str, policy: str, charge: str, round_s: float = 0.0) -> Result:
     return Scenario(machine=machine, workload=read_trace(gpu_workload(name)), policy=policy).run()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "policy"), [(name, policy) for name in PUBLISHED for policy in PUBLISHED[name]])
 def test_published_means(name: str, policy: str) -> None:
     began = perf_counter()

@@ -376,11 +376,13 @@ COMBINED = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", COMBINED)
 def test_every_name_and_many_combinations_keep_every_rule(policy: str) -> None:
     assert check_policy(policy, failures=True) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("guarantees", GUARANTEES)
 def test_so_do_test_runs_of_short_jobs(guarantees: str) -> None:
     policy = Backfilling(order="R/L", guarantees=guarantees, speculation=0.3, test_runs=SHORT_TESTS, width="half", widening=2.0)

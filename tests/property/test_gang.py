@@ -475,6 +475,7 @@ def test_a_promise_broken_by_a_lap_is_not_broken_by_the_whole_length_of_a_later_
 # The checker of policies.
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "parameters", ["", ":mpl=1", ":mpl=3", ":queue_order=shortest", ":queue_order=narrowest", ":mpl=2,queue_order=widest"]
 )

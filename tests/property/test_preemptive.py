@@ -73,6 +73,7 @@ def test_las_with_one_queue_is_first_come_first_served(jobs: list[Job]) -> None:
     assert ends(run(jobs, "las:thresholds=inf,skip=false", machine)) == ends(run(jobs, "fcfs", machine))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "policy",
     [

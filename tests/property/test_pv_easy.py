@@ -415,6 +415,7 @@ def test_the_same_seed_gives_the_same_records(case: Case, slp: bool, vb: bool, p
     assert preempted_runs(first) == preempted_runs(second)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["kill", "checkpoint", "suspend"])
 @pytest.mark.parametrize("predictor", ["estimate", "last", "virtual:0.4"])
 def test_every_rule_is_kept(predictor: str, mode: str) -> None:

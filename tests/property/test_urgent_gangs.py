@@ -19,6 +19,7 @@ MODES = ("kill", "checkpoint", "suspend")
 POLICIES = [f"{policy}:urgent={mode}" for policy in ("bgs", "mbgs") for mode in MODES]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_policy_keeps_all_rules(policy: str) -> None:
     assert check_policy(policy, failures=True) == []

@@ -305,7 +305,9 @@ study = Study.grid(name="long", workloads={"jobs": lambda seed: synthetic_worklo
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc to list processes")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, *(pytest.param(number, marks=pytest.mark.long) for number in (signal.SIGTERM, signal.SIGHUP))]
+)
 def test_workers_end_with_the_process_that_started_them(number: signal.Signals, tmp_path: Path) -> None:
     script, out = tmp_path / "long.py", tmp_path / "out"
     script.write_text(LONG)

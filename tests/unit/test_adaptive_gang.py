@@ -110,6 +110,7 @@ def test_wrong_parameters_are_named(policy: str, message: str) -> None:
     assert str(refused.value) == message
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["bf", "adaptive", "adaptive:threshold=0.4,window_s=30", "bf:queue_order=widest"])
 def test_the_checker_finds_nothing(policy: str) -> None:
     assert check_policy(policy, failures=True) == []

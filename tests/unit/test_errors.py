@@ -140,6 +140,7 @@ def test_a_trace_that_does_not_name_its_machine_needs_nodes(fails: Callable[...,
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", policy_names())
 def test_jobs_that_take_longer_than_64_bit_ticks_are_refused_in_one_line(
     fails: Callable[..., str], tmp_path: Path, policy: str

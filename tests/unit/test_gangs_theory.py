@@ -50,6 +50,7 @@ def test_the_shortest_of_two_queues_against_a_chain_truncated_otherwise(load: fl
     assert gs_mean_response(2, 2 * load, 1.0) == pytest.approx(shortest_of_two(load, longest), rel=2 * TOLERANCE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("nodes", [2, 3, 4])
 def test_bounds_close_in_on_the_mean_as_the_threshold_grows(nodes: int) -> None:
     bounds = [shortest_queue_bounds(nodes, 0.7 * nodes, 1.0, threshold) for threshold in (1, 2, 3, 5, 7)]

@@ -81,6 +81,7 @@ def test_a_streamed_run_has_the_summary_and_the_jobs_of_the_run_in_memory(
     assert kept.summary().rejected == 1
 
 
+@pytest.mark.long
 def test_a_streamed_trace_has_the_summary_of_the_trace_in_memory(tmp_path: Path) -> None:
     path = trace_path("KTH-SP2-1996-2.2")
     kept, streamed = (Scenario(workload=read(path), policy="fcfs") for read in (read_swf, SwfStream))
