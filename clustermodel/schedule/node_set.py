@@ -15,9 +15,9 @@ from typing import Final
 NodeSet = tuple[int, ...]
 """Bounds of the ranges, flat and ascending: ``(0, 4, 7, 8)`` is nodes 0, 1, 2, 3 and 7."""
 _NARROW: Final = 1024
-"""Bits of a mask that are examined run by run, however many runs there are."""
+"""Bits of a mask of which :func:`from_mask` looks at run after run, however many there are."""
 _MANY: Final = 8
-"""Runs after which the rest of a wider mask is halved."""
+"""Runs after which it halves the rest of a wider mask."""
 
 
 def count(nodes: NodeSet) -> int:
@@ -93,19 +93,7 @@ def lowest(mask: int, nodes: int) -> int:
     run = ((1 << nodes) - 1) << ((mask ^ (mask - 1)).bit_length() - 1)
     if mask & run == run:  # often the lowest ones are neighbours
         return run
-    part, low, taken = mask, 0, 0  # what is left of the mask begins at node `low`
-    for _ in range(_MANY):
-        gap = (part ^ (part - 1)).bit_length() - 1
-        part >>= gap
-        low += gap
-        length = (part ^ (part + 1)).bit_length() - 1
-        if length >= nodes:
-            return taken | ((1 << nodes) - 1) << low
-        taken |= ((1 << length) - 1) << low
-        part >>= length
-        low += length
-        nodes -= length
-    width = part.bit_length()  # of many runs: the last node sought is in this part
+    part, low, width = mask, 0, mask.bit_length()  # the last node sought is in this part, which begins at node `low`
     while width > 1:
         half = width // 2
         lower = part & ((1 << half) - 1)
