@@ -97,6 +97,18 @@ def by_start(held: SlackReservation) -> tuple[int, int, int]:
     return held.start, *held.arrival
 
 
+def _by_arrival(held: SlackReservation) -> tuple[int, int]:
+    return held.arrival
+
+
+def _by_utilization(held: SlackReservation) -> tuple[int, int, int]:
+    return -held.nodes * held.length, *held.arrival
+
+
+def _by_priority(held: SlackReservation) -> tuple[float, int, int]:
+    return -to_digits(held.p), *held.arrival
+
+
 def _by_cost(held: SlackReservation) -> tuple[float, int, int]:
     # The cost of a delay by one second is the weight, up to a common factor, and infinite without a second of slack.
     return -inf if held.slack < TICKS_PER_SECOND else -to_digits(held.weight), *held.arrival
@@ -104,14 +116,16 @@ def _by_cost(held: SlackReservation) -> tuple[float, int, int]:
 
 HEURISTICS: Final[dict[str, Callable[[SlackReservation], Any] | None]] = {
     "ast": by_start,
-    "aat": lambda held: held.arrival,
-    "du": lambda held: (-held.nodes * held.length, *held.arrival),
+    "aat": _by_arrival,
+    "du": _by_utilization,
     "dc": _by_cost,
-    "dp": lambda held: (-to_digits(held.p), *held.arrival),
+    "dp": _by_priority,
     OPTIMAL: None,
 }
 """In which order jobs are put back (section 4.6): ascending scheduled time, ascending arrival time, descending utilization,
-cost or priority; equals in order of submission.  ``None`` tries every order."""
+cost or priority; equals in order of submission.  ``None`` tries every order.
+
+These are functions with names, since a compiled lambda cannot be copied."""
 
 
 class ArrivingJob(NamedTuple):

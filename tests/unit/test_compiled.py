@@ -175,6 +175,7 @@ def test_the_version_says_whether_modules_are_compiled() -> None:
         "pv-easy",
         "ss",
         "las",
+        *(f"slack:awt=60,heuristic={heuristic}" for heuristic in ("aat", "du", "dc", "dp", "optimal")),
         "srtf",
         "fifo-preempt",
         "server-filling",
