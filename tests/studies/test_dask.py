@@ -116,7 +116,10 @@ def test_an_address_where_no_scheduler_is_one_line(tmp_path: Path) -> None:
 def test_workers_with_other_sources_that_come_later_get_no_runs(
     tmp_path: Path, whole: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    shutil.copytree(Path(clustermodel.__file__).parent, tmp_path / "other" / "clustermodel")
+    package = Path(clustermodel.__file__).parent
+    shutil.copytree(package, tmp_path / "other" / "clustermodel")
+    for compiled in package.parent.glob("clustermodel__mypyc*"):  # what compiled modules share
+        shutil.copy(compiled, tmp_path / "other")
     with open(tmp_path / "other" / "clustermodel" / "ticks.py", "a") as file:
         file.write("\n# another day\n")
     with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", processes=True) as cluster:
