@@ -32,6 +32,7 @@ def to_seconds(ticks: float) -> float:
 def ratio(part: int, whole: int) -> float:
     """Return ``part / whole``, rounded once.
 
-    Node time can be larger than a float holds exactly, and the division of compiled code would round both numbers first.
+    Node time can be larger than a float holds exactly.  The division of compiled code would round both numbers first, so this
+    module is not compiled.
     """
     return part / whole

@@ -68,12 +68,14 @@ class DedicatedGang(Execution):
                     if not (yield from self._checkpoint()):
                         break
                 yield from self._execute(self.duration)
-                break
             except Interrupt as interrupt:
                 self._pause()
-                if interrupt.cause is not _MIGRATED:
-                    yield from self._save()
-                    break
+                cause = interrupt.cause
+            else:
+                break
+            if cause is not _MIGRATED:
+                yield from self._save()  # a compiled generator that yields in a handler leaves its exception behind
+                break
         nodes.pool.release(self.columns)
 
     def _execute(self, until: int) -> Generator[Event, object, None]:

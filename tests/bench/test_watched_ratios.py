@@ -6,12 +6,15 @@ from math import inf
 
 import pytest
 
+from tests.bench.timing import unrest
 from tests.bench.watched import WATCHED, Watched, is_compiled
 
 pytestmark = pytest.mark.bench
 
 MEASUREMENTS = 3
 """At most: what disturbs one measurement passes, a slowdown is in all of them."""
+MOST_UNREST = 1.15
+"""Beyond it the machine is disturbed all the time, and a ratio over its bound says nothing."""
 
 
 @pytest.mark.parametrize(
@@ -24,4 +27,8 @@ def test_a_watched_ratio_is_within_its_bound(watched: Watched) -> None:
     while len(ratios) < MEASUREMENTS and min(ratios, default=inf) > bound:
         ratios.append(watched.ratio())
     print(f"\n{watched.name}: {', '.join(f'{ratio:.2f}' for ratio in ratios)}")
+    if min(ratios) > bound and (found := unrest()) > MOST_UNREST:
+        pytest.skip(
+            f"{min(ratios):.2f} > {bound} on a disturbed machine: equal programs take {found:.2f} times as long as at best"
+        )
     assert min(ratios) <= bound

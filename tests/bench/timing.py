@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from time import process_time
 
 from clustermodel import Machine, Scenario, Workload
@@ -35,3 +36,14 @@ def floor_of(workload: Workload) -> Callable[[], int]:
 def simulation(workload: Workload, nodes: int, policy: str) -> Callable[[], object]:
     """Return the simulation of a workload under a policy, a program."""
     return Scenario(machine=Machine(nodes=nodes), workload=workload, policy=policy).run
+
+
+def unrest() -> float:
+    """Return how many times as long as the fastest of thirty equal programs the median one takes."""
+    jobs = [(10 * number, 1_000) for number in range(3_000)]
+    seconds = []
+    for _ in range(30):
+        began = process_time()
+        bare_simpy(jobs)
+        seconds.append(process_time() - began)
+    return median(seconds) / min(seconds)

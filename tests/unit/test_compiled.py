@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from clustermodel import (
+    Checkpointing,
     DecisionError,
     JobRow,
     Machine,
@@ -196,3 +197,14 @@ def test_a_policy_that_has_run_is_the_same_policy(name: str) -> None:
     before = fingerprint(policy, name)
     Scenario(machine=Machine(nodes=32), workload=jobs, policy=policy).run()
     assert fingerprint(policy, name) == before
+
+
+@pytest.mark.parametrize("policy", ["ss:mode=checkpoint", "pv-easy:mode=checkpoint", "las:thresholds=60/600"])
+def test_a_run_leaves_no_exception_behind(policy: str) -> None:
+    """An exception that is raised later has no interrupt of a gang as its context."""
+    machine = Machine(nodes=32, checkpointing=Checkpointing(checkpoint_s=20, restart_s=20))
+    result = Scenario(machine=machine, workload=synthetic_workload(jobs=300, nodes=32, load=1.0), policy=policy).run()
+    assert result.summary().preempted > 0
+    with pytest.raises(ValueError, match="later") as raised:
+        raise ValueError("later")
+    assert raised.value.__context__ is None
