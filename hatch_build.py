@@ -26,7 +26,7 @@ from setuptools import Distribution
 from setuptools.command.build_ext import build_ext
 
 options, modules, folder = json.loads(sys.argv[1])
-extensions = mypycify([*options, *modules], opt_level="2", debug_level="0", multi_file=True, group_name="clustermodel",
+extensions = mypycify([*options, *modules], opt_level="3", debug_level="0", multi_file=True, group_name="clustermodel",
                       target_dir=folder + "/source")
 command = build_ext(Distribution({"name": "clustermodel", "ext_modules": extensions}))
 command.build_lib, command.build_temp = folder + "/compiled", folder + "/objects"

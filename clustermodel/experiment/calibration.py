@@ -1,11 +1,13 @@
 """Calibration before a run: a policy that needs the waits of another scheduler gets them measured on the same machine and jobs.
 
+They are measured once for all policies that are compared on a workload in memory, as long as machine and seed stay the same.
 :mod:`clustermodel.policies.interface` says which policies ask for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from weakref import WeakKeyDictionary
 
 from clustermodel.experiment.random_streams import random_stream
 from clustermodel.job import JobRow
@@ -15,9 +17,19 @@ from clustermodel.policies.interface import Policy
 from clustermodel.policies.registry import make_policy
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.sim.simulation import simulate
+from clustermodel.workload.table import Workload
+
+_last_measured: WeakKeyDictionary[Workload, tuple[tuple[str, Machine, int], Waits]] = WeakKeyDictionary()
 
 
-def calibrate(policy: Policy, machine: Machine, streams: Callable[[], Sequence[Iterable[JobRow]]], seed: int) -> None:
+def calibrate(
+    policy: Policy,
+    machine: Machine,
+    streams: Callable[[], Sequence[Iterable[JobRow]]],
+    seed: int,
+    *,
+    workload: Workload | None = None,
+) -> None:
     """Calibrate ``policy``, if it asks for that, with the waits of another policy on the same machine and jobs.
 
     Args:
@@ -25,17 +37,25 @@ def calibrate(policy: Policy, machine: Machine, streams: Callable[[], Sequence[I
         machine: the machine of that run.
         streams: returns the job streams of that run; called once for each measurement.
         seed: root seed of the other policy's random stream.
+        workload: all jobs, if they are one workload in memory.
 
     Raises:
         DecisionError: the other policy made an impossible decision.
     """
 
     def measure(other: str) -> Waits:
+        measured_for = (other, machine, seed)
+        last = None if workload is None else _last_measured.get(workload)
+        if last is not None and last[0] == measured_for:
+            return last[1]
         rng, failure_rng = random_stream(seed, "policy"), random_stream(seed, "failures")
         records = simulate(machine, streams(), make_policy(other), rng, failure_rng=failure_rng).records
         started = records.column("start") != UNKNOWN
         wait = records.column("start") - records.column("submit")
-        return Waits(tuple(records.column("nodes")[started].tolist()), tuple(wait[started].tolist()))
+        waits = Waits(tuple(records.column("nodes")[started].tolist()), tuple(wait[started].tolist()))
+        if workload is not None:
+            _last_measured[workload] = measured_for, waits
+        return waits
 
     if isinstance(policy, Calibrated):
         policy.calibrate(measure)

@@ -26,7 +26,7 @@ from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.validation import flag, require_whole
 from clustermodel.workload.feedback import submissions
 from clustermodel.workload.streams import JobStreams
-from clustermodel.workload.table import JobSource
+from clustermodel.workload.table import JobSource, Workload
 
 _NOT_IN_A_LINE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Unicode categories that a name must not contain: control characters, surrogates, line and paragraph separators."""
@@ -245,7 +245,14 @@ class Scenario:
         return result
 
     def _run_in_memory(self, machine: Machine, policy: Policy, progress: Callable[[int], None] | None) -> Result:
-        calibrate(policy, machine, lambda: [submissions(stream) for stream in self.streams], self.seed)
+        only = self.sources[0] if len(self.sources) == 1 else None
+        calibrate(
+            policy,
+            machine,
+            lambda: [submissions(stream) for stream in self.streams],
+            self.seed,
+            workload=only if isinstance(only, Workload) else None,
+        )
         outcome = simulate(
             machine,
             [submissions(stream) for stream in self.streams],

@@ -3,7 +3,8 @@
 Every waiting job holds a reservation, as in conservative backfilling, and has a slack.  When a job is submitted (*insert*) or
 completes before its estimate (*remove*), the policy prices schedules that move the waiting jobs and takes the cheapest.  When a
 reserved time has come (*tick*), the job starts.  Sections are those of the paper's long version.  The formulas are in
-:mod:`clustermodel.schedule.slack_formulas`, the search is in :mod:`clustermodel.schedule.slack_search`.
+:mod:`clustermodel.schedule.slack_formulas`, slacks in :mod:`clustermodel.schedule.slack_reservations`, the search in
+:mod:`clustermodel.schedule.slack_search`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from clustermodel.schedule import slack_formulas as pricing
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.running_profile import RunningProfile
 from clustermodel.schedule.slack_formulas import FIRST_SP, Weights
-from clustermodel.schedule.slack_search import HEURISTICS, OPTIMAL, ArrivingJob, Schedule, Search, SlackReservation, by_start
+from clustermodel.schedule.slack_reservations import HEURISTICS, OPTIMAL, SlackReservation, by_start
+from clustermodel.schedule.slack_search import ArrivingJob, Schedule, Search
 from clustermodel.ticks import to_seconds, to_ticks
 from clustermodel.validation import choice, flag, require_number, share
 
@@ -194,6 +196,8 @@ class Slack(CopiedWithoutRun):
 
     def tick(self, view: View) -> list[Decision]:
         """Start the jobs whose reserved time has come."""
+        if not self._plan or self._plan[0].start > view.now:
+            return []
         due = bisect_right(self._plan, view.now, key=lambda held: held.start)
         starting = self._plan[:due]
         del self._plan[:due]

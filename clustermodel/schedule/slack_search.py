@@ -8,124 +8,18 @@ others back at their earliest times in the order of a heuristic, and price the r
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from math import inf
-from operator import attrgetter
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.slack_formulas import Weights, cost, price_of_start, to_digits, total, weight
-from clustermodel.ticks import NEVER, TICKS_PER_SECOND, to_seconds
+from clustermodel.schedule.slack_formulas import DIGITS, Weights, cost, price_of_start, total
+from clustermodel.schedule.slack_reservations import SlackReservation
+from clustermodel.ticks import NEVER, to_seconds
 
-OPTIMAL: Final = "optimal"
 MOST_PERMUTED: Final = 7
 """Jobs that :meth:`Search.optimal` puts back in every order: 5,040 of them."""
-
-
-class SubmittedJob(Protocol):
-    """What the search needs to know of a waiting job."""
-
-    @property
-    def id(self) -> int:
-        """The job's number."""
-
-    @property
-    def submit(self) -> int:
-        """Submission time, ticks."""
-
-    @property
-    def nodes(self) -> int:
-        """Number of nodes it asks for."""
-
-    @property
-    def estimate(self) -> int:
-        """The user's estimate, ticks."""
-
-
-class SlackReservation:
-    """The reservation of a waiting job, which may move to a later start as far as its slack allows.
-
-    Args:
-        job: that waits.
-        start: t_e, ticks.
-        p: its priority.
-        initial_slack: s0, ticks.
-        weights: of the price.
-    """
-
-    __slots__ = ("initial_slack", "job", "latest", "length", "nodes", "p", "start", "weight")
-
-    def __init__(self, job: SubmittedJob, start: int, p: float, initial_slack: int, weights: Weights) -> None:
-        self.job = job
-        self.nodes = job.nodes
-        self.length = job.estimate
-        self.p = p
-        self.initial_slack = initial_slack
-        self.latest = start + initial_slack
-        """Latest start, ticks: t_e + s; a schedule with a later one costs infinity."""
-        self.move_to(start, weights)
-
-    @property
-    def slack(self) -> int:
-        """s, ticks: by how much the job may still be delayed."""
-        return self.latest - self.start
-
-    @property
-    def end(self) -> int:
-        """Start plus estimate, ticks."""
-        return self.start + self.length
-
-    @property
-    def arrival(self) -> tuple[int, int]:
-        """Sorting key: order of submission."""
-        return self.job.submit, self.job.id
-
-    def move_to(self, start: int, weights: Weights) -> None:
-        """Move the job to another start; if that is later than its latest start, no further delay is allowed."""
-        self.start = start
-        self.latest = max(self.latest, start)
-        s0, s = to_seconds(self.initial_slack), to_seconds(self.latest - start)
-        self.weight = weight(self.nodes, self.p, s0, s, weights)
-        """What multiplies t_i^alpha_t in the cost of a move, before the arriving job's priority divides it."""
-
-
-_START: Final = attrgetter("start")
-
-
-def by_start(held: SlackReservation) -> tuple[int, int, int]:
-    """Sorting key of the plan: ascending start, then order of submission."""
-    return held.start, *held.arrival
-
-
-def _by_arrival(held: SlackReservation) -> tuple[int, int]:
-    return held.arrival
-
-
-def _by_utilization(held: SlackReservation) -> tuple[int, int, int]:
-    return -held.nodes * held.length, *held.arrival
-
-
-def _by_priority(held: SlackReservation) -> tuple[float, int, int]:
-    return -to_digits(held.p), *held.arrival
-
-
-def _by_cost(held: SlackReservation) -> tuple[float, int, int]:
-    # The cost of a delay by one second is the weight, up to a common factor, and infinite without a second of slack.
-    return -inf if held.slack < TICKS_PER_SECOND else -to_digits(held.weight), *held.arrival
-
-
-HEURISTICS: Final[dict[str, Callable[[SlackReservation], Any] | None]] = {
-    "ast": by_start,
-    "aat": _by_arrival,
-    "du": _by_utilization,
-    "dc": _by_cost,
-    "dp": _by_priority,
-    OPTIMAL: None,
-}
-"""In which order jobs are put back (section 4.6): ascending scheduled time, ascending arrival time, descending utilization,
-cost or priority; equals in order of submission.  ``None`` tries every order.
-
-These are functions with names, since a compiled lambda cannot be copied."""
+_ROUNDING: Final = 10.0 ** (1 - DIGITS)
+"""By how much, relative to the sum of all costs without signs, a price and a sum of floats differ at most."""
 
 
 class ArrivingJob(NamedTuple):
@@ -196,7 +90,7 @@ class Search:
         best: Schedule | None = None
         for slot, profile, own in self._places(slots):
             taken = [held for held in ranked if held.start >= slot]
-            best = _cheaper(self._put_back(taken, profile, own, slot), best)
+            best = _cheaper(self._put_back(taken, profile, own, slot, best), best)
         return best
 
     def _cheapest_in_place(self, slots: Iterable[int], ranked: Sequence[SlackReservation]) -> Schedule | None:
@@ -219,7 +113,7 @@ class Search:
                     profile.release(held.start, held.end, held.nodes)
                     profile.reserve(start, start + held.length, held.nodes)
                     starts.append((held, start))
-            best = _cheaper(self._priced(0.0, slot, starts), best)
+            best = _cheaper(self._priced(0.0, slot, starts, best), best)
             same_until = min((held.start for held, _ in starts), default=NEVER)
         return best
 
@@ -231,6 +125,7 @@ class Search:
         that the arriving job leaves too few nodes.
         """
         plan, (nodes, length, _) = self._reservations, arriving
+        planned = [held.start for held in plan]
         profiles = list(self._profiles())
         earliest = [profile.earliest(held.nodes, held.length) for profile, held in zip(profiles, plan, strict=False)]
         unsettled = [at for at, held in enumerate(plan) if earliest[at] < held.start]
@@ -238,16 +133,22 @@ class Search:
         best: Schedule | None = None
         all_return = False  # whether all jobs have returned to their places in a trial
         for slot in slots:
-            stay = bisect_left(plan, slot, key=_START)
+            stay = bisect_left(planned, slot)
             if not profiles[stay].fits_at(slot, nodes, length) or (all_return and profiles[-1].fits_at(slot, nodes, length)):
                 continue  # it does not fit, or all jobs return again and the arriving one starts later
             last = unsettled[bisect_left(unsettled, stay)]
-            first = bisect_left(range(last), True, stay, key=lambda at: not profiles[at + 1].fits_at(slot, nodes, length))
+            first = stay  # bisection: with the jobs before `first` in their places, the arriving one fits
+            while first < last:
+                at = (first + last) // 2
+                if profiles[at + 1].fits_at(slot, nodes, length):
+                    first = at + 1
+                else:
+                    last = at
             all_return |= first == len(plan)
             profile = profiles[first].copy()
             profile.reserve(slot, slot + length, nodes)
             own = price_of_start(nodes, to_seconds(slot - self._now), self._weights)
-            best = _cheaper(self._put_back_from(first, earliest, profile, own, slot), best)
+            best = _cheaper(self._put_back_from(first, earliest, profile, own, slot, best), best)
         return best
 
     def _profiles(self) -> Iterator[Profile]:
@@ -259,7 +160,9 @@ class Search:
             profile.reserve(held.start, held.end, held.nodes)
             yield profile
 
-    def _put_back_from(self, first: int, earliest: Sequence[int], profile: Profile, own: float, slot: int) -> Schedule | None:
+    def _put_back_from(
+        self, first: int, earliest: Sequence[int], profile: Profile, own: float, slot: int, best: Schedule | None
+    ) -> Schedule | None:
         """Put jobs back from number ``first`` on; return ``None`` as soon as one would start too late.
 
         Args:
@@ -268,6 +171,7 @@ class Search:
             profile: those before ``first``, and the arriving job.
             own: the price of the arriving job.
             slot: its start.
+            best: the cheapest schedule so far; of one that costs more, ``None`` may be returned.
         """
         starts: list[tuple[SlackReservation, int]] = []
         left = NEVER  # the first time at which a job has left its place
@@ -280,7 +184,7 @@ class Search:
             if start != held.start:
                 starts.append((held, start))
                 left = min(left, held.start)
-        return self._priced(own, slot, starts)
+        return self._priced(own, slot, starts, best)
 
     def _places(self, slots: Iterable[int]) -> Iterator[tuple[int, Profile, float]]:
         """Yield the slots where the arriving job fits, with the profile of the jobs that stay and its own price there."""
@@ -304,9 +208,10 @@ class Search:
         profile: Profile,
         own: float,
         slot: int,
+        best: Schedule | None,
         before: Sequence[tuple[SlackReservation, int]] = (),
     ) -> Schedule | None:
-        """Put jobs back in their order; return ``None`` as soon as one would start too late."""
+        """Put jobs back in their order; return ``None`` as soon as one would start too late, or if ``best`` is cheaper."""
         book = profile.book
         starts = list(before)
         for held in taken:
@@ -314,12 +219,26 @@ class Search:
             if start < 0:
                 return None
             starts.append((held, start))
-        return self._priced(own, slot, starts)
+        return self._priced(own, slot, starts, best)
 
-    def _priced(self, own: float, slot: int, starts: list[tuple[SlackReservation, int]]) -> Schedule:
+    def _priced(
+        self, own: float, slot: int, starts: Sequence[tuple[SlackReservation, int]], best: Schedule | None
+    ) -> Schedule | None:
+        """Return the schedule with its price; ``None`` if that is clearly above the price of ``best``."""
         weights, favour = self._weights, self._favour
-        moves = [(held, start) for held, start in starts if start != held.start]
-        costs = [cost(held.weight, to_seconds(start - held.start), favour, weights) for held, start in moves]
+        moves = []
+        costs = []
+        about = own  # the price but for rounding
+        size = abs(own)
+        for held, start in starts:
+            if start != held.start:
+                of_move = cost(held.weight, to_seconds(start - held.start), favour, weights)
+                moves.append((held, start))
+                costs.append(of_move)
+                about += of_move
+                size += abs(of_move)
+        if best is not None and about - _ROUNDING * size > best.price:
+            return None
         return Schedule(total(own, costs), len(moves), slot, moves)
 
     def optimal(self, slots: Sequence[int]) -> Schedule | None:
@@ -352,13 +271,13 @@ class Search:
             if start > held.latest:
                 return best
             alone.append((held, start))
-        bound = self._priced(own, slot, alone)
-        if best is not None and bound[:3] >= best[:3]:
+        bound = self._priced(own, slot, alone, best)
+        if bound is None or (best is not None and bound[:3] >= best[:3]):
             return best
         if len(out) + len(self._others) <= 1:
             return bound
         if not out:
-            return _cheaper(self._put_back(self._others, profile, own, slot, starts), best)
+            return _cheaper(self._put_back(self._others, profile, own, slot, best, starts), best)
         tried: set[tuple[int, int, int, int, float]] = set()
         for index, held in enumerate(out):
             # Of jobs that are the same in all that counts, the first is put back first.

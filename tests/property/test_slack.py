@@ -21,7 +21,8 @@ from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.slack_formulas import Weights, favour
-from clustermodel.schedule.slack_search import HEURISTICS, ArrivingJob, Schedule, Search, SlackReservation, by_start
+from clustermodel.schedule.slack_reservations import HEURISTICS, SlackReservation, by_start
+from clustermodel.schedule.slack_search import ArrivingJob, Schedule, Search
 from clustermodel.sim.simulation import simulate
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.property.strategies import cases, machines_and_rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, nan
 
 import numpy as np
@@ -22,7 +23,7 @@ from clustermodel import (
 )
 from clustermodel.job import JobRow
 from clustermodel.policies.calibrated import Calibrated, Waits
-from clustermodel.policies.interface import Kill, Reserve, Start, WakeAt
+from clustermodel.policies.interface import Kill, Policy, Reserve, Start, WakeAt
 from clustermodel.policies.quotas import Accounts, Quotas
 from clustermodel.policies.slack import Slack
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
@@ -41,7 +42,8 @@ from clustermodel.schedule.slack_formulas import (
     total,
     weight,
 )
-from clustermodel.schedule.slack_search import HEURISTICS, ArrivingJob, Search, SlackReservation
+from clustermodel.schedule.slack_reservations import HEURISTICS, SlackReservation
+from clustermodel.schedule.slack_search import ArrivingJob, Search
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.shared_data import trace_path
 
@@ -244,6 +246,27 @@ def test_the_average_wait_is_measured_under_conservative_backfilling_on_the_same
     assert starts(given) == starts(measured)
     again = Scenario(machine=machine, workload=workload, policy=policy).run()
     assert starts(again) == starts(measured)
+
+
+def test_the_average_wait_is_measured_once_for_a_workload_a_machine_and_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+
+    def counting(policy: str) -> Policy:
+        measured.append(policy)
+        return make_policy(policy)
+
+    monkeypatch.setattr("clustermodel.experiment.calibration.make_policy", counting)
+    jobs = synthetic_workload(jobs=300, nodes=16, load=0.9)
+    first = Scenario(machine=Machine(nodes=16), workload=jobs, policy="slack", seed=1)
+    found = [starts(one.run()) for one in (first, replace(first, policy="slack:slack_factor=1"), first)]
+    assert measured == ["conservative"]
+    assert found[0] == found[2] != found[1]
+    fewer = synthetic_workload(jobs=200, nodes=16, load=0.9)
+    for other in (replace(first, seed=2), replace(first, machine=Machine(nodes=32)), replace(first, workload=fewer)):
+        other.run()
+    assert len(measured) == 4
+    assert starts(first.run()) == found[0]
+    assert len(measured) == 5, "the last measurement is kept, not all"
 
 
 def test_the_average_wait_by_size_has_classes_by_powers_of_two() -> None:
