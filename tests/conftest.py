@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from io import StringIO
 from pathlib import Path
@@ -22,6 +23,13 @@ settings.register_profile("new", deadline=None, max_examples=ALL_CASES)
 settings.register_profile("long", deadline=None, max_examples=ALL_CASES // 2, derandomize=True, database=None)
 settings.register_profile("fast", deadline=None, max_examples=ALL_CASES // 10, derandomize=True, database=None)
 settings.load_profile("fast")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def ctrl_c() -> None:
+    """Let Ctrl-C arrive also where the tests run in the background of a shell, which ignores it there."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 CHROMIUM_OPTIONS = (

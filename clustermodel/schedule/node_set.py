@@ -15,9 +15,11 @@ from typing import Final
 NodeSet = tuple[int, ...]
 """Bounds of the ranges, flat and ascending: ``(0, 4, 7, 8)`` is nodes 0, 1, 2, 3 and 7."""
 _NARROW: Final = 1024
-"""Bits of a mask of which :func:`from_mask` looks at run after run, however many there are."""
-_MANY: Final = 8
-"""Runs after which it halves the rest of a wider mask."""
+"""Bits of a mask of which :func:`_set_bits` looks at one after the other, however many are set."""
+_MANY: Final = 16
+"""Bits after which it halves the rest of a wider mask."""
+_FIRST: Final = 60
+"""Nodes among which :func:`lowest` looks for the lowest one first."""
 
 
 def count(nodes: NodeSet) -> int:
@@ -56,41 +58,40 @@ def text(nodes: NodeSet) -> str:
 
 def as_mask(nodes: NodeSet) -> int:
     """Return the set as an integer bitmask, node 0 in the lowest bit."""
-    if len(nodes) == 2:
-        return (1 << nodes[1]) - (1 << nodes[0])
     mask = 0
-    for low, high in zip(nodes[::2], nodes[1::2], strict=True):
-        mask |= (1 << high) - (1 << low)
+    for low, high in (nodes,) if len(nodes) == 2 else zip(nodes[::2], nodes[1::2], strict=True):
+        mask |= ((1 << high - low) - 1) << low
     return mask
 
 
 def from_mask(mask: int) -> NodeSet:
     """Return the set of an integer bitmask, node 0 in the lowest bit."""
-    bounds: list[int] = []  # descending
-    while mask:
-        if len(bounds) > 2 * _MANY and mask.bit_length() > _NARROW:
-            return _joined(mask) + tuple(reversed(bounds))
-        high = mask.bit_length()
-        mask ^= (1 << high) - 1  # the nodes below that are not in the set
-        low = mask.bit_length()
-        bounds += (high, low)
-        mask ^= (1 << low) - 1  # the nodes below that are
-    bounds.reverse()
-    return tuple(bounds)
+    return tuple(_set_bits(mask ^ mask << 1))  # a bit is unlike the one below it where a range begins, and where one ends
 
 
-def _joined(mask: int) -> NodeSet:
-    """Return the set of a mask of many runs: first of its halves, because each look at a run copies the whole mask."""
-    half = mask.bit_length() // 2
-    below, above = from_mask(mask & ((1 << half) - 1)), tuple(bound + half for bound in from_mask(mask >> half))
-    if below and below[-1] == above[0]:  # a run goes on in the other half
-        return below[:-1] + above[1:]
-    return below + above
+def _set_bits(bits: int) -> list[int]:
+    """Return which bits of a mask are set, ascending."""
+    found: list[int] = []  # descending
+    while bits:
+        length = bits.bit_length()
+        if len(found) >= _MANY and length > _NARROW:  # each look copies the whole mask
+            half = length // 2
+            found.reverse()
+            return _set_bits(bits & ((1 << half) - 1)) + [bit + half for bit in _set_bits(bits >> half)] + found
+        found.append(length - 1)
+        bits ^= 1 << length - 1
+    found.reverse()
+    return found
 
 
 def lowest(mask: int, nodes: int) -> int:
     """Return the ``nodes`` lowest nodes of a bitmask, which has as many."""
-    run = ((1 << nodes) - 1) << ((mask ^ (mask - 1)).bit_length() - 1)
+    if not nodes:
+        return 0
+    width = _FIRST
+    while not (part := mask & ((1 << width) - 1)):
+        width *= 2
+    run = ((1 << nodes) - 1) << ((part ^ (part - 1)).bit_length() - 1)
     if mask & run == run:  # often the lowest ones are neighbours
         return run
     part, low, width = mask, 0, mask.bit_length()  # the last node sought is in this part, which begins at node `low`
