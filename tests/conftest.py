@@ -26,10 +26,11 @@ settings.load_profile("fast")
 
 
 @pytest.fixture(autouse=True, scope="session")
-def ctrl_c() -> None:
-    """Let Ctrl-C arrive also where the tests run in the background of a shell, which ignores it there."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+def signals_arrive() -> None:
+    """Let Ctrl-C and the end of a terminal arrive, which the background of a shell and nohup ignore."""
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 CHROMIUM_OPTIONS = (
