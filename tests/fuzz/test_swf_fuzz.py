@@ -21,7 +21,7 @@ from clustermodel.workload.swf import write_swf
 from tests.fuzz.mutations import mutated_lines
 from tests.fuzz.oracle import NUMBER, Verdict, judge, nearest_tick
 
-FEW, MANY = 10_000, 30_000
+FEW, MANY = 10_000, 100_000
 """Lines in the first tier of the tests and in the second."""
 BATCH = 100
 """Jobs in a file."""
