@@ -12,7 +12,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from clustermodel import read_swf
-from tests.bench.test_ratios import ratio_to_floor
+from tests.bench.test_ratios import require_near_floor
 from tests.shared_data import trace_path
 
 pytestmark = pytest.mark.bench
@@ -31,4 +31,4 @@ SLOW = pytest.mark.slow_bench
 def test_backfilling_from_parts_costs_a_small_multiple_of_the_floor(
     benchmark: BenchmarkFixture, policy: str, trace: str, nodes: int, at_most: float
 ) -> None:
-    assert ratio_to_floor(benchmark, read_swf(trace_path(trace)), nodes, policy, rounds=2) <= at_most
+    require_near_floor(benchmark, read_swf(trace_path(trace)), nodes, policy, at_most, rounds=2)

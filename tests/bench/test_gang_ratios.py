@@ -6,7 +6,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from clustermodel import LoadScale, Machine, Scenario, TimeSlicing, load_model
-from tests.bench.test_ratios import ratio_to_floor
+from tests.bench.test_ratios import require_near_floor
 from tests.bench.timing import best_of
 
 pytestmark = pytest.mark.bench
@@ -20,7 +20,7 @@ FACTOR = 1.55
 @pytest.mark.parametrize(("policy", "at_most"), [("gs", 20.0), ("mbgs", 60.0)])
 def test_the_jobs_of_002_cost_a_small_multiple_of_the_floor(benchmark: BenchmarkFixture, policy: str, at_most: float) -> None:
     workload = load_model("blue-pacific").generate(run_time_factor=FACTOR)
-    assert ratio_to_floor(benchmark, workload, 320, policy) <= at_most
+    require_near_floor(benchmark, workload, 320, policy, at_most)
 
 
 @pytest.mark.parametrize("policy", ["gs", "mbgs"])

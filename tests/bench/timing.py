@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from statistics import median
 from time import process_time
+from typing import Final
+
+import pytest
 
 from clustermodel import Machine, Scenario, Workload
 from tests.bench.floor import bare_simpy
@@ -36,6 +40,24 @@ def floor_of(workload: Workload) -> Callable[[], int]:
 def simulation(workload: Workload, nodes: int, policy: str) -> Callable[[], object]:
     """Return the simulation of a workload under a policy, a program."""
     return Scenario(machine=Machine(nodes=nodes), workload=workload, policy=policy).run
+
+
+MEASUREMENTS: Final = 3
+"""At most: what disturbs one measurement passes, a slowdown is in all of them."""
+MOST_UNREST: Final = 1.15
+"""Beyond it the machine is disturbed all the time, and a ratio over its bound says nothing."""
+
+
+def require_at_most(bound: float, measure: Callable[[], float]) -> None:
+    """Measure a ratio of CPU times up to three times until it is within its bound; skip the test on a disturbed machine."""
+    ratios: list[float] = []
+    while len(ratios) < MEASUREMENTS and min(ratios, default=inf) > bound:
+        ratios.append(measure())
+    if min(ratios) > bound and (found := unrest()) > MOST_UNREST:
+        pytest.skip(
+            f"{min(ratios):.2f} > {bound} on a disturbed machine: equal programs take {found:.2f} times as long as at best"
+        )
+    assert min(ratios) <= bound
 
 
 def unrest() -> float:
