@@ -19,6 +19,7 @@ from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.sim.simulation import simulate
 from clustermodel.workload.table import Workload
 
+# Of each workload, for which policy, machine and seed its waits were measured last, and the waits.
 _last_measured: WeakKeyDictionary[Workload, tuple[tuple[str, Machine, int], Waits]] = WeakKeyDictionary()
 
 

@@ -21,7 +21,7 @@ from clustermodel.errors import SpecificationError, counted
 from clustermodel.experiment.exhibits import stored_exhibits
 from clustermodel.experiment.store import Store
 from clustermodel.figures.style import visible
-from clustermodel.output_files import replacing
+from clustermodel.output_files import write_file
 from clustermodel.report import run_sections, sections
 from clustermodel.report.bokeh_parts import PAGE, script
 from clustermodel.report.page_data import study_data
@@ -44,9 +44,10 @@ def write_report(
         OutputError: the file cannot be written.
     """
     directory, path = Path(directory), Path(path)
-    with Store.read(directory) as store, replacing(path) as file:  # which is refused before the report is made
-        file.write(_page(store, directory, runs).encode(errors="backslashreplace"))
-        return store.damaged()
+    with Store.read(directory) as store:
+        page, damaged = _page(store, directory, runs), store.damaged()
+    write_file(path, page)
+    return damaged
 
 
 def _page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
