@@ -27,6 +27,7 @@ from clustermodel.policies.interface import (
 from clustermodel.policies.queue_order import QueueOrder, in_order
 from clustermodel.policies.urgent_gangs import UrgentJobs
 from clustermodel.policies.view import Batch, QueuedJob, View
+from clustermodel.schedule.node_set import MANY_NODES
 from clustermodel.schedule.ousterhout import OusterhoutMatrix
 from clustermodel.schedule.planned_gangs import Occupant
 from clustermodel.schedule.row_plans import RowPlans
@@ -70,6 +71,7 @@ class GangRun:
             checkpoint=1 if by_memory else checkpointing.checkpoint,  # of equal images, one takes as long as the other
             restart=1 if by_memory else checkpointing.restart,
             max_tasks=checkpointing.max_tasks_per_slice,
+            strips=setup.nodes > MANY_NODES and self._urgent is None and machine.node_memory is None,
         )
         if self._urgent is not None:
             self._urgent.begin(setup, self.matrix)
@@ -136,7 +138,7 @@ class GangRun:
         for gang in batch.ended:
             matrix.remove(gang.job.id)
         for outage in batch.failed:
-            matrix.keep_free(1 << outage.node, outage.id)
+            matrix.lose(outage.node, outage.id)
         for outage in batch.repaired:
             matrix.give_up(outage.id)
         if batch.failed:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Generic, NamedTuple
 
+from clustermodel.schedule.column_strips import ColumnStrips
 from clustermodel.schedule.free_memory import FreeMemory
-from clustermodel.schedule.node_set import from_mask, lowest
+from clustermodel.schedule.node_set import NodeSet, as_mask, count, from_mask, lowest
 from clustermodel.schedule.planned_gangs import Job, Occupant
 
 
@@ -36,11 +38,14 @@ class MatrixColumns(Generic[Job]):
     Args:
         nodes: number of columns.
         mpl: the most rows.
+        strips: let the bits of all bitmasks be strips of columns, not single ones, which takes less time where there are
+            thousands; memory is not limited then, and no gang undivided.
     """
 
-    def __init__(self, nodes: int, mpl: int) -> None:
+    def __init__(self, nodes: int, mpl: int, *, strips: bool = False) -> None:
         self.nodes = nodes
         self.mpl = mpl
+        self._strips = ColumnStrips(nodes) if strips else None
         self.occupants: dict[int, Occupant[Job]] = {}
         """By job id, in starting order."""
         self.homes: list[dict[int, Occupant[Job]]] = [{} for _ in range(mpl)]
@@ -53,7 +58,7 @@ class MatrixColumns(Generic[Job]):
         self._starts = 0
         self.room = [nodes] * mpl
         """Number of columns of each row that no gang at home there takes."""
-        self._all_columns = (1 << nodes) - 1
+        self._all_columns = (1 << nodes) - 1 if self._strips is None else self._strips.all_bits
         self._free = [self._all_columns] * mpl  # these columns
         self._in_use: list[int] = []  # rows with gangs at home, ascending
         self._changed_homes: set[int] = set()  # rows whose gangs at home have changed since the last compaction
@@ -89,7 +94,7 @@ class MatrixColumns(Generic[Job]):
             end: when it is predicted to end; ``None`` if unknown.
         """
         if columns is None:
-            columns = lowest(self.columns_for(job, row, kept=kept, end=end), job.nodes)
+            columns = self._lowest(self.columns_for(job, row, kept=kept, end=end), job.nodes)
         gang = self._new(job, columns, row, kept, end)
         self._settle_in(gang, row)
         return gang
@@ -154,13 +159,17 @@ class MatrixColumns(Generic[Job]):
             self.promised = PromisedMemory(job.id, time, free, short)
         return self.promised
 
+    def lose(self, node: int, number: int) -> None:
+        """Set the column of a node that is down aside, for an outage of this number."""
+        self.keep_free(self._columns_of((node, node + 1)), number)
+
     def keep_free(self, columns: int, number: int) -> None:
         """Set columns aside in all rows, for a job or an outage of this number; gangs that hold them may stay."""
         self._kept[number] = columns
         self.set_aside |= columns
         for row, free in enumerate(self._free):
             self._free[row] = free & ~columns
-            self.room[row] -= (free & columns).bit_count()
+            self.room[row] -= self._count(free & columns)
 
     def give_up(self, number: int) -> None:
         """Set no columns aside any more for a job that has not been added, or for an outage that is over."""
@@ -173,7 +182,7 @@ class MatrixColumns(Generic[Job]):
         for row in range(self.mpl):
             free = freed & self._home_columns_free(row)
             self._free[row] |= free
-            self.room[row] += free.bit_count()
+            self.room[row] += self._count(free)
 
     def add_undivided(self, job: Job, columns: int, *, kept: int = 0) -> Occupant[Job]:
         """Give ``job`` columns that have been set aside and that no gang holds any more, in every row in use.
@@ -219,7 +228,7 @@ class MatrixColumns(Generic[Job]):
         self._changed_homes.add(gang.home)
         freed = gang.columns & ~self.set_aside if self.set_aside else gang.columns
         self._free[gang.home] |= freed
-        self.room[gang.home] += freed.bit_count() if self.set_aside else gang.nodes
+        self.room[gang.home] += self._count(freed) if self.set_aside else gang.nodes
         at_home = self.homes[gang.home]
         del at_home[gang.job.id]
         if not at_home:
@@ -242,3 +251,55 @@ class MatrixColumns(Generic[Job]):
         for gang in self.homes[row].values():
             free &= ~gang.columns
         return free
+
+    # Bitmasks.
+
+    def nodes_of(self, columns: int) -> NodeSet:
+        """Return the nodes of a set of columns, a bitmask."""
+        return from_mask(columns) if self._strips is None else self._strips.nodes(columns)
+
+    def _columns_of(self, nodes: NodeSet) -> int:
+        if self._strips is None:
+            return as_mask(nodes)
+        for node in nodes:
+            self._cut(node)
+        return self._strips.mask(nodes)
+
+    def _count(self, columns: int) -> int:
+        return columns.bit_count() if self._strips is None else count(self._strips.nodes(columns))
+
+    def _lowest(self, columns: int, nodes: int) -> int:
+        """Return the lowest so many of ``columns``; all bitmasks may change, and those at hand have to be read again."""
+        if self._strips is None or not nodes:
+            return lowest(columns, nodes)
+        end = self._strips.end_of_lowest(columns, nodes)
+        return self._strips.below(self._strips.renewed(columns) if self._cut(end) else columns, end)
+
+    def _cut(self, column: int) -> bool:
+        """Let a strip begin at a column; return whether all bitmasks have changed."""
+        assert self._strips is not None
+        changed = self._strips.cut(column)
+        if changed:
+            self._renew_masks(self._strips)
+        return changed
+
+    def _join_strips(self) -> None:
+        """Join strips where there are many."""
+        if self._strips is not None and self._strips.are_many:
+            gangs = self.occupants.values()
+            of_gangs = chain((gang.columns for gang in gangs), (gang.columns_on_machine for gang in gangs))
+            self._strips.join(chain(of_gangs, self._free, self._kept.values()))
+            self._renew_masks(self._strips)
+
+    def _renew_masks(self, strips: ColumnStrips) -> None:
+        self._all_columns = strips.all_bits
+        for row, free in enumerate(self._free):
+            self._free[row] = strips.renewed(free)
+        for gang in self.occupants.values():
+            before = gang.columns
+            columns = gang.columns = strips.renewed(before)
+            on_machine = gang.columns_on_machine
+            gang.columns_on_machine = columns if on_machine == before else strips.renewed(on_machine)
+        if self._kept:
+            self.set_aside = strips.renewed(self.set_aside)
+            self._kept = {number: strips.renewed(columns) for number, columns in self._kept.items()}

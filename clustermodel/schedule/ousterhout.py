@@ -11,25 +11,13 @@ This is the matrix that a policy plans; :class:`~clustermodel.sim.time_sharing.m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
-from clustermodel.schedule.matrix_columns import MatrixColumns
-from clustermodel.schedule.node_set import from_mask, lowest
-from clustermodel.schedule.planned_gangs import STARTING_ORDER, Change, Job, Migration, Occupant, changes_to
-from clustermodel.theory.migration import option_1_overhead, option_2_overhead
+from clustermodel.schedule.column_strips import ColumnStrips
+from clustermodel.schedule.matrix_migrations import Guard, MatrixMigrations
+from clustermodel.schedule.planned_gangs import Change, Job, Occupant, changes_to
 
 
-class Guard(Protocol[Job]):
-    """Lets reservations veto moving a gang to another home row."""
-
-    def may_enter(self, gang: Occupant[Job], row: int) -> bool:
-        """Return whether ``gang`` can have its home in ``row`` without violating a reservation."""
-
-    def moved(self, gang: Occupant[Job], source: int) -> None:
-        """Note that the home of ``gang`` has moved from row ``source``."""
-
-
-class OusterhoutMatrix(MatrixColumns[Job]):
+class OusterhoutMatrix(MatrixMigrations[Job]):
     """The matrix.
 
     Args:
@@ -38,21 +26,26 @@ class OusterhoutMatrix(MatrixColumns[Job]):
         checkpoint: time to checkpoint a gang, in any unit.
         restart: time to restart a gang, in the same unit.
         max_tasks: Q, the most tasks that migrate in a slice; ``None`` is no limit.
+        strips: see :class:`~clustermodel.schedule.matrix_columns.MatrixColumns`.
     """
 
-    def __init__(self, nodes: int, mpl: int, *, checkpoint: int = 0, restart: int = 0, max_tasks: int | None = None) -> None:
-        super().__init__(nodes, mpl)
-        # The same with replicas counted as well.
+    def __init__(
+        self,
+        nodes: int,
+        mpl: int,
+        *,
+        checkpoint: int = 0,
+        restart: int = 0,
+        max_tasks: int | None = None,
+        strips: bool = False,
+    ) -> None:
+        super().__init__(nodes, mpl, checkpoint=checkpoint, restart=restart, max_tasks=max_tasks, strips=strips)
+        # Columns left, with replicas counted as well.
         self._room_left = self.room.copy()
-        self._left = self._free.copy()
+        self._left: list[int] = []  # while it is filled
+        self._fixed: list[int] = []  # columns whose tasks do not move meanwhile
         self._replicated: list[Occupant[Job]] = []  # gangs with replicas; some more than once
         self._cleaned: list[Occupant[Job]] = []  # those that had some before the matrix was cleaned
-        self._migrations: list[Migration[Job]] = []
-        # With free migration the tasks moved decide between the options, as they do at any cost.
-        self._cost = (checkpoint, restart) if checkpoint + restart else (1, 1)
-        self._max_tasks = max_tasks
-        self.migration_counts = checkpoint + restart > 0 or max_tasks is not None
-        """Whether migration costs something or is limited; if not, a gang may be moved as often as one event likes."""
 
     @property
     def occupancy(self) -> float:
@@ -119,7 +112,9 @@ class OusterhoutMatrix(MatrixColumns[Job]):
         rows = self._rows_to_fill()
         room, left = self._room_left, self._left
         most = max([room[row] for row, _ in rows], default=0)
-        fixed = {row: self._fixed_columns(row) for row, _ in rows}
+        fixed = self._fixed = [0] * self.mpl
+        for row, _ in rows:
+            fixed[row] = self._fixed_columns(row)
         everyone = self.occupants.values()
         gangs: Iterable[Occupant[Job]] = everyone if rows else ()
         while gangs:
@@ -236,29 +231,6 @@ class OusterhoutMatrix(MatrixColumns[Job]):
         self._settle_in(gang, row)
         return True
 
-    def _move_by_migration(self, gang: Occupant[Job], row: int, guard: Guard[Job] | None) -> bool:
-        """Move ``gang`` to ``row`` by option 1 (those in its way migrate) or option 2 (it does), whichever costs less."""
-        if gang.migrating or not (guard is None or guard.may_enter(gang, row)):
-            return False
-        in_the_way = self._overlapping(gang, row)
-        option_1 = self._way_made(gang, in_the_way, row, self._free) if self._can_migrate(in_the_way, row) else None
-        option_2 = self._columns_elsewhere(gang, row, self._free) if self._can_migrate([gang], row) else None
-        if option_1 is not None and option_2 is not None:
-            own = gang.nodes if gang.on_machine else 0
-            theirs = [other.nodes for other in in_the_way if other.on_machine]
-            if option_1_overhead(own, theirs, *self._cost) > option_2_overhead(own, theirs, *self._cost):
-                option_1 = None
-        if option_1 is None and option_2 is None:
-            return False
-        self._leave_home(gang)
-        if option_1 is not None:
-            self._make_way(gang, in_the_way, option_1, self._free, row)
-        elif option_2 is not None:
-            self._give_columns(gang, option_2)
-            self._note_migration([gang], in_the_way)
-        self._settle_in(gang, row)
-        return True
-
     def _replicate_by_migration(self, gang: Occupant[Job], row: int) -> bool:
         if gang.migrating or gang.columns & (self._free[row] ^ self._left[row]):  # replicas have these
             return False
@@ -272,106 +244,27 @@ class OusterhoutMatrix(MatrixColumns[Job]):
         for other, new in zip(in_the_way, columns, strict=True):
             open_ = self._free[row] | (other.columns & ~self.set_aside if self.set_aside else other.columns)
             self._free[row] = open_ ^ (open_ & new)
+            if self.set_aside:  # what was set aside of its columns does not become free
+                self.room[row] -= self._count(other.columns & self.set_aside & ~new)
         self._make_way(gang, in_the_way, columns, self._left, row)
         self._left[row] ^= self._left[row] & gang.columns
         self._room_left[row] -= gang.nodes
         return True
 
-    def _overlapping(self, gang: Occupant[Job], row: int) -> list[Occupant[Job]]:
-        """S(A) of Zhang et al. 2003: the gangs at home in ``row`` that use columns of ``gang``, in starting order."""
-        columns = gang.columns
-        overlapping = [other for other in self.homes[row].values() if other.columns & columns]
-        if len(overlapping) > 1:
-            overlapping.sort(key=STARTING_ORDER)
-        return overlapping
-
-    def _can_migrate(self, gangs: Iterable[Occupant[Job]], row: int) -> bool:
-        """Return whether ``gangs`` may be moved to other columns in ``row``: none is on its way already, and Q allows it."""
-        tasks = 0
-        for gang in gangs:
-            if gang.migrating:
-                return False
-            if gang.on_machine:
-                tasks += gang.nodes
-        return self._max_tasks is None or not tasks or tasks + self.tasks_migrating(row) <= self._max_tasks
-
-    def _within_limit(self, gang: Occupant[Job], row: int) -> bool:
-        """Return whether ``gang`` may stand in ``row`` as well: if it is still migrating, its tasks count there too."""
-        if self._max_tasks is None or not gang.migrating:
-            return True
-        return gang.nodes + self.tasks_migrating(row) <= self._max_tasks
-
-    def tasks_migrating(self, row: int) -> int:
-        """Return how many tasks in a row are on their way to or from the checkpoint store."""
-        return sum(gang.nodes for gang in self.row_contents(row) if gang.migrating)
-
-    def _way_made(self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int, free: list[int]) -> list[int] | None:
-        """Option 1: return new columns for those in the way of ``gang`` in ``row``; only tasks that are in the way move.
-
-        Returns:
-            ``None`` if they have not enough memory there.
-        """
-        wanted = gang.columns
-        open_, columns = free[row] ^ (free[row] & wanted), []
-        for other in in_the_way:
-            lost = other.columns & wanted
-            suitable = self._suitable(other, open_)
-            if self.memory is not None and suitable.bit_count() < lost.bit_count():
-                return None
-            taken = lowest(suitable, lost.bit_count())
-            open_ ^= taken
-            columns.append(other.columns ^ lost | taken)
-        return columns
-
-    def _columns_elsewhere(self, gang: Occupant[Job], row: int, free: list[int]) -> int | None:
-        """Option 2: return columns for ``gang`` in ``row``: its own that are free there, and other free ones for the rest.
-
-        Returns:
-            ``None`` if it has not enough memory there.
-        """
-        kept = gang.columns & free[row]
-        suitable = self._suitable(gang, free[row] ^ kept)
-        if self.memory is not None and suitable.bit_count() < gang.nodes - kept.bit_count():
-            return None
-        return kept | lowest(suitable, gang.nodes - kept.bit_count())
-
-    def _suitable(self, gang: Occupant[Job], columns: int) -> int:
-        """Return those of ``columns`` that have enough memory for a task of ``gang``, which it does not hold yet."""
-        return columns if self.memory is None else columns & self._with_memory(gang.job)
-
-    def _give_columns(self, gang: Occupant[Job], columns: int) -> None:
-        if self.memory is not None:
-            self.memory.give_back(from_mask(gang.columns & ~columns), gang.job.memory)
-            self._take_memory(gang.job, columns & ~gang.columns)
-        gang.columns = columns
-
-    def _make_way(
-        self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], columns: list[int], free: list[int], row: int
-    ) -> None:
-        """Option 1: give those in the way their new ``columns``; those of ``gang`` in ``row`` become free."""
-        for other, new in zip(in_the_way, columns, strict=True):
-            open_ = free[row] | other.columns
-            free[row] = open_ ^ (open_ & new)
-            self._give_columns(other, new)
-        self._note_migration(in_the_way, [gang])
-
-    def _note_migration(self, moves: list[Occupant[Job]], blocked: list[Occupant[Job]]) -> None:
-        """Note a migration; a gang that has not started yet simply starts elsewhere, and no gang waits for it."""
-        self._touched += moves
-        self._changed_homes.update(gang.home for gang in moves)
-        moved = tuple(gang for gang in moves if gang.on_machine)
-        if self.migration_counts:
-            for gang in moved:
-                gang.migrating = True
-        if moved:
-            self._migrations.append(Migration(moved, tuple(gang for gang in blocked if gang.on_machine)))
-
     # What the machine has to do.
 
     def changes(self) -> Change[Job]:
         """Return the difference between the matrix and what the machine has, and take it for done."""
-        change = changes_to(self._touched, self._cleaned + self._replicated, self._migrations)
+        change = changes_to(self._touched, self._cleaned + self._replicated, self._migrations, self.nodes_of)
         self._migrations.clear()
         self._touched.clear()
         self._cleaned.clear()
+        self._left, self._fixed = [], []  # until it is filled again
+        self._join_strips()
         return change
+
+    def _renew_masks(self, strips: ColumnStrips) -> None:
+        super()._renew_masks(strips)
+        for masks in (self._left, self._fixed):
+            for row, columns in enumerate(masks):
+                masks[row] = strips.renewed(columns)

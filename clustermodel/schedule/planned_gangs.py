@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from clustermodel.schedule.node_set import NodeSet, from_mask, places
+from clustermodel.schedule.node_set import NodeSet, places
 
 
 class Gang(Protocol):
@@ -31,7 +31,18 @@ Job = TypeVar("Job", bound=Gang)
 class Occupant(Generic[Job]):
     """A gang in the matrix."""
 
-    __slots__ = ("columns", "home", "job", "migrating", "nodes", "on_machine", "order", "rows", "rows_on_machine")
+    __slots__ = (
+        "columns",
+        "columns_on_machine",
+        "home",
+        "home_on_machine",
+        "job",
+        "migrating",
+        "nodes",
+        "order",
+        "rows",
+        "rows_on_machine",
+    )
 
     def __init__(self, job: Job, columns: int, home: int, order: int) -> None:
         self.job = job
@@ -46,15 +57,27 @@ class Occupant(Generic[Job]):
         """The rows it stands in, the home row and those with a replica: a bitmask."""
         self.migrating = False
         """Whether it has been moved to other columns and has still to pay for that; it is not moved again until then."""
-        self.on_machine: tuple[int, int, int] | None = None
-        """Columns, rows and home row as the machine has them; ``None`` before the gang has started."""
+        self.columns_on_machine = 0
+        """Its columns as the machine has them; 0 before the gang has started."""
         self.rows_on_machine = 0
-        """These rows once more, which change most often; 0 before the gang has started."""
+        """Its rows as the machine has them; 0 before the gang has started."""
+        self.home_on_machine = home
+        """Its home row as the machine has it."""
+
+    @property
+    def on_machine(self) -> bool:
+        """Whether it has started."""
+        return self.rows_on_machine != 0
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it is otherwise than on the machine, or has not started."""
+        return self.rows != self.rows_on_machine or self.columns != self.columns_on_machine or self.home != self.home_on_machine
 
     @property
     def has_moved(self) -> bool:
         """Whether it has other columns than on the machine."""
-        return self.on_machine is not None and self.on_machine[0] != self.columns
+        return self.rows_on_machine != 0 and self.columns_on_machine != self.columns
 
 
 STARTING_ORDER: Final = attrgetter("order")
@@ -83,7 +106,10 @@ class Change(NamedTuple, Generic[Job]):
 
 
 def changes_to(
-    moved: Iterable[Occupant[Job]], replicas: Iterable[Occupant[Job]], migrations: Sequence[Migration[Job]]
+    moved: Iterable[Occupant[Job]],
+    replicas: Iterable[Occupant[Job]],
+    migrations: Sequence[Migration[Job]],
+    nodes_of: Callable[[int], NodeSet],
 ) -> Change[Job]:
     """Return the difference between a plan and what the machine has, and take it for done.
 
@@ -91,39 +117,38 @@ def changes_to(
         moved: gangs that have started, or may have another home or other columns than on the machine.
         replicas: gangs that may have other replicas than on the machine.  A gang may be there, and among ``moved``, repeatedly.
         migrations: in order.
+        nodes_of: returns the nodes of a set of columns, a bitmask.
     """
     change: Change[Job] = Change([], [], [], [], [])
     for moves, blocked in migrations:
         # One that came back to its own columns, which happens where migration is free, has not moved.
-        to = [(gang.job, from_mask(gang.columns)) for gang in moves if gang.has_moved]
+        to = [(gang.job, nodes_of(gang.columns)) for gang in moves if gang.has_moved]
         if to:
             change.migrations.append((to, [gang.job for gang in blocked]))
     changed = [gang for gang in replicas if gang.rows != gang.rows_on_machine and gang.rows]
-    changed += [gang for gang in moved if gang.on_machine != (gang.columns, gang.rows, gang.home) and gang.rows]
+    changed += [gang for gang in moved if gang.is_changed and gang.rows]
     if len(changed) > 1:
         changed.sort(key=STARTING_ORDER)
     previous = None
     for gang in changed:
         if gang is not previous:
-            _note_change(gang, change)
+            _note_change(gang, change, nodes_of)
             previous = gang
     return change
 
 
-def _note_change(gang: Occupant[Job], change: Change[Job]) -> None:
-    rows = gang.rows
-    if gang.on_machine is None:
-        change.started.append((gang.job, from_mask(gang.columns), gang.home))
+def _note_change(gang: Occupant[Job], change: Change[Job], nodes_of: Callable[[int], NodeSet]) -> None:
+    rows, rows_then = gang.rows, gang.rows_on_machine
+    if not rows_then:
+        change.started.append((gang.job, nodes_of(gang.columns), gang.home))
         rows_then = 1 << gang.home
     else:
-        columns_then, rows_then, home_then = gang.on_machine
-        if gang.home != home_then:
+        if gang.home != gang.home_on_machine:
             change.rehomed.append((gang.job, gang.home))
-        leaving = rows_then if gang.columns != columns_then else rows_then & ~rows
+        leaving = rows_then if gang.columns != gang.columns_on_machine else rows_then & ~rows
         for row in places(leaving):
             change.withdrawn.append((gang.job, row))
         rows_then &= ~leaving
     for row in places(rows & ~rows_then):
         change.replicated.append((gang.job, row))
-    gang.on_machine = (gang.columns, rows, gang.home)
-    gang.rows_on_machine = rows
+    gang.columns_on_machine, gang.rows_on_machine, gang.home_on_machine = gang.columns, rows, gang.home

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,9 +23,10 @@ from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
 from clustermodel.policies.interface import Decision, Kill, Policy, Setup, Start, WakeAt
 from clustermodel.policies.view import Batch, View
-from clustermodel.recording.ledger import Account
+from clustermodel.recording.ledger import Account, Amount
 from clustermodel.recording.matrix_history import Moment
 from clustermodel.recording.run_attempts import UNKNOWN, Status
+from clustermodel.schedule.node_set import MANY_NODES
 from clustermodel.sim.simulation import simulate
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 from tests.gang_runs import POLICIES, GangCase, Meddler, Watched, check_books, gang_cases, run, seen, seen_in_time, spans
@@ -406,6 +408,28 @@ def test_permuting_what_happens_at_one_instant_and_splitting_streams_changes_not
     )
     assert ours == theirs
     assert all(outcome.ledger.amount(account) == expected.ledger.amount(account) for account in Account)
+
+
+@settings(quick, max_examples=cases(60))
+@given(case=gang_cases(), policy=policies)
+def test_jobs_as_many_times_as_wide_on_as_many_times_the_nodes_have_the_same_schedule(case: GangCase, policy: str) -> None:
+    machine, rows = case
+    times = MANY_NODES // machine.nodes + 1  # then columns are in strips and ranges, not in masks
+    costs = machine.checkpointing
+    most = costs.max_tasks_per_slice
+    wide_costs = replace(costs, max_tasks_per_slice=None if most is None else times * most)
+    wide = GangCase(
+        replace(machine, nodes=times * machine.nodes, checkpointing=wide_costs),
+        [row._replace(nodes=times * row.nodes) for row in rows],
+    )
+    narrow_run, wide_run = run(case, policy), run(wide, policy)
+    columns, accounts = seen(narrow_run)
+    assert seen(wide_run) == (
+        columns,
+        {account: Amount(*(times * ticks for ticks in sum_)) for account, sum_ in accounts.items()},
+    )
+    places = narrow_run.placements
+    assert wide_run.placements.equals(places.assign(first_node=times * places.first_node, nodes=times * places.nodes))
 
 
 @settings(quick, max_examples=cases(30))

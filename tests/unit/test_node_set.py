@@ -200,3 +200,9 @@ def test_a_gang_holds_the_nodes_that_the_policy_names(columns: NodeSet) -> None:
 def test_nodes_that_a_gang_cannot_hold_are_refused(columns: NodeSet, message: str) -> None:
     with pytest.raises(DecisionError, match=f"policy mine: {message}"):
         start_four_nodes_on(columns)
+
+
+def test_no_nodes_are_found_in_an_empty_set() -> None:
+    assert lowest(0, 0) == 0
+    with pytest.raises(ValueError, match="1 nodes of an empty set are asked for"):
+        lowest(0, 1)

@@ -463,6 +463,16 @@ def test_a_migrating_gang_is_withdrawn_from_all_its_rows_and_replicated_in_the_n
     assert [(job.id, row) for job, row in change.rehomed] == [(1, 1)]
 
 
+def test_what_was_set_aside_of_a_gang_that_makes_way_does_not_become_room() -> None:
+    matrix = draw(4, "1...", "2...")
+    matrix.keep_free(0b0001, 99)  # both gangs may stay
+    matrix.fill()
+    matrix.fill_with_migration()
+    assert picture(matrix) == ["12..", "12.."]
+    assert matrix.room == [3, 2]
+    assert matrix.add(Job(3, 2), 1).columns == 0b1100
+
+
 # Any sequence of events.
 
 

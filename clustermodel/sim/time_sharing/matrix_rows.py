@@ -9,7 +9,7 @@ from __future__ import annotations
 from clustermodel.errors import DecisionError
 from clustermodel.machine import Machine
 from clustermodel.recording.ledger import Account
-from clustermodel.schedule.node_set import NodeSet, from_mask, places, text
+from clustermodel.schedule.node_set import MANY_NODES, IdleNodes, NodeSet, from_mask, places, text
 from clustermodel.sim.time_sharing.sliced_gang import SlicedGang
 
 
@@ -24,7 +24,10 @@ class MatrixRows:
         self.machine = machine
         self.mpl = machine.time_slicing.mpl
         self.occupied = [0] * self.mpl
-        """Columns in use, a bitmask for each row."""
+        """Columns in use, a bitmask for each row; not kept where there are many and no switch is charged on change."""
+        asks_for_masks = machine.switch_ticks > 0 and machine.context_switch.charge == "on-change"
+        in_ranges = machine.processors > MANY_NODES and not asks_for_masks
+        self._idle = [IdleNodes(machine.processors) for _ in range(self.mpl)] if in_ranges else None  # instead
         self.held = [0] * self.mpl
         """Number of columns in use in each row."""
         self.gangs: list[dict[int, SlicedGang]] = [{} for _ in range(self.mpl)]
@@ -46,10 +49,10 @@ class MatrixRows:
         """
         if not 0 <= row < self.mpl:
             raise DecisionError(f"job {gang.job.id} cannot run in row {row}: the multiprogramming level is {self.mpl}")
-        if gang.mask & self.down:
+        if self.down and gang.mask & self.down:
             nodes = text(from_mask(gang.mask & self.down))
             raise DecisionError(f"job {gang.job.id} cannot run in row {row} on columns {text(gang.columns)}: {nodes} are down")
-        if gang.mask & self.occupied[row]:
+        if not self._take(gang, row):
             if gang.job.id in self.gangs[row]:
                 raise DecisionError(f"job {gang.job.id} cannot be replicated in row {row}: it is in it already")
             raise DecisionError(
@@ -57,11 +60,20 @@ class MatrixRows:
             )
         if not self.held[row]:
             self.in_use_changed = True
-        self.occupied[row] |= gang.mask
         self.held[row] += gang.nodes
         self.gangs[row][gang.job.id] = gang
         gang.rows |= 1 << row
         self.changed.add(gang)
+
+    def _take(self, gang: SlicedGang, row: int) -> bool:
+        """Give a gang its columns of a row; return whether all of them were free."""
+        if self._idle is not None:
+            return self._idle[row].take(gang.columns)
+        taken, wanted = self.occupied[row], gang.mask
+        if taken & wanted:
+            return False
+        self.occupied[row] = taken | wanted
+        return True
 
     def withdraw(self, gang: SlicedGang, row: int) -> None:
         """Take ``gang`` out of ``row``.
@@ -76,7 +88,10 @@ class MatrixRows:
         self.changed.add(gang)
 
     def _take_out(self, gang: SlicedGang, row: int) -> None:
-        self.occupied[row] ^= gang.mask
+        if self._idle is None:
+            self.occupied[row] ^= gang.mask
+        else:
+            self._idle[row].give_back(gang.columns)
         self.held[row] -= gang.nodes
         del self.gangs[row][gang.job.id]
         if not self.held[row]:

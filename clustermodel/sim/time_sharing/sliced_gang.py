@@ -57,6 +57,7 @@ class SlicedGang(Execution):
         "_being_written",
         "_checkpoint",
         "_executed",
+        "_mask",
         "_saved",
         "_slices",
         "_to_restore",
@@ -65,7 +66,6 @@ class SlicedGang(Execution):
         "finished",
         "home",
         "left",
-        "mask",
         "order",
         "pace",
         "pending",
@@ -85,8 +85,7 @@ class SlicedGang(Execution):
         super().__init__(owner, env.now, columns, terms)
         self.home = home
         """Its home row."""
-        self.mask = as_mask(columns)
-        """Its columns as a bitmask."""
+        self._mask = 0  # its columns, once they have been asked for
         self.finished = Event(env)
         """Succeeds when it has spent its overheads and executed for its duration."""
         self.order = order
@@ -106,6 +105,13 @@ class SlicedGang(Execution):
         self.left = self.duration
         self.done = 0
         """How long it has executed up to the last scheduling event, ticks; kept where it has periodic checkpoints."""
+
+    @property
+    def mask(self) -> int:
+        """Its columns as a bitmask."""
+        if not self._mask:
+            self._mask = as_mask(self.columns)
+        return self._mask
 
     def run(self) -> Generator[Event, object, None]:
         """Wait until the time-slice process has let the gang finish, or the coordinator stops it."""
@@ -204,7 +210,7 @@ class SlicedGang(Execution):
             How long the checkpoint takes, ticks of its own slices.
         """
         self.columns = columns
-        self.mask = as_mask(columns)
+        self._mask = 0
         self.migrating = True
         overheads = self._saved.overheads_of_migration(self)
         self.pending += overheads
