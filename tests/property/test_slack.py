@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import permutations
 from math import inf
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,10 +14,10 @@ from hypothesis import strategies as st
 
 from clustermodel import Machine, Setup
 from clustermodel.job import JobRow
-from clustermodel.policies.interface import Decision
-from clustermodel.policies.quotas import Quotas
+from clustermodel.policies.interface import Decision, Reserve, Start
+from clustermodel.policies.quotas import OverQuota, Quotas
 from clustermodel.policies.slack import Slack
-from clustermodel.policies.view import QueuedJob, View
+from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.schedule.profile import Profile
@@ -37,19 +38,22 @@ Insertion = tuple[int, list[tuple[int, int]], list[SlackReservation], ArrivingJo
 
 
 class Noted(Slack):
-    """Slack with the bound of each job and the start it was first assigned written down."""
+    """Slack with the bound of each job written down, which does not change."""
 
     def begin(self, setup: Setup) -> None:
         super().begin(setup)
         self.bounds: dict[int, int] = {}
-        self.assigned: dict[int, int] = {}
 
-    def insert(self, job: QueuedJob, now: int) -> SlackReservation:
-        others = {id(one): one.latest for one in self._plan}
-        one = super().insert(job, now)
-        assert all(other.start <= others[id(other)] == other.latest for other in self._plan if other is not one)
-        self.bounds[job.id], self.assigned[job.id] = one.latest, one.start
-        return one
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        decisions = super().decide(batch, view)
+        for decision in decisions:
+            if isinstance(decision, Reserve):
+                self.bounds[decision.job.id] = decision.start
+            elif isinstance(decision, Start):  # perhaps as soon as it was submitted
+                self.bounds.setdefault(decision.job.id, view.now)
+        assert all(one.start <= one.latest == self.bounds[one.job.id] for one in self._run.plan)
+        assert self._rules.slack_factor or not any(one.initial_slack for one in self._run.plan)
+        return decisions
 
 
 def run(nodes: int, rows: list[JobRow], policy: Slack, *, kill: bool = True) -> JobRecords:
@@ -87,8 +91,6 @@ def test_no_job_starts_after_its_bound(
     assert len(policy.bounds) == len(rows)
     for job, start in starts(records).items():
         assert start <= policy.bounds[job]
-        if factor == 0:
-            assert start <= policy.assigned[job]
     ids, promised = records.column("id"), records.column("reserved")
     for job, told in zip(ids[promised != UNKNOWN].tolist(), promised[promised != UNKNOWN].tolist(), strict=True):
         assert told == policy.bounds[job]
@@ -109,16 +111,18 @@ def test_no_job_starts_after_its_bound_where_every_order_is_tried(case: Case, aw
 def test_a_job_over_quota_delays_nobody(heuristic: str, case: Case, user: int) -> None:
     """Others keep their bounds, and where it is planned no other start changes."""
 
-    class Watched(Noted):
-        def _place_over_quota(self, view: View) -> list[Decision]:
-            before = [(one.job.id, one.start, one.latest) for one in self._plan]
-            decisions = super()._place_over_quota(view)
-            assert [(one.job.id, one.start, one.latest) for one in self._plan] == before
-            return decisions
-
     nodes, rows = case
-    policy = Watched(heuristic=heuristic, awt=20.0, quotas=Quotas(user={user: 0.0}))
-    records = run(nodes, rows, policy)
+    policy = Noted(heuristic=heuristic, awt=20.0, quotas=Quotas(user={user: 0.0}))
+    unwatched = OverQuota.plan
+
+    def watched(over_quota: OverQuota, profile: Profile, now: int) -> list[QueuedJob]:
+        before = [(one.job.id, one.start, one.latest) for one in policy._run.plan]
+        jobs = unwatched(over_quota, profile, now)
+        assert [(one.job.id, one.start, one.latest) for one in policy._run.plan] == before
+        return jobs
+
+    with mock.patch.object(OverQuota, "plan", watched):
+        records = run(nodes, rows, policy)
     found, promised = (
         starts(records),
         dict(zip(records.column("id").tolist(), records.column("reserved").tolist(), strict=True)),

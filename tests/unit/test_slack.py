@@ -241,8 +241,8 @@ def test_the_average_wait_is_measured_under_conservative_backfilling_on_the_same
     conservative = Scenario(machine=machine, workload=workload, policy="conservative").run()
     policy = Slack()
     measured = Scenario(machine=machine, workload=workload, policy=policy).run()
-    assert policy._awt.classes == [(inf, pytest.approx(conservative.summary().mean_wait_s, rel=1e-12))]
-    given = Scenario(machine=machine, workload=workload, policy=Slack(awt=policy._awt.classes[0][1])).run()
+    assert policy._rules.awt.classes == [(inf, pytest.approx(conservative.summary().mean_wait_s, rel=1e-12))]
+    given = Scenario(machine=machine, workload=workload, policy=Slack(awt=policy._rules.awt.classes[0][1])).run()
     assert starts(given) == starts(measured)
     again = Scenario(machine=machine, workload=workload, policy=policy).run()
     assert starts(again) == starts(measured)
@@ -273,9 +273,9 @@ def test_the_average_wait_by_size_has_classes_by_powers_of_two() -> None:
     policy = Slack(awt="conservative-by-size")
     policy.calibrate(lambda _: Waits((1, 1, 2, 3, 4, 9), (10 * S, 20 * S, 5 * S, 8 * S, 10 * S, 100 * S)))
     overall = pytest.approx(153 / 6)
-    assert policy._awt.classes == [(1, 15), (2, 5), (4, 9), (8, overall), (16, 100), (inf, overall)]
+    assert policy._rules.awt.classes == [(1, 15), (2, 5), (4, 9), (8, overall), (16, 100), (inf, overall)]
     policy.calibrate(lambda _: Waits((), ()))
-    assert {seconds for _, seconds in policy._awt.classes} == {0.0}
+    assert {seconds for _, seconds in policy._rules.awt.classes} == {0.0}
 
 
 def test_nobody_waits_under_conservative_so_nobody_has_slack() -> None:

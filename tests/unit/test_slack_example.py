@@ -51,7 +51,7 @@ def policy_with(u: float, p: float, first: tuple[int, float], second: tuple[int,
     machine = Machine(nodes=4)
     policy.begin(Setup(4, True, np.random.default_rng(1), False, machine))
     weights = Weights(u=u, p=p)
-    policy._plan = [waiting(J1, *first, weights), waiting(J2, *second, weights)]
+    policy._run.plan = [waiting(J1, *first, weights), waiting(J2, *second, weights)]
     return policy
 
 
@@ -67,7 +67,7 @@ def test_price_by_price(
 ) -> None:
     weights = Weights(u=u, p=p)
     policy = policy_with(u, p, first, second, newcomer)
-    one, two = policy._plan
+    one, two = policy._run.plan
 
     def cost_of_two_seconds(nodes: int, slack: float, priority: float) -> float:
         return inf if slack < 2 else cost(weight(nodes, priority, 10, slack, weights), 2, favour(newcomer, weights), weights)
@@ -77,7 +77,7 @@ def test_price_by_price(
         price_of_start(2, 0, weights) + cost_of_two_seconds(1, *second),
         price_of_start(2, 0, weights) + cost_of_two_seconds(2, *first),
     )
-    search = Search(policy._running, policy._plan, weights, 0, ArrivingJob(2, 2 * S, favour(newcomer, weights)))
+    search = Search(policy._run.running, policy._run.plan, weights, 0, ArrivingJob(2, 2 * S, favour(newcomer, weights)))
     by_search = [
         found.price if (found := search.cheapest([slot * S], order)) is not None else inf
         for slot, order in ((2, [one, two]), (0, [one, two]), (0, [two, one]))
@@ -97,6 +97,6 @@ def test_the_schedule_that_is_chosen(
     best: str,
 ) -> None:
     policy = policy_with(u, p, first, second, newcomer)
-    policy.insert(J3, 0)
-    starts = {one.job.id: one.start // S for one in policy._plan}
+    policy._run.insert(J3, 0)
+    starts = {one.job.id: one.start // S for one in policy._run.plan}
     assert (starts[1], starts[2], starts[3]) == STARTS[best]
