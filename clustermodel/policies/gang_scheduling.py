@@ -21,7 +21,7 @@ from clustermodel.schedule.ousterhout import OusterhoutMatrix
 from clustermodel.validation import require_whole
 
 _LARGEST_MATRIX: Final = 10**7
-"""Most rows x columns: each row is a bitmask as wide as the machine, and what is beyond any machine would fill the memory."""
+"""Most rows x columns: a row may be a bitmask as wide as the machine, and what is beyond any machine would fill the memory."""
 
 
 class GangScheduling(CopiedWithoutRun):
