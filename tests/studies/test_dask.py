@@ -107,6 +107,15 @@ def test_tls_without_its_files_is_one_line(tmp_path: Path) -> None:
         sweep(SCRIPT, tmp_path / "out", dask="tls://127.0.0.1:1", dask_options={"timeout": "2s"})
 
 
+def test_a_client_that_does_not_start_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stalls(*_: object, **__: object) -> None:
+        raise AssertionError  # as distributed.utils.LoopRunner does after 10 s
+
+    monkeypatch.setattr("distributed.Client", stalls)
+    with pytest.raises(SpecificationError, match=r"--dask: tcp://127\.0\.0\.1:1: Dask's client has not started"):
+        sweep(SCRIPT, tmp_path / "out", dask="tcp://127.0.0.1:1")
+
+
 def test_an_address_where_no_scheduler_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(SpecificationError, match=r"--dask: tcp://127\.0\.0\.1:1: "):
         sweep(SCRIPT, tmp_path / "out", dask="tcp://127.0.0.1:1", dask_options={"timeout": "2s"})
