@@ -329,6 +329,11 @@ class Machine:
         return self.context_switch.ticks(self.time_slicing.quantum)
 
     @property
+    def switches_on_change(self) -> bool:
+        """Whether context switches take time, and only nodes whose task changes pay for them."""
+        return self.switch_ticks > 0 and self.context_switch.charge == "on-change"
+
+    @property
     def processors(self) -> int:
         """Number of processors of all nodes; as many as nodes, unless these have several."""
         return self.nodes * self.gpus_per_node

@@ -138,8 +138,8 @@ def cluster(
         client: Any = Client(address, **options)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TypeError) as problem:  # a TypeError where tls:// comes without its files
         raise SpecificationError(f"--dask: {address}: {problem}") from None
-    except AssertionError:  # of distributed's LoopRunner: a machine that stands still for 10 s
-        raise SpecificationError(f"--dask: {address}: Dask's client has not started; this machine is too busy") from None
+    except AssertionError:  # of distributed's LoopRunner: its event loop has not begun within 10 s
+        raise SpecificationError(f"--dask: {address}: Dask's client has not started; try again") from None
     try:
         made = Cluster(client, origin, address, timeout_s)
         if start:

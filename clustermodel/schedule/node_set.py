@@ -159,20 +159,21 @@ class IdleNodes:
 
     def has(self, nodes: NodeSet) -> bool:
         """Return whether all of ``nodes`` are idle."""
+        return all(self._place_of(low, high) >= 0 for low, high in zip(nodes[::2], nodes[1::2], strict=True))
+
+    def _place_of(self, low: int, high: int) -> int:
+        """Return where the idle range begins of which a range is a part, in the list of bounds; -1 if there is none."""
         bounds = self._bounds
-        for low, high in zip(nodes[::2], nodes[1::2], strict=True):
-            at = bisect_right(bounds, low) - 1
-            if at < 0 or at % 2 or not low < high <= bounds[at + 1]:
-                return False
-        return True
+        at = bisect_right(bounds, low) - 1
+        return at if at >= 0 and not at % 2 and low < high <= bounds[at + 1] else -1
 
     def take(self, nodes: NodeSet) -> bool:
         """Remove exactly ``nodes``; return ``False``, with nothing changed, unless all of them are idle."""
         bounds = self._bounds
         taken = 0
         for low, high in (nodes,) if len(nodes) == 2 else zip(nodes[::2], nodes[1::2], strict=True):
-            at = bisect_right(bounds, low) - 1  # where the idle range begins of which they are a part
-            if at < 0 or at % 2 or not low < high <= bounds[at + 1]:
+            at = self._place_of(low, high)
+            if at < 0:
                 self.give_back(nodes[:taken])
                 return False
             if bounds[at] == low:

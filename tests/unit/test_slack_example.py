@@ -35,7 +35,7 @@ ROWS = [
     (1, 1 / 3, (10, 0.15), (10, 0.9), 0.3, (4, 2.88, 3.17), "S2"),
 ]
 STARTS = {"S1": (0, 0, 2), "S2": (0, 2, 0), "S3": (2, 0, 0)}
-every_row = pytest.mark.parametrize(("u", "p", "first", "second", "newcomer", "prices", "best"), ROWS)
+every_row = pytest.mark.parametrize(("u", "p", "first", "second", "arriving_p", "prices", "best"), ROWS)
 
 
 def waiting(job: QueuedJob, slack: int, p: float, weights: Weights) -> SlackReservation:
@@ -46,8 +46,8 @@ def waiting(job: QueuedJob, slack: int, p: float, weights: Weights) -> SlackRese
     return one
 
 
-def policy_with(u: float, p: float, first: tuple[int, float], second: tuple[int, float], newcomer: float) -> Slack:
-    policy = Slack(heuristic="optimal", awt=1.0, alpha_u=u, alpha_p=p, user_priority=lambda _: min(1.0, 3 * newcomer - 0.5))
+def policy_with(u: float, p: float, first: tuple[int, float], second: tuple[int, float], arriving_p: float) -> Slack:
+    policy = Slack(heuristic="optimal", awt=1.0, alpha_u=u, alpha_p=p, user_priority=lambda _: min(1.0, 3 * arriving_p - 0.5))
     machine = Machine(nodes=4)
     policy.begin(Setup(4, True, np.random.default_rng(1), False, machine))
     weights = Weights(u=u, p=p)
@@ -61,23 +61,23 @@ def test_price_by_price(
     p: float,
     first: tuple[int, float],
     second: tuple[int, float],
-    newcomer: float,
+    arriving_p: float,
     prices: tuple[float, ...],
     best: str,
 ) -> None:
     weights = Weights(u=u, p=p)
-    policy = policy_with(u, p, first, second, newcomer)
+    policy = policy_with(u, p, first, second, arriving_p)
     one, two = policy._run.plan
 
     def cost_of_two_seconds(nodes: int, slack: float, priority: float) -> float:
-        return inf if slack < 2 else cost(weight(nodes, priority, 10, slack, weights), 2, favour(newcomer, weights), weights)
+        return inf if slack < 2 else cost(weight(nodes, priority, 10, slack, weights), 2, favour(arriving_p, weights), weights)
 
     by_formula = (
         price_of_start(2, 2, weights),
         price_of_start(2, 0, weights) + cost_of_two_seconds(1, *second),
         price_of_start(2, 0, weights) + cost_of_two_seconds(2, *first),
     )
-    search = Search(policy._run.running, policy._run.plan, weights, 0, ArrivingJob(2, 2 * S, favour(newcomer, weights)))
+    search = Search(policy._run.running, policy._run.plan, weights, 0, ArrivingJob(2, 2 * S, favour(arriving_p, weights)))
     by_search = [
         found.price if (found := search.cheapest([slot * S], order)) is not None else inf
         for slot, order in ((2, [one, two]), (0, [one, two]), (0, [two, one]))
@@ -92,11 +92,11 @@ def test_the_schedule_that_is_chosen(
     p: float,
     first: tuple[int, float],
     second: tuple[int, float],
-    newcomer: float,
+    arriving_p: float,
     prices: tuple[float, ...],
     best: str,
 ) -> None:
-    policy = policy_with(u, p, first, second, newcomer)
+    policy = policy_with(u, p, first, second, arriving_p)
     policy._run.insert(J3, 0)
     starts = {one.job.id: one.start // S for one in policy._run.plan}
     assert (starts[1], starts[2], starts[3]) == STARTS[best]

@@ -25,8 +25,7 @@ class MatrixRows:
         self.mpl = machine.time_slicing.mpl
         self.occupied = [0] * self.mpl
         """Columns in use, a bitmask for each row; not kept where there are many and no switch is charged on change."""
-        asks_for_masks = machine.switch_ticks > 0 and machine.context_switch.charge == "on-change"
-        in_ranges = machine.processors > MANY_NODES and not asks_for_masks
+        in_ranges = machine.processors > MANY_NODES and not machine.switches_on_change
         self._idle = [IdleNodes(machine.processors) for _ in range(self.mpl)] if in_ranges else None  # instead
         self.held = [0] * self.mpl
         """Number of columns in use in each row."""

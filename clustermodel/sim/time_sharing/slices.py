@@ -42,7 +42,7 @@ class ComputedSlices:
         self._log = log
         self._nodes = self._up = machine.processors  # all, and those that are not down
         self._switch = switch = machine.switch_ticks
-        self._on_change = switch > 0 and machine.context_switch.charge == "on-change"
+        self._on_change = machine.switches_on_change
         self._rotation = Rotation(machine.time_slicing.mpl, machine.time_slicing.quantum, switch, env.now)
         self._loaded = LoadedTasks(rows, switch)
         self._since = env.now
