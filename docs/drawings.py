@@ -144,7 +144,7 @@ def cost_example() -> Figure:
     for name, (delayed, start) in moved.items():
         price = price_of_start(three[0], start, weights)
         if delayed:
-            price += cost(weight(delayed[0], 0.5, 10, 10, weights), 2, favour(0.5, weights), weights)
+            price += cost(weight(delayed[0], 0.5, 10, 10, weights), 2, favour(0.5, weights), weights.t)
         submits = [2 if delayed is one else 0, 2 if delayed is two else 0, start]
         jobs = [(submit, *job) for submit, job in zip(submits, (one, two, three), strict=True)]
         panels.append((f"figure 7: {name}, price {price:g}", _gantt(play(4, jobs, "fcfs"), until_s=7)))

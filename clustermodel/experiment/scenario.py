@@ -14,7 +14,7 @@ from typing import Final, Self
 from unicodedata import category
 
 from clustermodel.errors import SpecificationError, counted, quoted
-from clustermodel.experiment.calibration import calibrate
+from clustermodel.experiment.calibration import calibrate, keep_waits
 from clustermodel.experiment.random_streams import random_stream
 from clustermodel.experiment.result import Result
 from clustermodel.html import html_fields
@@ -246,12 +246,13 @@ class Scenario:
 
     def _run_in_memory(self, machine: Machine, policy: Policy, progress: Callable[[int], None] | None) -> Result:
         only = self.sources[0] if len(self.sources) == 1 else None
+        workload = only if isinstance(only, Workload) else None
         calibrate(
             policy,
             machine,
             lambda: [submissions(stream) for stream in self.streams],
             self.seed,
-            workload=only if isinstance(only, Workload) else None,
+            workload=workload,
         )
         outcome = simulate(
             machine,
@@ -265,4 +266,6 @@ class Scenario:
             progress=progress,
             failure_rng=random_stream(self.seed, "failures"),
         )
+        if workload is not None:
+            keep_waits(self.policy, machine, workload, self.seed, outcome.records)
         return Result(self, machine, outcome)

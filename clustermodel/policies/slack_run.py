@@ -16,7 +16,6 @@ from clustermodel.policies.interface import Decision, Kill, Reason, Reserve, Sta
 from clustermodel.policies.quotas import OverQuota, Quotas
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule import slack_formulas as pricing
-from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.running_profile import RunningProfile
 from clustermodel.schedule.slack_formulas import FIRST_SP, Weights
 from clustermodel.schedule.slack_reservations import SlackReservation, by_start
@@ -65,8 +64,8 @@ class SlackRun:
         self._user_priority, self._political_priority = rules.user_priority, rules.political_priority
         self._extend_unfinished = rules.extend_unfinished
         self._explain = explain
-        self.running = RunningProfile(nodes, may_overrun=may_overrun)
-        """Of the running jobs, without reservations."""
+        self.profile = RunningProfile(nodes, may_overrun=may_overrun)
+        """The running jobs and the reservations of :attr:`plan`."""
         self.plan: list[SlackReservation] = []
         """The waiting jobs within quota, the earliest start first."""
         self._over_quota = OverQuota(rules.quotas)
@@ -79,11 +78,11 @@ class SlackRun:
         now = view.now
         if batch.alarm:
             self._alarm = None
-        self._nodes_freed |= self.running.catch_up(batch.ended, now, failed=batch.failed, repaired=batch.repaired)
+        self._nodes_freed |= self.profile.catch_up(batch.ended, now, failed=batch.failed, repaired=batch.repaired)
         for gang in batch.ended:
             self._over_quota.ended(gang.job, now - gang.start)
         self._submitted += sorted((*batch.submitted, *batch.requeued), key=lambda job: job.queue_order)
-        late = self.running.overrunning(now)
+        late = self.profile.overrunning(now)
         if batch.failed or any(number not in view.running for number in late):
             self._delay(late, now)  # nodes are down, or longer than expected
         elif late and (kills := self._unfinished(late, view)):
@@ -119,7 +118,7 @@ class SlackRun:
             self._carry_out(best)
             start = best.slot
         else:
-            start = self.running.earliest(job.nodes, job.estimate)
+            start = self.profile.book(job.nodes, job.estimate)
         # Only now is it known how long the job will wait.  This is done once (section 4.3).
         p = pricing.priority(user, political, pricing.scheduler_priority(to_seconds(start - now), awt_s))
         slack = to_ticks(pricing.initial_slack(p, self._slack_factor, awt_s))
@@ -143,7 +142,7 @@ class SlackRun:
         due = bisect_right(self.plan, view.now, key=lambda held: held.start)
         starting = self.plan[:due]
         del self.plan[:due]
-        return [self._start(view.waiting[held.job.id], view) for held in starting]
+        return [self._start(view.waiting[held.job.id], view) for held in starting]  # in their reservations
 
     # Their parts.
 
@@ -152,7 +151,7 @@ class SlackRun:
 
         The steps of the profile would be too few: where a job begins on the nodes of one that ends, there is no step.
         """
-        slots = {time for time, _ in self.running.steps()}
+        slots = set(self.profile.times())
         for held in self.plan:
             slots.add(held.start)
             slots.add(held.end)
@@ -162,22 +161,23 @@ class SlackRun:
         in_order = self._rank is by_start
         # In the order of the starts, one by one is the same as all at once, and less work.
         in_place = arriving is None and not self._optimal and (self._in_place or in_order)
-        search = Search(self.running, self.plan, self._weights, now, arriving, in_place=in_place)
+        search = Search(self.profile, self.plan, self._weights, now, arriving, in_place=in_place)
         if self._optimal:
             return search.optimal(slots)
         return search.cheapest(slots, self.plan if in_order else sorted(self.plan, key=self._rank))
 
     def _carry_out(self, schedule: Schedule) -> None:
+        self.profile.take_steps_of(schedule.profile)
         if schedule.moved:
             for held, start in schedule.starts:
                 held.move_to(start, self._weights)
             self.plan.sort(key=by_start)
 
     def _place_over_quota(self, view: View) -> list[Decision]:
-        profile: Profile = self.running.copy()
-        for held in self.plan:
-            profile.reserve(held.start, held.end, held.nodes)
-        return [self._start(job, view) for job in self._over_quota.plan(profile, view.now)]
+        starting = self._over_quota.plan(self.profile.copy(), view.now)
+        for job in starting:
+            self.profile.reserve(view.now, view.now + job.estimate, job.nodes)
+        return [self._start(job, view) for job in starting]
 
     def _unfinished(self, late: list[int], view: View) -> list[Decision]:
         """Decide about jobs that run on at their estimates, or at the end of an extension."""
@@ -190,8 +190,10 @@ class SlackRun:
         """Place the waiting jobs again around jobs that may not be killed and nodes that are down, beyond their bounds if need
         be.
         """
-        self.running.extend(late, now)
-        profile = self.running.copy()
+        profile = self.profile
+        for held in self.plan:
+            profile.release(held.start, held.end, held.nodes)
+        profile.extend(late, now)
         for held in self.plan:
             held.move_to(profile.book(held.nodes, held.length), self._weights)
         self.plan.sort(key=by_start)
@@ -211,7 +213,7 @@ class SlackRun:
         if job.id in self._over_quota.running and any(start > held.start for held, start in best.starts):
             return False
         self._carry_out(best)
-        self.running.prolong(job.id, now, now + length)
+        self.profile.note_prolongation(job.id, now + length)
         return True
 
     def _arriving(self, job: QueuedJob, length: int, user: float, political: float) -> ArrivingJob:
@@ -219,7 +221,7 @@ class SlackRun:
         return ArrivingJob(job.nodes, length, pricing.favour(p, self._weights))
 
     def _start(self, job: QueuedJob, view: View) -> Start:
-        self.running.start(job.id, job.nodes, view.now, view.now + job.estimate)
+        self.profile.note_start(job.id, job.nodes, view.now + job.estimate)
         return Start(job=job, reason=self._reason(job, view) if self._explain else None)
 
     def _reason(self, job: QueuedJob, view: View) -> Reason:
@@ -239,6 +241,6 @@ class SlackRun:
         times = self._over_quota.starts()
         if self.plan:
             times.append(self.plan[0].start)
-        if self._extend_unfinished and (end := self.running.next_end()) is not None:
+        if self._extend_unfinished and (end := self.profile.next_end()) is not None:
             times.append(end)
         return min(times, default=None)

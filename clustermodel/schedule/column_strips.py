@@ -7,10 +7,10 @@ more, when there are many.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final
 
+from clustermodel.schedule.bisection import bisect_left
 from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask
 
 _MANY: Final = 1_024

@@ -7,10 +7,11 @@ job's record, and as long to find the lowest idle nodes, as there are runs; bitm
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
+
+from clustermodel.schedule.bisection import bisect_left, bisect_right
 
 NodeSet = tuple[int, ...]
 """Bounds of the ranges, flat and ascending: ``(0, 4, 7, 8)`` is nodes 0, 1, 2, 3 and 7."""

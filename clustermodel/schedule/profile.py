@@ -7,11 +7,11 @@ reservations of waiting jobs.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Self
 
 from clustermodel.errors import DecisionError
+from clustermodel.schedule.bisection import bisect_left, bisect_right
 from clustermodel.ticks import NEVER
 
 _NO_LIMIT: Final = -(2**62)
@@ -38,6 +38,14 @@ class Profile:
         other = Profile(self.nodes)
         other._times, other._free = self._times[:], self._free[:]
         return other
+
+    def take_steps_of(self, other: Profile) -> None:
+        """Become equal to a trial, which is not used any longer."""
+        self._times, self._free = other._times, other._free
+
+    def times(self) -> Sequence[int]:
+        """Return when the steps begin, ascending; not to be changed."""
+        return self._times
 
     def steps(self) -> list[tuple[int, int]]:
         """Return the profile as (time, free nodes from then on)."""
@@ -135,7 +143,7 @@ class Profile:
                 return reserved
             # A window begins at k.  Examined from its end, it shows the last step with too few nodes first.
             start = times[k] if times[k] > not_before else not_before
-            last = bisect_left(times, start + duration, k, beyond) - 1
+            last = min(bisect_left(times, start + duration, k), beyond) - 1
             while last > k and free[last] >= nodes:
                 last -= 1
             if last == k:

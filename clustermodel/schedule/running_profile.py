@@ -139,13 +139,14 @@ class RunningProfile(Profile):
             ticks: how much longer; ``None`` is as long as each job is late already, at least one second.
         """
         for job_id in late:
-            expected_end = self._assumed_end[job_id][1]
-            self.prolong(job_id, now, now + (ticks or max(SHORTEST_EXTENSION, now - expected_end)))
+            _, expected_end, nodes = self._assumed_end[job_id]
+            end = now + (ticks or max(SHORTEST_EXTENSION, now - expected_end))
+            self.reserve(now, end, nodes)
+            self.note_prolongation(job_id, end)
 
-    def prolong(self, job_id: int, now: int, end: int) -> None:
-        """Subtract one job that has outlived its assumed end until ``end``; nothing else may be reserved on its nodes."""
+    def note_prolongation(self, job_id: int, end: int) -> None:
+        """Note another assumed end of a job whose nodes are subtracted until then already."""
         _, expected_end, nodes = self._assumed_end[job_id]
-        self.reserve(now, end, nodes)
         self._assumed_end[job_id] = (end, expected_end, nodes)
         heappush(self._ends, (end, job_id))
 

@@ -59,8 +59,7 @@ def initial_slack(p: float, slack_factor: float, awt_s: float) -> float:
 
 def price_of_start(nodes: int, wait_s: float, weights: Weights) -> float:
     """Return what it costs that an arriving job starts only in ``wait_s``: (t_e - CT)^alpha_t x n^alpha_u (section 4.2)."""
-    own: float = wait_s**weights.t * nodes**weights.u
-    return own
+    return power(wait_s, weights.t) * power(nodes, weights.u)
 
 
 def price_of_killing(nodes: int, estimate_s: float, weights: Weights) -> float:
@@ -68,12 +67,19 @@ def price_of_killing(nodes: int, estimate_s: float, weights: Weights) -> float:
     return price_of_start(nodes, estimate_s, weights)
 
 
-def move(seconds: float, weights: Weights) -> float:
+def power(base: float, exponent: float) -> float:
+    """Return ``base`` to the power of a weight, which is 1 unless the user says otherwise."""
+    if exponent == 1:
+        return base
+    raised: float = base**exponent
+    return raised
+
+
+def move(seconds: float, alpha_t: float) -> float:
     """Return t_i^alpha_t, negative for a job that is moved up: a move up by t gains what a delay by t costs."""
-    if weights.t == 1 or not seconds:
+    if not seconds:
         return seconds
-    size: float = abs(seconds) ** weights.t
-    return size if seconds > 0 else -size
+    return power(seconds, alpha_t) if seconds > 0 else -power(-seconds, alpha_t)
 
 
 def weight(nodes: int, p: float, initial_slack_s: float, slack_s: float, weights: Weights) -> float:
@@ -83,17 +89,15 @@ def weight(nodes: int, p: float, initial_slack_s: float, slack_s: float, weights
     """
     left = max(slack_s, min(initial_slack_s, LEAST_SLACK_S))
     fairness = initial_slack_s / left if left > 0 else 1.0
-    of_job: float = nodes**weights.u * p**weights.p * fairness**weights.f
-    return of_job
+    return power(nodes, weights.u) * power(p, weights.p) * power(fairness, weights.f)
 
 
 def favour(p: float, weights: Weights) -> float:
     """Return p^alpha_p of the job in whose favour others are moved, by which their costs are divided."""
-    favoured: float = p**weights.p
-    return favoured
+    return power(p, weights.p)
 
 
-def cost(job_weight: float, move_s: float, favoured: float, weights: Weights) -> float:
+def cost(job_weight: float, move_s: float, favoured: float, alpha_t: float) -> float:
     """Return what it costs to move a job by t_i seconds (short version, section 2.3; long version, section 4.4).
 
     n^alpha_u x t_i^alpha_t x (p / arriving job's p)^alpha_p x (s0 / s)^alpha_f, negative where t_i < 0.  The search excludes
@@ -103,9 +107,9 @@ def cost(job_weight: float, move_s: float, favoured: float, weights: Weights) ->
         job_weight: :func:`weight` of the job that is moved.
         move_s: t_i.
         favoured: :func:`favour` of the arriving job.
-        weights: alpha_u, alpha_t, alpha_p, alpha_f.
+        alpha_t: weight of time.
     """
-    return job_weight * move(move_s, weights) / favoured
+    return job_weight * move(move_s, alpha_t) / favoured
 
 
 def total(own: float, costs: Sequence[float]) -> float:

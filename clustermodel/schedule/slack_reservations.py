@@ -47,7 +47,7 @@ class SlackReservation:
         weights: of the price.
     """
 
-    __slots__ = ("initial_slack", "job", "latest", "length", "nodes", "p", "start", "weight")
+    __slots__ = ("by_start", "initial_slack", "job", "latest", "length", "nodes", "p", "start", "weight")
 
     def __init__(self, job: SubmittedJob, start: int, p: float, initial_slack: int, weights: Weights) -> None:
         self.job = job
@@ -77,6 +77,8 @@ class SlackReservation:
     def move_to(self, start: int, weights: Weights) -> None:
         """Move the job to another start; if that is later than its latest start, no further delay is allowed."""
         self.start = start
+        self.by_start = (start, *self.arrival)
+        """Sorting key of the plan: ascending start, then order of submission."""
         self.latest = max(self.latest, start)
         s0, s = to_seconds(self.initial_slack), to_seconds(self.latest - start)
         self.weight = weight(self.nodes, self.p, s0, s, weights)
@@ -85,7 +87,7 @@ class SlackReservation:
 
 def by_start(held: SlackReservation) -> tuple[int, int, int]:
     """Sorting key of the plan: ascending start, then order of submission."""
-    return held.start, *held.arrival
+    return held.by_start
 
 
 def _by_arrival(held: SlackReservation) -> tuple[int, int]:

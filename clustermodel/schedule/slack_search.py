@@ -7,10 +7,10 @@ others back at their earliest times in the order of a heuristic, and price the r
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from clustermodel.schedule.bisection import bisect_left
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.slack_formulas import DIGITS, Weights, cost, price_of_start, total
 from clustermodel.schedule.slack_reservations import SlackReservation
@@ -32,23 +32,61 @@ class ArrivingJob(NamedTuple):
     """p^alpha_p, by which the costs of moving other jobs are divided."""
 
 
-class Schedule(NamedTuple):
-    """A schedule that was tried; compared by price, then by how many jobs it moves, then by slot."""
+class Schedule:
+    """A schedule that was tried, with about what it costs: the exact price takes longer, and is seldom needed.
 
-    price: float
-    moved: int
-    """How many jobs have another start than before."""
-    slot: int
-    """From where on jobs were taken out, and where the arriving job starts; ticks."""
-    starts: Sequence[tuple[SlackReservation, int]]
-    """The jobs that have another start than before, with it."""
+    Args:
+        slot: from where on jobs were taken out, and where the arriving job starts; ticks.
+        own: the price of the arriving job.
+        starts: the jobs that have another start than before, with it.
+        costs: what each of these moves costs.
+        profile: with all jobs in it, also the arriving one.
+    """
+
+    __slots__ = ("_about", "_costs", "_own", "_price", "_rounding", "profile", "slot", "starts")
+
+    def __init__(
+        self, slot: int, own: float, starts: list[tuple[SlackReservation, int]], costs: list[float], profile: Profile
+    ) -> None:
+        self.slot = slot
+        self.starts = starts
+        self.profile = profile
+        self._own = own
+        self._costs = costs
+        about, size = own, abs(own)
+        for of_move in costs:
+            about += of_move
+            size += abs(of_move)
+        self._about = about
+        self._rounding = _ROUNDING * size
+        self._price: float | None = None
+
+    @property
+    def price(self) -> float:
+        """The price of the schedule."""
+        if self._price is None:
+            self._price = total(self._own, self._costs)
+        return self._price
+
+    @property
+    def moved(self) -> int:
+        """How many jobs have another start than before."""
+        return len(self.starts)
+
+    def goes_before(self, other: Schedule) -> bool:
+        """Return whether it is cheaper, or as cheap and moves fewer jobs, or as many and has an earlier slot."""
+        difference = self._about - other._about
+        rounding = self._rounding + other._rounding
+        if abs(difference) > rounding:
+            return difference < 0
+        return (self.price, self.moved, self.slot) < (other.price, other.moved, other.slot)
 
 
 class Search:
     """One search for the cheapest schedule.
 
     Args:
-        running: the profile of the running jobs, without reservations; it is not changed.
+        profile: the running jobs and all reservations; it is not changed.
         reservations: the waiting jobs, the earliest start first.
         weights: alpha_u, alpha_t, alpha_p, alpha_f.
         now: the present.
@@ -59,7 +97,7 @@ class Search:
 
     def __init__(
         self,
-        running: Profile,
+        profile: Profile,
         reservations: Sequence[SlackReservation],
         weights: Weights,
         now: int,
@@ -67,7 +105,7 @@ class Search:
         *,
         in_place: bool = False,
     ) -> None:
-        self._running = running
+        self._profile = profile
         self._reservations = reservations
         self._weights = weights
         self._now = now
@@ -90,30 +128,31 @@ class Search:
         best: Schedule | None = None
         for slot, profile, own in self._places(slots):
             taken = [held for held in ranked if held.start >= slot]
-            best = _cheaper(self._put_back(taken, profile, own, slot, best), best)
+            best = _cheaper(self._put_back(taken, profile, own, slot), best)
         return best
 
     def _cheapest_in_place(self, slots: Iterable[int], ranked: Sequence[SlackReservation]) -> Schedule | None:
         """Return the cheapest schedule that takes out and puts back one job after the other while the others stay in place."""
-        full = self._running.copy()
-        for held in self._reservations:
-            full.reserve(held.start, held.end, held.nodes)
         best: Schedule | None = None
         same_until = -1
         for slot in slots:
             if slot <= same_until:
                 continue  # of the jobs that stay now as well, none found another place
-            profile = full.copy()
+            profile = self._profile
             starts: list[tuple[SlackReservation, int]] = []
+            costs: list[float] = []
             for held in ranked:
                 if held.start < slot:
                     continue
                 start = profile.earlier(held.nodes, held.length, held.start, self._now)
                 if start < held.start:
+                    if not starts:
+                        profile = profile.copy()
                     profile.release(held.start, held.end, held.nodes)
                     profile.reserve(start, start + held.length, held.nodes)
                     starts.append((held, start))
-            best = _cheaper(self._priced(0.0, slot, starts, best), best)
+                    costs.append(self._cost(held, start))
+            best = _cheaper(Schedule(slot, 0.0, starts, costs, profile), best)
             same_until = min((held.start for held, _ in starts), default=NEVER)
         return best
 
@@ -126,7 +165,7 @@ class Search:
         """
         plan, (nodes, length, _) = self._reservations, arriving
         planned = [held.start for held in plan]
-        profiles = list(self._profiles())
+        profiles = self._profiles()
         earliest = [profile.earliest(held.nodes, held.length) for profile, held in zip(profiles, plan, strict=False)]
         unsettled = [at for at, held in enumerate(plan) if earliest[at] < held.start]
         unsettled.append(len(plan))
@@ -147,22 +186,21 @@ class Search:
             all_return |= first == len(plan)
             profile = profiles[first].copy()
             profile.reserve(slot, slot + length, nodes)
-            own = price_of_start(nodes, to_seconds(slot - self._now), self._weights)
-            best = _cheaper(self._put_back_from(first, earliest, profile, own, slot, best), best)
+            best = _cheaper(self._put_back_from(first, earliest, profile, self._own(slot, arriving), slot), best)
         return best
 
-    def _profiles(self) -> Iterator[Profile]:
-        """Yield the profile with the first 0, 1, 2, ... reservations."""
-        yield self._running
-        profile = self._running
-        for held in self._reservations:
+    def _profiles(self) -> list[Profile]:
+        """Return the profiles with the first 0, 1, 2, ... reservations."""
+        profile = self._profile
+        profiles = [profile]
+        for held in reversed(self._reservations):
             profile = profile.copy()
-            profile.reserve(held.start, held.end, held.nodes)
-            yield profile
+            profile.release(held.start, held.end, held.nodes)
+            profiles.append(profile)
+        profiles.reverse()
+        return profiles
 
-    def _put_back_from(
-        self, first: int, earliest: Sequence[int], profile: Profile, own: float, slot: int, best: Schedule | None
-    ) -> Schedule | None:
+    def _put_back_from(self, first: int, earliest: Sequence[int], profile: Profile, own: float, slot: int) -> Schedule | None:
         """Put jobs back from number ``first`` on; return ``None`` as soon as one would start too late.
 
         Args:
@@ -171,9 +209,9 @@ class Search:
             profile: those before ``first``, and the arriving job.
             own: the price of the arriving job.
             slot: its start.
-            best: the cheapest schedule so far; of one that costs more, ``None`` may be returned.
         """
         starts: list[tuple[SlackReservation, int]] = []
+        costs: list[float] = []
         left = NEVER  # the first time at which a job has left its place
         for at in range(first, len(self._reservations)):
             held = self._reservations[at]
@@ -183,12 +221,15 @@ class Search:
                 return None
             if start != held.start:
                 starts.append((held, start))
+                costs.append(self._cost(held, start))
                 left = min(left, held.start)
-        return self._priced(own, slot, starts, best)
+        return Schedule(slot, own, starts, costs, profile)
 
     def _places(self, slots: Iterable[int]) -> Iterator[tuple[int, Profile, float]]:
-        """Yield the slots where the arriving job fits, with the profile of the jobs that stay and its own price there."""
-        kept, arriving = self._running.copy(), self._arriving
+        """Yield the slots where the arriving job fits, with the profile of it and the jobs that stay, and its price there."""
+        kept, arriving = self._profile.copy(), self._arriving
+        for held in self._reservations:
+            kept.release(held.start, held.end, held.nodes)
         left = iter(self._reservations)
         following = next(left, None)
         for slot in slots:
@@ -200,7 +241,7 @@ class Search:
             elif kept.fits_at(slot, arriving.nodes, arriving.length):
                 profile = kept.copy()
                 profile.reserve(slot, slot + arriving.length, arriving.nodes)
-                yield slot, profile, price_of_start(arriving.nodes, to_seconds(slot - self._now), self._weights)
+                yield slot, profile, self._own(slot, arriving)
 
     def _put_back(
         self,
@@ -208,38 +249,26 @@ class Search:
         profile: Profile,
         own: float,
         slot: int,
-        best: Schedule | None,
         before: Sequence[tuple[SlackReservation, int]] = (),
     ) -> Schedule | None:
-        """Put jobs back in their order; return ``None`` as soon as one would start too late, or if ``best`` is cheaper."""
-        book = profile.book
+        """Put jobs back in their order; return ``None`` as soon as one would start too late."""
         starts = list(before)
         for held in taken:
-            start = book(held.nodes, held.length, held.latest)
+            start = profile.book(held.nodes, held.length, held.latest)
             if start < 0:
                 return None
             starts.append((held, start))
-        return self._priced(own, slot, starts, best)
+        return self._priced(own, slot, starts, profile)
 
-    def _priced(
-        self, own: float, slot: int, starts: Sequence[tuple[SlackReservation, int]], best: Schedule | None
-    ) -> Schedule | None:
-        """Return the schedule with its price; ``None`` if that is clearly above the price of ``best``."""
-        weights, favour = self._weights, self._favour
-        moves = []
-        costs = []
-        about = own  # the price but for rounding
-        size = abs(own)
-        for held, start in starts:
-            if start != held.start:
-                of_move = cost(held.weight, to_seconds(start - held.start), favour, weights)
-                moves.append((held, start))
-                costs.append(of_move)
-                about += of_move
-                size += abs(of_move)
-        if best is not None and about - _ROUNDING * size > best.price:
-            return None
-        return Schedule(total(own, costs), len(moves), slot, moves)
+    def _priced(self, own: float, slot: int, starts: Iterable[tuple[SlackReservation, int]], profile: Profile) -> Schedule:
+        moves = [(held, start) for held, start in starts if start != held.start]
+        return Schedule(slot, own, moves, [self._cost(held, start) for held, start in moves], profile)
+
+    def _cost(self, held: SlackReservation, start: int) -> float:
+        return cost(held.weight, to_seconds(start - held.start), self._favour, self._weights.t)
+
+    def _own(self, slot: int, arriving: ArrivingJob) -> float:
+        return price_of_start(arriving.nodes, to_seconds(slot - self._now), self._weights)
 
     def optimal(self, slots: Sequence[int]) -> Schedule | None:
         """Return the cheapest schedule over all orders of putting jobs back; ``None`` if all cost infinity.
@@ -271,18 +300,16 @@ class Search:
             if start > held.latest:
                 return best
             alone.append((held, start))
-        bound = self._priced(own, slot, alone, best)
-        if bound is None or (best is not None and bound[:3] >= best[:3]):
+        bound = self._priced(own, slot, alone, profile)
+        if best is not None and not bound.goes_before(best):
             return best
-        if len(out) + len(self._others) <= 1:
-            return bound
-        if not out:
-            return _cheaper(self._put_back(self._others, profile, own, slot, best, starts), best)
+        if not out or len(out) + len(self._others) == 1:
+            return _cheaper(self._put_back((*out, *self._others), profile, own, slot, starts), best)
         tried: set[tuple[int, int, int, int, float]] = set()
         for index, held in enumerate(out):
             # Of jobs that are the same in all that counts, the first is put back first.
             same = (held.nodes, held.length, held.start, held.latest, held.weight)
-            if same in tried or (self._weights.t == 1 and any(_goes_before(other, held) for other in out)):
+            if same in tried or (self._weights.t == 1 and any(_is_put_back_before(other, held) for other in out)):
                 continue
             tried.add(same)
             then = profile.copy()
@@ -293,10 +320,10 @@ class Search:
 
 def _cheaper(found: Schedule | None, best: Schedule | None) -> Schedule | None:
     """Return the better of two schedules, the second of equal ones; ``None`` costs infinity."""
-    return found if found is not None and (best is None or found[:3] < best[:3]) else best
+    return found if found is not None and (best is None or found.goes_before(best)) else best
 
 
-def _goes_before(first: SlackReservation, second: SlackReservation) -> bool:
+def _is_put_back_before(first: SlackReservation, second: SlackReservation) -> bool:
     """Return whether, of two jobs of one shape, the first may be put back first without loss, where alpha_t = 1.
 
     Whichever is put back first takes the earlier of two places; it should be the one whose delay costs more.

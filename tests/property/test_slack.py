@@ -42,6 +42,7 @@ class Noted(Slack):
 
     def begin(self, setup: Setup) -> None:
         super().begin(setup)
+        self.nodes = setup.nodes
         self.bounds: dict[int, int] = {}
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
@@ -53,7 +54,20 @@ class Noted(Slack):
                 self.bounds.setdefault(decision.job.id, view.now)
         assert all(one.start <= one.latest == self.bounds[one.job.id] for one in self._run.plan)
         assert self._rules.slack_factor or not any(one.initial_slack for one in self._run.plan)
+        self._check_profile(decisions, view)
         return decisions
+
+
+    def _check_profile(self, decisions: list[Decision], view: View) -> None:
+        """The profile is that of the running jobs, those that start now, and all reservations."""
+        if any(gang.expected_end <= view.now for gang in view.running.values()):
+            return  # one runs on, and has an assumed end
+        ends = [(gang.expected_end, gang.nodes) for gang in view.running.values()]
+        ends += [(view.now + one.job.estimate, one.job.nodes) for one in decisions if isinstance(one, Start)]
+        profile = Profile.of_running(self.nodes, view.now, ends)
+        for one in self._run.plan:
+            profile.reserve(one.start, one.end, one.nodes)
+        assert self._run.profile.steps() == profile.steps()
 
 
 def run(nodes: int, rows: list[JobRow], policy: Slack, *, kill: bool = True) -> JobRecords:
@@ -229,10 +243,17 @@ def brute_force(
     return best
 
 
+def profile_of(nodes: int, running: list[tuple[int, int]], plan: list[SlackReservation]) -> Profile:
+    profile = Profile.of_running(nodes, 0, running)
+    for one in plan:
+        profile.reserve(one.start, one.end, one.nodes)
+    return profile
+
+
 def search_of(
     nodes: int, running: list[tuple[int, int]], plan: list[SlackReservation], arriving: ArrivingJob | None, weights: Weights
 ) -> tuple[Search, list[int]]:
-    profile = Profile.of_running(nodes, 0, running)
+    profile = profile_of(nodes, running, plan)
     slots = {0, *(end for end, _ in running)}
     slots |= {one.start for one in plan} | {one.start + one.length for one in plan}
     return Search(profile, plan, weights, 0, arriving), sorted(slots)
@@ -267,13 +288,13 @@ def test_the_chosen_schedule_can_be_carried_out(
 ) -> None:
     nodes, running, plan, arriving, weights = case
     for new in (arriving, None):
-        profile = Profile.of_running(nodes, 0, running)
+        before = profile_of(nodes, running, plan)
         _, slots = search_of(*case)
-        search = Search(profile, plan, weights, 0, new, in_place=new is None)
-        before = profile.steps()
+        search = Search(before, plan, weights, 0, new, in_place=new is None)
         found: Schedule | None = search.cheapest(slots, plan)
-        assert profile.steps() == before
+        assert before.steps() == profile_of(nodes, running, plan).steps()
         assert found is not None
+        profile = Profile.of_running(nodes, 0, running)
         if new is not None:
             profile.reserve(found.slot, found.slot + new.length, new.nodes)
         moved = {one.job.id: start for one, start in found.starts}
@@ -281,6 +302,7 @@ def test_the_chosen_schedule_can_be_carried_out(
             start = moved.get(one.job.id, one.start)
             assert start <= (one.start if new is None else one.latest)
             profile.reserve(start, start + one.length, one.nodes)
+        assert found.profile.steps() == profile.steps()
         assert found.moved == sum(start != one.start for one, start in found.starts)
 
 
@@ -289,9 +311,9 @@ def test_in_the_order_of_starts_it_is_all_the_same_whether_all_are_taken_out_or_
     nodes, running, plan, _, weights = case
     schedules = []
     for in_place in (False, True):
-        search = Search(Profile.of_running(nodes, 0, running[:-1]), plan, weights, 0, None, in_place=in_place)
+        search = Search(profile_of(nodes, running[:-1], plan), plan, weights, 0, None, in_place=in_place)
         schedules.append(search.cheapest(sorted({one.start for one in plan}), plan))
-    assert schedules[0] == schedules[1]
+    assert_equal(*schedules)
 
 
 @settings(max_examples=cases(300))
@@ -299,7 +321,14 @@ def test_in_the_order_of_starts_it_is_all_the_same_whether_all_are_taken_out_or_
 def test_trials_that_begin_with_the_first_job_to_move_find_what_whole_trials_find(case: Insertion) -> None:
     search, slots = search_of(*case)
     plan = case[2]
-    assert search.cheapest(slots, plan) == search.cheapest(slots, plan.copy())  # a copy might have another order
+    assert_equal(search.cheapest(slots, plan), search.cheapest(slots, plan.copy()))  # a copy might have another order
+
+
+def assert_equal(first: Schedule | None, second: Schedule | None) -> None:
+    assert (first is None) == (second is None)
+    if first is not None and second is not None:
+        assert (first.price, first.slot, first.starts) == (second.price, second.slot, second.starts)
+        assert first.profile.steps() == second.profile.steps()
 
 
 @every_heuristic

@@ -43,7 +43,7 @@ from clustermodel.schedule.slack_formulas import (
     weight,
 )
 from clustermodel.schedule.slack_reservations import HEURISTICS, SlackReservation
-from clustermodel.schedule.slack_search import ArrivingJob, Search
+from clustermodel.schedule.slack_search import ArrivingJob, Schedule, Search
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.shared_data import trace_path
 
@@ -87,19 +87,18 @@ def test_initial_slack() -> None:
 
 
 def test_a_move_up_gains_what_the_same_delay_costs() -> None:
-    root = Weights(t=0.5)
-    assert [move(seconds, root) for seconds in (9, 0, -9)] == [3, 0, -3]
-    assert [move(seconds, ONE) for seconds in (9.0, -9.0)] == [9, -9]
-    assert move(0, Weights(t=0)) == 0
-    for weights in (ONE, root, Weights(t=0)):
-        there = cost(weight(3, 0.4, 10, 8, weights), 5, favour(0.2, weights), weights)
-        assert cost(weight(3, 0.4, 10, 8, weights), -5, favour(0.2, weights), weights) == -there
+    assert [move(seconds, 0.5) for seconds in (9, 0, -9)] == [3, 0, -3]
+    assert [move(seconds, 1.0) for seconds in (9.0, -9.0)] == [9, -9]
+    assert move(0, 0.0) == 0
+    for weights in (ONE, Weights(t=0.5), Weights(t=0)):
+        there = cost(weight(3, 0.4, 10, 8, weights), 5, favour(0.2, weights), weights.t)
+        assert cost(weight(3, 0.4, 10, 8, weights), -5, favour(0.2, weights), weights.t) == -there
 
 
 def test_each_weight_governs_its_own_factor() -> None:
     def of(move_s: float = 9, s0: float = 10, s: float = 10, **given: float) -> float:
         weights = Weights(**{"u": 0, "t": 0, "p": 0, "f": 0, **given})
-        return cost(weight(16, 0.4, s0, s, weights), move_s, favour(0.1, weights), weights)
+        return cost(weight(16, 0.4, s0, s, weights), move_s, favour(0.1, weights), weights.t)
 
     assert (of(), of(u=0.5), of(t=0.5), of(p=0.5)) == pytest.approx((1, 4, 3, 2))
     assert of(1, 16, 4, f=0.5) == pytest.approx(2)
@@ -109,7 +108,22 @@ def test_a_delay_beyond_the_slack_is_excluded_and_by_the_whole_of_it_is_not() ->
     for spare, allowed in ((4 * S - 1, False), (4 * S, True)):
         held = SlackReservation(QueuedJob(1, 1, 0, 2 * S, 0, 0, 0), 0, 0.5, spare, ONE)
         arriving = ArrivingJob(1, 4 * S, favour(0.5, ONE))
-        assert (Search(Profile(1), [held], ONE, 0, arriving).cheapest([0], [held]) is not None) is allowed
+        profile = Profile(1)
+        profile.reserve(0, 2 * S, 1)
+        assert (Search(profile, [held], ONE, 0, arriving).cheapest([0], [held]) is not None) is allowed
+
+
+def test_of_schedules_whose_prices_differ_by_rounding_only_that_which_moves_fewer_jobs_goes_before() -> None:
+    held = SlackReservation(QueuedJob(1, 1, 0, 2 * S, 0, 0, 0), 0, 0.5, 0, ONE)
+    one_move = Schedule(0, 0.0, [(held, 1)], [0.1 + 0.2], Profile(1))
+    two_moves = Schedule(0, 0.0, [(held, 1), (held, 2)], [0.15, 0.15], Profile(1))
+    cheaper = Schedule(0, 0.0, [(held, 1), (held, 2)], [0.15, 0.149], Profile(1))
+    assert 0.1 + 0.2 > 0.15 + 0.15
+    assert one_move.price == two_moves.price == 0.3
+    assert [one_move.goes_before(two_moves), two_moves.goes_before(one_move)] == [True, False]
+    assert [one_move.goes_before(cheaper), cheaper.goes_before(one_move)] == [False, True]
+    earlier, later = (Schedule(slot, 0.3, [], [], Profile(1)) for slot in (1, 2))
+    assert [earlier.goes_before(later), later.goes_before(earlier), later.goes_before(later)] == [True, False, False]
 
 
 def test_without_slack_left_the_fairness_factor_is_that_of_a_second_and_without_any_it_is_one() -> None:
@@ -267,6 +281,37 @@ def test_the_average_wait_is_measured_once_for_a_workload_a_machine_and_a_seed(m
     assert len(measured) == 4
     assert starts(first.run()) == found[0]
     assert len(measured) == 5, "the last measurement is kept, not all"
+
+
+@pytest.mark.parametrize(
+    ("before", "times"),
+    [
+        ({"policy": "conservative"}, 0),
+        ({"policy": "conservative", "explain": True}, 0),
+        ({"policy": "conservative:queue_order=shortest"}, 1),
+        ({"policy": "conservative", "seed": 2}, 1),
+        ({"policy": "conservative", "machine": Machine(nodes=32)}, 1),
+        ({"policy": "easy"}, 1),
+    ],
+    ids=str,
+)
+def test_the_average_wait_is_that_of_a_run_under_conservative_backfilling_if_there_was_one(
+    monkeypatch: pytest.MonkeyPatch, before: dict[str, object], times: int
+) -> None:
+    jobs = synthetic_workload(jobs=300, nodes=16, load=0.9)
+    slack = Scenario(machine=Machine(nodes=16), workload=jobs, policy="slack", seed=1)
+    expected = starts(slack.run())
+    replace(slack, seed=3).run()  # what was measured last is kept
+    replace(slack, **before).run()  # type: ignore[arg-type]
+    measured: list[str] = []
+
+    def counting(policy: str) -> Policy:
+        measured.append(policy)
+        return make_policy(policy)
+
+    monkeypatch.setattr("clustermodel.experiment.calibration.make_policy", counting)
+    assert starts(slack.run()) == expected
+    assert len(measured) == times
 
 
 def test_the_average_wait_by_size_has_classes_by_powers_of_two() -> None:

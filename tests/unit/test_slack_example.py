@@ -52,6 +52,8 @@ def policy_with(u: float, p: float, first: tuple[int, float], second: tuple[int,
     policy.begin(Setup(4, True, np.random.default_rng(1), False, machine))
     weights = Weights(u=u, p=p)
     policy._run.plan = [waiting(J1, *first, weights), waiting(J2, *second, weights)]
+    for held in policy._run.plan:
+        policy._run.profile.reserve(held.start, held.end, held.nodes)
     return policy
 
 
@@ -70,14 +72,16 @@ def test_price_by_price(
     one, two = policy._run.plan
 
     def cost_of_two_seconds(nodes: int, slack: float, priority: float) -> float:
-        return inf if slack < 2 else cost(weight(nodes, priority, 10, slack, weights), 2, favour(arriving_p, weights), weights)
+        return (
+            inf if slack < 2 else cost(weight(nodes, priority, 10, slack, weights), 2, favour(arriving_p, weights), weights.t)
+        )
 
     by_formula = (
         price_of_start(2, 2, weights),
         price_of_start(2, 0, weights) + cost_of_two_seconds(1, *second),
         price_of_start(2, 0, weights) + cost_of_two_seconds(2, *first),
     )
-    search = Search(policy._run.running, policy._run.plan, weights, 0, ArrivingJob(2, 2 * S, favour(arriving_p, weights)))
+    search = Search(policy._run.profile, policy._run.plan, weights, 0, ArrivingJob(2, 2 * S, favour(arriving_p, weights)))
     by_search = [
         found.price if (found := search.cheapest([slot * S], order)) is not None else inf
         for slot, order in ((2, [one, two]), (0, [one, two]), (0, [two, one]))
