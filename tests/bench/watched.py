@@ -117,7 +117,7 @@ WATCHED: Final = (
     Watched("EASY on KTH", 7.2, 4.3, on_kth("easy"), rounds=5),
     Watched("conservative on KTH", 12.2, 7.2, on_kth("conservative")),
     Watched("mbgs on KTH", 31.2, 18.3, on_kth("mbgs"), is_slow=True),
-    Watched("slack on KTH / conservative", 6.5, 4.7, slack_and_conservative, rounds=1),
+    Watched("slack on KTH / conservative", 5.1, 2.9, slack_and_conservative, rounds=1),
     Watched("conservative at load 1.2", 33.5, 21.9, overloaded("conservative", 5_000), rounds=2),
     Watched("mbgs at load 1.2", 68.0, 37.2, overloaded("mbgs", 2_000)),
     Watched("mbgs on 10^5 nodes / 10^3", 1.27, 1.35, wide_and_narrow, rounds=2),
