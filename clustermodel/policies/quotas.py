@@ -109,7 +109,6 @@ class OverQuota:
 
     def __init__(self, quotas: Quotas) -> None:
         self._accounts = Accounts(quotas)
-        self._unlimited = quotas.user is None and quotas.group is None
         self._waiting: dict[int, tuple[QueuedJob, int]] = {}  # job id -> waiting job and its planned start, in order of arrival
         self.running: set[int] = set()
         """Ids of the running jobs over quota."""
@@ -119,8 +118,6 @@ class OverQuota:
 
     def admit(self, job: QueuedJob, now: int) -> bool:
         """Charge a submitted job; return whether it is over quota and waits here."""
-        if self._unlimited:
-            return False
         over = self._accounts.charge(job)
         if over:
             self._waiting[job.id] = (job, now)
@@ -128,8 +125,6 @@ class OverQuota:
 
     def ended(self, job: QueuedJob, ran: int) -> None:
         """Settle the account of a job that has ended after ``ran`` ticks."""
-        if self._unlimited:
-            return
         self._accounts.settle(job, ran)
         self.running.discard(job.id)
 

@@ -7,7 +7,7 @@ reserved time has come (*tick*), the job starts.  Sections are those of Talby & 
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import insort
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -69,6 +69,7 @@ class SlackRun:
         self.plan: list[SlackReservation] = []
         """The waiting jobs within quota, the earliest start first."""
         self._over_quota = OverQuota(rules.quotas)
+        self._has_quotas = rules.quotas.user is not None or rules.quotas.group is not None
         self._alarm: int | None = None
         self._submitted: list[QueuedJob] = []  # jobs still to be inserted
         self._nodes_freed = False  # whether a job has ended early since the last *remove*
@@ -79,9 +80,10 @@ class SlackRun:
         if batch.alarm:
             self._alarm = None
         self._nodes_freed |= self.profile.catch_up(batch.ended, now, failed=batch.failed, repaired=batch.repaired)
-        for gang in batch.ended:
-            self._over_quota.ended(gang.job, now - gang.start)
-        self._submitted += sorted((*batch.submitted, *batch.requeued), key=lambda job: job.queue_order)
+        if self._has_quotas:
+            for gang in batch.ended:
+                self._over_quota.ended(gang.job, now - gang.start)
+        self._submitted += batch.submitted if not batch.requeued else _in_queue_order(batch)
         late = self.profile.overrunning(now)
         if batch.failed or any(number not in view.running for number in late):
             self._delay(late, now)  # nodes are down, or longer than expected
@@ -91,13 +93,13 @@ class SlackRun:
             self.remove(now)
         decisions = self.tick(view)
         for job in self._submitted:
-            if self._over_quota.admit(job, now):
+            if self._has_quotas and self._over_quota.admit(job, now):
                 continue
             held = self.insert(job, now)
             if held.start > now:
                 decisions.append(Reserve(job=job, start=held.latest))
             decisions += self.tick(view)
-        if self._over_quota:
+        if self._has_quotas and self._over_quota:
             decisions += self._place_over_quota(view)
         if (alarm := self._next_alarm()) != self._alarm:
             self._alarm = alarm
@@ -139,7 +141,9 @@ class SlackRun:
         """Start the jobs whose reserved time has come."""
         if not self.plan or self.plan[0].start > view.now:
             return []
-        due = bisect_right(self.plan, view.now, key=lambda held: held.start)
+        due = 1
+        while due < len(self.plan) and self.plan[due].start <= view.now:
+            due += 1
         starting = self.plan[:due]
         del self.plan[:due]
         return [self._start(view.waiting[held.job.id], view) for held in starting]  # in their reservations
@@ -238,9 +242,15 @@ class SlackRun:
         return Reason(rule, holder=holder.id, shadow=reserved[holder.id], reserved=view.now)
 
     def _next_alarm(self) -> int | None:
+        if not (self._has_quotas or self._extend_unfinished):
+            return self.plan[0].start if self.plan else None
         times = self._over_quota.starts()
         if self.plan:
             times.append(self.plan[0].start)
         if self._extend_unfinished and (end := self.profile.next_end()) is not None:
             times.append(end)
         return min(times, default=None)
+
+
+def _in_queue_order(batch: Batch) -> list[QueuedJob]:
+    return sorted((*batch.submitted, *batch.requeued), key=lambda job: job.queue_order)

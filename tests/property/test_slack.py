@@ -57,7 +57,6 @@ class Noted(Slack):
         self._check_profile(decisions, view)
         return decisions
 
-
     def _check_profile(self, decisions: list[Decision], view: View) -> None:
         """The profile is that of the running jobs, those that start now, and all reservations."""
         if any(gang.expected_end <= view.now for gang in view.running.values()):
