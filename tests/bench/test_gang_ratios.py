@@ -7,7 +7,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from clustermodel import LoadScale, Machine, Scenario, TimeSlicing, Workload, load_model
 from tests.bench.test_ratios import require_near_floor
-from tests.bench.timing import best_of, simulation
+from tests.bench.timing import best_of, require_at_most, simulation
 
 pytestmark = pytest.mark.bench
 
@@ -38,11 +38,14 @@ def test_neither_nodes_nor_slices_make_an_event_cost_more_in_proportion(policy: 
         simulation(uneven, 32_000, policy),
         sliced.run,
     ]
-    plain_s, wide_s, uneven_s, sliced_s = best_of(*programs, rounds=3)
-    print(
-        f"\n{policy}: 100 times the nodes {wide_s / plain_s:.2f} times as long, jobs of uneven sizes {uneven_s / plain_s:.2f}, "
-        f"100 times the slices {sliced_s / plain_s:.2f}"
-    )
-    assert wide_s <= 1.25 * plain_s
-    assert uneven_s <= 1.4 * plain_s
-    assert sliced_s <= 1.25 * plain_s
+
+    def measure() -> float:
+        plain_s, wide_s, uneven_s, sliced_s = best_of(*programs, rounds=3)
+        wide_ratio, uneven_ratio, sliced_ratio = wide_s / plain_s, uneven_s / plain_s, sliced_s / plain_s
+        print(
+            f"\n{policy}: 100 times the nodes {wide_ratio:.2f} times as long, jobs of uneven sizes {uneven_ratio:.2f}, "
+            f"100 times the slices {sliced_ratio:.2f}"
+        )
+        return max(wide_ratio / 1.25, uneven_ratio / 1.4, sliced_ratio / 1.25)
+
+    require_at_most(1.0, measure)

@@ -48,9 +48,13 @@ def test_a_machine_a_thousand_times_wider_is_not_slower(policy: str) -> None:
     wide = workload.scaled(LoadScale(size=1000))
     narrow_run = Scenario(machine=Machine(nodes=128), workload=workload, policy=policy).run
     wide_run = Scenario(machine=Machine(nodes=128_000), workload=wide, policy=policy).run
-    narrow_s, wide_s = best_of(narrow_run, wide_run, rounds=8)
-    print(f"\n{policy}: 1,000 times the width takes {wide_s / narrow_s:.3f} times as long")
-    assert wide_s <= 1.25 * narrow_s
+
+    def measure() -> float:
+        narrow_s, wide_s = best_of(narrow_run, wide_run, rounds=8)
+        print(f"\n{policy}: 1,000 times the width takes {wide_s / narrow_s:.3f} times as long")
+        return wide_s / narrow_s
+
+    require_at_most(1.25, measure)
 
 
 def test_a_plain_trace_is_read_at_least_twice_as_fast_as_line_by_line() -> None:

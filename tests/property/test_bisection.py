@@ -1,0 +1,36 @@
+"""Bisection by a loop of our own, which compiled modules use, against the standard library."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clustermodel.schedule import bisection
+
+SMALL = st.integers(-5, 5)
+TIMES = SMALL | st.integers(-(2**70), 2**70)
+
+
+def own(name: str) -> Callable[[list[int], int, int], int]:
+    """Return the function as it is compiled; interpreted, the library's takes its place."""
+    source = Path(bisection.__file__).parent / "bisection.py"
+    names: dict[str, object] = {"__file__": "bisection.so"}
+    exec(compile(source.read_text(), source, "exec"), names)
+    function = names[name]
+    assert callable(function)
+    assert function is not getattr(bisect, name)
+    return function
+
+
+@pytest.mark.parametrize("name", ["bisect_left", "bisect_right"])
+@given(values=st.lists(TIMES, max_size=12).map(sorted), value=TIMES, low=st.integers(0, 12))
+def test_it_finds_the_place_that_the_library_finds(name: str, values: list[int], value: int, low: int) -> None:
+    low = min(low, len(values))
+    expected = getattr(bisect, name)(values, value, low)
+    assert getattr(bisection, name)(values, value, low) == expected
+    assert own(name)(values, value, low) == expected
