@@ -8,11 +8,9 @@ and not at all if the other scheduler is one of those that are compared, and has
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 from weakref import WeakKeyDictionary
 
-from numpy.typing import NDArray
-
+from clustermodel.arrays import IntArray
 from clustermodel.experiment.random_streams import random_stream
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
@@ -25,7 +23,7 @@ from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.sim.simulation import simulate
 from clustermodel.workload.table import Workload
 
-_Columns = tuple[NDArray[Any], NDArray[Any]]
+_Columns = tuple[IntArray, IntArray]
 """Nodes and waits of the jobs that have started."""
 
 # Of each workload, for which policy, machine and seed its waits were measured last, and the waits.

@@ -242,9 +242,7 @@ class SlackRun:
         return Reason(rule, holder=holder.id, shadow=reserved[holder.id], reserved=view.now)
 
     def _next_alarm(self) -> int | None:
-        if not (self._has_quotas or self._extend_unfinished):
-            return self.plan[0].start if self.plan else None
-        times = self._over_quota.starts()
+        times = self._over_quota.starts() if self._has_quotas else []
         if self.plan:
             times.append(self.plan[0].start)
         if self._extend_unfinished and (end := self.profile.next_end()) is not None:
