@@ -58,6 +58,7 @@ class CurvesArguments(TypedDict):
     """By factor; the last one is that of the utilization."""
     plots: dict[str, Any]
     """By scale."""
+    legends: list[Legend]
 
 
 def metric_curves(data: StudyData) -> tuple[list[Any], CustomJS]:
@@ -69,14 +70,17 @@ def metric_curves(data: StudyData) -> tuple[list[Any], CustomJS]:
     most = max((len(factor["labels"]) for factor in data["factors"]), default=1)
     plots = {scale: _plot(scale, most) for scale in SCALES}
     slots = [_slot(plots) for _ in range(most)]
+    legends = []
     for scale, plot in plots.items():
         items = [slot["items"][list(SCALES).index(scale)] for slot in slots]
-        plot.add_layout(Legend(items=items, click_policy="hide", label_text_font_size="12px"), "right")
+        legends.append(Legend(items=items, click_policy="hide", label_text_font_size="12px"))
+        plot.add_layout(legends[-1], "right")
         plot.visible = scale == "linear"
     arguments: CurvesArguments = {
         "slots": slots,
         "scales": [*map(_axis_of, data["factors"]), _number_axis()],
         "plots": plots,
+        "legends": legends,
     }
     update = script("curves.mjs", arguments)
     for slot in slots:

@@ -64,6 +64,7 @@ class OverTimeArguments(TypedDict):
     lines: list[Line]
     groups: list[Group]
     range: Range1d
+    legend: Legend
 
 
 class StatesOfRun(NamedTuple):
@@ -154,8 +155,8 @@ def curves_over_time(groups: list[Group], labels: list[str], unit: str) -> tuple
         item.renderers = [*item.renderers, *_pointed_at(plots, line)]
     for plot in plots.values():
         plot.add_tools(HoverTool(tooltips=[("", "$name"), ("time", "@x{0,0.00}"), ("mean", "@y{0,0.000}")]))
-    _add_legend(plots["busy"], items, max(map(len, labels)))
-    arguments: OverTimeArguments = {"lines": lines, "groups": groups, "range": time}
+    legend = _add_legend(plots["busy"], items, max(map(len, labels)))
+    arguments: OverTimeArguments = {"lines": lines, "groups": groups, "range": time, "legend": legend}
     return list(plots.values()), script("over_time.mjs", arguments)
 
 
@@ -168,10 +169,10 @@ def _pointed_at(plots: dict[str, Any], line: Line) -> list[Any]:
     ]
 
 
-def _add_legend(plot: Any, items: list[LegendItem], longest: int) -> None:
-    """Add a legend above a plot, in as many columns as fit, and make the plot higher by it."""
+def _add_legend(plot: Any, items: list[LegendItem], longest: int) -> Legend:
+    """Add a legend above a plot, in as many columns as fit, make the plot higher by it, and return the legend."""
     columns = min(max(660 // (50 + 7 * longest), 1), 6)
-    plot.add_layout(
-        Legend(items=items, click_policy="hide", label_text_font_size="12px", orientation="horizontal", ncols=columns), "above"
-    )
+    legend = Legend(items=items, click_policy="hide", label_text_font_size="12px", orientation="horizontal", ncols=columns)
+    plot.add_layout(legend, "above")
     plot.height += LEGEND_ITEM * (-(-len(items) // columns) - 1)
+    return legend

@@ -89,6 +89,22 @@ def test_nothing_of_them_is_run_or_fetched(report: Opened) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(("of", "value"), [("curves-x", "utilization"), ("over-time-runs", "1")])
+def test_legends_are_drawn_again_a_few_times_when_the_curves_change(report: Opened, of: str, value: str) -> None:
+    page = report.page
+    page.evaluate("""() => {
+        const prototype = HTMLCanvasElement.prototype
+        const {getContext} = prototype
+        if (window.canvases === undefined)
+            prototype.getContext = function (...given) { window.canvases++; return getContext.apply(this, given) }
+        window.canvases = 0
+    }""")
+    page.locator(f"#{of}").select_option(value)
+    report.settle()
+    assert page.evaluate("window.canvases") < 10 * len(HOSTILE)  # each item of a legend has a canvas
+
+
+@pytest.mark.long
 def test_they_are_shown_as_text(report: Opened) -> None:
     page = report.page
     assert page.locator("h1").inner_text() == " ".join(visible(" ".join(HOSTILE)).split())

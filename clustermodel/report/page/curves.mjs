@@ -27,17 +27,19 @@ const alongUtilization = (by) => {
 const label = (point) => data.factors.map((factor, at) => `${factor.title}: ${factor.labels[data.codes[point][at]]}`).join(", ")
 
 export default (args) => {
-  const {slots, scales, plots} = args
   if (!listening) {
     listening = true
     const draw = () => show(args)
     for (const select of document.querySelectorAll('select[id^="curves-"]')) select.addEventListener("change", draw)
   }
-  show({slots, scales, plots})
+  show(args)
 }
 
-const show = ({slots, scales, plots}) => {
+const show = ({slots, scales, plots, legends}) => {
   const {factors} = data
+  // A legend draws all its items again whenever anything changes to which one of them refers; it has none meanwhile.
+  const items = legends.map((legend) => legend.items)
+  for (const legend of legends) legend.items = []
   const x = element("x").value
   const by = Number(element("by").value)
   const scale = element("scale").value
@@ -96,4 +98,5 @@ const show = ({slots, scales, plots}) => {
     if (name === "logarithmic" && Number.isFinite(least)) stretch(plot.y_range, least / 1.5, high * 1.5)
     if (name === "linear" && Number.isFinite(low)) stretch(plot.y_range, positive ? Math.max(low - margin, -margin / 2) : low - margin, high + margin)
   }
+  legends.forEach((legend, at) => (legend.items = items[at]))
 }
