@@ -76,6 +76,7 @@ class GangRun:
         if self._urgent is not None:
             self._urgent.begin(setup, self.matrix)
         self._explain = setup.explain
+        self._limits_memory = machine.node_memory is not None
         self._holding = setup.holding
         self._plans = RowPlans(setup.nodes, self._mpl)
         self._memory = GangMemory(self.matrix, self._plans)
@@ -143,7 +144,8 @@ class GangRun:
             matrix.give_up(outage.id)
         if batch.failed:
             self._plans.reserved.clear()  # the jobs are placed again, around the nodes that are down
-        matrix.begin_memory(self._view.free_memory())
+        if self._limits_memory:
+            matrix.begin_memory(self._view.free_memory())
 
     def _not_urgent(self, waiting: Iterable[QueuedJob]) -> list[QueuedJob]:
         """Return the waiting jobs that do not have, or wait for, columns in every row; the others need no reservations."""

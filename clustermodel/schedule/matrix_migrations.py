@@ -6,7 +6,7 @@ Where a gang finds others on its columns, either they migrate (option 1) or it d
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Protocol
 
 from clustermodel.schedule.matrix_columns import MatrixColumns
@@ -50,15 +50,15 @@ class MatrixMigrations(MatrixColumns[Job]):
         """Return how many tasks in a row are on their way to or from the checkpoint store."""
         return sum(gang.nodes for gang in self.row_contents(row) if gang.migrating)
 
-    def _can_migrate(self, gangs: Iterable[Occupant[Job]], row: int) -> bool:
+    def _can_migrate(self, gangs: Collection[Occupant[Job]], row: int) -> bool:
         """Return whether ``gangs`` may be moved to other columns in ``row``: none is on its way already, and Q allows it."""
-        tasks = 0
         for gang in gangs:
             if gang.migrating:
                 return False
-            if gang.on_machine:
-                tasks += gang.nodes
-        return self._max_tasks is None or not tasks or tasks + self.tasks_migrating(row) <= self._max_tasks
+        if self._max_tasks is None:
+            return True
+        tasks = sum(gang.nodes for gang in gangs if gang.on_machine)
+        return not tasks or tasks + self.tasks_migrating(row) <= self._max_tasks
 
     def _within_limit(self, gang: Occupant[Job], row: int) -> bool:
         """Return whether ``gang`` may stand in ``row`` as well: if it is still migrating, its tasks count there too."""
@@ -169,10 +169,10 @@ class MatrixMigrations(MatrixColumns[Job]):
     def _note_migration(self, moves: list[Occupant[Job]], blocked: list[Occupant[Job]]) -> None:
         """Note a migration; a gang that has not started yet simply starts elsewhere, and no gang waits for it."""
         self._touched += moves
-        self._changed_homes.update(gang.home for gang in moves)
-        moved = tuple(gang for gang in moves if gang.on_machine)
+        self._changed_homes.update([gang.home for gang in moves])
+        moved = [gang for gang in moves if gang.on_machine]
         if self.migration_counts:
             for gang in moved:
                 gang.migrating = True
         if moved:
-            self._migrations.append(Migration(moved, tuple(gang for gang in blocked if gang.on_machine)))
+            self._migrations.append(Migration(moved, [gang for gang in blocked if gang.on_machine]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from operator import le, lt
 from typing import Final
 
 from clustermodel.schedule.bisection import bisect_left, bisect_right
@@ -42,14 +43,8 @@ def is_node_set(nodes: NodeSet) -> bool:
     """Return whether the bounds come in pairs, ascend and do not overlap, as those of a :data:`NodeSet` must."""
     if len(nodes) == 2:
         return nodes[0] < nodes[1]
-    if len(nodes) % 2:
-        return False
-    is_low, last = True, nodes[0] if nodes else 0
-    for bound in nodes:
-        if bound < last or (bound == last and not is_low):
-            return False
-        is_low, last = not is_low, bound
-    return True
+    ranges_ascend = all(map(lt, nodes[::2], nodes[1::2])) and all(map(le, nodes[1:-1:2], nodes[2::2]))
+    return len(nodes) % 2 == 0 and ranges_ascend
 
 
 def text(nodes: NodeSet) -> str:
@@ -61,12 +56,10 @@ def text(nodes: NodeSet) -> str:
 
 def as_mask(nodes: NodeSet) -> int:
     """Return the set as an integer bitmask, node 0 in the lowest bit."""
-    if not nodes:
-        return 0
-    mask, first = 0, nodes[0]
-    for low, high in (nodes,) if len(nodes) == 2 else zip(nodes[::2], nodes[1::2], strict=True):
-        mask |= ((1 << high - low) - 1) << low - first
-    return mask << first
+    mask = 0
+    for bound in nodes:
+        mask ^= (1 << bound) - 1  # the nodes below it: what both ends of a range have in common cancels out
+    return mask
 
 
 def from_mask(mask: int) -> NodeSet:
@@ -79,7 +72,7 @@ def _set_bits(bits: int) -> list[int]:
     found: list[int] = []  # descending
     while bits:
         length = bits.bit_length()
-        if len(found) >= _MANY and length > _NARROW:  # each look copies the whole mask
+        if length > _NARROW and len(found) >= _MANY:  # each look copies the whole mask
             half = length // 2
             found.reverse()
             return _set_bits(bits & ((1 << half) - 1)) + [bit + half for bit in _set_bits(bits >> half)] + found

@@ -56,7 +56,7 @@ class OusterhoutMatrix(MatrixMigrations[Job]):
     @property
     def is_one_row(self) -> bool:
         """Whether at most one row is in use, and all gangs stand in it alone."""
-        return len(self.rows_in_use()) < 2 and not (self._replicated or self.undivided)
+        return len(self._in_use) < 2 and not (self._replicated or self.undivided)
 
     # The steps of Zhang et al. 2003, section 5.1.
 
@@ -110,37 +110,40 @@ class OusterhoutMatrix(MatrixMigrations[Job]):
         The matrix has been filled.
         """
         rows = self._rows_to_fill()
+        if not rows:
+            return
         room, left = self._room_left, self._left
-        most = max([room[row] for row, _ in rows], default=0)
+        most, bits = max([room[row] for row, _ in rows]), sum([bit for _, bit in rows])
+        # Rows only become fuller, so the others never can be replicated later.
+        candidates = [gang for gang in self.occupants.values() if gang.nodes <= most and bits & ~gang.rows]
+        if not candidates:
+            return
         fixed = self._fixed = [0] * self.mpl
         for row, _ in rows:
             fixed[row] = self._fixed_columns(row)
-        everyone = self.occupants.values()
-        gangs: Iterable[Occupant[Job]] = everyone if rows else ()
+        gangs = candidates
         while gangs:
             again = []
             moved = False
             for gang in gangs:
-                nodes, standing = gang.nodes, gang.rows
-                if nodes <= most:
-                    columns = gang.columns
-                    for row, bit in rows:
-                        if nodes <= room[row] and not standing & bit and not columns & fixed[row]:
-                            if columns & left[row] == columns:
-                                if gang.migrating and not self._within_limit(gang, row):
-                                    continue
-                                left[row] ^= columns
-                                room[row] -= nodes
-                            elif self._replicate_by_migration(gang, row):
-                                moved = True
-                            else:
+                nodes, standing, columns = gang.nodes, gang.rows, gang.columns
+                for row, bit in rows:
+                    if nodes <= room[row] and not standing & bit and not columns & fixed[row]:
+                        if columns & left[row] == columns:
+                            if gang.migrating and not self._within_limit(gang, row):
                                 continue
-                            gang.rows = standing | bit
-                            again.append(gang)
-                            break
+                            left[row] ^= columns
+                            room[row] -= nodes
+                        elif self._replicate_by_migration(gang, row):
+                            moved = True
+                        else:
+                            continue
+                        gang.rows = standing | bit
+                        again.append(gang)
+                        break
             self._replicated += again
             # Columns that have changed may suit a gang that could not be replicated before.
-            gangs = everyone if moved else again
+            gangs = candidates if moved else again
 
     def _fixed_columns(self, row: int) -> int:
         """Return columns of ``row`` whose tasks do not move to other columns as long as the matrix is filled, a bitmask.
@@ -166,7 +169,7 @@ class OusterhoutMatrix(MatrixMigrations[Job]):
             changed, self._changed_homes = self._changed_homes, set()  # moves fill it again
         else:
             changed = set(range(self.mpl))
-        rows = self.rows_in_use()
+        rows = self._in_use
         if not changed or len(rows) < 2:
             return False
         room, free, homes = self.room, self._free, self.homes
@@ -193,35 +196,37 @@ class OusterhoutMatrix(MatrixMigrations[Job]):
 
     def _fill(self) -> None:
         """Replicate gangs on their own columns, in starting order, one row at a time each, as long as one can be."""
-        room, left, all_columns = self._room_left, self._left, self._all_columns
         rows = self._rows_to_fill()
-        most = max([room[row] for row, _ in rows], default=0)
-        taken = {row: all_columns ^ left[row] for row, _ in rows}  # a disjoint set is found sooner than a subset
-        gangs: Iterable[Occupant[Job]] = self.occupants.values() if rows else ()
+        if not rows:
+            return
+        room, left, all_columns = self._room_left, self._left, self._all_columns
+        taken = [all_columns ^ columns for columns in left]  # a disjoint set is found sooner than a subset
+        gangs: Iterable[Occupant[Job]] = self.occupants.values()
         while gangs:
+            taken_in_all = all_columns
+            for row, _ in rows:
+                taken_in_all &= taken[row]
             again = []
-            for gang in gangs:
-                nodes, standing = gang.nodes, gang.rows
-                if nodes <= most:
-                    columns = gang.columns
-                    for row, bit in rows:
-                        if nodes <= room[row] and not standing & bit and not columns & taken[row]:
-                            if gang.migrating and not self._within_limit(gang, row):
-                                continue
-                            taken[row] |= columns
-                            room[row] -= nodes
-                            gang.rows = standing | bit
-                            again.append(gang)
-                            break
+            for gang in [gang for gang in gangs if not gang.columns & taken_in_all]:
+                columns = gang.columns
+                for row, bit in rows:
+                    if not columns & taken[row]:
+                        if gang.migrating and not self._within_limit(gang, row):
+                            continue
+                        taken[row] |= columns
+                        room[row] -= gang.nodes
+                        gang.rows |= bit
+                        again.append(gang)
+                        break
             self._replicated += again
             # Rows only become fuller, so one that cannot be replicated never can be later.
             gangs = again if len(rows) > 1 else ()
-        for row, columns in taken.items():
-            left[row] = all_columns ^ columns
+        for row, _ in rows:
+            left[row] = all_columns ^ taken[row]
 
     def _rows_to_fill(self) -> list[tuple[int, int]]:
         """Return the rows in use with columns left, and their bits; none if all gangs are at home in the same row."""
-        rows, room = self.rows_in_use(), self._room_left
+        rows, room = self._in_use, self._room_left
         return [(row, 1 << row) for row in rows if room[row]] if len(rows) > 1 else []
 
     def _move_on_own_columns(self, gang: Occupant[Job], row: int, guard: Guard[Job] | None) -> bool:
@@ -234,8 +239,11 @@ class OusterhoutMatrix(MatrixMigrations[Job]):
     def _replicate_by_migration(self, gang: Occupant[Job], row: int) -> bool:
         if gang.migrating or gang.columns & (self._free[row] ^ self._left[row]):  # replicas have these
             return False
-        in_the_way = self._overlapping(gang, row)
-        if any(other.rows != 1 << row for other in in_the_way) or not self._can_migrate(in_the_way, row):
+        in_the_way, at_home_only = self._overlapping(gang, row), 1 << row
+        for other in in_the_way:
+            if other.rows != at_home_only:
+                return False
+        if not self._can_migrate(in_the_way, row):
             return False
         columns = self._way_made(gang, in_the_way, row, self._left)
         if columns is None:

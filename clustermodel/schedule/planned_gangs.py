@@ -86,8 +86,8 @@ STARTING_ORDER: Final = attrgetter("order")
 class Migration(NamedTuple, Generic[Job]):
     """Which gangs get new columns, and which wait meanwhile: options 1 and 2 of Zhang et al. 2003, section 5.4."""
 
-    moves: tuple[Occupant[Job], ...]
-    blocked: tuple[Occupant[Job], ...]
+    moves: Sequence[Occupant[Job]]
+    blocked: Sequence[Occupant[Job]]
 
 
 class Change(NamedTuple, Generic[Job]):
@@ -146,9 +146,11 @@ def _note_change(gang: Occupant[Job], change: Change[Job], nodes_of: Callable[[i
         if gang.home != gang.home_on_machine:
             change.rehomed.append((gang.job, gang.home))
         leaving = rows_then if gang.columns != gang.columns_on_machine else rows_then & ~rows
-        for row in places(leaving):
-            change.withdrawn.append((gang.job, row))
-        rows_then &= ~leaving
-    for row in places(rows & ~rows_then):
-        change.replicated.append((gang.job, row))
+        if leaving:
+            for row in places(leaving):
+                change.withdrawn.append((gang.job, row))
+            rows_then ^= leaving
+    if entering := rows & ~rows_then:
+        for row in places(entering):
+            change.replicated.append((gang.job, row))
     gang.columns_on_machine, gang.rows_on_machine, gang.home_on_machine = gang.columns, rows, gang.home

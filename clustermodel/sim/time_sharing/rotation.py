@@ -196,9 +196,10 @@ class Rotation:
             pace = self._paces[key] = Pace(key, self._served)
         pace.members += 1
         gang.pace = pace
-        gang.due = pace.served() + gang.left
-        pace.not_before = min(pace.not_before, self._now + gang.left)
-        heappush(pace.dues, (gang.due, gang.order, gang))
+        gang.due = due = pace.served() + gang.left
+        if (not_before := self._now + gang.left) < pace.not_before:
+            pace.not_before = not_before
+        heappush(pace.dues, (due, gang.order, gang))
 
     def leave(self, gang: Member) -> None:
         """Take ``gang`` from its pace, if it has one, and note what it still needs."""
