@@ -22,7 +22,7 @@ __all__ = ["opener"]
 pytestmark = pytest.mark.bench
 
 JOBS = 100_000
-ROUNDS = 4
+ROUNDS = 2
 LARGEST_BYTES = 20_000_000
 
 
