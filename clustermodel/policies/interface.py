@@ -35,7 +35,7 @@ class Reason(NamedTuple):
     """The start time this job itself had been given, ticks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Start:
     """Start a waiting job now, as a whole gang: on dedicated nodes, or in a row of the Ousterhout matrix.
 
@@ -60,7 +60,7 @@ class Start:
     queue; its work is discarded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Kill:
     """End a running gang now; it leaves its nodes, or its rows, at once and its work is discarded.
 
@@ -75,7 +75,7 @@ class Kill:
     of nodes, that memory is freed at once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Checkpoint:
     """Preempt a running job: write it to the checkpoint store and let it wait again, at its place in the queue.
 
@@ -87,7 +87,7 @@ class Checkpoint:
     job: QueuedJob
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Suspend:
     """Preempt a running job: leave it in the memory of its nodes and let it wait again, at its place in the queue.
 
@@ -97,7 +97,7 @@ class Suspend:
     job: QueuedJob
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Reserve:
     """Tell a waiting job when it will start at the latest.  The record of the job keeps the first one."""
 
@@ -108,7 +108,7 @@ class Reserve:
     """Whether that is certain as long as jobs are killed at their estimates; not where it rests on predictions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class WakeAt:
     """Set the policy's alarm clock.  It has one: a later ``WakeAt`` replaces the time, and ringing clears it."""
 
@@ -116,7 +116,7 @@ class WakeAt:
     """Ticks, after now; ``None`` clears it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Replicate:
     """Let a gang that shares its nodes in time run in one more row of the Ousterhout matrix, on its own columns."""
 
@@ -124,7 +124,7 @@ class Replicate:
     row: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Withdraw:
     """Take a gang out of a row.  When all decisions have been carried out it must be in at least one."""
 
@@ -132,7 +132,7 @@ class Withdraw:
     row: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Rehome:
     """Make one of a gang's rows its home row; in the others it is a replica (Zhang et al. 2003, section 4.1).
 
@@ -143,7 +143,7 @@ class Rehome:
     row: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Migrate:
     """Move gangs to other nodes by checkpoint and restart (Zhang et al. 2003, section 5.4).
 

@@ -164,14 +164,16 @@ class OusterhoutMatrix(MatrixMigrations[Job]):
         self, guard: Guard[Job] | None, migrate: Callable[[Occupant[Job], int, Guard[Job] | None], bool] | None = None
     ) -> bool:
         """Move gangs from less to more populated rows: on their own columns, or else by ``migrate``."""
+        rows = self._in_use
+        if len(rows) < 2:
+            return False
         # A gang that could not move from one row to another still cannot if neither has changed, unless others have a say.
         if guard is None and migrate is None and not self.migration_counts:
             changed, self._changed_homes = self._changed_homes, set()  # moves fill it again
+            if not changed:
+                return False
         else:
-            changed = set(range(self.mpl))
-        rows = self._in_use
-        if not changed or len(rows) < 2:
-            return False
+            changed = set(rows)
         room, free, homes = self.room, self._free, self.homes
         order = sorted(rows, key=room.__getitem__, reverse=True)  # from the least to the most populated row
         any_moved = False

@@ -166,6 +166,10 @@ class Coordinator:
             if self._ended or submitted or self._rings or failed or repaired:
                 now = self._env.now
                 self._cycle(now, self._collect(now, submitted, requeued, failed, repaired))
+                if granted := self._decisions.granted:
+                    for request in granted:
+                        request.ring()
+                    granted.clear()
             if pool.waiting and not (self._running or self._open_streams or self._alarm.at or self._states.down):
                 raise StrandedJobsError(f"policy {self._policy.name}: {pool.stranded}")
         self._ledger.close()

@@ -27,6 +27,7 @@ from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.alarm_clock import AlarmClock
+from clustermodel.sim.events import Grant
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
 from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.sharing import Sharing
@@ -70,6 +71,8 @@ class Decisions:
         """Running gangs by job id."""
         self.started: list[QueuedJob] = []
         """Jobs started in the present cycle, or in earlier ones at the same time."""
+        self.granted: list[Grant] = []
+        """Requests of jobs started in the present cycle, which begin to run at its end."""
         self.frees_nodes = False
         """Whether a gang stopped in the present cycle frees its nodes at the present time, so that another cycle follows."""
         self._machine = machine
@@ -82,6 +85,7 @@ class Decisions:
         self._down = down
         self._discard_image = discard_image
         self._stopped: set[int] = set()  # ids of jobs stopped in the present cycle
+        self._interrupts = False  # whether gangs have been interrupted in the present cycle
         self._now = 0
         self._by_policy = ""
         self._table: dict[type, Callable[[Any], None]] = {
@@ -109,8 +113,9 @@ class Decisions:
             DecisionError: one is impossible.
         """
         self._now, self._by_policy, self.frees_nodes = now, by_policy, False
-        if self._stopped:
+        if self._interrupts:
             self._stopped.clear()
+            self._interrupts = False
         for decision in decisions:
             if (carry_out := self._table.get(type(decision))) is None:
                 self._refuse(decision)
@@ -136,7 +141,11 @@ class Decisions:
             self.sharing = self.sharing.shared_in_time([(node, node + 1) for node in self._down])
         gang = self.sharing.start(job, self._terms(decision, job), columns, row)
         job.execution = self.running[queued.id] = gang
-        self._pool.grant(job)
+        request = self._pool.grant(job)
+        if self._interrupts:
+            request.give()
+        else:
+            self.granted.append(request)
         self.started.append(queued)
         self._records.started(job.index, self._now, gang.columns)
         if self._reasons is not None:
@@ -187,7 +196,9 @@ class Decisions:
         self._stop(decision.job, Status.KILLED if gang.has_had_its_time() else Status.ABORTED, "killed")
 
     def _stop(self, job: QueuedJob, outcome: Status, how: str) -> None:
-        frees_nodes = self._gang_going_on(job, f"be {how}").stop(outcome)
+        gang = self._gang_going_on(job, f"be {how}")
+        self._begin_in_turn()
+        frees_nodes = gang.stop(outcome)
         self._stopped.add(job.id)
         self.frees_nodes |= frees_nodes
 
@@ -203,6 +214,13 @@ class Decisions:
             raise DecisionError(f"job {job.id} cannot {what}: it is not running")
         return gang
 
+    def _begin_in_turn(self) -> None:
+        """Let jobs begin to run by events of their own: interrupts take effect by events, in the order of the decisions."""
+        self._interrupts = True
+        for request in self.granted:
+            request.give()
+        self.granted.clear()
+
     def _migrate(self, decision: Any) -> None:
         moves: dict[Execution, NodeSet] = {}
         for job, columns in decision.moves:
@@ -210,6 +228,8 @@ class Decisions:
             if gang in moves:
                 raise DecisionError(f"job {job.id} cannot migrate: the decision moves it twice")
             moves[gang] = _plain_columns(columns, job)
+        if not self.sharing.is_settled:  # gangs on dedicated nodes are interrupted
+            self._begin_in_turn()
         self.sharing.migrate(list(moves.items()), [self._gang_of(job, "wait for a migration") for job in decision.blocked])
 
     # Promises and the alarm clock.
@@ -243,9 +263,11 @@ def _plain(number: Any, refused: str) -> int | None:
 
 
 def _row(decision: Any) -> int:
-    row = _plain(decision.row, f"job {decision.job.id} cannot run in a row of the matrix")
-    if row is None:
-        raise DecisionError(f"job {decision.job.id} cannot run in a row of the matrix: none is given")
+    row = decision.row
+    if type(row) is not int:
+        row = _plain(row, refused := f"job {decision.job.id} cannot run in a row of the matrix")
+        if row is None:
+            raise DecisionError(f"{refused}: none is given")
     return row
 
 

@@ -58,11 +58,27 @@ class InstantOver(Event):
         env.schedule(self, priority=OVER)
 
 
-class Grant(Event):
+class Bell(Event):
+    """An event that continues waiting processes at once, inside the event being handled, and takes no turn in SimPy's queue.
+
+    It can ring again and again.
+    """
+
+    def ring(self) -> None:
+        """Let whoever waits go on at once, in the order of waiting."""
+        waiting, self.callbacks = self.callbacks, []
+        self._ok = True
+        self._value = None
+        assert waiting is not None
+        for go_on in waiting:
+            go_on(self)
+
+
+class Grant(Bell):
     """What a job waits for that has asked for nodes."""
 
     def give(self) -> None:
-        """Let the job's process go on before anything else happens at the present time, interrupts of it included."""
+        """Let the job's process go on before anything else happens at the present time, later interrupts of it included."""
         self._ok = True
         self._value = None
         self.env.schedule(self, URGENT)

@@ -82,12 +82,12 @@ class NodePool:
         if not in_order:
             self._rebuild_queue(sorted(waiting.values(), key=lambda job: job.queue_order))
 
-    def grant(self, job: JobInSystem) -> None:
-        """Let a job that waits go on: its run attempt is ready."""
+    def grant(self, job: JobInSystem) -> Grant:
+        """Take a job out of the queue, whose run attempt is ready; return its request, upon which it waits to go on."""
         del self.waiting[job.queued.id]
         self._deletions += 1
         job.attempts += 1
-        job.request.give()
+        return job.request
 
     def compact_queue(self) -> None:
         """Rebuild the dictionary of the queue once many jobs have left it.

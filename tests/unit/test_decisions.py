@@ -1,10 +1,10 @@
-"""Decisions as values: given by name, unchangeable, and equal only to decisions of the same type."""
+"""Decisions as values: given by name, without other attributes, and equal only to decisions of the same type."""
 
 from __future__ import annotations
 
 import copy
 import pickle
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import fields
 from typing import Any, get_args
 
 import pytest
@@ -68,12 +68,11 @@ def test_the_same_fields_in_another_type_are_another_decision() -> None:
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.__name__)
-def test_fields_are_given_by_name_and_never_change(kind: type[Any]) -> None:
+def test_fields_are_given_by_name_and_there_are_no_other_attributes(kind: type[Any]) -> None:
     names = [field.name for field in fields(kind)]
     with pytest.raises(TypeError, match=r"takes 1 positional argument but 2 were given"):
         kind(a_job(1))
     made = kind(**dict.fromkeys(names, 1))
-    with pytest.raises(FrozenInstanceError):
-        setattr(made, names[0], 2)
-    assert not hasattr(made, "__dict__")
+    with pytest.raises(AttributeError):
+        made.jbo = 2
     assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == made

@@ -6,11 +6,11 @@ import pytest
 import simpy
 
 from clustermodel import Job, Machine, Scenario, Workload
-from clustermodel.sim.events import Clock, Grant, WaitingProcess
+from clustermodel.sim.events import Bell, Clock, Grant, WaitingProcess
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
-def test_a_job_that_nothing_stops_costs_six_events(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_nothing_stops_costs_five_events(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = []
     step = simpy.Environment.step
     monkeypatch.setattr(simpy.Environment, "step", lambda env: (steps.append(env.now), step(env))[1])
@@ -21,7 +21,46 @@ def test_a_job_that_nothing_stops_costs_six_events(policy: str, monkeypatch: pyt
         Scenario(machine=Machine(nodes=1), workload=apart, policy=policy).run()
         return len(steps)
 
-    assert events(20) - events(10) == 60
+    assert events(20) - events(10) == 50
+
+
+def test_who_waits_for_a_bell_goes_on_inside_the_event_that_rings_it_again_and_again() -> None:
+    env, seen = Clock(), []
+    bell = Bell(env)
+
+    def life(name: str) -> simpy.events.ProcessGenerator:
+        while True:
+            yield bell
+            seen.append((env.now, name))
+
+    def rings() -> simpy.events.ProcessGenerator:
+        for time in (3, 4):
+            yield env.timeout(time)
+            bell.ring()
+            seen.append((env.now, "rung"))
+
+    env.process(life("first"))
+    env.process(life("second"))
+    env.process(rings())
+    env.run()
+    assert seen == [(time, name) for time in (3, 7) for name in ("first", "second", "rung")]
+
+
+def test_a_process_that_waits_begins_when_its_grant_rings() -> None:
+    env, seen = Clock(), []
+
+    def life() -> simpy.events.ProcessGenerator:
+        seen.append(env.now)
+        yield env.timeout(3)
+        return "done"
+
+    grant = Grant(env)
+    process = WaitingProcess(env, life(), grant)
+    env.run(until=5)
+    grant.ring()
+    assert seen == [5]
+    assert env.run(until=process) == "done"
+    assert env.now == 8
 
 
 def test_a_process_that_waits_begins_with_its_grant_and_is_alive_before() -> None:

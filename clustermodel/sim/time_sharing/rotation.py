@@ -70,36 +70,39 @@ _NO_TIME: Final[tuple[list[int], list[int]]] = ([], [])
 class Pace:
     """Gangs that make the same progress: they run in the same rows and switch in the same slices.
 
-    Each of them could have executed for :meth:`served` ticks so far.  A gang that still needs so many ticks when it joins is
-    due at their sum, so only the smallest due matters, and time passes for all of them when the rows' counters go on.
+    Each of them could have executed for ``served`` ticks so far.  A gang that still needs so many ticks when it joins is
+    due at their sum, so only the smallest due matters, and time passes for all of them when ``served`` goes on.
 
     Args:
         key: rows and switches.
         rows: what each row has done.
     """
 
-    __slots__ = ("_first", "_first_rows", "_later", "_later_rows", "_ran", "dues", "key", "members", "not_before", "rows")
+    __slots__ = ("_done", "_first_rows", "_later_rows", "dues", "key", "members", "not_before", "rows", "served")
 
     def __init__(self, key: PaceKey, rows: Served) -> None:
         self.key = key
         self.rows, self._first_rows, self._later_rows = map(places, key)
-        self._ran, self._first, self._later = rows
+        self._done = rows
+        self.served = 0
+        """For how long a gang at this pace could have executed from the beginning to the last scheduling event, ticks."""
+        self.count()
         self.members = 0
         self.not_before = NEVER
         """No member can finish before this time, ticks: none executes faster than time passes."""
         self.dues: list[tuple[int, int, Member]] = []  # heap of (due, order, gang); a gang that has left since is stale
 
-    def served(self) -> int:
-        """Return for how long a gang at this pace could have executed since the beginning."""
-        ran = self._ran
+    def count(self) -> None:
+        """Count what the rows have done by the present scheduling event."""
+        ran, first, later = self._done
         total = 0
         for row in self.rows:
             total += ran[row]
         for row in self._first_rows:
-            total -= self._first[row]
+            total -= first[row]
         for row in self._later_rows:
-            total -= self._later[row]
-        return total
+            total -= later[row]
+        self.served = total
 
     def next_due(self) -> int:
         """Return the smallest due of a member; later than any without members."""
@@ -113,7 +116,7 @@ class Pace:
 
     def finished(self) -> list[Member]:
         """Return the members that are due now, in the order of their starts."""
-        served = self.served()
+        served = self.served
         finished: list[Member] = []
         while self.next_due() <= served:
             finished.append(heappop(self.dues)[2])
@@ -164,6 +167,8 @@ class Rotation:
         for row, ticks in zip(order, ran, strict=False):
             served[row] += ticks
         first, later = self._count_switches(laps, at, length) if self._switch else _NO_TIME
+        for pace in self._paces.values():
+            pace.count()
         self.order = order[at + 1 :] + order[: at + 1]
         return Advance(ran, first, later, last, length)
 
@@ -196,7 +201,7 @@ class Rotation:
             pace = self._paces[key] = Pace(key, self._served)
         pace.members += 1
         gang.pace = pace
-        gang.due = due = pace.served() + gang.left
+        gang.due = due = pace.served + gang.left
         if (not_before := self._now + gang.left) < pace.not_before:
             pace.not_before = not_before
         heappush(pace.dues, (due, gang.order, gang))
@@ -206,7 +211,7 @@ class Rotation:
         pace = gang.pace
         if pace is None:
             return
-        gang.left = gang.due - pace.served()
+        gang.left = gang.due - pace.served
         gang.pace = None
         pace.members -= 1
         if not pace.members:
@@ -224,7 +229,7 @@ class Rotation:
             due, _, gang = pace.dues[0]
             if gang.pace is not pace or gang.due != due:
                 due = pace.next_due()  # the first one is stale
-            left = due - pace.served()
+            left = due - pace.served
             pace.not_before = self._now + left
             if pace.not_before <= soonest:
                 finish = self._now + self._elapsed_until(pace, left)

@@ -10,7 +10,7 @@ from simpy import Event, Interrupt
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import PREEMPTIONS, Status
 from clustermodel.schedule.node_set import NodeSet, as_mask
-from clustermodel.sim.events import Clock
+from clustermodel.sim.events import Bell, Clock
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
 from clustermodel.sim.saved_work import TRANSFERS, Overhead, SavedWork
 from clustermodel.sim.time_sharing.rotation import Pace
@@ -86,8 +86,8 @@ class SlicedGang(Execution):
         self.home = home
         """Its home row."""
         self._mask = 0  # its columns, once they have been asked for
-        self.finished = Event(env)
-        """Succeeds when it has spent its overheads and executed for its duration."""
+        self.finished = Bell(env)
+        """Rings when it has spent its overheads and executed for its duration."""
         self.order = order
         self.pending: list[Overhead] = []
         """Pending overheads, charged in order at the start of the gang's next slices: (account, ticks)."""

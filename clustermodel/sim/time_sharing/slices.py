@@ -15,7 +15,7 @@ from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.slice_log import SliceLog
 from clustermodel.schedule.node_set import NodeSet, as_mask
 from clustermodel.sim.alarm_clock import AlarmClock
-from clustermodel.sim.events import Clock
+from clustermodel.sim.events import Bell, Clock
 from clustermodel.sim.time_sharing.context_switches import NO_SWITCHES, LoadedTasks, RowSwitches
 from clustermodel.sim.time_sharing.matrix_rows import MatrixRows
 from clustermodel.sim.time_sharing.rotation import Advance, Rotation
@@ -50,23 +50,19 @@ class ComputedSlices:
         self._switches: list[RowSwitches] = []  # for each place in the rotation; empty where switches take no time
         # Gangs with pending overheads, or periodic checkpoints to come -> what their pace had served at the last event.
         self._held_up: dict[SlicedGang, int] = {}
-        self._bell = Event(env)
-        self._alarm = AlarmClock(env, self._ring)
+        self._bell = Bell(env)
+        self._alarm = AlarmClock(env, self._bell.ring)
         env.process(self.run())
 
     def run(self) -> Generator[Event, object, None]:
         """Sleep until the first gangs finish, tell them, and go on."""
         while True:
             yield self._bell
-            self._bell = Event(self._env)
             self.settle(self._env.now)
             for gang in self._rotation.finished():
                 assert isinstance(gang, SlicedGang)
                 if not gang.finished.triggered:  # it may be there twice
-                    gang.finished.succeed()
-
-    def _ring(self) -> None:
-        self._bell.succeed()
+                    gang.finished.ring()
 
     # What gangs and their coordinator ask.
 
@@ -115,7 +111,7 @@ class ComputedSlices:
         if gang.interval is not None:
             return gang.done
         pace = gang.pace
-        executed = gang.duration - (gang.left if pace is None else gang.due - pace.served())
+        executed = gang.duration - (gang.left if pace is None else gang.due - pace.served)
         return executed + gang.overhead_left() if gang.pending else executed
 
     def settle(self, now: int) -> None:
@@ -173,7 +169,7 @@ class ComputedSlices:
         for gang in list(self._held_up):
             pace = gang.pace
             assert pace is not None
-            ticks = pace.served() - self._held_up[gang]
+            ticks = pace.served - self._held_up[gang]
             for account, spent in gang.spend(ticks) if gang.interval is None else gang.advance(ticks):
                 self._ledger.charge(account, spent * gang.nodes, waiting=self._waiting)
                 charged += spent * gang.nodes
@@ -210,6 +206,6 @@ class ComputedSlices:
         if self._held_up:
             for gang in self._held_up:
                 assert gang.pace is not None
-                self._held_up[gang] = gang.pace.served()
+                self._held_up[gang] = gang.pace.served
         rows.changed.clear()
         self._alarm.set(rotation.next_finish())
