@@ -164,14 +164,13 @@ class OusterhoutMatrix(MatrixMigrations[Job]):
         self, guard: Guard[Job] | None, migrate: Callable[[Occupant[Job], int, Guard[Job] | None], bool] | None = None
     ) -> bool:
         """Move gangs from less to more populated rows: on their own columns, or else by ``migrate``."""
-        rows = self._in_use
-        if len(rows) < 2:
-            return False
         # A gang that could not move from one row to another still cannot if neither has changed, unless others have a say.
-        if guard is None and migrate is None and not self.migration_counts:
-            changed, self._changed_homes = self._changed_homes, set()  # moves fill it again
-            if not changed:
-                return False
+        sizes_decide = guard is None and migrate is None and not self.migration_counts
+        rows, changed = self._in_use, self._changed_homes
+        if len(rows) < 2 or (sizes_decide and not changed):
+            return False
+        if sizes_decide:
+            self._changed_homes = set()  # moves fill it again
         else:
             changed = set(rows)
         room, free, homes = self.room, self._free, self.homes
