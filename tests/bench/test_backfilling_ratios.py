@@ -15,17 +15,16 @@ from clustermodel import read_swf
 from tests.bench.test_ratios import require_near_floor
 from tests.shared_data import trace_path
 
-pytestmark = pytest.mark.bench
-SLOW = pytest.mark.slow_bench
+BENCH, SLOW = pytest.mark.bench, pytest.mark.slow_bench
 
 
 @pytest.mark.parametrize(
     ("policy", "trace", "nodes", "at_most"),
     [
-        ("R/L-NG", "KTH-SP2-1996-2.2", 100, 14.2),  # 12.3
+        pytest.param("R/L-NG", "KTH-SP2-1996-2.2", 100, 14.2, marks=BENCH),  # 12.3
         pytest.param("R/L-NG:speculation=0.5,test_runs=true", "KTH-SP2-1996-2.2", 100, 22.5, marks=SLOW),  # 19.6
         pytest.param("R/L-NG:width=half,widening=true", "KTH-SP2-1996-2.2", 100, 26.0, marks=SLOW),  # 13.0
-        ("conservative", "lublin_256", 256, 16.0),  # 7.8
+        pytest.param("conservative", "lublin_256", 256, 16.0, marks=BENCH),  # 7.8
     ],
 )
 def test_backfilling_from_parts_costs_a_small_multiple_of_the_floor(

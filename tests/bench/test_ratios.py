@@ -17,7 +17,7 @@ from tests.bench.long_log import write_long_log
 from tests.bench.timing import ROOT, ROUNDS, best_of, floor_of, require_at_most, simulation
 from tests.shared_data import trace_path
 
-pytestmark = pytest.mark.bench
+BENCH, SLOW = pytest.mark.bench, pytest.mark.slow_bench
 
 
 def require_near_floor(
@@ -36,11 +36,13 @@ def require_near_floor(
     require_at_most(at_most, measure)
 
 
+@pytest.mark.bench
 @pytest.mark.parametrize(("policy", "at_most"), [("easy", 7.4), ("conservative", 12.1)])
 def test_a_synthetic_year_costs_a_small_multiple_of_the_floor(benchmark: BenchmarkFixture, policy: str, at_most: float) -> None:
     require_near_floor(benchmark, synthetic_workload(), 128, policy, at_most)
 
 
+@pytest.mark.bench
 @pytest.mark.parametrize("policy", ["easy", "conservative"])
 def test_a_machine_a_thousand_times_wider_is_not_slower(policy: str) -> None:
     # The same jobs, each a thousand times as wide, have the same schedule; 1.25 leaves room for the noise of two runs.
@@ -57,6 +59,7 @@ def test_a_machine_a_thousand_times_wider_is_not_slower(policy: str) -> None:
     require_at_most(1.25, measure)
 
 
+@pytest.mark.bench
 def test_a_plain_trace_is_read_at_least_twice_as_fast_as_line_by_line() -> None:
     path = trace_path("KTH-SP2-1996-2.2")
     read_s, lines_s = best_of(lambda: read_swf(path), lambda: Workload(SwfStream(path).rows()))
@@ -64,6 +67,7 @@ def test_a_plain_trace_is_read_at_least_twice_as_fast_as_line_by_line() -> None:
     assert lines_s >= 2 * read_s  # 6 was measured
 
 
+@pytest.mark.bench
 def test_a_log_of_sacct_is_read_faster_than_record_by_record(tmp_path: Path) -> None:
     write_long_log(path := tmp_path / "jobs.sacct", jobs=60_000)
 
@@ -76,6 +80,7 @@ def test_a_log_of_sacct_is_read_faster_than_record_by_record(tmp_path: Path) -> 
     assert records_s >= 1.5 * read_s  # 1.7 to 2.4 were measured
 
 
+@pytest.mark.bench
 def test_the_decision_log_is_cheap_when_off_and_bearable_when_on() -> None:
     workload = synthetic_workload(jobs=10_000)
     off = Scenario(workload=workload, policy="easy")
@@ -103,11 +108,11 @@ def test_a_month_of_a_wide_machine_costs_a_small_multiple_of_the_floor() -> None
 @pytest.mark.parametrize(
     ("jobs", "how"),
     [
-        (200_000, "keep"),
-        (200_000, "stream"),
-        pytest.param(1_000_000, "keep", marks=pytest.mark.slow_bench),
-        pytest.param(1_000_000, "stream", marks=pytest.mark.slow_bench),
-        pytest.param(10_000_000, "stream", marks=pytest.mark.slow_bench),
+        pytest.param(200_000, "keep", marks=BENCH),
+        pytest.param(200_000, "stream", marks=BENCH),
+        pytest.param(1_000_000, "keep", marks=SLOW),
+        pytest.param(1_000_000, "stream", marks=SLOW),
+        pytest.param(10_000_000, "stream", marks=SLOW),
     ],
 )
 def test_ten_times_the_jobs_cost_as_much_each_and_streamed_no_more_memory(jobs: int, how: str) -> None:

@@ -13,16 +13,18 @@ from tests.bench.test_ratios import require_near_floor
 from tests.bench.timing import best_of, require_at_most
 from tests.shared_data import trace_path
 
-pytestmark = pytest.mark.bench
 
-
-@pytest.mark.parametrize("remove", ["afresh", pytest.param("in-place", marks=pytest.mark.slow_bench)])
+@pytest.mark.parametrize(
+    "remove",
+    [pytest.param("afresh", marks=pytest.mark.bench), pytest.param("in-place", marks=pytest.mark.slow_bench)],
+)
 def test_slack_on_a_year_of_kth(benchmark: BenchmarkFixture, remove: str) -> None:
     workload = read_swf(trace_path("KTH-SP2-1996-2.2"))
     policy = f"slack:remove={remove}"  # AST; the conservative run that measures AWT is part of the first
     require_near_floor(benchmark, workload, 128, policy, 26, rounds=1)
 
 
+@pytest.mark.bench
 def test_slack_costs_a_small_multiple_of_conservative_backfilling() -> None:
     workload, machine = read_swf(trace_path("KTH-SP2-1996-2.2")), Machine(nodes=128)  # test_watched_ratios.py: on 100 nodes
     runs = [Scenario(machine=machine, workload=workload, policy=policy).run for policy in ("conservative", "slack")]
@@ -35,5 +37,6 @@ def test_slack_costs_a_small_multiple_of_conservative_backfilling() -> None:
     require_at_most(3.1, measure)
 
 
+@pytest.mark.bench
 def test_slack_with_deep_queues(benchmark: BenchmarkFixture) -> None:
     require_near_floor(benchmark, synthetic_workload(jobs=2_000, load=0.9), 128, "slack", 46, rounds=2)

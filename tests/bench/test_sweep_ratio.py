@@ -14,7 +14,7 @@ from clustermodel import sweep
 
 AS_IN_THE_GUIDE = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
 """Settings of Dask that docs/guide_cluster.md recommends: workers are not interrupted a hundred times a second."""
-pytestmark = [pytest.mark.bench, pytest.mark.slow_bench]
+pytestmark = pytest.mark.slow_bench
 
 SCRIPT = Path(__file__).with_name("study_of_forty.py")
 
