@@ -27,7 +27,10 @@ settings.load_profile("fast")
 
 @pytest.fixture(autouse=True, scope="session")
 def signals_arrive() -> None:
-    """Let Ctrl-C and the end of a terminal arrive, which the background of a shell and nohup ignore."""
+    """Let Ctrl-C and the end of a terminal arrive, which the background of a shell and nohup ignore; in child processes too.
+
+    No test does that in ``preexec_fn``: Python between fork and exec may wait for ever for a lock of another thread.
+    """
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)

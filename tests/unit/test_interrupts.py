@@ -31,8 +31,6 @@ def interrupted(arguments: list[str], *, line: str = STARTED, after: float = 0.0
         text=True,
         start_new_session=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        # A shell starts what runs in the background without Ctrl-C, and its children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
     ) as process:
         assert process.stderr is not None
         while line not in process.stderr.readline():
@@ -108,6 +106,5 @@ def test_a_program_that_imports_the_package_keeps_its_own_ctrl_c() -> None:
         text=True,
         check=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert done.stdout == "True\n"
