@@ -71,8 +71,6 @@ class Decisions:
         """Running gangs by job id."""
         self.started: list[QueuedJob] = []
         """Jobs started in the present cycle, or in earlier ones at the same time."""
-        self.granted: list[Grant] = []
-        """Requests of jobs started in the present cycle, which begin to run at its end."""
         self.frees_nodes = False
         """Whether a gang stopped in the present cycle frees its nodes at the present time, so that another cycle follows."""
         self._machine = machine
@@ -85,6 +83,7 @@ class Decisions:
         self._down = down
         self._discard_image = discard_image
         self._stopped: set[int] = set()  # ids of jobs stopped in the present cycle
+        self._granted: list[Grant] = []  # requests of jobs started in the present cycle, which begin to run at its end
         self._interrupts = False  # whether gangs have been interrupted in the present cycle
         self._now = 0
         self._by_policy = ""
@@ -121,6 +120,13 @@ class Decisions:
                 self._refuse(decision)
             carry_out(decision)
 
+    def begin_granted(self) -> None:
+        """Let the jobs that have been started in the present cycle, and have not begun yet, begin to run."""
+        if self._granted:
+            for request in self._granted:
+                request.ring()
+            self._granted.clear()
+
     def _refuse(self, decision: object) -> NoReturn:
         kinds = ", ".join(kind.__name__ for kind in self._table)
         raise DecisionError(f"{decision!r} is not a decision; it must be one of {kinds}")
@@ -145,7 +151,7 @@ class Decisions:
         if self._interrupts:
             request.give()
         else:
-            self.granted.append(request)
+            self._granted.append(request)
         self.started.append(queued)
         self._records.started(job.index, self._now, gang.columns)
         if self._reasons is not None:
@@ -217,9 +223,9 @@ class Decisions:
     def _begin_in_turn(self) -> None:
         """Let jobs begin to run by events of their own: interrupts take effect by events, in the order of the decisions."""
         self._interrupts = True
-        for request in self.granted:
+        for request in self._granted:
             request.give()
-        self.granted.clear()
+        self._granted.clear()
 
     def _migrate(self, decision: Any) -> None:
         moves: dict[Execution, NodeSet] = {}

@@ -18,6 +18,7 @@ from clustermodel.experiment.exhibits import Exhibits, write_exhibits
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.stored_files import STUDY_FILE
 from clustermodel.experiment.study import Study
+from tests.processes import started
 from tests.studies.test_sweep import SCRIPT, assert_same, command, runs_of, serial, swept, whole
 
 __all__ = ["command", "whole"]
@@ -312,7 +313,7 @@ def test_workers_end_with_the_process_that_started_them(number: signal.Signals, 
     script, out = tmp_path / "long.py", tmp_path / "out"
     script.write_text(LONG)
     arguments = [sys.executable, "-m", "clustermodel", "sweep", str(script), "--out", str(out), "--workers", "2"]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with started(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         while len(list((out / "runs").glob("*.json"))) < 2 and process.poll() is None:
             time.sleep(0.02)
         workers = _children(process.pid)

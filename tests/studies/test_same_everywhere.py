@@ -19,6 +19,7 @@ from clustermodel import SpecificationError, Store
 from clustermodel.cli import main
 from clustermodel.experiment.executor import Progress
 from clustermodel.experiment.script import load_experiment, sweep
+from tests.processes import started
 from tests.studies.test_sweep import assert_same, held, serial, swept
 from tests.studies.three import study as experiment
 
@@ -100,9 +101,7 @@ def test_kill_9_at_a_random_moment_and_resumed_leaves_the_same_bytes(
     which, directory = serially
     out = tmp_path / "out"
     command = [sys.executable, "-m", "clustermodel", "sweep", str(SCRIPT), "--set", f"which={which}", "--out", str(out)]
-    with subprocess.Popen(
-        [*command, "--workers", str(1 + moment % 2)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-    ) as process:
+    with started([*command, "--workers", str(1 + moment % 2)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
         while not out.exists() and process.poll() is None:
             time.sleep(0.005)
         time.sleep(random.Random(moment).uniform(0, 1.5))

@@ -32,6 +32,7 @@ from clustermodel.experiment.study import Experiment, Study
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.measure.accounts import account_columns
 from clustermodel.policies.fcfs import Fcfs
+from tests.processes import started
 
 SCRIPT = Path(__file__).with_name("example.py")
 RUNS = 24
@@ -276,7 +277,7 @@ def test_kill_9_at_a_random_moment_loses_nothing_and_repeats_nothing(moment: int
     out = tmp_path / "out"
     workers = 1 + moment % 2
     command = [sys.executable, "-m", "clustermodel", "sweep", str(SCRIPT), "--out", str(out), "--workers", str(workers)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with started(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         # Importing takes a second, in which nothing can be lost: the moment is counted from the first sign of the directory.
         while not out.exists() and process.poll() is None:
             time.sleep(0.005)
@@ -580,7 +581,7 @@ def test_a_real_ctrl_c_ends_the_workers_too_and_leaves_no_traceback(whole: Path,
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from clustermodel.cli import main; main()"
     )
     command = [sys.executable, "-c", program, "sweep", str(SCRIPT), "--out", str(out), "--workers", "2"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with started(command, stderr=subprocess.PIPE, start_new_session=True) as process:
         while not list((out / "records").glob("*.parquet")) and process.poll() is None:
             time.sleep(0.01)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them

@@ -36,6 +36,7 @@ from clustermodel.experiment.stored_files import EXHIBITS
 from clustermodel.experiment.validate import load_validation
 from clustermodel.figures.validation import formula_and_simulation
 from tests.conftest import Finished
+from tests.processes import started
 
 SCRIPT = Path(__file__).with_name("validation_example.py")
 MOMENTS = [0, *(pytest.param(moment, marks=pytest.mark.long) for moment in range(1, 10))]
@@ -138,7 +139,7 @@ def test_a_killed_validation_goes_on_to_the_same_bytes(moment: int, tmp_path: Pa
     out = tmp_path / "out"
     arguments = [sys.executable, "-B", "-m", "clustermodel", "validate", str(SCRIPT), "--out", str(out), "--workers", "1"]
     runs = random.Random(moment).randrange(len(pd.read_csv(_text(results(whole), tmp_path))))
-    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with started(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         while len(list(out.glob("runs/*.json"))) < runs and process.poll() is None:
             time.sleep(0.002)
         process.send_signal(signal.SIGKILL)

@@ -17,6 +17,7 @@ from clustermodel import Scenario, synthetic_workload
 from clustermodel.cli import main
 from clustermodel.experiment.result import Result
 from clustermodel.policies.registry import policy_names
+from tests.processes import started
 
 GOOD_LINE = "1 0 -1 100 2 -1 -1 2 200 -1 1 7 1 -1 -1 -1 -1 -1"
 
@@ -302,7 +303,7 @@ def test_a_real_ctrl_c_in_the_middle_of_a_simulation_leaves_no_traceback() -> No
     )
     arguments = ["run", "--scale-run-time", "1.4", "--policy", "fcfs", "--policy", "conservative"]
     command = [sys.executable, "-c", program, *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         assert "fcfs: 30,000 jobs" in process.stderr.readline()
         time.sleep(0.3)

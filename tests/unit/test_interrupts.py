@@ -6,12 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from clustermodel.cli.interrupts import OneInterrupt
+from clustermodel.experiment.user_code import interrupts_held
+from tests.processes import started
 
 ROOT = Path(__file__).parents[2]
 RUN = ["run", "--scale-run-time", "1.4", "--policy", "fcfs", "--policy", "conservative"]
@@ -24,11 +27,10 @@ STARTED = "clustermodel.cli.interrupts"
 
 def interrupted(arguments: list[str], *, line: str = STARTED, after: float = 0.0, group: bool = False) -> tuple[int, str]:
     """Start ``clustermodel``, press Ctrl-C three times some time after a line, and return exit code and standard error."""
-    with subprocess.Popen(
+    with started(
         [sys.executable, "-X", "importtime", "-m", "clustermodel", *arguments],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        text=True,
         start_new_session=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     ) as process:
@@ -96,6 +98,32 @@ def test_a_second_interrupt_is_ignored_until_the_first_has_had_its_time(monkeypa
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_are_held_whichever_thread_receives_them(number: signal.Signals) -> None:
+    """The main thread blocks Ctrl-C while processes start, so the kernel may give it to another thread."""
+    leave = threading.Event()
+    other = threading.Thread(target=leave.wait)
+    other.start()
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    held = []
+
+    def receive_one() -> None:
+        with interrupts_held():
+            signal.pthread_kill(other.ident or 0, number)
+            time.sleep(0.05)
+            held.append(number)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            receive_one()
+        assert signal.getsignal(number) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        leave.set()
+        other.join()
+    assert held == [number]
 
 
 def test_a_program_that_imports_the_package_keeps_its_own_ctrl_c() -> None:
