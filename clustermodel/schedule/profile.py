@@ -119,8 +119,6 @@ class Profile:
                 if start >= 0 and times[k] - start >= duration:
                     return start
                 start = -1
-                if times[k] >= not_after:
-                    return -1
             elif start < 0:
                 start = times[k]
                 if start > not_after:
