@@ -46,24 +46,8 @@ def test_who_waits_for_a_bell_goes_on_inside_the_event_that_rings_it_again_and_a
     assert seen == [(time, name) for time in (3, 7) for name in ("first", "second", "rung")]
 
 
-def test_a_process_that_waits_begins_when_its_grant_rings() -> None:
-    env, seen = Clock(), []
-
-    def life() -> simpy.events.ProcessGenerator:
-        seen.append(env.now)
-        yield env.timeout(3)
-        return "done"
-
-    grant = Grant(env)
-    process = WaitingProcess(env, life(), grant)
-    env.run(until=5)
-    grant.ring()
-    assert seen == [5]
-    assert env.run(until=process) == "done"
-    assert env.now == 8
-
-
-def test_a_process_that_waits_begins_with_its_grant_and_is_alive_before() -> None:
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_process_that_waits_begins_with_its_grant_and_is_alive_before(at_once: bool) -> None:
     env, seen = Clock(), []
 
     def life() -> simpy.events.ProcessGenerator:
@@ -75,7 +59,8 @@ def test_a_process_that_waits_begins_with_its_grant_and_is_alive_before() -> Non
     process = WaitingProcess(env, life(), grant)
     env.run(until=5)
     assert (process.is_alive, process.target, seen) == (True, grant, [])
-    grant.give()
+    (grant.ring if at_once else grant.give)()
+    assert seen == ([5] if at_once else [])
     assert env.run(until=process) == "done"
     assert (seen, env.now) == ([5], 8)
 
