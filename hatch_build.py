@@ -28,6 +28,9 @@ from setuptools.command.build_ext import build_ext
 options, modules, folder = json.loads(sys.argv[1])
 extensions = mypycify([*options, *modules], opt_level="3", debug_level="0", multi_file=True, group_name="clustermodel",
                       target_dir=folder + "/source")
+if sys.platform != "win32":
+    for extension in extensions:  # so that modules call each other directly, not through the linker's table
+        extension.extra_compile_args.append("-fvisibility=hidden")
 command = build_ext(Distribution({"name": "clustermodel", "ext_modules": extensions}))
 command.build_lib, command.build_temp = folder + "/compiled", folder + "/objects"
 command.ensure_finalized()
