@@ -36,8 +36,8 @@ def test_two_processes_are_nearly_twice_as_fast_and_dask_as_fast_as_they(tmp_pat
     with dask.config.set(AS_IN_THE_GUIDE), LocalCluster(**workers) as cluster:
         on_dask = swept("dask", dask=cluster.scheduler_address)
     # The same runs do not take equally long in all three: processors share caches, and a machine is never quite at rest.
-    faster = (one.wall_s / one.in_runs_s) / two.seconds_for_one_of_runs
-    dask_longer = on_dask.seconds_for_one_of_runs / two.seconds_for_one_of_runs
+    faster = (one.wall_s / one.in_runs_s) / two.wall_per_second_in_runs
+    dask_longer = on_dask.wall_per_second_in_runs / two.wall_per_second_in_runs
     print(
         f"\n40 runs: one process {one.wall_s:.1f} s, two processes {one.wall_s / two.wall_s:.2f} times as fast, {faster:.2f} "
         f"if runs took equally long; Dask {on_dask.wall_s / two.wall_s:.2f}x their time, {dask_longer:.2f}x if they did; "
@@ -58,8 +58,8 @@ class Swept(NamedTuple):
     """CPU time of the process that assigns the runs to others, which may delay them."""
 
     @property
-    def seconds_for_one_of_runs(self) -> float:
-        """How long it took for each second in runs that other processes executed."""
+    def wall_per_second_in_runs(self) -> float:
+        """Wall time for each second that other processes spent in runs."""
         return self.wall_s / (self.in_runs_s - self.own_s)
 
 
