@@ -21,7 +21,7 @@ from clustermodel.errors import SpecificationError, counted
 from clustermodel.experiment.exhibits import stored_exhibits
 from clustermodel.experiment.store import Store
 from clustermodel.figures.style import visible
-from clustermodel.output_files import replacing
+from clustermodel.output_files import write_file
 from clustermodel.report import run_sections, sections
 from clustermodel.report.bokeh_parts import PAGE, script
 from clustermodel.report.page_data import study_data
@@ -43,10 +43,11 @@ def write_report(
         SpecificationError: the directory has no study, or no run is done or has one of these keys.
         OutputError: the file cannot be written.
     """
-    directory = Path(directory)
-    with Store.read(directory) as store, replacing(path) as file:  # opened first: a page takes seconds
-        file.write(_page(store, directory, runs).encode(errors="backslashreplace"))
-        return store.damaged()
+    directory, path = Path(directory), Path(path)
+    with Store.read(directory) as store:
+        page, damaged = _page(store, directory, runs), store.damaged()
+    write_file(path, page)
+    return damaged
 
 
 def _page(store: Store, directory: Path, wanted: Sequence[str]) -> str:

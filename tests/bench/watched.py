@@ -113,7 +113,7 @@ def process_seconds(arguments: list[str]) -> float:
 
 
 WATCHED: Final = (
-    Watched("FCFS on KTH", 4.95, 4.0, on_kth("fcfs"), rounds=5),
+    Watched("FCFS on KTH", 4.75, 4.0, on_kth("fcfs"), rounds=5),
     Watched("EASY on KTH", 7.2, 4.3, on_kth("easy"), rounds=5),
     Watched("conservative on KTH", 12.2, 7.2, on_kth("conservative")),
     Watched("mbgs on KTH", 31.2, 18.3, on_kth("mbgs"), is_slow=True),

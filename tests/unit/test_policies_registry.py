@@ -267,7 +267,7 @@ def test_a_policy_is_told_the_machine_and_given_the_scenarios_own_random_stream(
         "ss:mode=kill",
         "server-filling",
         pytest.param("ss:sf=1.01,interval_s=1", marks=pytest.mark.long),
-        pytest.param("ss:sf=1.01,interval_s=10,mode=kill", marks=pytest.mark.long),
+        pytest.param("ss:sf=1.01,interval_s=1,mode=kill", marks=pytest.mark.long),
     ],
 )
 def test_every_shipped_policy_keeps_every_rule(policy: str, seed: int) -> None:
