@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 
-from clustermodel.schedule.reservations import Reservable, Reservation, ReservationBook, Shape, Shapes, earliest_completion
+from clustermodel.schedule.reservations import Reservable, Reservation, ReservationBook, Shapes, earliest_completion
 from clustermodel.schedule.running_profile import RunningProfile
 
 
@@ -43,21 +43,24 @@ class Plan(ReservationBook):
 
         The result is that of taking each job out and placing it again (Talby & Feitelson 1999, long version, section 3.2).
         But a job is tested where it stands (:meth:`~clustermodel.schedule.profile.Profile.earlier`) and moved only if it can
-        be; an equally large job that has just failed bounds the search.
+        be; an equally large job that has just failed bounds the search.  Jobs without a reservation are passed over.
         """
         reserved, profile = self.reserved, self.profile
-        failed: dict[Shape, int] = {}  # no job of this shape can start before this time
+        failed: dict[tuple[int, ...], int] = {}  # no job of this length and so many nodes can start before this time
         for job in jobs:
-            old, length, nodes, _ = reserved[job.id]
+            if (held := reserved.get(job.id)) is None:
+                continue
+            old, length, nodes, _ = held
+            shape: tuple[int, ...] = held[1:3]
             not_before = now
-            if (bound := failed.get((nodes, length))) is not None and profile.free_just_before(old) < nodes:
+            if (bound := failed.get(shape)) is not None and profile.free_just_before(old) < nodes:
                 # An equal job cannot start before ``bound``, and there is no gap here that this job's own nodes could extend.
                 if bound >= old:
                     continue
                 not_before = bound
             new = profile.earlier(nodes, length, old, not_before)
             if new == old:
-                failed[nodes, length] = old
+                failed[shape] = old
             else:
                 self.move(job, Reservation(new, length, nodes))
                 failed.clear()

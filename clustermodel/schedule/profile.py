@@ -134,7 +134,7 @@ class Profile:
         """
         times, free = self._times, self._free
         beyond = bisect_left(times, reserved)
-        first = bisect_right(times, not_before) - 1
+        first = bisect_right(times, not_before) - 1 if not_before > times[0] else 0
         while True:
             for k in range(first, beyond):
                 if free[k] >= nodes:

@@ -74,15 +74,17 @@ class ReservationBook:
 
     def move(self, job: Reservable, new: Reservation) -> None:
         """Move the reservation of ``job`` to an earlier start or to another row; nodes and length stay."""
-        old = self.reserved[job.id]
-        if new.row == old.row:
+        start, length, nodes, row = self.reserved[job.id]
+        new_start, _, _, new_row = new
+        end, new_end = start + length, new_start + length
+        if new_row == row:
             # Only the difference changes: the two may overlap.
-            profile = self.profiles[old.row]
-            profile.reserve(new.start, min(new.end, old.start), old.nodes)
-            profile.release(max(new.end, old.start), old.end, old.nodes)
+            profile = self.profiles[row]
+            profile.reserve(new_start, min(new_end, start), nodes)
+            profile.release(max(new_end, start), end, nodes)
         else:
-            self.profiles[old.row].release(old.start, old.end, old.nodes)
-            self.profiles[new.row].reserve(new.start, new.end, new.nodes)
+            self.profiles[row].release(start, end, nodes)
+            self.profiles[new_row].reserve(new_start, new_end, nodes)
         self._enter(job.id, new)
 
     def _enter(self, job_id: int, reservation: Reservation) -> None:

@@ -145,7 +145,7 @@ def test_reshaping_gives_each_job_in_turn_the_room_that_ends_first_and_begins_no
 def test_compressing_jobs_of_one_shape_is_reshaping_them(recipe: Recipe) -> None:
     plan, _, jobs, _ = planned(recipe)
     twin, _, _, _ = planned(recipe)
-    plan.compress(jobs, 0)
+    plan.compress([Waiting(99, 1, 1), *jobs], 0)  # one without a reservation is passed over
     twin.reshape(jobs, {number: [(room.nodes, room.length)] for number, room in twin.reserved.items()})
     assert plan.reserved == twin.reserved
     assert plan.profile.steps() == twin.profile.steps()
