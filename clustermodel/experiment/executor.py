@@ -102,7 +102,8 @@ def run_trials(origin: Origin, directory: str | PathLike[str], options: Options)
         The experiment, and the table of the finished trials, of this shard.
 
     Raises:
-        SpecificationError: the source is no experiment, a policy has no source, or the directory holds another experiment.
+        SpecificationError: an option is not allowed, the source is no experiment, a policy has no source, or the directory
+            holds another experiment.
         OutputError: results cannot be written; stored results are complete, and no other run is recorded as failed.
         ExecutionError: no workers are left; unfinished runs remain pending.
         KeyboardInterrupt: a signal stopped the experiment; finished runs are kept.
@@ -112,6 +113,8 @@ def run_trials(origin: Origin, directory: str | PathLike[str], options: Options)
         options = options._replace(run_timeout_s=seconds)
     if options.workers is not None:
         require_whole("workers", options.workers, at_least=1)
+    if not (options.progress is None or callable(options.progress)):
+        raise SpecificationError(f"progress: {quoted(options.progress)} is not allowed; it must be a callable, or None")
     checked_shard(options.shard)
     directory = Path(directory).absolute()  # a script may change the working directory
     with stoppable():

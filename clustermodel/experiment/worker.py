@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -225,7 +226,8 @@ def _tables(result: Result, wanted: Sequence[str], machine: Mapping[str, Any]) -
     return files
 
 
-def versions() -> dict[str, str]:
+@cache
+def versions() -> Mapping[str, str]:
     """Return the versions of Python and of the packages that make the numbers."""
     packages = ("clustermodel", "simpy", "numpy", "scipy", "pandas")
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}

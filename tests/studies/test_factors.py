@@ -168,6 +168,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         lambda: study().run(run_timeout_s=0),
         "run_timeout_s: 0 is not allowed; it must be a finite number of seconds > 0 and <= 1e+10",
     ),
+    (lambda: study().run(progress=False), "progress: False is not allowed; it must be a callable, or None"),  # type: ignore[arg-type]
 ]  # fmt: skip
 
 
