@@ -47,17 +47,32 @@ row_of: Final[Callable[[Iterable[int]], JobRow]] = partial(tuple.__new__, JobRow
 """Return a row of its 13 numbers: ``JobRow._make`` without counting them, in a quarter of the time."""
 
 
-def whole(row: JobRow) -> JobRow:
+LEAST_TICKS: Final = {"submit": 0, "run": 1, "estimate": 1}
+"""The least values of the times that each row has."""
+
+
+def checked_row(row: JobRow) -> JobRow:
     """Return a row with Python's own integers, whatever whole numbers it has: numpy's would turn clock and ledger into 64 bits.
 
     Raises:
-        SpecificationError: a number is not whole.
+        SpecificationError: a number is not whole, or a time is below :data:`LEAST_TICKS`.
     """
     try:
-        return row_of(map(index, row))
+        plain = row_of(map(index, row))
     except TypeError:
         field, value = next(pair for pair in zip(row._fields, row, strict=True) if not hasattr(pair[1], "__index__"))
         raise SpecificationError(f"job {row.id}: {field} {value!r} is not a whole number") from None
+    if (problem := problem_of_times(plain)) is not None:
+        raise SpecificationError(problem)
+    return plain
+
+
+def problem_of_times(row: JobRow) -> str | None:
+    """Return which time of a row is below :data:`LEAST_TICKS`, in words; ``None`` if none is."""
+    for field, least in LEAST_TICKS.items():
+        if (ticks := getattr(row, field)) < least:
+            return f"job {row.id}: {field} {ticks} is not allowed; it must be >= {least}, in ticks"
+    return None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

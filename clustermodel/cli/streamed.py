@@ -21,6 +21,9 @@ def require_streamable(*, jobs_parquet: object, stream: bool, outputs: Mapping[s
         jobs_parquet: the value of ``--jobs-parquet``.
         stream: whether ``--stream`` is given.
         outputs: the values of the options that need all jobs.
+
+    Raises:
+        SpecificationError: one does not.
     """
     if jobs_parquet is not None and not stream:
         raise SpecificationError("--jobs-parquet: it needs --stream; --jobs-csv writes the jobs of a run that is not streamed")

@@ -17,13 +17,13 @@ from clustermodel.measure.running_summary import RunningSummary, dedicated_run
 from clustermodel.policies.calibrated import Calibrated
 from clustermodel.policies.registry import make_policy
 from clustermodel.recording.run_attempts import UNKNOWN
-from clustermodel.recording.streamed_records import LeftJob, StreamedRecords
+from clustermodel.recording.streamed_records import StreamedJob, StreamedRecords
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.feedback import submissions
 from clustermodel.workload.table import Workload
 
-Take = Callable[[list[LeftJob]], None]
+Take = Callable[[list[StreamedJob]], None]
 
 
 class StreamableScenario(SimulatedScenario, Protocol):
@@ -70,8 +70,8 @@ def streamed(
     Args:
         scenario: one job stream, without feedback, whose job numbers rise, on a machine whose nodes do not fail and under a
             policy that does not share them in time.  :class:`~clustermodel.workload.swf.SwfStream` reads a trace job by job.
-        path: a Parquet file for the jobs, in the order in which they leave the system; columns as of ``Result.jobs``, without
-            waits and responses.  By default they are not kept.
+        path: a Parquet file for the jobs, in the order in which they leave the system; the columns of ``Result.jobs``
+            without waits, responses and ``stream``, and with ``dedicated_run_s``.  By default they are not kept.
         progress: called from time to time with the number of jobs submitted since the last call.
 
     Raises:
@@ -79,6 +79,7 @@ def streamed(
         OutputError: the file cannot be written.
         DecisionError: the policy made an impossible decision, or never started a waiting job.
         TraceError: a streamed trace is malformed.
+        LedgerError: the books do not balance.
     """
     machine, policy = scenario.used_machine, make_policy(scenario.policy)
     _require_streamable(scenario, machine)
@@ -87,7 +88,7 @@ def streamed(
     sums = RunningSummary()
     with _jobs_file(path) as write:
 
-        def take(left: list[LeftJob]) -> None:
+        def take(left: list[StreamedJob]) -> None:
             sums.add(left)
             write(left)
 
@@ -117,7 +118,7 @@ def _require_streamable(scenario: StreamableScenario, machine: Machine) -> None:
             raise SpecificationError(f"stream: {what} not allowed in a streamed run, whose memory is constant")
 
 
-def _columns(left: list[LeftJob]) -> dict[str, list[object]]:
+def _columns(left: list[StreamedJob]) -> dict[str, list[object]]:
     def seconds(ticks: int) -> float | None:
         return None if ticks == UNKNOWN else ticks / TICKS_PER_SECOND
 

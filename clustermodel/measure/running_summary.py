@@ -19,7 +19,7 @@ from clustermodel.errors import SpecificationError
 from clustermodel.measure.metrics import JobStatistics, Summary, bounded_slowdown, bounded_slowdown_perkovic
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.run_attempts import Status
-from clustermodel.recording.streamed_records import LeftJob
+from clustermodel.recording.streamed_records import StreamedJob
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class RunningSummary:
         self._first: int | None = None
         self._last = 0
 
-    def add(self, left: Iterable[LeftJob]) -> None:
+    def add(self, left: Iterable[StreamedJob]) -> None:
         """Add jobs that have left the system."""
         ran = []
         for job in left:
@@ -72,7 +72,7 @@ class RunningSummary:
         self._slowdown_perkovic = _plus(self._slowdown_perkovic, bounded_slowdown_perkovic(response_s, run_s))
         self._weighted_slowdown = _plus(self._weighted_slowdown, slowdown * np.array(nodes, dtype=np.float64))
 
-    def _count(self, job: LeftJob) -> None:
+    def _count(self, job: StreamedJob) -> None:
         if job.status is Status.REJECTED:
             self._rejected += 1
             return
@@ -156,7 +156,7 @@ class RunningSummary:
         return _NAN if ticks is None else ticks / TICKS_PER_SECOND
 
 
-def dedicated_run(job: LeftJob) -> int:
+def dedicated_run(job: StreamedJob) -> int:
     """Return the run time of a job on the nodes it asked for, ticks: the denominator of its slowdown."""
     if job.allocated == job.row.nodes:
         return job.executed

@@ -43,7 +43,7 @@ class Combination(NamedTuple):
     mpl: int
     """Rows of the matrix."""
     backfilling: bool
-    """Whether holes are filled with jobs that are not next in the queue, around reservations for those that wait."""
+    """Whether jobs that are not next in the queue are backfilled, around reservations for those that wait."""
     migration: bool
     """Whether gangs move to other columns."""
     order: QueueOrder | None
@@ -81,8 +81,9 @@ class GangRun:
         self._plans = RowPlans(setup.nodes, self._mpl)
         self._memory = GangMemory(self.matrix, self._plans)
         self._planning = False  # whether the rows' profiles are laid out for this event
-        self._improvable = False  # whether a gang has ended or will end at another time than predicted
-        self._ends: dict[int, int] = {}  # running job's id -> its predicted end, where that was last needed
+        # Whether reservations may begin earlier: a gang ends otherwise than predicted or has moved, or a job lacked memory.
+        self._improvable = False
+        self._ends: dict[int, int] = {}  # running job's id -> its end, as predicted when it was last needed
         self._alarm: int | None = None
         self._stuck_on: QueuedJob | None = None  # the job that could not be scheduled, in plain gang scheduling
         self._reasons: dict[int, Reason] = {}
@@ -195,7 +196,7 @@ class GangRun:
     def _start_in_order(self, queue: Iterator[QueuedJob]) -> QueuedJob | None:
         """Start jobs in the fullest row that has enough free columns, until one fits nowhere; return that one.
 
-        No reservation holds room.
+        No job holds a reservation.
         """
         for job in queue:
             rows = self._open_rows
@@ -287,7 +288,8 @@ class GangRun:
             self._alarm = None
         now = self._view.now
         self._memory.begin_cycle()
-        self._improvable = bool(self._ends) and any(self._ends.pop(gang.job.id, now) != now for gang in batch.ended)
+        predicted = [self._ends.pop(gang.job.id, now) for gang in batch.ended] if self._ends else []
+        self._improvable = any(end != now for end in predicted)
         if self._plans.reserved:
             self._plan()
 

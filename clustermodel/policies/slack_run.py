@@ -168,7 +168,7 @@ class SlackRun:
         search = Search(self.profile, self.plan, self._weights, now, arriving, in_place=in_place)
         if self._optimal:
             return search.optimal(slots)
-        return search.cheapest(slots, self.plan if in_order else sorted(self.plan, key=self._rank))
+        return search.cheapest(slots, None if in_order else sorted(self.plan, key=self._rank))
 
     def _carry_out(self, schedule: Schedule) -> None:
         self.profile.take_steps_of(schedule.profile)

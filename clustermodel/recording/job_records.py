@@ -1,7 +1,7 @@
 """What happened to each job, written by the mechanism while it runs: a table of jobs and a table of their run attempts.
 
-One array per column.  A job takes 88 bytes, a run attempt 66, a run of neighbouring nodes 16.  No Python object of a finished
-job stays behind.  Tables and quantities derived from the records are in :mod:`clustermodel.measure.job_table`.
+One array per column.  A job takes 120 bytes, a run attempt 66, a range of neighbouring nodes 16.  No Python object of a
+finished job stays behind.  Tables and quantities derived from the records are in :mod:`clustermodel.measure.job_table`.
 """
 
 from __future__ import annotations
@@ -341,13 +341,13 @@ class JobRecords:
 
     @property
     def node_ranges(self) -> NodeRanges:
-        """The nodes that gangs held, run by run."""
+        """The nodes that gangs held, by run attempt."""
         attempt, since, until, first, nodes, _ = self._ranges()
         run = np.cumsum(self._of_attempts(self._start) != UNKNOWN) - 1  # position in :attr:`runs`
         return NodeRanges(run[attempt], first, nodes, since, until)
 
     def _ranges(self) -> tuple[IntArray, ...]:
-        """Return the runs of neighbouring nodes that gangs held, in order of start.
+        """Return the ranges of neighbouring nodes that gangs held, in order of start.
 
         Returns:
             Attempt, since when and until when it held them, first node, number of nodes, and 1 if they were its last ones.

@@ -98,7 +98,7 @@ class RunAttempts(NamedTuple):
 
 
 class NodeRanges(NamedTuple):
-    """The nodes of all runs: a row per run of neighbouring nodes, in order of start; shapes ``(ranges,)``."""
+    """The nodes of all run attempts: a row per range of neighbouring nodes, in order of start; shapes ``(ranges,)``."""
 
     run: IntArray
     """Position in :attr:`JobRecords.runs`."""
@@ -106,9 +106,9 @@ class NodeRanges(NamedTuple):
     nodes: IntArray
     """Number of nodes from ``first_node`` on."""
     since: IntArray
-    """When the gang got them, ticks: the start of the run, or a migration."""
+    """When the gang got them, ticks: at the start of the run attempt, or by a migration."""
     until: IntArray
-    """When it gave them up, ticks: the end of the run, or a migration; :data:`UNKNOWN` while the gang runs."""
+    """When it gave them up, ticks: at the end of the run attempt, or by a migration; :data:`UNKNOWN` while the gang runs."""
 
 
 class NodeOutages(NamedTuple):

@@ -15,14 +15,14 @@ from clustermodel.recording.run_attempts import PREEMPTIONS, UNKNOWN, Status
 from clustermodel.schedule.node_set import NodeSet, count
 
 BLOCK: Final = 16_384
-"""Jobs that are handed on at once."""
+"""Jobs that are passed on at once."""
 _NOT_KEPT: Final = (
     "Scenario.stream: a streamed run keeps no jobs; give stream the path of a Parquet file for them, or do not stream"
 )
 
 
-class LeftJob:
-    """What is known of a job that has left the system, times in ticks; :data:`UNKNOWN` where something never happened.
+class StreamedJob:
+    """The record of one job of a streamed run, times in ticks; :data:`UNKNOWN` where something never happened.
 
     Args:
         row: the job as submitted.
@@ -118,12 +118,12 @@ class StreamedRecords(JobRecords):
 
     __slots__ = ("_block", "_open", "_submissions", "_take")
 
-    def __init__(self, take: Callable[[list[LeftJob]], None]) -> None:
+    def __init__(self, take: Callable[[list[StreamedJob]], None]) -> None:
         super().__init__()
         self.memory = NoMemoryLog()
         self._take = take
-        self._block: list[LeftJob] = []
-        self._open: dict[int, LeftJob] = {}
+        self._block: list[StreamedJob] = []
+        self._open: dict[int, StreamedJob] = {}
         self._submissions = 0
 
     def __len__(self) -> int:
@@ -134,11 +134,11 @@ class StreamedRecords(JobRecords):
         return RisingIds()
 
     def close(self) -> None:
-        """Hand on the last jobs."""
+        """Pass on the jobs that have left since the last block."""
         self._take(self._block)
         self._block.clear()
 
-    def _left(self, index: int, status: Status) -> LeftJob:
+    def _left(self, index: int, status: Status) -> StreamedJob:
         job = self._open.pop(index)
         job.status = status
         self._block.append(job)
@@ -150,7 +150,7 @@ class StreamedRecords(JobRecords):
         """Open a record and return its index."""
         index = self._submissions
         self._submissions += 1
-        self._open[index] = LeftJob(row)
+        self._open[index] = StreamedJob(row)
         return index
 
     def rejected(self, index: int) -> None:
@@ -188,7 +188,7 @@ class StreamedRecords(JobRecords):
         self._discard(self._open[index], lost)
 
     @staticmethod
-    def _discard(job: LeftJob, lost: int) -> None:
+    def _discard(job: StreamedJob, lost: int) -> None:
         job.lost += lost
         job.discarded += lost * job.allocated
 

@@ -17,15 +17,15 @@ from clustermodel.schedule.planned_gangs import Job, Occupant
 
 
 class PromisedMemory(NamedTuple):
-    """Memory that a waiting job will have."""
+    """Memory that a waiting job will have, on columns that have been chosen for it."""
 
     job_id: int
     start: int
-    """When."""
+    """When it will have the memory, as predicted, ticks."""
     left: FreeMemory
-    """What is left beside it then."""
+    """The free memory of each column at that time, without what the job needs."""
     short: int
-    """The column of these that has the least memory now."""
+    """Of the columns chosen for the job, the one with the least free memory now."""
 
     def holds_against(self, job_id: int, end: int | None) -> bool:
         """Return whether a job must leave the memory alone: one that is not known to end before."""
@@ -57,9 +57,9 @@ class MatrixColumns(Generic[Job]):
         self._kept: dict[int, int] = {}  # a job that has, or waits for, columns in every row, or an outage -> the columns
         self._starts = 0
         self.room = [nodes] * mpl
-        """Number of columns of each row that no gang at home there takes."""
+        """Number of free columns of each row: no gang at home there holds them, and they are not set aside."""
         self._all_columns = (1 << nodes) - 1 if self._strips is None else self._strips.all_bits
-        self._free = [self._all_columns] * mpl  # these columns
+        self._free = [self._all_columns] * mpl  # the free columns of each row, bitmasks
         self._in_use: list[int] = []  # rows with gangs at home, ascending
         self._changed_homes: set[int] = set()  # rows whose gangs at home have changed since the last compaction
         self._touched: list[Occupant[Job]] = []  # gangs that have started or moved; some more than once
@@ -167,12 +167,13 @@ class MatrixColumns(Generic[Job]):
         """Set columns aside in all rows, for a job or an outage of this number; gangs that hold them may stay."""
         self._kept[number] = columns
         self.set_aside |= columns
+        self._changed_homes.update(range(self.mpl))  # the least populated row may be another one now
         for row, free in enumerate(self._free):
             self._free[row] = free & ~columns
             self.room[row] -= self._count(free & columns)
 
     def give_up(self, number: int) -> None:
-        """Set no columns aside any more for a job that has not been added, or for an outage that is over."""
+        """Set no columns aside any more for a job, which has left or claims none, or for an outage that is over."""
         before, self.set_aside = self.set_aside, 0
         del self._kept[number]
         for columns in self._kept.values():

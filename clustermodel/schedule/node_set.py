@@ -134,6 +134,8 @@ class IdleNodes:
 
     def take_lowest(self, nodes: int) -> NodeSet:
         """Remove and return the ``nodes`` lowest idle nodes; the caller has checked that so many are idle."""
+        if not nodes:
+            return ()
         bounds = self._bounds
         self.count -= nodes
         low = bounds[0]

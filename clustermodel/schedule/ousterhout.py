@@ -49,9 +49,13 @@ class OusterhoutMatrix(MatrixMigrations[Job]):
 
     @property
     def occupancy(self) -> float:
-        """Share of the columns in use, replicas included, averaged over the rows in use; 0 for an empty matrix."""
+        """Share of the columns in use, replicas included, averaged over the rows in use; 0 for an empty matrix.
+
+        Columns that are set aside, as those of nodes that are down, do not count.
+        """
         rows = self.rows_in_use()
-        return 1 - sum(self._room_left[row] for row in rows) / (self.nodes * len(rows)) if rows else 0.0
+        columns = len(rows) * (self.nodes - self._count(self.set_aside))
+        return 1 - sum(self._room_left[row] for row in rows) / columns if columns else 0.0
 
     @property
     def is_one_row(self) -> bool:

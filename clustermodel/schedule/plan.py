@@ -103,7 +103,10 @@ class Plan(ReservationBook):
         return start
 
     def due(self, now: int) -> list[int]:
-        """Return the jobs whose reserved start has come, the lowest id first."""
+        """Return the jobs whose reserved start has come, the earliest start first, then the lowest id.
+
+        Each is returned once: the caller starts it, or moves or cancels its reservation.
+        """
         due: list[int] = []
         while (start := self.next_start()) is not None and start <= now:
             job_id = heappop(self._starts)[1]

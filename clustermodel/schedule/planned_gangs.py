@@ -9,7 +9,7 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 from clustermodel.schedule.node_set import NodeSet, places
 
 
-class Gang(Protocol):
+class MatrixJob(Protocol):
     """What the matrix needs to know of a job."""
 
     @property
@@ -25,7 +25,7 @@ class Gang(Protocol):
         """Memory of each task, in any unit."""
 
 
-Job = TypeVar("Job", bound=Gang)
+Job = TypeVar("Job", bound=MatrixJob)
 
 
 class Occupant(Generic[Job]):

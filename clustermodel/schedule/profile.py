@@ -164,10 +164,10 @@ class Profile:
         return self._free[bisect_left(self._times, time) - 1]
 
     def reserve(self, start: int, end: int, nodes: int) -> None:
-        """Subtract ``nodes`` during [``start``, ``end``).
+        """Subtract ``nodes`` during [``start``, ``end``), which is not empty.
 
         Raises:
-            DecisionError: there are not as many free.
+            DecisionError: there are not as many free; the profile cannot be used any longer.
             ValueError: ``start`` lies in the past.
         """
         self._add(start, end, -nodes)
@@ -176,7 +176,8 @@ class Profile:
         """Subtract ``nodes`` for ``duration`` from the earliest possible time on and return that time.
 
         Subtract nothing and return -1 if that time is after ``not_after``: :meth:`earliest` and :meth:`reserve` in one walk.
-        The caller knows that it is not before ``not_before``, where the walk begins.
+        The machine must have that many nodes.  The caller knows that the time is not before ``not_before``, where the walk
+        begins.
         """
         times, free = self._times, self._free
         first = -1
@@ -206,7 +207,7 @@ class Profile:
         return begin
 
     def overbook(self, start: int, end: int, nodes: int) -> None:
-        """Subtract ``nodes`` during [``start``, ``end``), even more than are free.
+        """Subtract ``nodes`` during [``start``, ``end``), which is not empty, even more than are free.
 
         Raises:
             ValueError: ``start`` lies in the past.
@@ -214,7 +215,7 @@ class Profile:
         self._add(start, end, -nodes, least=_NO_LIMIT)
 
     def release(self, start: int, end: int, nodes: int) -> None:
-        """Add ``nodes`` during [``start``, ``end``): the end of a reservation, or of a job before its expected end.
+        """Add ``nodes`` during [``start``, ``end``), which is not empty: a reservation or a job ends before it was expected to.
 
         Raises:
             ValueError: ``start`` lies in the past.

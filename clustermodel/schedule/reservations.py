@@ -61,7 +61,11 @@ class ReservationBook:
         """Waiting job's id -> its reservation."""
 
     def keep(self, job: Reservable, reservation: Reservation) -> None:
-        """Enter a reservation for ``job``."""
+        """Enter a reservation for ``job``.
+
+        Raises:
+            DecisionError: too few nodes are free then.
+        """
         self.profiles[reservation.row].reserve(reservation.start, reservation.end, reservation.nodes)
         self._enter(job.id, reservation)
 
@@ -73,7 +77,11 @@ class ReservationBook:
             profile.release(start, held.end, held.nodes)
 
     def move(self, job: Reservable, new: Reservation) -> None:
-        """Move the reservation of ``job`` to an earlier start or to another row; nodes and length stay."""
+        """Move the reservation of ``job`` to an earlier start or to another row; nodes and length stay.
+
+        Raises:
+            DecisionError: too few nodes are free then.
+        """
         start, length, nodes, row = self.reserved[job.id]
         new_start, _, _, new_row = new
         end, new_end = start + length, new_start + length

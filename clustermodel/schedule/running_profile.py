@@ -102,7 +102,11 @@ class RunningProfile(Profile):
         return early
 
     def start(self, job_id: int, nodes: int, now: int, expected_end: int) -> None:
-        """Subtract a job that starts now."""
+        """Subtract a job that starts now.
+
+        Raises:
+            DecisionError: too few nodes are free until its expected end.
+        """
         self._add(now, expected_end, -nodes)
         self.note_start(job_id, nodes, expected_end)
 
@@ -137,6 +141,9 @@ class RunningProfile(Profile):
             late: their ids.
             now: the present, ticks.
             ticks: how much longer; ``None`` is as long as each job is late already, at least one second.
+
+        Raises:
+            DecisionError: something else is reserved on their nodes.
         """
         for job_id in late:
             _, expected_end, nodes = self._assumed_end[job_id]

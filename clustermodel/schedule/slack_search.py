@@ -114,17 +114,20 @@ class Search:
         self._in_place = in_place
         self._others: Sequence[SlackReservation] = ()
 
-    def cheapest(self, slots: Iterable[int], ranked: Sequence[SlackReservation]) -> Schedule | None:
+    def cheapest(self, slots: Iterable[int], ranked: Sequence[SlackReservation] | None = None) -> Schedule | None:
         """Return the cheapest schedule that puts jobs back in the order of ``ranked``; ``None`` if all cost infinity.
 
         Args:
             slots: when the arriving job may start, ascending.
-            ranked: the reservations in the order in which they are put back.
+            ranked: the reservations in the order in which they are put back; ``None`` is that of their starts, which takes less
+                time.
         """
+        if self._arriving is not None and ranked is None and not self._in_place:
+            return self._cheapest_by_start(slots, self._arriving)
+        if ranked is None:
+            ranked = self._reservations
         if self._in_place:
             return self._cheapest_in_place(slots, ranked)
-        if self._arriving is not None and ranked is self._reservations:
-            return self._cheapest_by_start(slots, self._arriving)
         best: Schedule | None = None
         for slot, profile, own in self._places(slots):
             taken = [held for held in ranked if held.start >= slot]
@@ -278,7 +281,7 @@ class Search:
         Orders are tried depth first.  A beginning of an order is given up when it costs at least as much as the best schedule
         so far even if each of the jobs still out were alone in what is left: profiles only fill up, so it can only get worse.
         """
-        best = self.cheapest(slots, self._reservations)
+        best = self.cheapest(slots)
         for slot, profile, own in self._places(slots):
             taken = [held for held in self._reservations if held.start >= slot]
             self._others = taken[MOST_PERMUTED:]

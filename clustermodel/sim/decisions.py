@@ -238,7 +238,7 @@ class Decisions:
             self._begin_in_turn()
         self.sharing.migrate(list(moves.items()), [self._gang_of(job, "wait for a migration") for job in decision.blocked])
 
-    # Promises and the alarm clock.
+    # Reservations and the alarm clock.
 
     def _reserve(self, decision: Any) -> None:
         job: QueuedJob = decision.job

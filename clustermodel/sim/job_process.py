@@ -1,4 +1,4 @@
-"""The life of a job: one SimPy process from its submission to its last end, whatever happens to it in between."""
+"""The life of a job: one SimPy process from its submission to its completion, whatever happens to it in between."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Terms:
 
 
 class JobInSystem:
-    """All that the mechanism knows of a job between its submission and its last end.
+    """All that the mechanism knows of a job between its submission and its completion.
 
     Args:
         row: the job as its stream submitted it.

@@ -172,7 +172,7 @@ class NodePool:
         return from_mask(lowest(there, nodes))
 
     def take_whole_machine(self) -> None:
-        """Hand all nodes to the time-slice process, for good, those out of service too.
+        """Assign all nodes to the time-slice process, for good, those out of service too.
 
         Raises:
             DecisionError: a gang that shares nothing in time holds some of them.

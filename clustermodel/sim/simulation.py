@@ -82,7 +82,7 @@ def simulate(
         fidelity: how time slices are simulated: ``"fast"`` computes what happens between scheduling events, ``"node"`` plays
             every slice on every node; the results are the same.
         history: keep every state of the Ousterhout matrix and the ledger.
-        speedup: how run times change where jobs are started with another width than they asked for.
+        speedup: how run times change where jobs are started on another number of nodes than they asked for.
         progress: called now and then with the number of jobs submitted since the last call.
         failure_rng: the random stream of the failures of nodes; one with seed 0 by default.
         records: where to record what happens to jobs; by default new ones, that keep all.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from clustermodel.job import UNSET, JobRow, whole
+from clustermodel.errors import SpecificationError
+from clustermodel.job import UNSET, JobRow, checked_row
 from clustermodel.workload.extra_columns import PRECEDING, THINK
 from clustermodel.workload.table import JobSource, Workload
 
@@ -38,7 +39,7 @@ class JobsWithFeedback:
 def submissions(source: JobSource) -> Iterable[JobRow]:
     """Return the jobs of a stream as the simulator takes them: its rows, or :class:`JobsWithFeedback` where it has feedback."""
     if not isinstance(source, Workload):
-        return map(whole, source.rows())
+        return _checked(source)
     if not source.has_feedback:
         return source.rows()
     followers: dict[int, list[Follower]] = {}
@@ -52,3 +53,20 @@ def submissions(source: JobSource) -> Iterable[JobRow]:
         return (row for row, preceding in pairs if preceding == UNSET)
 
     return JobsWithFeedback(first, followers)
+
+
+def _checked(source: JobSource) -> Iterator[JobRow]:
+    """Yield the rows of a source that may be a user's.
+
+    Raises:
+        SpecificationError: a number is not whole, a time is not allowed, or the rows are not in order of submission.
+    """
+    last = 0
+    for row in map(checked_row, source.rows()):
+        if row.submit < last:
+            raise SpecificationError(
+                f"{source.name}: job {row.id}: submit {row.submit} is not allowed; it must be >= {last}, the submission of the "
+                "job before, in ticks"
+            )
+        last = row.submit
+        yield row

@@ -12,7 +12,7 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, counted, quoted
-from clustermodel.job import UNSET, Job, JobRow, row_of
+from clustermodel.job import LEAST_TICKS, UNSET, Job, JobRow, problem_of_times, row_of
 from clustermodel.memory_units import default_used, require_gib, to_kib
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import LONGEST_S, require_whole
@@ -98,8 +98,8 @@ class Workload:
         recipe: how it was made, if it can be made again.
 
     Raises:
-        SpecificationError: there is no job, two jobs have the same id, a value does not fit 64 bits, or jobs wait for each
-            other.
+        SpecificationError: there is no job, two jobs have the same id, a time is below :data:`~clustermodel.job.LEAST_TICKS`,
+            a value does not fit 64 bits, or jobs wait for each other.
     """
 
     def __init__(
@@ -128,6 +128,8 @@ class Workload:
             )
         if not len(table):
             raise SpecificationError(f"Workload {name!r}: it has no jobs; at least one is needed")
+        if (refused := (table[:, _TIMES] < list(LEAST_TICKS.values())).any(axis=1)).any():
+            raise SpecificationError(f"Workload {name!r}: {problem_of_times(row_of(table[np.argmax(refused)].tolist()))}")
         table = table[np.lexsort((table[:, _ID], table[:, _SUBMIT]))]
         ids = np.sort(table[:, _ID])
         if (repeated := ids[1:][ids[1:] == ids[:-1]]).size:
@@ -394,5 +396,5 @@ class Workload:
 
 _ESTIMATES = (crc32(b"estimates"),)
 """Separates the random stream of estimates from all others of the same seed."""
-_SUBMIT = JobRow._fields.index("submit")
-_ID = JobRow._fields.index("id")
+_SUBMIT, _ID = map(JobRow._fields.index, ("submit", "id"))
+_TIMES = [JobRow._fields.index(field) for field in LEAST_TICKS]

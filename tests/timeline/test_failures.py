@@ -200,6 +200,8 @@ def test_no_gang_starts_on_a_node_that_is_down() -> None:
     )
     with pytest.raises(DecisionError, match="job 1 cannot run in row 0 on columns 0: 0 are down"):
         play(2, "1 10 1 5", Stubborn(), failures=down((0, 5, 50), nodes=2))
+    with pytest.raises(DecisionError, match="job 1 cannot run in row 0 on columns 0: 0 are down"):  # no node is up
+        play(1, "1 10 1 5", Stubborn(), failures=down((0, 5, 50), nodes=1))
 
 
 def test_policies_see_which_nodes_are_down() -> None:

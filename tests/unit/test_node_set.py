@@ -105,6 +105,7 @@ def test_all_nodes_are_idle_at_first() -> None:
     assert (idle.as_set(), idle.count) == ((0, 5), 5)
     assert idle.take_lowest(5) == (0, 5)
     assert (idle.as_set(), idle.count) == ((), 0)
+    assert idle.take_lowest(0) == ()
     idle.give_back((0, 5))
     assert (idle.as_set(), idle.count) == ((0, 5), 5)
 

@@ -149,6 +149,27 @@ def test_rows_that_no_job_is_at_home_in_stay_empty() -> None:
     assert OusterhoutMatrix(2, 2).occupancy == 0.0
 
 
+def test_columns_of_nodes_that_are_down_count_neither_as_used_nor_as_free() -> None:
+    matrix = draw(4, "1...", "2...")
+    matrix.lose(3, 99)
+    matrix.lose(2, 98)
+    matrix.fill()
+    assert matrix.occupancy == 0.5
+    empty: Matrix = OusterhoutMatrix(1, 2)
+    empty.lose(0, 99)
+    assert empty.occupancy == 0.0
+
+
+def test_setting_columns_aside_may_make_another_row_the_less_populated_one() -> None:
+    # Row 1 has six free columns, row 0 four, and no gang of row 1 is small enough for row 0.  Four columns of row 1 are set
+    # aside: now row 0 is the less populated one, and gang 2 fits into row 1.
+    matrix = draw(10, "11111....2", "....3333..")
+    assert not matrix.compact()
+    matrix.keep_free(0b1111, 99)
+    assert matrix.compact()
+    assert [gang.home for gang in matrix.occupants.values()] == [0, 1, 1]
+
+
 # CompactMatrix: "for i = least populated row to most populated row, for j = most populated row to i+1".
 
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import isnan, log, log2, nan, sqrt
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta
 
-from clustermodel import Job, JobFilter, LoadScale, SpecificationError, SwfStream, Workload, synthetic_workload
+from clustermodel import (
+    Job,
+    JobFilter,
+    LoadScale,
+    Machine,
+    Scenario,
+    SpecificationError,
+    SwfStream,
+    Workload,
+    synthetic_workload,
+)
 from clustermodel.job import JobRow
 from clustermodel.workload.table import Provenance
 
@@ -36,6 +46,20 @@ FOUR = [
     row(9, 25.5, nodes=1, run_s=0.5, estimate_s=100, user=2),
 ]
 """In order of submission, then id: 2, 3, 4, 9."""
+
+
+class Own:
+    """A job source of a user's own."""
+
+    name = "own"
+    provenance = Provenance(source="own")
+    machine_nodes = None
+
+    def __init__(self, rows: list[JobRow]) -> None:
+        self._rows = rows
+
+    def rows(self) -> Iterator[JobRow]:
+        return iter(self._rows)
 
 
 def ids(workload: Workload) -> list[int]:
@@ -139,6 +163,29 @@ def test_selecting_nothing_is_refused() -> None:
     workload = Workload(FOUR, name="w")
     with pytest.raises(SpecificationError, match="Workload 'w': it has no jobs"):
         workload.select(JobFilter(window_s=(100, 200)))
+
+
+@pytest.mark.parametrize(
+    ("field", "ticks", "least"), [("submit", -1, 0), ("run", 0, 1), ("run", -5, 1), ("estimate", 0, 1), ("estimate", -1, 1)]
+)
+def test_a_time_that_no_job_has_is_refused(field: str, ticks: int, least: int) -> None:
+    rows = [FOUR[0], FOUR[1]._replace(**{field: ticks})]
+    said = f"job {FOUR[1].id}: {field} {ticks} is not allowed; it must be >= {least}, in ticks"
+    with pytest.raises(SpecificationError) as refused:
+        Workload(rows, name="w")
+    assert str(refused.value) == f"Workload 'w': {said}"
+    with pytest.raises(SpecificationError) as refused:
+        Scenario(machine=Machine(nodes=64), workload=Own(rows)).run()
+    assert str(refused.value) == said
+
+
+def test_rows_of_ones_own_must_be_in_order() -> None:
+    late, early = FOUR[0]._replace(submit=9), FOUR[1]._replace(submit=4)
+    with pytest.raises(SpecificationError) as refused:
+        Scenario(machine=Machine(nodes=64), workload=Own([late, early])).run()
+    assert str(refused.value) == (
+        f"own: job {early.id}: submit 4 is not allowed; it must be >= 9, the submission of the job before, in ticks"
+    )
 
 
 def test_scaling_keeps_the_first_submission_where_it_is() -> None:

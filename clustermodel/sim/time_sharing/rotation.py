@@ -258,7 +258,7 @@ class Rotation:
                 return left
             slices, rest = divmod(left - 1, quantum)
             own = pace.rows
-            first_own = bisect_left(own, order[0])  # the rotation ascends from its first row on, and begins anew
+            first_own = bisect_left(own, order[0])  # the rotation ascends from its first row on, and wraps around
             row, laps = own[(first_own + slices) % len(own)], slices // len(own)
             return (laps * len(order) + order.index(row)) * quantum + rest + 1
         switch = self._switch

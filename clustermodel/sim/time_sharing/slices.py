@@ -55,7 +55,7 @@ class ComputedSlices:
         env.process(self.run())
 
     def run(self) -> Generator[Event, object, None]:
-        """Sleep until the first gangs finish, tell them, and go on."""
+        """Sleep until the first gangs finish, ring their bells, and go on."""
         while True:
             yield self._bell
             self.settle(self._env.now)
