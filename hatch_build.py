@@ -30,12 +30,16 @@ extensions = mypycify([*options, *modules], opt_level="3", debug_level="0", mult
                       target_dir=folder + "/source")
 if sys.platform != "win32":
     for extension in extensions:  # so that modules call each other directly, not through the linker's table
-        extension.extra_compile_args.append("-fvisibility=hidden")
+        extension.extra_compile_args = [*extension.extra_compile_args, "-fvisibility=hidden"]
 command = build_ext(Distribution({"name": "clustermodel", "ext_modules": extensions}))
 command.build_lib, command.build_temp = folder + "/compiled", folder + "/objects"
 command.ensure_finalized()
 command.run()
 """
+
+
+_LONGEST_REASON = 300
+"""Characters of what a compiler says last, which may be a whole command line."""
 
 
 class CompileHook(BuildHookInterface[Any]):
@@ -59,7 +63,7 @@ class CompileHook(BuildHookInterface[Any]):
             compiled = self._compile()
         except (OSError, subprocess.CalledProcessError) as problem:
             said = getattr(problem, "stdout", None) or str(problem)
-            self._say_pure(said.strip().splitlines()[-1])
+            self._say_pure(said.strip().splitlines()[-1][-_LONGEST_REASON:])
             return
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
@@ -76,7 +80,11 @@ class CompileHook(BuildHookInterface[Any]):
     @property
     def _obstacle(self) -> str | None:
         """What compiling lacks, in words; ``None`` if nothing is known to be missing."""
-        compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")[0]
+        command = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+        try:
+            compiler = shlex.split(command)[0]
+        except (ValueError, IndexError):
+            return f"CC={command!r} is no command"
         if os.name != "nt" and shutil.which(compiler) is None:
             return f"there is no C compiler {compiler}"
         if not Path(sysconfig.get_path("include"), "Python.h").exists():

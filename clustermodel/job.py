@@ -8,7 +8,7 @@ from functools import partial
 from operator import index
 from typing import Final, NamedTuple
 
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import SpecificationError, shown
 from clustermodel.memory_units import require_gib, to_gib, to_kib
 from clustermodel.ticks import duration_to_ticks, to_seconds, to_ticks
 from clustermodel.validation import require_seconds, require_whole
@@ -49,30 +49,32 @@ row_of: Final[Callable[[Iterable[int]], JobRow]] = partial(tuple.__new__, JobRow
 
 LEAST_TICKS: Final = {"submit": 0, "run": 1, "estimate": 1}
 """The least values of the times that each row has."""
+_LARGEST: Final = 2**63 - 1
 
 
 def checked_row(row: JobRow) -> JobRow:
     """Return a row with Python's own integers, whatever whole numbers it has: numpy's would turn clock and ledger into 64 bits.
 
     Raises:
-        SpecificationError: a number is not whole, or a time is below :data:`LEAST_TICKS`.
+        SpecificationError: a number is not whole or does not fit 64 bits, or a time is below :data:`LEAST_TICKS`.
     """
     try:
         plain = row_of(map(index, row))
     except TypeError:
         field, value = next(pair for pair in zip(row._fields, row, strict=True) if not hasattr(pair[1], "__index__"))
         raise SpecificationError(f"job {row.id}: {field} {value!r} is not a whole number") from None
-    if (problem := problem_of_times(plain)) is not None:
-        raise SpecificationError(problem)
+    if plain.submit < 0 or plain.run < 1 or plain.estimate < 1 or max(plain) > _LARGEST or min(plain) < -_LARGEST:
+        raise SpecificationError(problem_of(plain))
     return plain
 
 
-def problem_of_times(row: JobRow) -> str | None:
-    """Return which time of a row is below :data:`LEAST_TICKS`, in words; ``None`` if none is."""
-    for field, least in LEAST_TICKS.items():
-        if (ticks := getattr(row, field)) < least:
-            return f"job {row.id}: {field} {ticks} is not allowed; it must be >= {least}, in ticks"
-    return None
+def problem_of(row: JobRow) -> str:
+    """Return what is wrong with a row in which a number does not fit 64 bits, or a time is below :data:`LEAST_TICKS`."""
+    fields = row._asdict()
+    large = [(field, "fit 64 bits") for field, value in fields.items() if abs(value) > _LARGEST]
+    small = [(field, f"be >= {least}, in ticks") for field, least in LEAST_TICKS.items() if fields[field] < least]
+    field, must = (large + small)[0]
+    return f"job {shown(row.id)}: {field} {shown(fields[field])} is not allowed; it must {must}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -144,20 +144,21 @@ def run(
       clustermodel run kth.toml --policy easy --policy conservative --nodes 128
     """
     notes = standard_error()
+    specified: list[Scenario] = []
+    if scenarios:
+        from clustermodel.cli.scenarios import scenarios_of  # noqa: PLC0415  with all kinds of workloads
+
+        specified = scenarios_of(scenarios, given_options(click.get_current_context()))
+        specified = [replace(scenario, stream=True) if stream and not scenario.stream else scenario for scenario in specified]
+        stream = any(scenario.stream for scenario in specified)
     if stream or jobs_parquet is not None:
         from clustermodel.cli.streamed import require_streamable  # noqa: PLC0415  few runs are streamed
 
         outputs = {"--jobs-csv": jobs_csv, "--figure": figure, "--perfetto": perfetto}
         require_streamable(jobs_parquet=jobs_parquet, stream=stream, outputs=outputs)
-    if scenarios:
-        from clustermodel.cli.scenarios import scenarios_of  # noqa: PLC0415  with all kinds of workloads
-
-        specified = scenarios_of(scenarios, given_options(click.get_current_context()))
-    else:
-        specified = _scenarios(options, trace, model, jobs, nodes, policies, seed, fidelity, stream=stream)
-    for source in {id(source): source for scenario in specified for source in scenario.sources}.values():
-        for line in source.provenance.lines():
-            notes.print(f"{literal(source.name)}: {literal(line)}")
+    specified = specified or _scenarios(options, trace, model, jobs, nodes, policies, seed, fidelity, stream=stream)
+    told: set[tuple[int, str]] = set()
+    _note_sources(specified, notes, told)
     labels = [scenario.label for scenario in specified]
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
@@ -171,7 +172,7 @@ def run(
     results: list[Result] = []
     interrupted: str | None = None
     try:
-        _run_all(specified, results, files, notes, stream=stream, with_traceback=with_traceback)
+        _run_all(specified, results, files, notes, told, with_traceback=with_traceback)
     except KeyboardInterrupt:
         interrupted = next((unfinished.label for unfinished in specified[len(results) :]), "the last report")
     finally:
@@ -229,7 +230,15 @@ def _scenarios(
             raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {trace} is the size of a machine; give one")
         machine = replace(machine, nodes=-(-workload.machine_nodes // machine.gpus_per_node))
     return [
-        Scenario(machine=machine, workload=workload, policy=policy, seed=seed, fidelity=fidelity, speedup=options["speedup"])
+        Scenario(
+            machine=machine,
+            workload=workload,
+            policy=policy,
+            seed=seed,
+            fidelity=fidelity,
+            speedup=options["speedup"],
+            stream=stream,
+        )
         for policy in policies or ("fcfs", "easy", "conservative")
     ]
 
@@ -277,11 +286,14 @@ def _run_all(
     results: list[Result],
     files: dict[str, Path],
     notes: Console,
+    told: set[tuple[int, str]],
     *,
-    stream: bool,
     with_traceback: bool,
 ) -> None:
-    """Run the scenarios in turn; append each result to ``results`` and write its job records as soon as it is there."""
+    """Run the scenarios in turn; append each result to ``results`` and write its job records as soon as it is there.
+
+    What has been left out of a streamed trace is known, and printed, after the run.
+    """
     for scenario in scenarios:
         if _log.isEnabledFor(logging.DEBUG):
             from clustermodel.experiment.run_key import key_of_scenario  # noqa: PLC0415  reads streamed traces
@@ -291,7 +303,7 @@ def _run_all(
         with progress_of_run(scenario, notes) as advance, warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=NOTHING_PLAYED)  # one note below covers all runs
             try:
-                result = _finished_run(scenario, files.get(scenario.label), advance, stream=stream)
+                result = _finished_run(scenario, files.get(scenario.label), advance)
             except (ClusterModelError, KeyboardInterrupt):
                 raise
             except BaseException as problem:  # of the policy's code
@@ -301,15 +313,31 @@ def _run_all(
                 hint = "" if with_traceback else "; --traceback shows all"
                 raise PolicyError(f"{failure_line(problem)} ({policy}{hint})") from None
         results.append(result)
+        _note_sources([scenario], notes, told)
         notes.print(f"{literal(scenario.label)}: {len(result.records):,} jobs in {perf_counter() - began:.2f} s")
     if unplayed := [result.scenario.label for result in results if result.nothing_played]:
         notes.print(f"fidelity node: {literal(nothing_played(unplayed))}")
 
 
-def _finished_run(scenario: Scenario, file: Path | None, advance: Callable[[int], None] | None, *, stream: bool) -> Result:
+def _note_sources(scenarios: Sequence[Scenario], notes: Console, told: set[tuple[int, str]]) -> None:
+    """Print what has been left out or changed of the jobs, but each line of a source once.
+
+    Args:
+        scenarios: with the sources.
+        notes: where to print.
+        told: the lines printed so far, by the source's identity; the new ones are added.
+    """
+    for source in [source for scenario in scenarios for source in scenario.sources]:
+        for line in source.provenance.lines():
+            if (id(source), line) not in told:
+                told.add((id(source), line))
+                notes.print(f"{literal(source.name)}: {literal(line)}")
+
+
+def _finished_run(scenario: Scenario, file: Path | None, advance: Callable[[int], None] | None) -> Result:
     """Run a scenario and write its job records."""
-    if stream:
-        return replace(scenario, stream=file or True).run(progress=advance)
+    if scenario.stream:
+        return replace(scenario, stream=file or scenario.stream).run(progress=advance)
     result = scenario.run(progress=advance)
     if file is not None:
         result.to_csv(file, layout="jobs")

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from clustermodel.cli.selection import filter_of, scale_of
 from clustermodel.errors import SpecificationError
+from clustermodel.workload.readers import SWF
 from clustermodel.workload.swf import SwfStream
+from clustermodel.workload.trace_file import recognised
 
 _NOT_FOR_STREAMS: Final = ("unit", "timezone", "cluster", "format", "feedback")
 """Options that need the whole trace, or are of other formats."""
@@ -50,6 +52,10 @@ def stream_of(trace: Path, options: Mapping[str, Any], given: Mapping[str, Any])
     estimates = options["estimates"]
     if isinstance(estimates, float):
         raise SpecificationError("--estimates: phi is not allowed with --stream; it draws the estimates of all jobs at once")
+    if (reader := recognised(trace)) not in (SWF, None):
+        raise SpecificationError(
+            f"--stream: {trace} is read as {reader.name}, but only SWF job by job; 'clustermodel trace import' makes SWF of it"
+        )
     return SwfStream(
         trace,
         processors_from=options["processors_from"],

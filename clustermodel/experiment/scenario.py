@@ -108,8 +108,10 @@ class Scenario:
         flag("Scenario.history", self.history)
         if isinstance(self.stream, (str, PathLike)):
             object.__setattr__(self, "stream", fspath(self.stream))
-        else:
-            flag("Scenario.stream", self.stream)
+        elif not isinstance(self.stream, bool):
+            raise SpecificationError(
+                f"Scenario.stream: {quoted(self.stream)} is not allowed; it must be True, False or the path of a Parquet file"
+            )
         if not isinstance(self.fidelity, str) or self.fidelity not in FIDELITIES:
             allowed = ", ".join(map(repr, FIDELITIES))
             raise SpecificationError(f"Scenario.fidelity: {quoted(self.fidelity)} is not allowed; it must be one of {allowed}")
@@ -266,6 +268,7 @@ class Scenario:
             progress=progress,
             failure_rng=random_stream(self.seed, "failures"),
         )
+        self.streams.require_jobs(len(outcome.records))
         if workload is not None:
             keep_waits(self.policy, machine, workload, self.seed, outcome.records)
         return Result(self, machine, outcome)

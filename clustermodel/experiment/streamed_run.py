@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.experiment.random_streams import random_stream
@@ -84,7 +84,11 @@ def streamed(
     machine, policy = scenario.used_machine, make_policy(scenario.policy)
     _require_streamable(scenario, machine)
     if isinstance(policy, Calibrated):
-        raise SpecificationError(f"stream: policy {scenario.label} is calibrated by another run of all jobs, which keeps them")
+
+        def refuse(other: str) -> NoReturn:
+            raise SpecificationError(f"stream: policy {scenario.label} is calibrated by a run of {other}, which keeps all jobs")
+
+        policy.calibrate(refuse)
     sums = RunningSummary()
     with _jobs_file(path) as write:
 
@@ -103,6 +107,7 @@ def streamed(
             records=records,
         )
         records.close()
+        scenario.streams.require_jobs(len(records))
     return StreamedRun(scenario, machine, outcome, sums)
 
 

@@ -85,10 +85,8 @@ class Coordinator:
         )
         self._running = self._decisions.running
         self._view = view = View()
-        view.waiting = MappingProxyType(pool.waiting)
-        view.running = MappingProxyType(self._running)
-        view.progress = progress
-        view.overhead_left = overhead_left
+        view.waiting, view.running = MappingProxyType(pool.waiting), MappingProxyType(self._running)
+        view.progress, view.overhead_left = progress, overhead_left
         view.down = MappingProxyType(states.down)
         view.saved = lambda job: self._jobs[job.id].saved
         view.saved_on = lambda job: self._jobs[job.id].saved_on
@@ -165,7 +163,10 @@ class Coordinator:
             submitted, requeued = pool.take_arrivals() if pool.arrived else ([], [])
             if self._ended or submitted or self._rings or failed or repaired:
                 now = self._env.now
-                self._cycle(now, self._collect(now, submitted, requeued, failed, repaired))
+                try:
+                    self._cycle(now, self._collect(now, submitted, requeued, failed, repaired))
+                except StopIteration as problem:  # of a user's code: a compiled generator would simply end
+                    raise RuntimeError("generator raised StopIteration") from problem
                 self._decisions.begin_granted()
             if pool.waiting and not (self._running or self._open_streams or self._alarm.at or self._states.down):
                 raise StrandedJobsError(f"policy {self._policy.name}: {pool.stranded}")

@@ -148,6 +148,17 @@ def _local_day(text: str) -> int:
 
 
 @lru_cache(maxsize=65_536)
+def checked_run(seconds: int) -> int:
+    """Return a run time that is the difference of two time stamps.
+
+    Raises:
+        ValueError: it is longer than a job may run.
+    """
+    if seconds > LONGEST_S:
+        raise ValueError(f"from start to end are {seconds} s; a job may run for {LONGEST_S:g} s")
+    return seconds
+
+
 def duration(text: str, plain_unit: int = 1) -> float | None:
     """Return ``D-HH:MM:SS``, ``D-HH:MM``, ``D-HH``, ``D:HH:MM:SS``, ``HH:MM:SS``, ``MM:SS`` or a number as seconds.
 

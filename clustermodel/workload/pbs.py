@@ -18,7 +18,7 @@ from clustermodel.job import UNSET
 from clustermodel.workload.import_report import JOBS
 from clustermodel.workload.log_file import log_lines
 from clustermodel.workload.log_jobs import LogJob, LogJobs
-from clustermodel.workload.log_values import duration, local_stamp, whole
+from clustermodel.workload.log_values import checked_run, duration, local_stamp, whole
 from clustermodel.workload.log_workload import LogOptions, workload_of
 from clustermodel.workload.pbs_resources import Resources, resources_of
 from clustermodel.workload.table import Workload
@@ -184,7 +184,7 @@ class _Reader:
             return NO_LENGTH
         if used is not None and used > 0 and abs(end - start - suspended - used) > _MOST_SUSPICIOUS_S:
             self.jobs.repaired["resources_used.walltime is not end - start - suspended time, which is used"] += 1
-        run = end - start - suspended
+        run = checked_run(end - start - suspended)
         if run <= 0:
             return NO_TIME
         submit = next((time for name in ("ctime", "qtime", "etime") if (time := _epoch(values, name)) is not None), None)

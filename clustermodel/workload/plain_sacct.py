@@ -16,6 +16,7 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray, IntArray
 from clustermodel.job import UNSET
+from clustermodel.validation import LONGEST_S
 from clustermodel.workload.import_report import JOBS
 from clustermodel.workload.log_columns import LARGEST, ODD, Durations, Rows, Stamps, Values, amounts, are_digits
 from clustermodel.workload.log_jobs import LogJob, LogJobs, Names
@@ -248,15 +249,16 @@ class PlainReader:
         odd = np.logical_or.reduce([values == ODD for values in (submit, start, end, eligible, suspended, length)])
         suspended = np.maximum(suspended, 0)
         by_ends = (length == UNSET) & (start != UNSET) & (end != UNSET)
+        run = np.where(by_ends, end - start - suspended, length)
         return _Times(
             submit=submit,
             start=start,
             end=end,
-            run=np.where(by_ends, end - start - suspended, length),
+            run=run,
             suspended=suspended,
             has_length=by_ends | (length != UNSET),
             eligible=eligible,
-            odd=odd,
+            odd=odd | (run > LONGEST_S),
         )
 
     def _sizes(self, at: Fields, columns: _Texts) -> _Sizes:
@@ -394,5 +396,4 @@ def _tres(text: str) -> tuple[int, int, int, int, int]:
 
 
 def _gres(text: str) -> int:
-    gpus = gres_gpus(text)
-    return gpus if gpus <= LARGEST else ODD
+    return gpus if (gpus := gres_gpus(text)) <= LARGEST else ODD

@@ -18,7 +18,7 @@ from clustermodel.job import UNSET
 from clustermodel.workload.import_report import JOBS
 from clustermodel.workload.log_file import log_blocks
 from clustermodel.workload.log_jobs import LogJob, LogJobs
-from clustermodel.workload.log_values import NO_VALUE, Clock, duration, gres_gpus, requested_kib, tres, whole
+from clustermodel.workload.log_values import NO_VALUE, Clock, checked_run, duration, gres_gpus, requested_kib, tres, whole
 from clustermodel.workload.log_workload import LogOptions, workload_of
 from clustermodel.workload.node_names import node_names
 from clustermodel.workload.plain_sacct import PlainReader
@@ -38,7 +38,7 @@ from clustermodel.workload.sacct_fields import (
     state_of,
     why_not_ended,
 )
-from clustermodel.workload.sacct_records import JOB_ID, Layout, Records, header_layout, headerless_layout
+from clustermodel.workload.sacct_records import HEADERS, JOB_ID, Layout, Records, header_layout, headerless_layout
 from clustermodel.workload.table import Workload
 
 SACCT_COMMAND: Final = (
@@ -140,7 +140,7 @@ class _Reader:
             if at is None or at.layout is not block.layout:
                 at = Fields(self._checked(block.layout, block.line))
             by_columns.read(at, block)
-        if at is None:
+        if at is None and not self.jobs.counts[HEADERS]:
             raise TraceError(f"{self.jobs.path}: {NO_SACCT}")
         return records.lines
 
@@ -211,7 +211,7 @@ class _Reader:
         if length is None:
             length = duration(fields[at.elapsed])
         if length is None and start is not None and end is not None:
-            length = end - start - suspended
+            length = checked_run(end - start - suspended)
         if start is None:
             return NO_START if length and length > 0 else NEVER
         if length is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clustermodel.arrays import IntArray
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import SpecificationError, TraceError
 from clustermodel.job import UNSET, JobRow
 from clustermodel.ticks import LAST_TICK
 from clustermodel.workload.extra_columns import PRECEDING, STREAM
@@ -50,6 +50,17 @@ class JobStreams:
                 yield source.renumbered(shift)
             else:
                 yield Renumbered(source, shift)
+
+    def require_jobs(self, submitted: int) -> None:
+        """Refuse a run in which so many jobs have been submitted, if that is none: a trace without a usable job is a mistake.
+
+        Raises:
+            TraceError: none has been submitted.
+        """
+        if not submitted:
+            provenance = self._sources[0].provenance
+            because = "; ".join(provenance.lines()) or "it has no jobs"
+            raise TraceError(f"{provenance.source}: no usable job: {because}")
 
     def names(self) -> list[str]:
         """Return the names of the streams, with " (2)", " (3)" after repeated names.

@@ -156,7 +156,7 @@ class SwfStream:
             if last is not None and row < last:
                 raise TraceError(
                     f"{self.path}:{self._line}: job {row.id} stands after job {last.id}, which {_why_after(row, last)}; "
-                    "a stream must be in order of submission: read the file with read_swf, which sorts"
+                    "a stream must be in order of submission: read the file with read_swf, which sorts (without --stream)"
                 )
             last = row
             yield row

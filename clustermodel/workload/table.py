@@ -12,7 +12,7 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, counted, quoted
-from clustermodel.job import LEAST_TICKS, UNSET, Job, JobRow, problem_of_times, row_of
+from clustermodel.job import LEAST_TICKS, UNSET, Job, JobRow, problem_of, row_of
 from clustermodel.memory_units import default_used, require_gib, to_kib
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import LONGEST_S, require_whole
@@ -129,7 +129,7 @@ class Workload:
         if not len(table):
             raise SpecificationError(f"Workload {name!r}: it has no jobs; at least one is needed")
         if (refused := (table[:, _TIMES] < list(LEAST_TICKS.values())).any(axis=1)).any():
-            raise SpecificationError(f"Workload {name!r}: {problem_of_times(row_of(table[np.argmax(refused)].tolist()))}")
+            raise SpecificationError(f"Workload {name!r}: {problem_of(row_of(table[np.argmax(refused)].tolist()))}")
         table = table[np.lexsort((table[:, _ID], table[:, _SUBMIT]))]
         ids = np.sort(table[:, _ID])
         if (repeated := ids[1:][ids[1:] == ids[:-1]]).size:

@@ -17,6 +17,7 @@ from clustermodel import (
     Checkpointing,
     DecisionError,
     JobRow,
+    LinearSpeedup,
     Machine,
     Reserve,
     Scenario,
@@ -115,6 +116,31 @@ def test_a_speedup_model_may_return_numbers_of_numpy() -> None:
     assert result.records.column("end").dtype == np.int64
 
 
+class Unlucky(Fcfs):
+    """Takes the first of no jobs once all jobs have been submitted."""
+
+    name = "unlucky"
+
+    def decide(self, batch: Batch, view: View) -> list[Decision]:
+        next(job for job in view.waiting.values() if job.id == 2)
+        return super().decide(batch, view)
+
+
+class NoTime:
+    def time_on(self, ticks: int, asked: int, nodes: int) -> int:
+        return next(iter(()))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("policy", "speedup"), [(Unlucky(), LinearSpeedup()), (OnTwo(), NoTime())])
+def test_an_iterator_that_is_exhausted_in_a_users_code_is_an_error_and_not_the_end(
+    policy: Fcfs, speedup: LinearSpeedup, *, stream: bool
+) -> None:
+    jobs = Workload([JobRow(*row)._replace(nodes=4) for row in ROWS])
+    with pytest.raises(RuntimeError, match=r"^generator raised StopIteration$"):
+        Scenario(machine=Machine(nodes=4), workload=jobs, policy=policy, speedup=speedup, stream=stream).run()
+
+
 def test_policies_of_the_package_can_be_inherited_from() -> None:
     class Mine(Easy):
         name = "mine"
@@ -143,7 +169,9 @@ PURE = "clustermodel-0.1.0-py3-none-any.whl"
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("compiler", "why"), [("/bin/false", ""), ("/no/cc", "there is no C compiler /no/cc")])
+@pytest.mark.parametrize(
+    ("compiler", "why"), [("/bin/false", ""), ("/no/cc", "there is no C compiler /no/cc"), ("'", 'CC="\'" is no command')]
+)
 def test_without_a_compiler_the_wheel_is_pure_python_and_pip_can_say_so(tmp_path: Path, compiler: str, why: str) -> None:
     name, said = wheel_made(tmp_path, CC=compiler, CLUSTERMODEL_COMPILE="1")
     assert name == PURE

@@ -22,6 +22,7 @@ from clustermodel import (
     read_swf,
     write_trace,
 )
+from clustermodel.workload import plain_sacct
 from tests.shared_data import SHARED
 
 LOGS = Path(__file__).resolve().parents[1] / "logs"
@@ -306,6 +307,7 @@ def test_recorded_columns_survive_a_table(tmp_path: Path) -> None:
         ((), "log: it is no output of sacct --parsable2 with a header line, nor"),
         (("JobID  State ", "----- -----"), "layout of Open XDMoD; write a log with TZ=UTC sacct --parsable2 --allusers"),
         (("JobID|State|Submit",  "1|COMPLETED|2025-03-03T08:00:00"), "log:1: the log has no field Start, no field End or"),
+        ((HEADER,), "log: no usable job: 1 line: 1 header line"),
         ((HEADER, record(1, State="RUNNING")), "log: no usable job: 2 lines: 1 header line, 1 still running or suspended"),
     ],
 )  # fmt: skip
@@ -316,6 +318,17 @@ def test_a_log_that_cannot_be_used_is_refused_in_one_line(
         read_sacct(write_trace(*lines, name="log"))
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("fewest", [1, 10**9])  # by columns, and record by record
+def test_a_run_time_of_thousands_of_years_is_a_damaged_line(
+    write_trace: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, fewest: int
+) -> None:
+    monkeypatch.setattr(plain_sacct, "FEWEST", fewest)
+    log = write_trace(HEADER, record(1), record(2, ElapsedRaw="", End="9999-12-31T23:59:59"), record(3), name="log")
+    workload = read_sacct(log)
+    assert counts(workload) == {"header lines": 1, "jobs": 2, "damaged lines": 1}
+    assert f"{log}:3: from start to end are 251" in "\n".join(workload.provenance.lines())
 
 
 def test_options_that_are_not_allowed() -> None:

@@ -98,7 +98,7 @@ def one_by_one(**changes: object) -> Scenario:
     ("scenario", "message"),
     [
         (lambda: one_by_one(policy="bgs"), "stream: the policy shares nodes in time, and the log of time slices grows"),
-        (lambda: one_by_one(policy="slack"), "stream: policy slack is calibrated by another run of all jobs"),
+        (lambda: one_by_one(policy="slack"), "stream: policy slack is calibrated by a run of conservative, which keeps"),
         (lambda: one_by_one(workload=[synthetic_workload(jobs=5)] * 2), "stream: several job streams are not allowed"),
         (lambda: one_by_one(explain=True), "stream: a decision log .explain. is not allowed"),
         (lambda: one_by_one(history=True), "stream: a history is not allowed"),
@@ -170,6 +170,68 @@ def test_the_command_streams_a_trace_into_files_of_jobs(command_line: Callable[.
     assert '"rejected": 199' in small.out
     table = command_line("run", "--trace", trace, "--policy", "easy", "--policy", "fcfs", "--stream", "--size", "1:3")
     assert table.out.startswith("policy\tjobs")
+
+
+def test_what_a_streamed_trace_leaves_out_is_told_once_as_of_one_in_memory(
+    command_line: Callable[..., object], write_trace: Callable[..., Path]
+) -> None:
+    lines = [" ".join(map(str, (i, 10 * i, -1, 60 * (i % 3), 1, *[-1] * 13))) for i in range(1, 9)]
+    trace = write_trace("; MaxProcs: 8", "no job", *lines)
+    told = []
+    for stream in ([], ["--stream"]):
+        done = command_line("run", "--trace", trace, "--policy", "easy", "--policy", "fcfs", "--lenient", *stream)
+        assert done.code == 0
+        told.append([line for line in done.err.splitlines() if line.startswith("jobs: ")])
+    assert told[0] == told[1] == [
+        "jobs: 1 job dropped: malformed line",
+        "jobs: 2 jobs dropped: run time zero",
+        "jobs: 6 jobs repaired: requested_time missing, run_time used",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("lines", [(), ("; MaxProcs: 8", f"1 0 -1 0 1 {'-1 ' * 13}"), ("no job",)])
+def test_a_trace_without_a_usable_job_is_refused_streamed_as_in_memory(
+    command_line: Callable[..., object], write_trace: Callable[..., Path], lines: tuple[str, ...]
+) -> None:
+    trace = write_trace(*lines)
+    kept, streamed = (
+        command_line("run", "--trace", trace, "--nodes", 8, "--policy", "easy", "--lenient", *stream)
+        for stream in ((), ("--stream", "--jobs-parquet", trace.parent / "out"))
+    )
+    assert kept.code == streamed.code == 2
+    assert kept.err.startswith(f"clustermodel: error: {trace}: no usable job: ")
+    assert streamed.err.splitlines()[-1].startswith(f"clustermodel: error: {trace}: no usable job: ")
+    assert list((trace.parent / "out").iterdir()) == []
+
+
+def test_a_log_of_sacct_is_not_taken_for_swf(command_line: Callable[..., object], write_trace: Callable[..., Path]) -> None:
+    log = write_trace("JobID|Submit|Start|End|State|NNodes|NCPUS", name="jobs.sacct")
+    done = command_line("run", "--trace", log, "--policy", "easy", "--stream")
+    assert (done.code, done.err) == (
+        2,
+        f"clustermodel: error: --stream: {log} is read as sacct, but only SWF job by job; 'clustermodel trace import' makes "
+        "SWF of it\n",
+    )
+
+
+def test_a_scenario_file_may_say_that_its_run_is_streamed(command_line: Callable[..., object], tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    one_by_one(policy="easy", stream=True).to_toml(path)
+    done = command_line("run", path, "--jobs-parquet", tmp_path / "out")
+    assert (done.code, len(pd.read_parquet(tmp_path / "out" / "easy.parquet"))) == (0, 20)
+    refused = command_line("run", path, "--jobs-csv", tmp_path / "out")
+    assert (refused.code, refused.err) == (
+        2, "clustermodel: error: --jobs-csv: not allowed with --stream, which keeps no jobs\n",
+    )  # fmt: skip
+    with pytest.raises(
+        SpecificationError, match=r"^Scenario\.stream: 123 is not allowed; it must be True, False or the path of"
+    ):
+        one_by_one(stream=123)
+
+
+def test_slack_with_a_given_average_wait_needs_no_other_run(tmp_path: Path) -> None:
+    jobs = synthetic_workload(jobs=150, nodes=64, load=0.9)
+    assert_streams_alike(Scenario(workload=jobs, machine=Machine(nodes=64), policy="slack:awt=600"), tmp_path / "jobs.parquet")
 
 
 @pytest.mark.parametrize(

@@ -269,7 +269,7 @@ def test_a_stream_out_of_order_is_refused_by_line_and_job(write_trace: WriteTrac
     with pytest.raises(TraceError) as refused:
         next(rows)
     assert str(refused.value) == (
-        f"{path}:4: {why}; a stream must be in order of submission: read the file with read_swf, which sorts"
+        f"{path}:4: {why}; a stream must be in order of submission: read the file with read_swf, which sorts (without --stream)"
     )
 
 

@@ -179,6 +179,14 @@ def test_a_time_that_no_job_has_is_refused(field: str, ticks: int, least: int) -
     assert str(refused.value) == said
 
 
+@pytest.mark.parametrize("field", ["submit", "run", "estimate", "user", "group", "priority"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_numbers_of_a_row_must_fit_64_bits(field: str, *, stream: bool) -> None:
+    rows = [FOUR[0]._replace(**{field: 2**70})]
+    with pytest.raises(SpecificationError, match=rf"^job 4: {field} {2**70} is not allowed; it must fit 64 bits$"):
+        Scenario(machine=Machine(nodes=64), workload=Own(rows), stream=stream).run()
+
+
 def test_rows_of_ones_own_must_be_in_order() -> None:
     late, early = FOUR[0]._replace(submit=9), FOUR[1]._replace(submit=4)
     with pytest.raises(SpecificationError) as refused:
