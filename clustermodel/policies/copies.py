@@ -1,6 +1,6 @@
 """Copies of policies: one that has run is copied, pickled and identified as one that has not.
 
-What a run has left is of no use to another run, which begins anew.  It may hold compiled objects, which cannot be copied.
+A run has no use for what an earlier one has left.  That may hold compiled objects, which cannot be copied.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The records of a streamed run: only jobs in the system are in memory, those that have left are handed on in blocks."""
+"""The records of a streamed run: only jobs in the system are in memory, those that have left are passed on in blocks."""
 
 from __future__ import annotations
 

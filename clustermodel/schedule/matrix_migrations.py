@@ -91,11 +91,11 @@ class MatrixMigrations(MatrixColumns[Job]):
 
     def _move_others(self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int) -> bool:
         """Option 1: move ``gang`` to ``row``, on its own columns; return whether those in its way can have memory."""
-        columns = self._way_made(gang, in_the_way, row, self._free)
+        columns = self._columns_for_displaced(gang, in_the_way, row, self._free)
         if columns is None:
             return False
         self._leave_home(gang)
-        self._make_way(gang, in_the_way, columns, self._free, row)
+        self._displace(gang, in_the_way, columns, self._free, row)
         self._settle_in(gang, row)
         return True
 
@@ -110,7 +110,9 @@ class MatrixMigrations(MatrixColumns[Job]):
         self._settle_in(gang, row)
         return True
 
-    def _way_made(self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int, free: list[int]) -> list[int] | None:
+    def _columns_for_displaced(
+        self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int, free: list[int]
+    ) -> list[int] | None:
         """Option 1: return new columns for those in the way of ``gang`` in ``row``; only tasks that are in the way move.
 
         Returns:
@@ -156,7 +158,7 @@ class MatrixMigrations(MatrixColumns[Job]):
             self._take_memory(gang.job, columns & ~gang.columns)
         gang.columns = columns
 
-    def _make_way(
+    def _displace(
         self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], columns: list[int], free: list[int], row: int
     ) -> None:
         """Option 1: give those in the way their new ``columns``; those of ``gang`` in ``row`` become free."""

@@ -250,7 +250,7 @@ class OusterhoutMatrix(MatrixMigrations[Job]):
                 return False
         if not self._can_migrate(in_the_way, row):
             return False
-        columns = self._way_made(gang, in_the_way, row, self._left)
+        columns = self._columns_for_displaced(gang, in_the_way, row, self._left)
         if columns is None:
             return False
         # Those that migrate are at home here, and nowhere else: what is free of their row beside replicas moves with them.
@@ -259,7 +259,7 @@ class OusterhoutMatrix(MatrixMigrations[Job]):
             self._free[row] = open_ ^ (open_ & new)
             if self.set_aside:  # what was set aside of its columns does not become free
                 self.room[row] -= self._count(other.columns & self.set_aside & ~new)
-        self._make_way(gang, in_the_way, columns, self._left, row)
+        self._displace(gang, in_the_way, columns, self._left, row)
         self._left[row] ^= self._left[row] & gang.columns
         self._room_left[row] -= gang.nodes
         return True

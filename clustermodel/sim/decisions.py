@@ -211,7 +211,7 @@ class Decisions:
     def _gang_going_on(self, job: QueuedJob, what: str) -> Execution:
         gang = self._gang_of(job, what)
         if job.id in self._stopped:
-            raise DecisionError(f"job {job.id} cannot {what}: it has been told to stop at this instant already")
+            raise DecisionError(f"job {job.id} cannot {what}: it has been stopped at this time already")
         return gang
 
     def _gang_of(self, job: QueuedJob, what: str) -> Execution:

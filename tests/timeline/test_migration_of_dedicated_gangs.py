@@ -195,11 +195,11 @@ def test_a_gang_that_has_waited_at_the_store_has_not_executed_for_its_estimate(s
         ),
         (
             {5: [checkpoint(1), migrate({1: RIGHT})]},
-            "job 1 cannot migrate: it has been told to stop at this instant already",
+            "job 1 cannot migrate: it has been stopped at this time already",
         ),
         (
             {5: [abort(1), migrate({1: RIGHT})]},
-            "job 1 cannot migrate: it has been told to stop at this instant already",
+            "job 1 cannot migrate: it has been stopped at this time already",
         ),
         (
             {5: [migrate({1: RIGHT})], 6: [migrate({1: LEFT})]},

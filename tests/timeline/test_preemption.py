@@ -312,7 +312,7 @@ def test_the_estimate_kills_when_all_run_attempts_together_have_reached_it() -> 
         ({0: [kill(1)]}, "job 1 cannot be killed: it is not running"),
         ({0: [checkpoint(1)]}, "job 1 cannot be checkpointed: it is not running"),
         ({0: [suspend(1)]}, "job 1 cannot be suspended: it is not running"),
-        ({0: [start(1)], 5: [checkpoint(1), kill(1)]}, "it has been told to stop at this instant already"),
+        ({0: [start(1)], 5: [checkpoint(1), kill(1)]}, "it has been stopped at this time already"),
         ({0: [start(1)], 5: [checkpoint(1)], 6: [suspend(1)]}, "job 1 cannot be preempted: it has been already"),
         ({0: [start(1)], 5: [checkpoint(1)], 6: [start(1)]}, "job 1 cannot start: it is running already"),
     ],

@@ -439,15 +439,15 @@ PREEMPTED = "job 1 cannot be preempted: it has been already, and still holds its
     [
         ({5: [checkpoint(1)], 6: [suspend(1)]}, PREEMPTED),
         ({5: [suspend(1)], 6: [checkpoint(1)]}, PREEMPTED),
-        ({5: [suspend(1), kill(1)]}, "job 1 cannot be killed: it has been told to stop at this instant already"),
-        ({5: [kill(1), checkpoint(1)]}, "job 1 cannot be checkpointed: it has been told to stop at this instant already"),
+        ({5: [suspend(1), kill(1)]}, "job 1 cannot be killed: it has been stopped at this time already"),
+        ({5: [kill(1), checkpoint(1)]}, "job 1 cannot be checkpointed: it has been stopped at this time already"),
         (
             {5: [checkpoint(1)], 6: [withdraw(1, row=0), migrate({1: (1, 2)})]},
             "job 1 cannot migrate: it has been preempted, and still holds its nodes",
         ),
         (
             {5: [abort(1), withdraw(1, row=0), migrate({1: (1, 2)})]},
-            "job 1 cannot migrate: it has been told to stop at this instant already",
+            "job 1 cannot migrate: it has been stopped at this time already",
         ),
         (
             {5: [checkpoint(1)], 20: [start(1, columns=NODE, row=0)], 21: [withdraw(1, row=0), migrate({1: (1, 2)})]},

@@ -140,13 +140,13 @@ def test_an_empty_class_has_no_statistics(five: Result) -> None:
 RESPONSE, RUN = np.array([4.0, 10.0, 100.0, 100.0]), np.array([4.0, 2.0, 2.0, 50.0])
 
 
-def test_the_slowdown_of_002_bounds_both_times_and_is_never_below_one() -> None:
+def test_the_slowdown_of_zhang_2003_bounds_both_times_and_is_never_below_one() -> None:
     # 10/10, 10/10, 100/10, 100/50
     assert bounded_slowdown(RESPONSE, RUN).tolist() == [1, 1, 10, 2]
     assert bounded_slowdown(RESPONSE, RUN, gamma_s=1).tolist() == [1, 5, 50, 2]
 
 
-def test_the_slowdown_of_003_bounds_the_run_time_only_so_short_jobs_fall_below_one() -> None:
+def test_the_slowdown_of_perkovic_2000_bounds_the_run_time_only_so_short_jobs_fall_below_one() -> None:
     # 4/10, 10/10, 100/10, 100/50
     assert bounded_slowdown_perkovic(RESPONSE, RUN).tolist() == [0.4, 1, 10, 2]
     assert bounded_slowdown_perkovic(RESPONSE, RUN, bound_s=1).tolist() == [1, 5, 50, 2]

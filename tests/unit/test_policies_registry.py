@@ -363,7 +363,7 @@ def returns_nothing(batch: Batch, view: View) -> None:
         (starts_a_part, IMPOSSIBLE, "cannot start on 1 columns (0): its gang needs"),
         (kills_the_dead, IMPOSSIBLE, "cannot be killed: it is not running"),
         (kills_the_waiting, IMPOSSIBLE, "cannot be killed: it is not running"),
-        (kills_twice, IMPOSSIBLE, "cannot be killed: it has been told to stop at this instant already"),
+        (kills_twice, IMPOSSIBLE, "cannot be killed: it has been stopped at this time already"),
         (promises_the_running, IMPOSSIBLE, "cannot hold a reservation: it does not wait"),
         (sets_the_alarm_to_now, IMPOSSIBLE, "the alarm clock cannot be set"),
         (sets_the_alarm_to_the_past, IMPOSSIBLE, "the alarm clock cannot be set"),

@@ -14,7 +14,7 @@ from clustermodel.theory.queueing import (
 )
 
 
-def test_the_formulas_of_002_on_numbers_worked_by_hand() -> None:
+def test_the_formulas_of_zhang_2003_on_numbers_worked_by_hand() -> None:
     # N = 4; two nodes empty for 3 s while a job waits, one empty for 2 s with an empty queue; the last finish is at 10.
     assert capacity_loss([0, 3, 5, 10], [2, 1, 0, 4], [1, 0, 3, 0], 4) == pytest.approx(2 * 3 / 40)
     assert utilization([2, 1], [5.0, 10.0], 10.0, 4) == pytest.approx(20 / 40)
