@@ -164,8 +164,8 @@ class Rotation:
         ran.append(laps * quantum + length)
         if laps:
             ran += [laps * quantum] * (len(order) - at - 1)
-        for row, ticks in zip(order, ran, strict=False):
-            served[row] += ticks
+        for place, ticks in enumerate(ran):
+            served[order[place]] += ticks
         first, later = self._count_switches(laps, at, length) if self._switch else _NO_TIME
         for pace in self._paces.values():
             pace.count()

@@ -140,8 +140,8 @@ class ComputedSlices:
         """Charge idle nodes and context switches, where so many nodes are in use in each row of the rotation."""
         nodes, waiting = self._nodes, self._waiting
         idle = 0
-        for held, ticks in zip(in_use, advance.ran, strict=False):
-            idle += (nodes - held) * ticks
+        for place, ticks in enumerate(advance.ran):
+            idle += (nodes - in_use[place]) * ticks
         self._ledger.charge(Account.IDLE, idle, waiting=waiting)
         if self._switch:
             switching = blocked = 0
