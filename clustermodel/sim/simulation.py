@@ -193,5 +193,12 @@ def _reported(rows: Iterable[JobRow], progress: Callable[[int], None]) -> Iterat
     for done, row in enumerate(rows, 1):
         yield row
         if done % PROGRESS_STEP == 0:
-            progress(PROGRESS_STEP)
-    progress(done % PROGRESS_STEP)
+            _report(progress, PROGRESS_STEP)
+    _report(progress, done % PROGRESS_STEP)
+
+
+def _report(progress: Callable[[int], None], jobs: int) -> None:
+    try:
+        progress(jobs)
+    except StopIteration as problem:  # as in the coordinating process
+        raise RuntimeError("generator raised StopIteration") from problem

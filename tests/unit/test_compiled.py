@@ -141,6 +141,13 @@ def test_an_iterator_that_is_exhausted_in_a_users_code_is_an_error_and_not_the_e
         Scenario(machine=Machine(nodes=4), workload=jobs, policy=policy, speedup=speedup, stream=stream).run()
 
 
+def test_so_it_is_in_what_reports_progress() -> None:
+    calls = iter((1,))
+    scenario = Scenario(machine=Machine(nodes=128), workload=synthetic_workload(jobs=2_500))
+    with pytest.raises(RuntimeError, match=r"^generator raised StopIteration$"):
+        scenario.run(progress=lambda _: print(next(calls)))
+
+
 def test_policies_of_the_package_can_be_inherited_from() -> None:
     class Mine(Easy):
         name = "mine"
