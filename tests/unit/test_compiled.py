@@ -32,9 +32,9 @@ from clustermodel.experiment.fingerprint import fingerprint
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.gang_scheduling import GangScheduling
-from clustermodel.policies.interface import Decision
+from clustermodel.policies.interface import Decision, Setup
 from clustermodel.policies.registry import make_policy
-from clustermodel.policies.view import Batch, View
+from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.workload.table import Provenance
 
 ROOT = Path(__file__).parents[2]
@@ -139,6 +139,27 @@ def test_an_iterator_that_is_exhausted_in_a_users_code_is_an_error_and_not_the_e
     jobs = Workload([JobRow(*row)._replace(nodes=4) for row in ROWS])
     with pytest.raises(RuntimeError, match=r"^generator raised StopIteration$"):
         Scenario(machine=Machine(nodes=4), workload=jobs, policy=policy, speedup=speedup, stream=stream).run()
+
+
+class NoIdea:
+    """Predicts the estimates, but none of a job that is backfilled."""
+
+    name = "no idea"
+
+    def begin(self, setup: Setup) -> None: ...
+    def submitted(self, job: QueuedJob) -> None: ...
+    def ended(self, job: QueuedJob, ran: int) -> None: ...
+
+    def predict(self, job: QueuedJob) -> int:
+        return next(one for one in (job.estimate,) if job.id < 3)
+
+
+def test_so_it_is_while_candidates_are_backfilled() -> None:
+    rows = [JobRow(*row) for row in (*ROWS, (6, 3, 1, 5_000_000, 5_000_000, -1, -1, 0, -1))]
+    rows[0] = rows[0]._replace(nodes=3)
+    assert Scenario(machine=Machine(nodes=4), workload=Workload(rows), policy="easy").run().jobs["backfilled"].sum() == 1
+    with pytest.raises(RuntimeError, match=r"^generator raised StopIteration$"):
+        Scenario(machine=Machine(nodes=4), workload=Workload(rows), policy=Easy(predictor=NoIdea())).run()
 
 
 def test_so_it_is_in_what_reports_progress() -> None:
