@@ -49,13 +49,7 @@ def backfill(
     """
     fits = profile.fits
     for job in jobs:
-        if job.nodes > idle or job.id in skip:
-            continue
-        try:
-            length = length_of(job)
-        except StopIteration as problem:  # of a user's predictor: a compiled generator would simply end
-            raise RuntimeError("generator raised StopIteration") from problem
-        if fits(job.nodes, length):
+        if job.nodes <= idle and job.id not in skip and fits(job.nodes, length_of(job)):
             idle -= job.nodes
             yield job
             if not idle:
