@@ -92,7 +92,7 @@ class CompileHook(BuildHookInterface[Any]):
         return None
 
     def _say_pure(self, why: str) -> None:
-        self.app.display_warning(f"clustermodel is installed in pure Python, which takes 1.3 to 3.4 times as long: {why}")
+        self.app.display_warning(f"clustermodel is installed in pure Python, which takes about twice as long: {why}")
 
     def _compile(self) -> list[str]:
         """Return the compiled files, relative to the root of the wheel."""

@@ -156,7 +156,8 @@ def run(
 
         outputs = {"--jobs-csv": jobs_csv, "--figure": figure, "--perfetto": perfetto}
         require_streamable(jobs_parquet=jobs_parquet, stream=stream, outputs=outputs)
-    specified = specified or _scenarios(options, trace, model, jobs, nodes, policies, seed, fidelity, stream=stream)
+    if not scenarios:
+        specified = _scenarios(options, trace, model, jobs, nodes, policies, seed, fidelity, stream=stream)
     told: set[tuple[int, str]] = set()
     _note_sources(specified, notes, told)
     labels = [scenario.label for scenario in specified]

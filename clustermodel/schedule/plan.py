@@ -51,7 +51,7 @@ class Plan(ReservationBook):
             if (held := reserved.get(job.id)) is None:
                 continue
             old, length, nodes, _ = held
-            shape: tuple[int, ...] = held[1:3]
+            shape: tuple[int, ...] = held[1:3]  # with so many numbers declared, compiled modules would make it twice
             not_before = now
             if (bound := failed.get(shape)) is not None and profile.free_just_before(old) < nodes:
                 # An equal job cannot start before ``bound``, and there is no gap here that this job's own nodes could extend.

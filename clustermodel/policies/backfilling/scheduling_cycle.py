@@ -146,10 +146,12 @@ class SchedulingCycle:
         plan, shapes = self.plan, self.shapes
         if not (self.nodes_freed and plan.reserved):
             return
-        if self.molds and any(len(shapes[job.id]) > 1 for job in self.queue if job.id in plan.reserved):
-            plan.reshape([job for job in self.queue if job.id in plan.reserved], shapes)
-        else:
-            plan.compress(self.queue, self.now)
+        if self.molds:
+            jobs = [job for job in self.queue if job.id in plan.reserved]
+            if any(len(shapes[job.id]) > 1 for job in jobs):
+                plan.reshape(jobs, shapes)
+                return
+        plan.compress(self.queue, self.now)
 
     def place_arriving(self) -> None:
         """Give each arriving job a reservation where it completes first, and guarantee it if that is later than now."""
