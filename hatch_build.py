@@ -1,21 +1,19 @@
-"""Compile the inner modules of the simulator when a wheel is built: the same source, by mypyc; pure Python where that fails.
+"""Compile the inner modules of the simulator, the same source, by mypyc, where ``CLUSTERMODEL_COMPILE=1`` asks for it.
 
-Which modules stands in pyproject.toml.  ``CLUSTERMODEL_COMPILE=0`` turns it off.  Editable installations are never compiled, so
-that what is edited is what runs.
+Which modules stands in pyproject.toml.  Without the variable a wheel is pure Python, which takes seconds to build.  Editable
+installations are never compiled, so that what is edited is what runs.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
@@ -49,22 +47,19 @@ class CompileHook(BuildHookInterface[Any]):
 
     def dependencies(self) -> list[str]:
         """Return what compiling needs; pip installs it for the time of the build."""
-        return ["mypy>=1.14", "setuptools>=77"] if self._is_wanted and self._obstacle is None else []
+        return ["mypy>=1.14", "setuptools>=77"] if self._is_wanted else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile before the wheel is put together; say so and go on without where that is impossible."""
+        """Compile before the wheel is put together; end the build in one line where that is impossible."""
         if not self._is_wanted or version == "editable":
-            return
-        if self._obstacle is not None:
-            self._say_pure(self._obstacle)
             return
         self._folder = Path(tempfile.mkdtemp(prefix="clustermodel-"))
         try:
             compiled = self._compile()
         except (OSError, subprocess.CalledProcessError) as problem:
-            said = getattr(problem, "stdout", None) or str(problem)
-            self._say_pure(said.strip().splitlines()[-1][-_LONGEST_REASON:])
-            return
+            said = (getattr(problem, "stdout", None) or str(problem)).strip()
+            self.app.display_info(said)
+            self._refuse(said.splitlines()[-1][-_LONGEST_REASON:])
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
         build_data["force_include"].update({str(self._folder / "compiled" / name): name for name in compiled})
@@ -75,24 +70,11 @@ class CompileHook(BuildHookInterface[Any]):
 
     @property
     def _is_wanted(self) -> bool:
-        return os.environ.get("CLUSTERMODEL_COMPILE", "1") not in ("", "0")
+        return os.environ.get("CLUSTERMODEL_COMPILE", "0") not in ("", "0")
 
-    @property
-    def _obstacle(self) -> str | None:
-        """What compiling lacks, in words; ``None`` if nothing is known to be missing."""
-        command = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
-        try:
-            compiler = shlex.split(command)[0]
-        except (ValueError, IndexError):
-            return f"CC={command!r} is no command"
-        if os.name != "nt" and shutil.which(compiler) is None:
-            return f"there is no C compiler {compiler}"
-        if not Path(sysconfig.get_path("include"), "Python.h").exists():
-            return "Python's C headers are missing"
-        return None
-
-    def _say_pure(self, why: str) -> None:
-        self.app.display_warning(f"clustermodel is installed in pure Python, which takes about twice as long: {why}")
+    def _refuse(self, why: str) -> NoReturn:
+        self.app.abort(f"CLUSTERMODEL_COMPILE is set, and clustermodel cannot be compiled: {why}")
+        raise AssertionError("the build goes on after it has been ended")
 
     def _compile(self) -> list[str]:
         """Return the compiled files, relative to the root of the wheel."""

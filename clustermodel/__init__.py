@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from clustermodel.recording.job_records import JobRecords
     from clustermodel.recording.ledger import Account, Ledger
     from clustermodel.recording.run_attempts import Status
-    from clustermodel.report.html import write_report
+    from clustermodel.report.write import write_report
     from clustermodel.schedule.profile import Profile
     from clustermodel.speedup import DowneySpeedup, LinearSpeedup, Speedup
     from clustermodel.statistics import Interval, batch_means, interval, paired_difference, paired_ratio
@@ -160,7 +160,7 @@ _MODULES = {  # the module that defines each public name; it is imported when th
     "bars": "figures.curves_bars",
     "curves": "figures.curves_bars",
     "improvements": "figures.curves_bars",
-    "write_report": "report.html",
+    "write_report": "report.write",
     "by_size": "figures.run_tables",
     "comparison_table": "figures.terminal_tables",
     "trace_facts": "workload.facts",
@@ -260,23 +260,13 @@ __all__ = [
     "trace_facts", "tradeoff_map", "validate", "write_report", "write_swf", "write_trace",
 ]  # fmt: skip
 
-_EXTRAS = {"report.html": "report", "experiment.executor": "study", "experiment.store": "study"}
-"""Modules that import packages of an extra, with its name."""
-
 if not TYPE_CHECKING:  # for which any name would exist
 
     def __getattr__(name: str) -> Any:
         """Return what a public name stands for."""
         if (module := _MODULES.get(name)) is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        try:
-            value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
-        except ModuleNotFoundError as problem:
-            if module not in _EXTRAS:
-                raise
-            needed = f"clustermodel.{name} needs the package {str(problem.name).partition('.')[0]}, which is missing"
-            extra = f"[{_EXTRAS[module]}]"
-            raise ImportError(f"{needed}; pip install 'clustermodel{extra}', or '.{extra}' in a checkout") from None
+        value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
         return value
 
 

@@ -1,15 +1,31 @@
 """Whether this installation of the package is compiled.
 
-``pip install`` compiles the modules that a run spends its time in where there is a C compiler (hatch_build.py); the results are
-the same to the last bit.  Editable installations are pure Python.
+``CLUSTERMODEL_COMPILE=1 pip install .`` compiles the modules that a run spends its time in (hatch_build.py); the results are
+the same to the last bit.  Other installations are pure Python.
 """
 
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import Final
+
+LONG_S: Final = 20
+"""A command that has simulated for longer than this, seconds of wall time, tells what compiling would gain."""
 
 
 def is_compiled() -> bool:
     """Return whether the inner modules of the simulator run as compiled code."""
     one_of_them = find_spec("clustermodel.schedule.profile")
     return one_of_them is not None and not (one_of_them.origin or "").endswith(".py")
+
+
+def advice(seconds: float) -> str | None:
+    """Return the line that tells how to halve a long simulation in pure Python; ``None`` where there is nothing to tell.
+
+    Args:
+        seconds: how long the command has simulated, wall time.
+    """
+    if seconds <= LONG_S or is_compiled():
+        return None
+    how = "CLUSTERMODEL_COMPILE=1 pip install . in a clone"
+    return f"{seconds:.0f} s in pure Python; compiled, it would take about half as long: {how} (README, Speed)"

@@ -83,6 +83,11 @@ def visible(text: str, keep: str = "") -> str:
     return "".join(one if one.isprintable() or one in keep else ascii(one)[1:-1] for one in text)
 
 
+def missing_package(what: str, package: str, extra: str) -> str:
+    """Return the error message of a feature whose optional package is not installed, with the command that installs it."""
+    return f"{what}: the package {package} is missing; pip install '.[{extra}]' in a clone of clustermodel installs it"
+
+
 def counted(number: int, noun: str) -> str:
     """Return ``"1 job"`` or ``"2,000 jobs"``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

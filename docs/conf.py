@@ -66,6 +66,23 @@ def reachable_inventories(folder: Path) -> dict[str, tuple[str, str]]:
 
 intersphinx_mapping = reachable_inventories(Path(__file__).parent / "_build" / "inventories")
 
+nitpicky = True
+nitpick_ignore_regex = [  # types in signatures that have no page of ours; what a docstring refers to must exist
+    (
+        r"py:.*",
+        r"(bokeh|click|collections|contextlib|datetime|distributed|inspect|matplotlib|np|npt|numpy|os|pandas|pathlib|pd|rich"
+        r"|simpy|typing|xr)\..*",
+    ),
+    (
+        r"py:.*",
+        r"(Argument|ArrayLike|BoolArray|Conclusion|EntryPoint|Environment|Figure|FloatArray|IntArray|Path|PathLike|_\w+|.*\._\w+)",
+    ),
+    (r"py:(class|obj)", r"clustermodel\.experiment\.(study\.Conclusion|worker\.Origin)"),  # variables of types, or internal
+    (r"py:(class|obj)", r"clustermodel\.(schedule\.planned_gangs\.Job|tables\.Place|theory\.matrix_geometric\.Phase)"),
+    (r"py:(class|obj)", r"clustermodel\.workload\.(log_jobs\.LogJobs|sacct_records\.(Block|Layout))"),
+    (r"py:class", r"dict\[str"),  # napoleon cuts a type at its comma
+]
+
 # The navigation of every page, of each page of source too, would carry thousands of classes and functions: minutes of copying.
 toc_object_entries = False
 

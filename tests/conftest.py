@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,9 +21,72 @@ from tests.property.strategies import ALL_CASES
 # A busy machine makes no test fail.  The tiers draw the same cases in each run, so that no test fails by chance; the second one
 # asks for ``--hypothesis-profile=long``.  The profile ``new`` draws others each time.
 settings.register_profile("new", deadline=None, max_examples=ALL_CASES)
-settings.register_profile("long", deadline=None, max_examples=ALL_CASES // 2, derandomize=True, database=None)
+settings.register_profile("long", deadline=None, max_examples=ALL_CASES // 4, derandomize=True, database=None)
 settings.register_profile("fast", deadline=None, max_examples=ALL_CASES // 10, derandomize=True, database=None)
 settings.load_profile("fast")
+
+
+OF_EXTRAS = {
+    "report": "bokeh",
+    "test_report_ratio.py": "bokeh",
+    "test_report_data.py": "bokeh",
+    "test_damage.py": "bokeh",
+    "test_interruptions.py": "bokeh",
+    "test_dask.py": "distributed",
+    "test_same_everywhere.py": "distributed",
+    "test_sweep_ratio.py": "distributed",
+    "test_perfetto.py": "perfetto",
+    "test_perfetto_ratio.py": "perfetto",
+    "test_built_pages.py": "sphinx",
+}
+"""The packages that test modules, by their names or their folders', cannot do without."""
+PAGES_OF_THE_SECOND_TIER = {
+    "backfilling.md": (),
+    "design.md": (),
+    "guide_cluster.md": ("distributed",),
+    "guide_machine.md": (),
+    "notebook.md": ("IPython", "xarray"),
+    "outputs.md": ("perfetto",),
+    "pv_easy.md": (),
+    "report.md": ("bokeh",),
+    "statistics.md": (),
+    "workloads.md": (),
+}
+"""Pages whose examples take three seconds or more, or need packages of extras."""
+
+
+def missing(*packages: str) -> str:
+    """Return why a test is skipped that needs packages, or an empty text."""
+    lacking = ", ".join(package for package in packages if find_spec(package) is None)
+    return f"needs {lacking}; pip install '.[test-all]' brings it" if lacking else ""
+
+
+class SkippedModule(pytest.Module):
+    """A test module that cannot be imported without a package of an extra."""
+
+    def collect(self) -> list[pytest.Item]:
+        """Skip it."""
+        package = OF_EXTRAS.get(self.path.name) or OF_EXTRAS[self.path.parent.name]
+        pytest.skip(missing(package), allow_module_level=True)
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """Skip modules that need a package which is not installed."""
+    package = OF_EXTRAS.get(module_path.name) or OF_EXTRAS.get(module_path.parent.name)
+    if package is None or not missing(package) or not module_path.name.startswith("test_"):
+        return None
+    return SkippedModule.from_parent(parent, path=module_path)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the pages of the second tier its marker."""
+    for item in items:
+        packages = PAGES_OF_THE_SECOND_TIER.get(item.path.name)
+        if packages is not None:
+            item.add_marker("long")
+            if reason := missing(*packages):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(autouse=True, scope="session")

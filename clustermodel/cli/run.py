@@ -19,6 +19,7 @@ from rich.console import Console
 from clustermodel.cli.interrupts import INTERRUPTED
 from clustermodel.cli.options import SpeedupModel, given_options, load_workload, machine_options, machine_with, trace_options
 from clustermodel.cli.progress import progress_of_run
+from clustermodel.compiled import advice
 from clustermodel.errors import ClusterModelError, OutputError, PolicyError, SpecificationError, shown, visible
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario, nothing_played
@@ -295,6 +296,7 @@ def _run_all(
 
     What has been left out of a streamed trace is known, and printed, after the run.
     """
+    simulated_s = 0.0
     for scenario in scenarios:
         if _log.isEnabledFor(logging.DEBUG):
             from clustermodel.experiment.run_key import key_of_scenario  # noqa: PLC0415  reads streamed traces
@@ -315,7 +317,11 @@ def _run_all(
                 raise PolicyError(f"{failure_line(problem)} ({policy}{hint})") from None
         results.append(result)
         _note_sources([scenario], notes, told)
-        notes.print(f"{literal(scenario.label)}: {len(result.records):,} jobs in {perf_counter() - began:.2f} s")
+        seconds = perf_counter() - began
+        simulated_s += seconds
+        notes.print(f"{literal(scenario.label)}: {len(result.records):,} jobs in {seconds:.2f} s")
+    if told_now := advice(simulated_s):
+        notes.print(told_now)
     if unplayed := [result.scenario.label for result in results if result.nothing_played]:
         notes.print(f"fidelity node: {literal(nothing_played(unplayed))}")
 

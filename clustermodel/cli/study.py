@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -13,7 +13,8 @@ from rich.console import Console
 
 from clustermodel.cli.interrupts import leaving_quietly
 from clustermodel.cli.progress import progress_of_sweep
-from clustermodel.errors import ExecutionError, SpecificationError, counted, did_you_mean, quoted
+from clustermodel.compiled import advice
+from clustermodel.errors import ExecutionError, SpecificationError, counted, did_you_mean, missing_package, quoted
 from clustermodel.figures.study_tables import OVERHEADS, frame_table, means_table, study_notes, trials_table
 from clustermodel.figures.terminal import literal, print_notes, standard_error, standard_output
 from clustermodel.figures.text_tables import print_table
@@ -85,11 +86,10 @@ def sweep(
     """
     if dask is not None and workers is not None:
         raise SpecificationError("--workers: a Dask cluster has its own workers; give one of --workers and --dask")
-    require_packages()
     options = {"workers": workers, "dask": dask, "dask_options": _security(tls_ca, tls_cert, tls_key)}
     chosen = {"shard": shard_of(shard), "run_timeout_s": run_timeout}
     with leaving_quietly():
-        from clustermodel.experiment.script import origin_of_script  # noqa: PLC0415  needs packages of an extra
+        from clustermodel.experiment.script import origin_of_script  # noqa: PLC0415  with pandas and pyarrow
 
     origin = origin_of_script(study, settings_of(settings))
     return run_experiment(origin, out, {**options, **chosen}, whole_tracebacks=tracebacks).code
@@ -116,12 +116,13 @@ def run_experiment(origin: Origin, out: Path, options: Mapping[str, Any], *, who
         whole_tracebacks: show the whole traceback of each failed run.
     """
     with leaving_quietly():
-        from clustermodel.experiment.executor import Options, run_trials  # noqa: PLC0415  needs packages of an extra
+        from clustermodel.experiment.executor import Options, run_trials  # noqa: PLC0415  with pandas and pyarrow
 
     notes = standard_error()
     directory = out.absolute()  # the script may change the working directory
     last: list[Progress] = []
     remarks: list[str] = []
+    began = perf_counter()
     try:
         with progress_of_sweep(notes) as advance:
 
@@ -139,7 +140,7 @@ def run_experiment(origin: Origin, out: Path, options: Mapping[str, Any], *, who
         raise ExecutionError(f"{problem}; {_so_far(last)}, and the same command goes on from there") from None
     done, total = (last[0].done, last[0].total) if last else (len(table), len(table) + len(table.failures))
     notes.print(f"{literal(out)}: {done} of {counted(total, 'run')} done")
-    for remark in remarks:
+    for remark in (*remarks, *filter(None, [advice(perf_counter() - began)])):
         notes.print(literal(remark))
     if options.get("shard") is None:
         show_exhibits(design, table, directory)
@@ -223,21 +224,9 @@ def _security(ca: str | None, cert: str | None, key: str | None) -> dict[str, An
     try:
         from distributed import Security  # noqa: PLC0415  an extra
     except ImportError:
-        raise SpecificationError(
-            "--dask: the package distributed is missing; pip install 'clustermodel[dask]', or '.[dask]' in a checkout"
-        ) from None
+        raise SpecificationError(missing_package("--dask", "distributed", "dask")) from None
     files = {"tls_ca_file": ca, "tls_client_cert": cert, "tls_client_key": key}
-    return {"security": Security(require_encryption=True, **files)}  # type: ignore[no-untyped-call]
-
-
-def require_packages(extra: str = "study", *packages: str) -> None:
-    """Refuse a command of which packages of an extra are missing."""
-    for package in packages or ("filelock", "pyarrow"):
-        if find_spec(package) is None:
-            raise SpecificationError(
-                f"the package {package} is missing, which is needed here; "
-                f"pip install 'clustermodel[{extra}]', or '.[{extra}]' in a checkout"
-            )
+    return {"security": Security(require_encryption=True, **files)}
 
 
 @click.command()
@@ -272,9 +261,8 @@ def results(
     The exports have the factors of each run, all fields of its summary, all accounts of its ledger and the study's own measures
     (docs/outputs).  Runs of all shards are joined.  Damaged runs are named and left out; the same sweep runs them again.
     """
-    require_packages()
     with leaving_quietly():
-        from clustermodel.experiment.store import Store  # noqa: PLC0415  needs packages of an extra
+        from clustermodel.experiment.store import Store  # noqa: PLC0415  with pandas and pyarrow
 
     notes = standard_error()
     with Store.read(directory) as store:
@@ -346,9 +334,8 @@ def report(directory: Path, out: Path | None, runs: tuple[str, ...]) -> int:
     The report has the study's text, tables and figures, sortable tables with paired differences, capacity by account, curves,
     heat maps, Gantt charts and Ousterhout matrices of two runs on one time slider, and the provenance of every number.
     """
-    require_packages("report", "filelock", "pyarrow", "bokeh", "jinja2", "markdown_it")
     with leaving_quietly():
-        from clustermodel.report.html import write_report  # noqa: PLC0415  needs packages of an extra
+        from clustermodel.report.write import write_report  # noqa: PLC0415  with pandas and pyarrow
 
     path = out or directory / "report.html"
     damaged = write_report(directory, path, runs=runs)

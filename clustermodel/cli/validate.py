@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from clustermodel.cli.interrupts import leaving_quietly
-from clustermodel.cli.study import require_packages, run_experiment, settings_of, shard_of, show_exhibits
+from clustermodel.cli.study import run_experiment, settings_of, shard_of, show_exhibits
 from clustermodel.errors import SpecificationError
 
 NOT_ALL_AGREE = 1
@@ -59,7 +59,6 @@ def validate(
     folders = {study: out if len(studies) == 1 else out / study.stem for study in studies}
     if len(set(folders.values())) < len(studies):
         raise SpecificationError("STUDIES: two scripts of one name are not allowed; validate them in different directories")
-    require_packages()
     given = settings_of(settings)
     options: dict[str, Any] = {"workers": workers, "dask": dask, "shard": shard_of(shard)}
     code = 0

@@ -101,7 +101,7 @@ def crossing(
     step: float,
     first_look: int = 5,
 ) -> Crossover:
-    """Return the value at which a difference crosses zero, by the method of :class:`CrossoverStudy`.
+    """Return the value at which a difference crosses zero, by the method of ``crossover.CrossoverStudy``.
 
     Args:
         difference: of a metric of two policies at a value of the parameter; called once for each value.

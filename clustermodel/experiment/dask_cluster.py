@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
-from clustermodel.errors import ExecutionError, SpecificationError
+from clustermodel.errors import ExecutionError, SpecificationError, missing_package
 from clustermodel.experiment.run_key import software
 from clustermodel.experiment.worker import Origin, Outcome, Task, execute, opened
 
@@ -129,13 +129,11 @@ def cluster(
     try:
         from distributed import Client  # noqa: PLC0415  an extra
     except ImportError:
-        raise SpecificationError(
-            "--dask: the package distributed is missing; pip install 'clustermodel[dask]', or '.[dask]' in a checkout"
-        ) from None
+        raise SpecificationError(missing_package("--dask", "distributed", "dask")) from None
     if "security" in options and not address.startswith("tls://"):
         raise SpecificationError(f"--dask: {address}: TLS files are given, but the address does not use TLS; write tls://...")
     try:
-        client: Any = Client(address, **options)  # type: ignore[no-untyped-call]
+        client: Any = Client(address, **options)
     except (OSError, ValueError, TypeError) as problem:  # a TypeError where tls:// comes without its files
         raise SpecificationError(f"--dask: {address}: {problem}") from None
     except AssertionError:  # of distributed's LoopRunner: its event loop has not begun within 10 s

@@ -1,7 +1,7 @@
 """Execution: the missing runs of an experiment are assigned to workers, longest first, and their results are stored.
 
-The workers are this process, processes of this machine (:mod:`clustermodel.experiment.processes`) or a Dask cluster
-(:mod:`clustermodel.experiment.dask_cluster`).  Only the process that started the experiment writes
+The workers are this process, processes of this machine (``clustermodel.experiment.processes``) or a Dask cluster
+(``clustermodel.experiment.dask_cluster``).  Only the process that started the experiment writes
 results.
 """
 

@@ -22,7 +22,7 @@ def job_fact(name: str, statistic: str = "mean") -> Measure:
 
     Args:
         name: one of :data:`FACTS`.
-        statistic: one of :data:`STATISTICS`.
+        statistic: one of ``STATISTICS``.
 
     Raises:
         SpecificationError: an argument is not allowed.

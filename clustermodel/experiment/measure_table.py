@@ -75,14 +75,14 @@ def measure_table(
     Args:
         table: of an experiment.
         columns: the measures.
-        by: the factors whose levels distinguish the rows, as for :meth:`StudyTable.means`.
+        by: the factors whose levels distinguish the rows, as for ``StudyTable.means``.
         published: values of a paper, such as those of :func:`published_table`; the index has levels of the factor, of which
             there must be one.  A title for which there are any has a column ``"paper, TITLE"`` before that of the measure.
         level: the confidence level.
 
     Returns:
-        The factors, then the measures: an :class:`~clustermodel.statistics.Interval`, or an empty text where the measure is
-        missing.  A measure of which every point has a single run has plain numbers.
+        The factors and then the measures, each an :class:`~clustermodel.statistics.Interval`, or an empty text where the
+        measure is missing.  A measure of which every point has a single run has plain numbers.
 
     Raises:
         SpecificationError: there is no such column or factor.

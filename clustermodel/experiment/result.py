@@ -152,7 +152,7 @@ class Result:
 
         Args:
             warm_up_s: length of the warm-up, seconds: jobs submitted sooner than this after the first submission do not count
-                in waits, responses and slowdowns; :func:`~clustermodel.experiment.replicate.suggest_warm_up` suggests a length.
+                in waits, responses and slowdowns; :func:`~clustermodel.experiment.warm_up.suggest_warm_up` suggests a length.
 
         Raises:
             SpecificationError: ``warm_up_s`` is no time, or leaves no job.

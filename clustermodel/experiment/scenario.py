@@ -71,13 +71,13 @@ class Scenario:
     seed: int = 1
     """Root seed of the policy's random stream."""
     explain: bool = False
-    """Keep the decision log, for :meth:`Result.explain`."""
+    """Keep the decision log, for :meth:`Result.explain <clustermodel.experiment.result.Result.explain>`."""
     fidelity: Fidelity = "fast"
     """How time slices are simulated: ``"fast"`` computes progress between scheduling events in closed form; ``"node"``, the
     slow mode, simulates every slice on every node, with the same results to the tick.  The slow mode is for time sharing only;
     a run in which no gang shares its nodes warns that it had nothing to play."""
     history: bool = False
-    """Keep every state of the Ousterhout matrix and of the ledger, for the figures of :attr:`Result.plot`."""
+    """Keep every state of the Ousterhout matrix and of the ledger, for the figures of ``Result.plot``."""
     stream: bool | str | PathLike[str] = False
     """Run in constant memory: no job is kept after it has left the system, and the summary is made of running sums
     (:mod:`~clustermodel.experiment.streamed_run` says what can be streamed).  A path is that of a Parquet file for the jobs."""

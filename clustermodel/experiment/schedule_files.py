@@ -64,7 +64,7 @@ def require_layout(layout: object) -> None:
     """Refuse an unknown layout of a CSV file.
 
     Raises:
-        SpecificationError: ``layout`` is not one of :data:`LAYOUTS`.
+        SpecificationError: ``layout`` is not one of ``LAYOUTS``.
     """
     if not isinstance(layout, str) or layout not in LAYOUTS:
         raise SpecificationError(f"layout: {quoted(layout)} is not allowed; it must be one of {', '.join(LAYOUTS)}")

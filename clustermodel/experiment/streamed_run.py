@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import NoReturn, Protocol
 
-from clustermodel.errors import SpecificationError, quoted
+from clustermodel.errors import SpecificationError
 from clustermodel.experiment.random_streams import random_stream
 from clustermodel.experiment.result import Result, SimulatedScenario
 from clustermodel.machine import Machine
@@ -156,15 +156,11 @@ def _jobs_file(path: str | os.PathLike[str] | None) -> Iterator[Take]:
     if path is None:
         yield lambda _: None
         return
+    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415  a quarter of a second
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415
+
     from clustermodel.output_files import replacing  # noqa: PLC0415  few runs need it
 
-    try:
-        import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415
-        import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415
-    except ModuleNotFoundError:
-        raise SpecificationError(
-            f"stream: {quoted(str(path))} needs the package pyarrow, which is missing; pip install 'clustermodel[stream]'"
-        ) from None
     kinds = dict.fromkeys(_columns([]), pa.int64()) | dict.fromkeys(("blocked", "backfilled"), pa.bool_())
     kinds |= {name: pa.float64() for name in kinds if name.endswith("_s")} | {"status": pa.string()}
     schema = pa.schema(list(kinds.items()))

@@ -92,7 +92,6 @@ class Experiment(Design, Generic[Conclusion]):
             SpecificationError: the experiment is not allowed, or ``path`` holds another one.
             OutputError: results cannot be written.
             ExecutionError: no workers are left, or all runs failed.
-            ImportError: a package of the extra ``clustermodel[study]`` is missing.
         """
         if path is None and shard is not None:
             raise SpecificationError("path: none is given; a shard must keep its results where the others keep theirs")
@@ -128,7 +127,7 @@ class Experiment(Design, Generic[Conclusion]):
         Raises:
             SpecificationError: ``path`` holds no experiment, or another one.
         """
-        from clustermodel.experiment.store import Store  # noqa: PLC0415  needs packages of an extra
+        from clustermodel.experiment.store import Store  # noqa: PLC0415  with pandas and pyarrow
 
         with Store.read(path) as store:
             table = store.table()
@@ -146,18 +145,12 @@ def run_missing(origin: Origin, directory: str | PathLike[str], **options: Any) 
         options: fields of :class:`~clustermodel.experiment.executor.Options`.
 
     Raises:
-        ImportError: a package of the extra is missing.
         SpecificationError: as for :func:`~clustermodel.experiment.executor.run_trials`.
         OutputError: results cannot be written.
         ExecutionError: no workers are left.
     """
-    try:
-        from clustermodel.experiment.executor import Options, run_trials  # noqa: PLC0415  needs packages of an extra
-    except ModuleNotFoundError as problem:
-        raise ImportError(
-            f"experiments need the package {problem.name}, which is missing; "
-            "pip install 'clustermodel[study]', or '.[study]' in a checkout"
-        ) from None
+    from clustermodel.experiment.executor import Options, run_trials  # noqa: PLC0415  with pandas and pyarrow
+
     return run_trials(origin, directory, Options(**options))[1]
 
 

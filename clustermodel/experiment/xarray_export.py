@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError, did_you_mean, quoted
+from clustermodel.errors import SpecificationError, did_you_mean, missing_package, quoted
 from clustermodel.experiment.factors import Label, label_key
 from clustermodel.measure.quantities import quantity
 
@@ -41,10 +41,7 @@ def dataset(frame: pd.DataFrame, factors: Sequence[str], name: str, measures: Se
     try:
         import xarray as xr  # noqa: PLC0415  an extra
     except ImportError:
-        raise ImportError(
-            "StudyTable.to_xarray needs the package xarray, which is missing; "
-            "pip install 'clustermodel[xarray]', or '.[xarray]' in a checkout"
-        ) from None
+        raise ImportError(missing_package("StudyTable.to_xarray", "xarray", "xarray")) from None
     dimensions = [*factors, REPLICATION]
     levels = {one: list({label_key(label): label for label in frame[one].tolist()}.values()) for one in dimensions}
     places = tuple(_places(frame[one].tolist(), levels[one]) for one in dimensions)

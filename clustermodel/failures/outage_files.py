@@ -65,8 +65,8 @@ def read_outages(path: str | os.PathLike[str], *, system: str | int | None = Non
     """Read the outages of one machine from a CSV file (:mod:`clustermodel.failures.outage_files` has the columns).
 
     A recorded outage without a usable time, or with a repair before the failure, is left out and counted by reason in
-    :attr:`Outages.dropped`; one whose times contradict each other is counted in :attr:`Outages.adjusted`.  Outages of one node
-    that overlap stay as recorded; :meth:`Outages.merged` joins them.
+    ``Outages.dropped``; one whose times contradict each other is counted in ``Outages.adjusted``.  Outages of one node
+    that overlap stay as recorded; :meth:`Outages.merged <clustermodel.failures.outages.Outages.merged>` joins them.
 
     Args:
         path: a CSV file; ``.gz`` is decompressed.

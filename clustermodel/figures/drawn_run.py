@@ -30,7 +30,7 @@ class ComparedScenario(Protocol):
 
 
 class ComparedRun(Protocol):
-    """A run that can be compared with others, such as :class:`clustermodel.Result`."""
+    """A run that can be compared with others, such as :class:`~clustermodel.experiment.result.Result`."""
 
     @property
     def scenario(self) -> ComparedScenario:
@@ -65,7 +65,7 @@ class DrawnScenario(ComparedScenario, Protocol):
 
 
 class DrawnRun(ComparedRun, Protocol):
-    """A run that can be drawn, such as :class:`clustermodel.Result`."""
+    """A run that can be drawn, such as :class:`~clustermodel.experiment.result.Result`."""
 
     @property
     def scenario(self) -> DrawnScenario:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clustermodel.arrays import FloatArray, IntArray
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import SpecificationError, missing_package
 from clustermodel.ticks import TICKS_PER_SECOND
 
 _NS_PER_TICK: Final = 10**9 // TICKS_PER_SECOND
@@ -277,10 +277,8 @@ def require_perfetto(option: str = "to_perfetto") -> None:
     try:
         import perfetto.protos.perfetto.trace.perfetto_trace_pb2  # noqa: F401, PLC0415  an extra
     except ImportError as problem:
-        raise SpecificationError(
-            f"{option}: the package {str(problem.name or 'perfetto').partition('.')[0]} is missing; "
-            "pip install 'clustermodel[perfetto]', or '.[perfetto]' in a checkout"
-        ) from None
+        package = str(problem.name or "perfetto").partition(".")[0]
+        raise SpecificationError(missing_package(option, package, "perfetto")) from None
 
 
 def _schema() -> Any:

@@ -114,7 +114,7 @@ def policy_styles(labels: Sequence[str]) -> dict[str, Style]:
     style and hatch.
 
     Args:
-        labels: of the policies, such as :attr:`Scenario.label`; any text is allowed.
+        labels: of the policies, such as ``Scenario.label``; any text is allowed.
     """
     known = {label: _own(label) for label in labels}
     taken = [one.colour for one in known.values() if one]

@@ -1,4 +1,4 @@
-"""The event log of a run, rebuilt from the job records alone, for the formulas of :mod:`clustermodel.theory`.
+"""The event log of a run, rebuilt from the job records alone, for the formulas of ``clustermodel.theory``.
 
 It shares only the records' times with the capacity ledger, so that a comparison of the two is a test.
 """

@@ -60,7 +60,7 @@ class Counts(NamedTuple):
 
 
 class NotedRun(Protocol):
-    """A run that notes are made of, such as :class:`clustermodel.Result`."""
+    """A run that notes are made of, such as :class:`~clustermodel.experiment.result.Result`."""
 
     @property
     def records(self) -> JobRecords:

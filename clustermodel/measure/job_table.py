@@ -31,7 +31,7 @@ class Holdings(NamedTuple):
     nodes: IntArray
     """Number of nodes from ``first_node`` on."""
     ended_as: IntArray
-    """A :class:`Status`."""
+    """A ``Status``."""
     lost: IntArray
     """How much of the job's work was discarded at the end of the run, ticks."""
 

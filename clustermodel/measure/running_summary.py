@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from clustermodel.arrays import FloatArray
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import SpecificationError, missing_package
 from clustermodel.measure.metrics import JobStatistics, Summary, bounded_slowdown, bounded_slowdown_perkovic
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.run_attempts import Status
@@ -175,7 +175,5 @@ def _sketch() -> DDSketch:
     try:
         from ddsketch import DDSketch  # noqa: PLC0415  few runs are streamed
     except ModuleNotFoundError:
-        raise SpecificationError(
-            "stream: the package ddsketch is missing; pip install 'clustermodel[stream]', or '.[stream]' in a checkout"
-        ) from None
+        raise SpecificationError(missing_package("stream", "ddsketch", "stream")) from None
     return DDSketch(QUANTILE_ERROR)

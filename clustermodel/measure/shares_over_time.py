@@ -17,7 +17,7 @@ SHARE_OF: Final = {"node_memory_gib": "memory_share", "checkpointing": "store_sh
 
 
 def shares_over_time(records: JobRecords, machine: Machine, ticks: IntArray) -> dict[str, FloatArray]:
-    """Return the columns of :attr:`clustermodel.Result.states` for the resources that are limited.
+    """Return the columns of :attr:`~clustermodel.experiment.result.Result.states` for the resources that are limited.
 
     Args:
         records: of the run.

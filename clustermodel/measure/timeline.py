@@ -28,7 +28,7 @@ _COLUMNS: Final = ("job", "begin", "end", "row", "first_node", "nodes", "kind")
 
 
 def placements_in_space(records: JobRecords) -> pd.DataFrame:
-    """Return where and when gangs ran on dedicated nodes: the table of :attr:`Result.placements`.
+    """Return where and when gangs ran on dedicated nodes: the table of ``Result.placements``.
 
     Args:
         records: of the run.
@@ -40,7 +40,7 @@ def placements_in_space(records: JobRecords) -> pd.DataFrame:
 
 
 def placements_in_matrix(records: JobRecords, history: History, end: int) -> pd.DataFrame:
-    """Return where and when gangs were in the Ousterhout matrix: the table of :attr:`Result.placements`.
+    """Return where and when gangs were in the Ousterhout matrix: the table of ``Result.placements``.
 
     Args:
         records: of the run.
@@ -80,7 +80,7 @@ def _narrow(numbers: IntArray) -> npt.NDArray[np.int32] | IntArray:
 
 
 def states(log: EventLog, nodes: int, history: History | None, shares: Mapping[str, FloatArray]) -> pd.DataFrame:
-    """Return the state of the machine after each event; see :attr:`clustermodel.Result.states`.
+    """Return the state of the machine after each event; see :attr:`~clustermodel.experiment.result.Result.states`.
 
     Args:
         log: of the run's events.

@@ -40,10 +40,10 @@ class Las(PreemptiveScheduler):
         promote: a job returns to the first queue when it has waited, since its first start or its last return, for so many
             times the time for which it has held its nodes; ``None``: never.  Where the thresholds are shorter than what
             preemption costs, jobs that return may preempt each other for ever.
-        mode, round_s, min_run_s, victim, skip: as for :class:`PreemptiveScheduler`.
+        mode, round_s, min_run_s, victim, skip: as for ``PreemptiveScheduler``.
 
     Raises:
-        SpecificationError: as for :class:`PreemptiveScheduler`.
+        SpecificationError: as for ``PreemptiveScheduler``.
     """
 
     name = "las"

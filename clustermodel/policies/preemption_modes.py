@@ -21,7 +21,7 @@ def mode_of(policy: str, mode: str, *, parameter: str = "mode") -> Mode:
         parameter: what the policy calls it.
 
     Raises:
-        SpecificationError: ``mode`` is none of :data:`MODES`.
+        SpecificationError: ``mode`` is none of ``MODES``.
     """
     return cast("Mode", choice(f"{policy}: {parameter}", mode, MODES))
 

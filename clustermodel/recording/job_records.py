@@ -45,10 +45,10 @@ class JobRecords:
     """The records of one run, in order of submission.
 
     Columns in ticks, besides those of :class:`~clustermodel.job.JobRow`: ``reserved``, the first guaranteed start; and of
-    the job's last run attempt ``start``, ``end``; ``ended_as`` (a :class:`Status`); ``worked``, how long the gang executed,
+    the job's last run attempt ``start``, ``end``; ``ended_as`` (a ``Status``); ``worked``, how long the gang executed,
     without other gangs' slices, overheads and discarded work; ``head_since``, when the job was left waiting at the head of
     the queue (*blocked*) before the attempt; ``backfilled``, 1 if the attempt started while a job ahead in the queue
-    kept waiting.  :data:`UNKNOWN` where something never happened.
+    kept waiting.  ``UNKNOWN`` where something never happened.
     """
 
     __slots__ = (
@@ -287,7 +287,7 @@ class JobRecords:
 
     @property
     def blocked_since(self) -> IntArray:
-        """When each job was first left waiting at the head of the queue, ticks, :data:`UNKNOWN` if never; shape ``(jobs,)``."""
+        """When each job was first left waiting at the head of the queue, ticks, ``UNKNOWN`` if never; shape ``(jobs,)``."""
         never = np.iinfo(np.int64).max
         head_since = self._of_attempts(self._head_since)
         first = np.full(len(self), never)
@@ -389,7 +389,7 @@ class JobRecords:
 
 
 def in_seconds(ticks: IntArray) -> FloatArray:
-    """Return ticks in seconds, ``nan`` where they are :data:`UNKNOWN`."""
+    """Return ticks in seconds, ``nan`` where they are ``UNKNOWN``."""
     seconds: FloatArray = np.where(ticks == UNKNOWN, np.nan, ticks / TICKS_PER_SECOND)
     return seconds
 

@@ -101,7 +101,7 @@ class NodeRanges(NamedTuple):
     """The nodes of all run attempts: a row per range of neighbouring nodes, in order of start; shapes ``(ranges,)``."""
 
     run: IntArray
-    """Position in :attr:`JobRecords.runs`."""
+    """Position in :attr:`JobRecords.runs <clustermodel.recording.job_records.JobRecords.runs>`."""
     first_node: IntArray
     nodes: IntArray
     """Number of nodes from ``first_node`` on."""

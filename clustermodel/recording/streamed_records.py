@@ -22,7 +22,7 @@ _NOT_KEPT: Final = (
 
 
 class StreamedJob:
-    """The record of one job of a streamed run, times in ticks; :data:`UNKNOWN` where something never happened.
+    """The record of one job of a streamed run, times in ticks; ``UNKNOWN`` where something never happened.
 
     Args:
         row: the job as submitted.

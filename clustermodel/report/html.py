@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -21,7 +20,6 @@ from clustermodel.errors import SpecificationError, counted
 from clustermodel.experiment.exhibits import stored_exhibits
 from clustermodel.experiment.store import Store
 from clustermodel.figures.style import visible
-from clustermodel.output_files import write_file
 from clustermodel.report import run_sections, sections
 from clustermodel.report.bokeh_parts import PAGE, script
 from clustermodel.report.page_data import study_data
@@ -29,28 +27,12 @@ from clustermodel.report.replications import Replications
 from clustermodel.report.sections import MAP_COLOURS, Section
 
 
-def write_report(
-    directory: str | os.PathLike[str], path: str | os.PathLike[str], *, runs: Sequence[str] = ()
-) -> list[tuple[str, str]]:
-    """Write the report of a stored study, and return the damaged runs, which it leaves out: key and damage of each.
-
-    Args:
-        directory: of the study.
-        path: the file.
-        runs: keys, or prefixes of keys, of the runs with interactive figures; by default the first replications that fit.
+def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
+    """Return the page of a stored study.
 
     Raises:
-        SpecificationError: the directory has no study, or no run is done or has one of these keys.
-        OutputError: the file cannot be written.
+        SpecificationError: no run is done, or no run that is done has one of the keys ``wanted``.
     """
-    directory, path = Path(directory), Path(path)
-    with Store.read(directory) as store:
-        page, damaged = _page(store, directory, runs), store.damaged()
-    write_file(path, page)
-    return damaged
-
-
-def _page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
     table = store.table()
     if not len(table):
         raise SpecificationError(f"{directory}: no run of this study is done; there is nothing to report")

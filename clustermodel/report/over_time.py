@@ -75,7 +75,7 @@ class StatesOfRun(NamedTuple):
     nodes: int
     """The size of its machine."""
     states: pd.DataFrame
-    """:attr:`Result.states <clustermodel.Result.states>`."""
+    """:attr:`Result.states <clustermodel.experiment.result.Result.states>`."""
 
 
 def span(states: pd.DataFrame) -> float:

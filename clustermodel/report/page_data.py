@@ -45,7 +45,7 @@ class MeasureData(TypedDict):
 
 
 class DifferenceData(TypedDict):
-    """The paired differences of a measure from a baseline, at :attr:`BaselineData.points`."""
+    """The paired differences of a measure from a baseline, at ``BaselineData.points``."""
 
     difference: list[float | None]
     half: list[float | None]

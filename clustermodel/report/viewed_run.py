@@ -26,7 +26,7 @@ class ViewedRun(NamedTuple):
     jobs: Columns
     """``id``, ``user``, ``nodes``, ``submit``, ``wait``, ``response``, ``slowdown``, ``reserved`` (the first guaranteed start,
     -1 for none), ``head`` (when it was first left waiting at the head of the queue, -1 for never), ``attempts``,
-    ``backfilled``, ``status`` (position in :data:`STATUSES`); shapes ``(jobs,)``.  Durations have seven digits."""
+    ``backfilled``, ``status`` (position in ``STATUSES``); shapes ``(jobs,)``.  Durations have seven digits."""
     stays: Columns
     """A gang in one row: ``job`` (position in ``jobs``), ``begin``, ``end``, ``row``, ``kind`` (position in ``KINDS``)."""
     pieces: Columns
@@ -56,9 +56,9 @@ def viewed_run(
     Args:
         label: of the run in the lists.
         machine_nodes: size of its machine.
-        records: :attr:`Result.jobs <clustermodel.Result.jobs>`.
-        placements: :attr:`Result.placements <clustermodel.Result.placements>`.
-        states: :attr:`Result.states <clustermodel.Result.states>`.
+        records: :attr:`Result.jobs <clustermodel.experiment.result.Result.jobs>`.
+        placements: :attr:`Result.placements <clustermodel.experiment.result.Result.placements>`.
+        states: :attr:`Result.states <clustermodel.experiment.result.Result.states>`.
         overview: see :class:`ViewedRun`.
     """
     start = float(states["time_s"].iloc[0])

@@ -75,7 +75,7 @@ class Panel(TypedDict):
 
 
 class ShownRun(TypedDict):
-    """A run in the page; the columns are those of :class:`ViewedRun`."""
+    """A run in the page; the columns are those of :class:`~clustermodel.report.viewed_run.ViewedRun`."""
 
     label: str
     nodes: int

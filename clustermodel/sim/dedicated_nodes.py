@@ -257,7 +257,7 @@ class DedicatedNodes:
         """Give a job its nodes: those named, else those whose memory holds its image if they are idle, else the lowest.
 
         Raises:
-            DecisionError: see :meth:`Sharing.start`.
+            DecisionError: see ``Sharing.start``.
         """
         image = job.image
         memory = self.saved.memory

@@ -46,7 +46,7 @@ def image_after(
         checkpointed: how much of what it executed is in the checkpoint store by a periodic checkpoint, ticks.
 
     Returns:
-        The image, and the work discarded: of this attempt, and of earlier ones where that was saved in memory only.
+        The image and the discarded work, that is of this attempt, and of earlier ones where that was saved in memory only.
     """
     if outcome in ENDS:
         return None, 0

@@ -20,7 +20,7 @@ own columns are free.  In simulations that changes nothing if sizes divide one a
 5 on 8 nodes fill rows better than :func:`best_fit_fill`.  No formula is known here for that.
 
 Other run times.  With exponential run times nodes become free one gang at a time, and rows are never filled anew;
-:func:`clustermodel.theory.queueing.multiserver_job_utilization` is exact for ``fcfs`` and ``gs:mpl=1``.  The upper bound holds
+``rigid_jobs.multiserver_job_utilization`` is exact for ``fcfs`` and ``gs:mpl=1``.  The upper bound holds
 for any run times that do not depend on the sizes.
 """
 

@@ -54,7 +54,7 @@ class ExtraColumns:
     ids: IntArray
     """Job numbers, shape ``(jobs,)``, in any order, each once."""
     columns: Mapping[str, IntArray]
-    """Some of :data:`EXTRA_COLUMNS` and :data:`RECORDED_COLUMNS`, each of shape ``(jobs,)``."""
+    """Some of ``EXTRA_COLUMNS`` and :data:`RECORDED_COLUMNS`, each of shape ``(jobs,)``."""
     labels: tuple[str, ...] = ()
     """Names of the streams."""
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -74,7 +74,7 @@ def _or_nan(values: IntArray, unit: int) -> FloatArray:
 
 
 def jobs_of_frame(frame: pd.DataFrame) -> tuple[list[JobRow], ExtraColumns | None]:
-    """Return the jobs of a table: rows, and extra columns if it has any; :meth:`Workload.from_frame` describes the columns.
+    """Return the jobs of a table: rows, and extra columns if it has any; ``Workload.from_frame`` describes the columns.
 
     Raises:
         SpecificationError: a column is missing or unknown, or a value is not allowed.

@@ -17,7 +17,7 @@ from clustermodel.validation import LONGEST_S
 from clustermodel.workload.log_values import EARLIEST_S, Clock, duration, whole
 
 ODD: Final = -2
-"""A value that must be read by itself: not to be read, no whole number, or larger than :data:`LARGEST`."""
+"""A value that must be read by itself: not to be read, no whole number, or larger than ``LARGEST``."""
 LARGEST: Final = 2**31
 
 _MOST_KEPT: Final = 65_536

@@ -22,7 +22,7 @@ def fit_model(workload: Workload, *, nodes: int | None = None) -> WorkloadModel:
     class, even of a single job, arrives at its rate in the trace.
 
     If three moments admit no fit (equal times, for instance), the mean and the variance are kept, or the mean alone if there
-    is a single time: see :meth:`HyperErlang.from_mean`.  ``notes`` lists these cases, and the jobs that were left out.
+    is a single time: see ``HyperErlang.from_mean``.  ``notes`` lists these cases, and the jobs that were left out.
 
     Args:
         workload: the jobs.  Their estimates and users are not modelled.

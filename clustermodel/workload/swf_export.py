@@ -57,7 +57,7 @@ def write_trace(path: str | os.PathLike[str], workload: Workload) -> list[str]:
     them).  Without groups, accounts take their field.  Names that are too many for a header go to ``PATH.names.csv``.
 
     Returns:
-        What a reader of the file should know, a line each: what SWF has no field for, and the file of names.
+        Lines that a reader of the file should know about what SWF has no field for, and the file of names.
 
     Raises:
         OutputError: a file cannot be written.

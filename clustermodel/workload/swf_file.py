@@ -1,7 +1,7 @@
 """A trace file in the Standard Workload Format as lines of text: compressed or not, and never more than memory holds.
 
 At most :data:`MOST_LINES_WITHOUT_JOB` lines and :data:`MOST_TEXT_WITHOUT_JOB` characters of comments and blank lines may
-follow each other, header included, and lines are limited too (:data:`~clustermodel.text_files.LONGEST_LINE`).  So the
+follow each other, header included, and lines are limited too (``clustermodel.text_files.LONGEST_LINE``).  So the
 memory of a stream is bounded, whatever the file has.
 """
 

@@ -36,6 +36,7 @@ NAME: Final = "bench_ratios"
 STORED: Final = ROOT / "docs" / "data" / f"{NAME}.csv"
 PICTURE: Final = ROOT / "docs" / "figures" / f"{NAME}.png"
 PAGE: Final = ROOT / "docs" / "design.md"
+README: Final = ROOT / "README.md"
 COLUMNS: Final = ["commit", "number", "date", "kind", "ratio", "value"]
 """The number is that of the commits in its history, with itself: branches are in order, and commits of one second."""
 NAMES: Final = [one.name for one in WATCHED]
@@ -162,6 +163,22 @@ def with_summary(page: str, table: pd.DataFrame) -> str:
     return text
 
 
+def speed(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of README: policies on KTH as multiples of the floor, the last commit's of each kind."""
+    latest = summary(table).set_index("CPU time")
+    columns = {kind: latest.columns[[name.endswith(f", {kind}") for name in latest.columns]][-1] for kind in KINDS}
+    policies = [name for name in NAMES if name.endswith(" on KTH")]
+    found = {kind: latest.loc[policies, column].tolist() for kind, column in columns.items()}
+    return pd.DataFrame({"policy": [name.removesuffix(" on KTH") for name in policies], **found})
+
+
+def with_speed(page: str, table: pd.DataFrame) -> str:
+    """Return the text of README with its table of stored ratios."""
+    make: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "make_studies.py"))
+    text: str = make["with_tables"](page, "speed", make["markdown_table"](speed(table), "---:"))
+    return text
+
+
 def draw(table: pd.DataFrame) -> Figure:
     """Return the figure: a panel per ratio, commits from left to right, the bound as a line."""
     commits = table["commit"].drop_duplicates().tolist()
@@ -198,8 +215,9 @@ def draw_panel(axes: Axes, watched: Watched, values: pd.DataFrame, commits: Sequ
 
 
 def show(table: pd.DataFrame) -> None:
-    """Draw the figure and fill the table of the page."""
+    """Draw the figure, and fill the tables of the page and of README."""
     draw(table).savefig(PICTURE, dpi=110)
+    README.write_text(with_speed(README.read_text(), table))
     PAGE.write_text(with_summary(PAGE.read_text(), table))
 
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from clustermodel import read_swf
 from tests.bench.test_ratios import require_near_floor
-from tests.shared_data import trace_path
+from tests.bench.timing import trace
 
 BENCH, SLOW = pytest.mark.bench, pytest.mark.slow_bench
 
 
 @pytest.mark.parametrize(
-    ("policy", "trace", "nodes", "at_most"),
+    ("policy", "name", "nodes", "at_most"),
     [
         pytest.param("R/L-NG", "KTH-SP2-1996-2.2", 100, 14.2, marks=BENCH),  # 12.3
         pytest.param("R/L-NG:speculation=0.5,test_runs=true", "KTH-SP2-1996-2.2", 100, 22.5, marks=SLOW),  # 19.6
@@ -27,6 +26,6 @@ BENCH, SLOW = pytest.mark.bench, pytest.mark.slow_bench
     ],
 )
 def test_backfilling_from_parts_costs_a_small_multiple_of_the_floor(
-    benchmark: BenchmarkFixture, policy: str, trace: str, nodes: int, at_most: float
+    benchmark: BenchmarkFixture, policy: str, name: str, nodes: int, at_most: float
 ) -> None:
-    require_near_floor(benchmark, read_swf(trace_path(trace)), nodes, policy, at_most, rounds=2)
+    require_near_floor(benchmark, trace(name), nodes, policy, at_most, rounds=2)

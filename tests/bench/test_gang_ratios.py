@@ -7,7 +7,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from clustermodel import LoadScale, Machine, Scenario, TimeSlicing, Workload, load_model
 from tests.bench.test_ratios import require_near_floor
-from tests.bench.timing import best_of, require_at_most, simulation
+from tests.bench.timing import best_of, require_at_most, simulation, size
 
 pytestmark = pytest.mark.bench
 
@@ -19,7 +19,7 @@ FACTOR = 1.55
 # so the bound here only keeps it from getting worse.
 @pytest.mark.parametrize(("policy", "at_most"), [("gs", 22.0), ("mbgs", 60.0)])
 def test_jobs_of_zhang_2003_cost_a_multiple_of_the_floor(benchmark: BenchmarkFixture, policy: str, at_most: float) -> None:
-    workload = load_model("blue-pacific").generate(run_time_factor=FACTOR)
+    workload = load_model("blue-pacific").generate(jobs=size(10_000), run_time_factor=FACTOR)
     require_near_floor(benchmark, workload, 320, policy, at_most)
 
 
@@ -28,7 +28,7 @@ def test_neither_nodes_nor_slices_make_an_event_cost_more_in_proportion(policy: 
     # The same jobs on 100 times the nodes, each as many times wider, have the same schedule; 100 times as many slices have
     # nearly the same one.  Both together are 10,000 times as many cells.  Jobs that are up to 99 nodes narrower than that have
     # another schedule, in which most starts cut a strip of columns in two.
-    workload = load_model("blue-pacific").generate(jobs=1_000, run_time_factor=FACTOR)
+    workload = load_model("blue-pacific").generate(jobs=size(1_000), run_time_factor=FACTOR)
     wide = workload.scaled(LoadScale(size=100))
     uneven = Workload([row._replace(nodes=row.nodes - 37 * row.id % 100) for row in wide.rows()], name="uneven")
     sliced = Scenario(machine=Machine(nodes=320, time_slicing=TimeSlicing(quantum_s=2.0)), workload=workload, policy=policy)

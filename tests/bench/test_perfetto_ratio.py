@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from clustermodel import Machine, Scenario, synthetic_workload
-from tests.bench.timing import best_of, require_at_most
+from tests.bench.timing import best_of, require_at_most, size
 
 pytestmark = pytest.mark.bench
 
-JOBS = 20_000
+JOBS = size(20_000)
 
 
 def scenario(jobs: int) -> Scenario:

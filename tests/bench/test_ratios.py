@@ -14,7 +14,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from clustermodel import LoadScale, Machine, Scenario, SwfStream, Workload, read_sacct, read_swf, synthetic_workload
 from clustermodel.workload import plain_sacct
 from tests.bench.long_log import write_long_log
-from tests.bench.timing import ROOT, ROUNDS, best_of, floor_of, require_at_most, simulation
+from tests.bench.timing import ROOT, ROUNDS, best_of, floor_of, require, require_at_most, simulation, size
 from tests.shared_data import trace_path
 
 BENCH, SLOW = pytest.mark.bench, pytest.mark.slow_bench
@@ -39,14 +39,14 @@ def require_near_floor(
 @pytest.mark.bench
 @pytest.mark.parametrize(("policy", "at_most"), [("easy", 7.4), ("conservative", 12.1)])
 def test_a_synthetic_year_costs_a_small_multiple_of_the_floor(benchmark: BenchmarkFixture, policy: str, at_most: float) -> None:
-    require_near_floor(benchmark, synthetic_workload(), 128, policy, at_most)
+    require_near_floor(benchmark, synthetic_workload(jobs=size(30_000)), 128, policy, at_most)
 
 
 @pytest.mark.bench
 @pytest.mark.parametrize("policy", ["easy", "conservative"])
 def test_a_machine_a_thousand_times_wider_is_not_slower(policy: str) -> None:
     # The same jobs, each a thousand times as wide, have the same schedule; 1.25 leaves room for the noise of two runs.
-    workload = synthetic_workload(jobs=10_000)
+    workload = synthetic_workload(jobs=size(10_000))
     wide = workload.scaled(LoadScale(size=1000))
     narrow_run = Scenario(machine=Machine(nodes=128), workload=workload, policy=policy).run
     wide_run = Scenario(machine=Machine(nodes=128_000), workload=wide, policy=policy).run
@@ -64,12 +64,12 @@ def test_a_plain_trace_is_read_at_least_twice_as_fast_as_line_by_line() -> None:
     path = trace_path("KTH-SP2-1996-2.2")
     read_s, lines_s = best_of(lambda: read_swf(path), lambda: Workload(SwfStream(path).rows()))
     print(f"\nread_swf of a year of KTH: {lines_s / read_s:.1f} times as fast as line by line")
-    assert lines_s >= 2 * read_s  # 6 was measured
+    require(holds=lines_s >= 2 * read_s)  # 6 was measured
 
 
 @pytest.mark.bench
 def test_a_log_of_sacct_is_read_faster_than_record_by_record(tmp_path: Path) -> None:
-    write_long_log(path := tmp_path / "jobs.sacct", jobs=60_000)
+    write_long_log(path := tmp_path / "jobs.sacct", jobs=size(60_000))
 
     def one_by_one() -> None:
         with mock.patch.object(plain_sacct, "FEWEST", 10**9):
@@ -77,17 +77,17 @@ def test_a_log_of_sacct_is_read_faster_than_record_by_record(tmp_path: Path) -> 
 
     read_s, records_s = best_of(lambda: read_sacct(path), one_by_one)
     print(f"\nread_sacct of 60,000 jobs: {records_s / read_s:.1f} times as fast as record by record")
-    assert records_s >= 1.5 * read_s  # 1.7 to 2.4 were measured
+    require(holds=records_s >= 1.5 * read_s)  # 1.7 to 2.4 were measured
 
 
 @pytest.mark.bench
 def test_the_decision_log_is_cheap_when_off_and_bearable_when_on() -> None:
-    workload = synthetic_workload(jobs=10_000)
+    workload = synthetic_workload(jobs=size(10_000))
     off = Scenario(workload=workload, policy="easy")
     on = Scenario(workload=workload, policy="easy", explain=True)
     off_s, on_s = best_of(off.run, on.run)
     print(f"\ndecision log on: {on_s / off_s:.3f} times as long as off")
-    assert on_s <= 1.5 * off_s
+    require(holds=on_s <= 1.5 * off_s)
 
 
 def in_a_process_of_its_own(jobs: int, how: str) -> dict[str, float]:
@@ -99,10 +99,10 @@ def in_a_process_of_its_own(jobs: int, how: str) -> dict[str, float]:
 
 @pytest.mark.slow_bench
 def test_a_month_of_a_wide_machine_costs_a_small_multiple_of_the_floor() -> None:
-    command = [sys.executable, "-m", "tests.bench.wide_machine"]
+    command = [sys.executable, "-m", "tests.bench.wide_machine", str(size(1_300_000))]
     found = json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
     print(f"\n{found['jobs']:,} jobs on 158,976 nodes (easy): {found['run_s']:.0f} s, {found['ratio_to_floor']:.2f}x the floor")
-    assert found["ratio_to_floor"] <= 8  # 7.0 was measured
+    require(holds=found["ratio_to_floor"] <= 8)  # 7.0 was measured
 
 
 @pytest.mark.parametrize(
@@ -116,15 +116,15 @@ def test_a_month_of_a_wide_machine_costs_a_small_multiple_of_the_floor() -> None
     ],
 )
 def test_ten_times_the_jobs_cost_as_much_each_and_streamed_no_more_memory(jobs: int, how: str) -> None:
-    small, large = (in_a_process_of_its_own(number, how) for number in (jobs // 10, jobs))
+    small, large = (in_a_process_of_its_own(number, how) for number in (size(jobs) // 10, size(jobs)))
     growth = (large["peak_kb"] - small["peak_kb"]) * 1024 / (large["jobs"] - small["jobs"])
     slower = large["us_per_job"] / small["us_per_job"]
     print(
         f"\n{jobs:,} jobs ({how}): {slower:.2f} times the time per job, peak {large['peak_kb'] / 1024:.0f} MiB, "
         f"{large['peak_kb'] / small['peak_kb']:.2f} times that of a tenth, {growth:.0f} bytes per job"
     )
-    assert slower <= 1.3
+    require(holds=slower <= 1.3)
     if how == "keep":
-        assert growth <= 400  # 320 were measured
+        require(holds=growth <= 400)  # 320 were measured
     else:
-        assert large["peak_kb"] <= min(1.1 * small["peak_kb"], 200 * 1024)
+        require(holds=large["peak_kb"] <= min(1.1 * small["peak_kb"], 200 * 1024))

@@ -14,14 +14,15 @@ from clustermodel import Machine, synthetic_workload
 from clustermodel.experiment.script import sweep
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
-from clustermodel.report.html import write_report
+from clustermodel.report.write import write_report
+from tests.bench.timing import MOST_JOBS, require, size
 from tests.report.conftest import Open, opener
 
 __all__ = ["opener"]
 
 pytestmark = pytest.mark.bench
 
-JOBS = 100_000
+JOBS = size(100_000)
 ROUNDS = 2
 LARGEST_BYTES = 20_000_000
 
@@ -66,14 +67,16 @@ def test_a_report_of_a_hundred_thousand_jobs_is_small_and_opens_about_as_fast_as
         f"\nreport of {JOBS:,} jobs: {large_page.stat().st_size / 1e6:.1f} MB, opens in {best[large_page]:.2f} s, a report of "
         f"100 jobs in {best[small_page]:.2f} s; ratio {ratio:.2f}"
     )
-    assert ratio <= 2.0  # 1.64 was measured on two busy cores
+    require(holds=ratio <= 2.0)  # 1.64 was measured on two busy cores
 
 
 def test_runs_for_which_there_is_no_room_are_left_out_and_can_be_asked_for(opener: Open, large: Path, tmp_path: Path) -> None:
+    if MOST_JOBS is not None:
+        pytest.skip("there is room for both runs of a few jobs")
     with Store.read(large) as store:
         keys = store.results()["run"].tolist()
         pieces = [len(store.placements(key)) for key in keys]
-    assert min(pieces) > 3 * JOBS
+    require(holds=min(pieces) > 3 * JOBS)
     for wanted, viewed, left in (((), keys[0], 1), ((keys[1][:8],), keys[1], 0), (keys, keys[0], 1)):
         path = tmp_path / "page.html"
         write_report(large, path, runs=wanted)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable
+from itertools import islice
 from math import inf
 from pathlib import Path
 from statistics import median
@@ -12,17 +14,38 @@ from typing import Final
 
 import pytest
 
-from clustermodel import Machine, Scenario, Workload
+from clustermodel import Machine, Scenario, Workload, read_swf
 from tests.bench.floor import bare_simpy
+from tests.shared_data import trace_path
 
 ROUNDS = 3
 ROOT = Path(__file__).parents[2]
+MOST_JOBS: Final = int(os.environ.get("BENCH_JOBS", "0")) or None
+"""With it a bench is only tried: it has at most this many jobs and one round, and no ratio is held to its bound."""
+
+
+def size(jobs: int) -> int:
+    """Return how many jobs a bench has that measures this many."""
+    return jobs if MOST_JOBS is None else min(jobs, MOST_JOBS)
+
+
+def trace(name: str) -> Workload:
+    """Return a trace of ../shared, or as many of its first jobs as a bench may have."""
+    whole = read_swf(trace_path(name))
+    if MOST_JOBS is None:
+        return whole
+    return Workload(islice(whole.rows(), MOST_JOBS), name=whole.name)
+
+
+def require(*, holds: bool) -> None:
+    """Assert what holds at the sizes of a bench; where it is only tried, measuring it is enough."""
+    assert holds or MOST_JOBS is not None
 
 
 def best_of(*programs: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
     """Return each program's best CPU time in seconds; they take turns, so that a busy moment hits all of them."""
     best = [float("inf")] * len(programs)
-    for _ in range(rounds):
+    for _ in range(rounds if MOST_JOBS is None else 1):
         for index, program in enumerate(programs):
             gc.collect()  # what others have left is not collected at this one's cost
             began = process_time()
@@ -50,6 +73,9 @@ MOST_UNREST: Final = 1.15
 
 def require_at_most(bound: float, measure: Callable[[], float]) -> None:
     """Measure a ratio of CPU times up to three times until it is within its bound; skip the test on a disturbed machine."""
+    if MOST_JOBS is not None:
+        measure()
+        return
     ratios: list[float] = []
     while len(ratios) < MEASUREMENTS and min(ratios, default=inf) > bound:
         ratios.append(measure())

@@ -199,6 +199,7 @@ def test_the_worst_files_are_refused_in_one_line(quiet: Callable[..., Finished],
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
+@pytest.mark.long
 def test_odd_files_that_are_traces_all_the_same_are_read(quiet: Callable[..., Finished], tmp_path: Path, name: str) -> None:
     path = file_of(tmp_path, name, ACCEPTED[name])
     for command in COMMANDS[:3]:

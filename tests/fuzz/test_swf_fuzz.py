@@ -142,7 +142,8 @@ def expected_message(verdict: Verdict, message: str) -> bool:
     return message.startswith(f"field {verdict.field}: ") and verdict.reason in message
 
 
-@pytest.mark.parametrize("number_of_lines", [FEW, pytest.param(MANY, marks=pytest.mark.long)])
+@pytest.mark.parametrize("number_of_lines", [FEW, pytest.param(MANY, marks=pytest.mark.whole)])
+@pytest.mark.long
 def test_each_mutated_line_is_accepted_counted_or_refused(tmp_path: Path, number_of_lines: int) -> None:
     rng = Random(1996)
     fates: Counter[tuple[str, str]] = Counter()

@@ -56,7 +56,7 @@ def test_on_ctc_random_beats_priority_and_arrival_order_and_priority_does_slight
     assert delay(CTC, "R") < min(delay(CTC, "P"), delay(CTC, "1/L"), delay(CTC, "D"))
 
 
-@pytest.mark.long
+@pytest.mark.whole
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_on_ctc_no_guarantees_are_better_with_every_criterion_but_arrival_order(criterion: str) -> None:
     with_guarantees, without = (criterion, f"{criterion}-NG")[:: -1 if criterion == "D" else 1]

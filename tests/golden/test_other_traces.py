@@ -16,8 +16,8 @@ TRACES = [
     pytest.param(("NASA-iPSC-1993-3.1-cln", 128, 18_066), id="NASA-iPSC"),
     pytest.param(("lublin_256", 256, 10_000), id="lublin"),
     pytest.param(("CEA-Curie-2011-sample", 93_312, 29_998), id="Curie-sample"),
-    pytest.param(("SDSC-BLUE-2000-4.2-cln", 1_152, 232_536), id="SDSC-BLUE", marks=pytest.mark.long),
-    pytest.param(("CEA-Curie-2011-2.1-cln", 93_312, 295_540), id="Curie", marks=pytest.mark.long),
+    pytest.param(("SDSC-BLUE-2000-4.2-cln", 1_152, 232_536), id="SDSC-BLUE", marks=pytest.mark.whole),
+    pytest.param(("CEA-Curie-2011-2.1-cln", 93_312, 295_540), id="Curie", marks=pytest.mark.whole),
 ]
 
 

@@ -74,7 +74,7 @@ TABLES_5_AND_6 = {  # total and wasted load, rate of preempted jobs, MKT, mean R
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("trace", [CTC, BLUE])
+@pytest.mark.parametrize("trace", [CTC, pytest.param(BLUE, marks=pytest.mark.whole)])
 def test_the_cost_of_preemption_is_within_ten_percent_of_the_papers(trace: str) -> None:
     result = run(trace, "pv-easy")
     found = result.summary()

@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from clustermodel.workload.sacct import SACCT_COMMAND
 
 ROOT = Path(__file__).parents[2]
@@ -30,11 +28,13 @@ def code(page: str) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-@pytest.mark.parametrize("path", [*PAGES, *EXAMPLES], ids=lambda path: str(path.relative_to(ROOT)))
-def test_lines_of_code_fit_their_column(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    lines = code(text) if path.suffix == ".md" else enumerate(text.splitlines(), start=1)
-    assert [f"{path.name}:{number}: {len(line)}" for number, line in lines if len(line) > WIDEST] == []
+def test_lines_of_code_fit_their_column() -> None:
+    wide = []
+    for path in (*PAGES, *EXAMPLES):
+        text = path.read_text(encoding="utf-8")
+        lines = code(text) if path.suffix == ".md" else enumerate(text.splitlines(), start=1)
+        wide += [f"{path.relative_to(ROOT)}:{number}: {len(line)}" for number, line in lines if len(line) > WIDEST]
+    assert wide == []
 
 
 def test_blocks_of_code_are_found() -> None:
@@ -42,17 +42,17 @@ def test_blocks_of_code_are_found() -> None:
     assert list(code(page)) == [(3, "a"), (7, "  ```"), (8, "  b")]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_examples_of_docstrings_fit_their_column(path: Path) -> None:
+def test_examples_of_docstrings_fit_their_column() -> None:
     parser = doctest.DocTestParser()
-    long = []
-    for part in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if not isinstance(part, ast.Module | ast.ClassDef | ast.FunctionDef):
-            continue
-        for example in parser.get_examples(ast.get_docstring(part) or ""):
-            source = [f">>> {line}" for line in example.source.splitlines()]  # or "... ", which is as long
-            long += [line for line in (*source, *example.want.splitlines()) if len(line) > WIDEST]
-    assert long == []
+    wide = []
+    for path in MODULES:
+        for part in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(part, ast.Module | ast.ClassDef | ast.FunctionDef):
+                continue
+            for example in parser.get_examples(ast.get_docstring(part) or ""):
+                source = [f">>> {line}" for line in example.source.splitlines()]  # or "... ", which is as long
+                wide += [f"{path}: {line}" for line in (*source, *example.want.splitlines()) if len(line) > WIDEST]
+    assert wide == []
 
 
 def test_the_guide_shows_the_command_that_messages_name() -> None:

@@ -206,6 +206,7 @@ def finished(machine: Machine, rows: list[JobRow], policy: str, **options: bool)
 
 
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative", "slack", "pv-easy", "bf"])
+@pytest.mark.long
 def test_a_million_nodes_and_200_days_of_nine_tenths_of_them(policy: str) -> None:
     # 200 x 900,000 x 1 day is 1.6 x 10^19 node-ticks; nothing else fits beside a job, so 0.9 of the machine works all the time.
     rows = [JobRow(number, number, 900_000, DAY, DAY, -1, -1, 0, -1) for number in range(200)]
@@ -265,6 +266,7 @@ def test_rows_wider_than_a_bitmask_can_be_are_refused_in_one_line(policy: str) -
 @pytest.mark.parametrize("policy", [*POLICIES[:5], "slack:awt=20,heuristic=du", "R/L-NG"])
 @few
 @given(case=machines_and_rows(priorities=True, underestimates=True, awkward=True))
+@pytest.mark.long
 def test_a_machine_and_jobs_2_to_the_50_times_as_wide_give_the_same_summary_and_fairness(
     policy: str, case: tuple[int, list[JobRow]]
 ) -> None:

@@ -16,7 +16,7 @@ from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.report.html import write_report
+from clustermodel.report.write import write_report
 
 READY = "window.Bokeh && Bokeh.documents.length && Bokeh.documents[0].is_idle"
 PATIENCE_MS = 120_000

@@ -18,9 +18,11 @@ from clustermodel import Checkpointing, CheckpointStore, Job, Machine, Scenario,
 from clustermodel.experiment.run_files import STATES_OVER_TIME, RunFiles
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
-from clustermodel.report.html import write_report
 from clustermodel.report.labels import measure_title
+from clustermodel.report.write import write_report
 from tests.report.conftest import NODES, SHARED, Open, Opened, small_study
+
+pytestmark = pytest.mark.long
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 POLICIES = ("easy", SHARED, "pv-easy")
@@ -703,7 +705,7 @@ def test_a_study_without_what_is_asked_for_is_one_line(
 def short_page(monkeypatch: pytest.MonkeyPatch) -> str:
     """Let the page of each report be this text: only where it is written matters."""
     page = "a page"
-    monkeypatch.setattr("clustermodel.report.html._page", lambda *_: page)
+    monkeypatch.setattr("clustermodel.report.html.report_page", lambda *_: page)
     return page
 
 
@@ -753,15 +755,3 @@ def test_a_report_that_cannot_be_finished_leaves_the_one_before(
     finished = command_line("report", directory, "--out", path)
     assert (finished.code, finished.err) == (1, f"clustermodel: error: {path}: cannot be written: No space left on device\n")
     assert (path.read_text(), [left.name for left in tmp_path.iterdir()]) == ("the one before", ["r.html"])
-
-
-def test_a_missing_package_is_one_line(
-    command_line: Callable[..., object], directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("clustermodel.cli.study.find_spec", lambda name: None if name == "bokeh" else True)
-    finished = command_line("report", directory)
-    assert finished.code == 2
-    assert finished.err == (
-        "clustermodel: error: the package bokeh is missing, which is needed here; "
-        "pip install 'clustermodel[report]', or '.[report]' in a checkout\n"
-    )

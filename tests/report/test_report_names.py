@@ -13,9 +13,11 @@ from clustermodel.experiment.study import Study
 from clustermodel.experiment.user_code import shortened
 from clustermodel.figures.style import visible
 from clustermodel.policies.fcfs import Fcfs
-from clustermodel.report.html import write_report
 from clustermodel.report.labels import short_labels
+from clustermodel.report.write import write_report
 from tests.report.conftest import Open, Opened
+
+pytestmark = pytest.mark.long
 
 HOSTILE = (
     "<script>window.hacked=1</script>",

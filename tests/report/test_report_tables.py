@@ -16,6 +16,8 @@ from clustermodel.report.replications import Replications
 from tests.report.conftest import NODES, SHARED, Open, Opened
 from tests.report.test_html_report import choose, column_of, download, number, section, slide
 
+pytestmark = pytest.mark.long
+
 FACTORS = ["load", "quantum_s", "policy"]
 
 

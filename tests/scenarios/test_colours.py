@@ -31,7 +31,7 @@ def colour_of(handle: Any) -> str:
     return to_hex(handle.get_color() if isinstance(handle, Line2D) else handle.get_facecolor())
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_policy_has_one_colour_in_all_figures() -> None:
     make_studies = runpy.run_path(str(ROOT / "docs" / "make_studies.py"))
     seen: dict[str, set[str]] = {}

@@ -46,6 +46,7 @@ def studies() -> list[Any]:
 
 
 @pytest.mark.parametrize("study", studies(), ids=lambda study: study.name)
+@pytest.mark.long
 def test_the_page_shows_the_stored_table(study: Any) -> None:
     make_studies = run(DOCS / "make_studies.py")
     exhibits, page = make_studies["shown"](study), study.page.read_text()

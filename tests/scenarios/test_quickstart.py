@@ -30,6 +30,7 @@ def test_the_table_is_the_one_that_is_checked_in(capsys: pytest.CaptureFixture[s
             assert ours[key] == (pytest.approx(value, rel=1e-9) if isinstance(value, float) else value), key
 
 
+@pytest.mark.long
 def test_the_script_prints_the_check_the_table_and_an_explanation(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(SCRIPT), run_name="__main__")
     printed = capsys.readouterr().out

@@ -168,6 +168,7 @@ LONG = {
         for name in [small.known]
     ],
 )
+@pytest.mark.long
 def test_small_tables_are_those_that_are_checked_in(small: Small) -> None:
     path = SCENARIOS / small.script
     study = load_experiment(path, path.read_text(), small.settings)

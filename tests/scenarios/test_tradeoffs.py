@@ -48,6 +48,7 @@ LONG = {"tradeoffs/checkpoint_cost.py", "tradeoffs/migration_cost.py", "hypothet
 
 
 @pytest.mark.parametrize("script", [pytest.param(one, marks=[pytest.mark.long] if one in LONG else []) for one in SMALL])
+@pytest.mark.long
 def test_a_small_run_has_all_its_tables_and_figures(script: str) -> None:
     path = SCENARIOS / script
     study = load_experiment(path, path.read_text(), SMALL[script])
@@ -65,6 +66,7 @@ def test_a_small_run_has_all_its_tables_and_figures(script: str) -> None:
 
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
+@pytest.mark.long
 def test_a_table_with_numbers_as_headings_is_printed(
     terminal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

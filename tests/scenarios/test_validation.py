@@ -60,6 +60,7 @@ def strayed(verdicts: Verdicts) -> float:
 
 
 @pytest.mark.parametrize("name", EXACT)
+@pytest.mark.long
 def test_exact_equations_agree_in_small_runs(name: str) -> None:
     found = validation(name, SMALL[name]).run(workers=1)
     assert found.holds
@@ -67,6 +68,7 @@ def test_exact_equations_agree_in_small_runs(name: str) -> None:
     assert found.frame["difference"].abs().max() < 1e-12
 
 
+@pytest.mark.long
 def test_the_worth_of_migration_agrees_in_a_small_run() -> None:
     found = validation("gangs", {**SMALL["gangs"], "loads": "0.5"}).run(workers=1)
     assert found.at(policy="mgs").verdict == "agrees"
@@ -153,6 +155,7 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.long
 def test_formulas_and_simulated_numbers_are_those_of_the_first_edition(family: str) -> None:
     stored = json.loads(Path(__file__).with_name("analytic_validation.json").read_text())
     rows = [dict(zip(stored["columns"], row, strict=True)) for row in stored["rows"]]
@@ -202,6 +205,7 @@ def test_every_validation_is_on_the_page() -> None:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.long] if name in SLOW_FORMULAS else []) for name in ENTRIES]
 )
+@pytest.mark.long
 def test_the_page_has_the_verdicts_of_the_stored_runs(name: str) -> None:
     study = validation(Path(ENTRIES[name]["script"]).stem)
     found = study.conclude(StudyTable.read_csv(ROOT / "docs" / "data" / f"{name}.csv"))

@@ -105,6 +105,7 @@ SMALL = [
     "small",
     [pytest.param(one, id=one.known, marks=[pytest.mark.long] if one.known == "pv_easy" else []) for one in SMALL],
 )
+@pytest.mark.long
 def test_small_tables(small: Small) -> None:
     check_small_table(small)
 
@@ -161,6 +162,7 @@ def make_studies() -> Any:
 
 
 @pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.long
 def test_the_page_shows_the_stored_table(make_studies: Any, name: str) -> None:
     study = next(one for one in make_studies.documented_studies() if one.name == name)
     exhibits = make_studies.shown(study)

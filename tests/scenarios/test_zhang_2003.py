@@ -55,6 +55,7 @@ def mean(table: StudyTable, measure: str, **levels: Any) -> float:
 
 
 @pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.long
 def test_the_page_shows_the_stored_table(make_studies: Any, name: str) -> None:
     study = next(one for one in make_studies.documented_studies() if one.name == name)
     exhibits = make_studies.shown(study)

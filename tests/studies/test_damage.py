@@ -21,8 +21,10 @@ from clustermodel.experiment.store import Finished, Store
 from clustermodel.experiment.stored_files import RUNS as RUN_FILES
 from clustermodel.experiment.stored_files import STUDY_FILE, RunFile
 from clustermodel.experiment.study import Study
-from clustermodel.report.html import write_report
+from clustermodel.report.write import write_report
 from tests.studies.test_sweep import all_tables, command, content, held, runs_of, serial, swept
+
+pytestmark = pytest.mark.long
 
 __all__ = ["command"]
 

@@ -26,6 +26,8 @@ from clustermodel.experiment.store import Store
 from tests.studies.test_interruptions import ENDLESS
 from tests.studies.test_sweep import SCRIPT, assert_same, swept, whole
 
+pytestmark = pytest.mark.long
+
 __all__ = ["whole"]
 OURS = version("clustermodel")
 DASK = str(Path(sys.executable).with_name("dask"))

@@ -21,6 +21,8 @@ from clustermodel.experiment.study import Study
 from tests.processes import started
 from tests.studies.test_sweep import SCRIPT, assert_same, command, runs_of, serial, swept, whole
 
+pytestmark = pytest.mark.long
+
 __all__ = ["command", "whole"]
 
 ENDLESS = """

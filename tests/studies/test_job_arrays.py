@@ -16,6 +16,8 @@ import pytest
 import clustermodel
 from clustermodel import Store
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(clustermodel.__file__).parents[1]
 PAGE = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
 SECTION = PAGE[PAGE.index("## Job arrays") :]

@@ -11,6 +11,8 @@ import pytest
 
 import clustermodel
 
+pytestmark = pytest.mark.long
+
 SCRIPT = """
 from pathlib import Path
 import clustermodel

@@ -23,6 +23,8 @@ from tests.processes import started
 from tests.studies.test_sweep import assert_same, held, serial, swept
 from tests.studies.three import study as experiment
 
+pytestmark = pytest.mark.long
+
 SCRIPT = Path(__file__).with_name("three.py")
 WHICH = ["map", "until", "crossover"]
 MOMENTS = [0, *(pytest.param(moment, marks=pytest.mark.long) for moment in range(1, 10))]

@@ -123,6 +123,7 @@ def test_common_random_numbers(whole: Path) -> None:
     assert all(one == submitted[0] for one in submitted)
 
 
+@pytest.mark.long
 def test_two_processes_give_the_same_results(whole: Path, tmp_path: Path) -> None:
     seen: list[Progress] = []
     sweep(SCRIPT, tmp_path / "out", workers=2, progress=seen.append)
@@ -273,6 +274,7 @@ def test_the_tables_of_a_run_are_those_of_its_result(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.long
 def test_kill_9_at_a_random_moment_loses_nothing_and_repeats_nothing(moment: int, whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     workers = 1 + moment % 2
@@ -297,6 +299,7 @@ def test_kill_9_at_a_random_moment_loses_nothing_and_repeats_nothing(moment: int
     assert not list(out.rglob("*.part"))
 
 
+@pytest.mark.long
 def test_a_worker_process_that_dies_fails_its_run_and_no_other(tmp_path: Path) -> None:
     script = tmp_path / "deadly.py"
     script.write_text(
@@ -470,6 +473,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str,
     return run
 
 
+@pytest.mark.long
 def test_the_commands(command: Callable[..., tuple[int, str, str]], whole: Path, tmp_path: Path) -> None:
     code, _, err = command("sweep", SCRIPT, "--out", tmp_path / "out", "--workers", "1")
     assert code == 1
@@ -575,6 +579,7 @@ def test_ctrl_c_keeps_what_is_done(
     assert_same(tmp_path / "out", whole)
 
 
+@pytest.mark.long
 def test_a_real_ctrl_c_ends_the_workers_too_and_leaves_no_traceback(whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     program = (

@@ -114,6 +114,7 @@ def test_a_point_without_a_verdict_says_how_many_replications_it_needs(whole: Pa
 
 
 @pytest.mark.parametrize("how", [{"workers": 2}, {"shards": 4}], ids=["two processes", "four shards"])
+@pytest.mark.long
 def test_results_are_the_same(how: dict[str, int], whole: Path, tmp_path: Path) -> None:
     study = example()
     if "shards" in how:

@@ -10,7 +10,9 @@ import pytest
 
 from clustermodel import Machine, Scenario, SpecificationError, Study, StudyTable, synthetic_workload
 
-pytest.importorskip("xarray", reason="the package xarray, of clustermodel[xarray], is not installed")
+pytestmark = pytest.mark.long
+
+pytest.importorskip("xarray", reason="the package xarray is not installed; pip install '.[xarray]' brings it")
 
 
 def make(load: float, policy: str, seed: int) -> Scenario | None:
@@ -89,7 +91,5 @@ def test_a_column_that_is_no_measure_is_one_line(table: StudyTable) -> None:
 
 def test_without_the_package_one_line_says_what_to_install(table: StudyTable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xarray", None)
-    with pytest.raises(
-        ImportError, match=r"^StudyTable\.to_xarray needs the package xarray, .*pip install 'clustermodel\[xarray\]'"
-    ):
+    with pytest.raises(ImportError, match=r"^StudyTable\.to_xarray: the package xarray is missing; pip install '\.\[xarray\]'"):
         table.to_xarray()

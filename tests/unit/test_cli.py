@@ -148,6 +148,7 @@ def test_times_that_are_not_whole_have_six_decimals_in_the_csv(command_line: Com
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf", "PNG"])
+@pytest.mark.long
 def test_the_figure_is_an_image_of_its_suffix(command_line: Command, trace: Path, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"out.{suffix}"
     finished = command_line("run", "--trace", trace, "--figure", path)

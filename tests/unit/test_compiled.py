@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +37,7 @@ from clustermodel.policies.interface import Decision, Setup
 from clustermodel.policies.registry import make_policy
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.workload.table import Provenance
+from tests.conftest import Finished
 
 ROOT = Path(__file__).parents[2]
 ROWS = [(0, 1, 4, 10_000_000, 20_000_000, -1, -1, 0, -1), (5, 2, 3, 7_000_000, 9_000_000, -1, -1, 0, -1)]
@@ -189,31 +191,45 @@ def test_policies_of_the_package_can_be_inherited_from() -> None:
         assert ends[0].tolist() == ends[1].tolist()
 
 
-def wheel_made(folder: Path, **environment: str) -> tuple[str, str]:
-    """Return the name of a wheel that is built in an environment, and what pip says."""
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(folder), "-v", str(ROOT)]
-    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=True)
-    return next(folder.iterdir()).name, done.stdout + done.stderr
-
-
-PURE = "clustermodel-0.1.0-py3-none-any.whl"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("compiler", "why"), [("/bin/false", ""), ("/no/cc", "there is no C compiler /no/cc"), ("'", 'CC="\'" is no command')]
-)
-def test_without_a_compiler_the_wheel_is_pure_python_and_pip_can_say_so(tmp_path: Path, compiler: str, why: str) -> None:
-    name, said = wheel_made(tmp_path, CC=compiler, CLUSTERMODEL_COMPILE="1")
-    assert name == PURE
-    assert f"clustermodel is installed in pure Python, which takes about twice as long: {why}" in said
+def wheel_made(folder: Path, **environment: str) -> tuple[int, list[str], str]:
+    """Build a wheel with what is installed here; return pip's exit code, the wheels, and what pip says."""
+    pip = ["-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), "-v", str(ROOT)]
+    own = {name: value for name, value in os.environ.items() if name != "CLUSTERMODEL_COMPILE"}
+    done = subprocess.run([sys.executable, *pip], env={**own, **environment}, capture_output=True, text=True, check=False)
+    return done.returncode, [path.name for path in folder.glob("*.whl")], done.stdout + done.stderr
 
 
 @pytest.mark.long
-def test_compiling_can_be_turned_off(tmp_path: Path) -> None:
-    name, said = wheel_made(tmp_path, CLUSTERMODEL_COMPILE="0")
-    assert name == PURE
-    assert "pure Python" not in said
+@pytest.mark.parametrize("environment", [{}, {"CLUSTERMODEL_COMPILE": "0"}, {"CLUSTERMODEL_COMPILE": "", "CC": "/no/cc"}])
+def test_a_wheel_is_pure_python_unless_compiling_is_asked_for(tmp_path: Path, environment: dict[str, str]) -> None:
+    code, wheels, _ = wheel_made(tmp_path, **environment)
+    assert (code, wheels) == (0, ["clustermodel-0.1.0-py3-none-any.whl"])
+
+
+@pytest.mark.long
+def test_where_compiling_is_asked_for_and_impossible_no_wheel_is_made_and_one_line_says_why(tmp_path: Path) -> None:
+    code, wheels, said = wheel_made(tmp_path, CLUSTERMODEL_COMPILE="1", CC="/no/cc")
+    assert (code, wheels) == (1, [])
+    assert re.search(
+        "CLUSTERMODEL_COMPILE is set, and clustermodel cannot be compiled: .*No such file or directory: '/no/cc'", said
+    )
+
+
+@pytest.mark.parametrize(("seconds", "compiled", "told"), [(10, False, False), (11, False, True), (11, True, False)])
+def test_a_long_run_in_pure_python_says_once_how_to_halve_it(
+    monkeypatch: pytest.MonkeyPatch,
+    command_line: Callable[..., Finished],
+    seconds: int,
+    *,
+    compiled: bool,
+    told: bool,
+) -> None:
+    monkeypatch.setattr("clustermodel.compiled.is_compiled", lambda: compiled)
+    clock = iter(range(0, 10_000, seconds))
+    monkeypatch.setattr("clustermodel.cli.run.perf_counter", lambda: next(clock))
+    finished = command_line("run", "--jobs", 9, "--policy", "fcfs", "--policy", "easy")  # each takes so long
+    assert finished.code == 0
+    assert finished.err.count("CLUSTERMODEL_COMPILE=1 pip install .") == told
 
 
 def test_the_version_says_whether_modules_are_compiled() -> None:

@@ -199,7 +199,7 @@ def searched(low: float, high: float, **options: Any) -> CrossoverStudy:
     return crossover(unused, "value", low, high, ["a", "b"], "kappa", **options)
 
 
-@pytest.mark.long
+@pytest.mark.statistical
 def test_intervals_of_crossings_cover_as_often_as_they_say() -> None:
     zeros = np.random.default_rng(4).uniform(3, 7, 200)
     study = searched(0.0, 10.0, step=0.05, replications=8)

@@ -296,6 +296,7 @@ def test_ctrl_c_reports_what_was_finished_and_keeps_its_files(
     assert [path.name for path in tmp_path.iterdir()] == ["fcfs.csv"]
 
 
+@pytest.mark.long
 def test_a_real_ctrl_c_in_the_middle_of_a_simulation_leaves_no_traceback() -> None:
     # A shell starts what runs in the background without Ctrl-C, and its children inherit that.
     program = (

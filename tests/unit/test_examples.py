@@ -18,6 +18,7 @@ EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
         ("heat_map", 20, {"jobs=1000": "jobs=50", "replications=3": "replications=2"}, "heat.png"),
     ],
 )
+@pytest.mark.long
 def test_an_example_is_short_and_runs(name: str, lines: int, smaller: dict[str, str], picture: str, tmp_path: Path) -> None:
     text = (EXAMPLES / f"{name}.py").read_text()
     assert len(text.splitlines()) <= lines

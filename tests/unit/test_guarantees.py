@@ -71,6 +71,7 @@ def test_each_is_summed_up_in_words_of_its_own_and_shows_the_parameters_its_name
     assert not {"order", "guarantees", "threshold", "relaxation"} & set(parameters)
 
 
+@pytest.mark.long
 def test_parts_can_be_given_as_objects() -> None:
     for part in (EveryJob(), NoJob(), Selective(1.5), Relaxed(0.1)):
         policy = Backfilling(order="R", guarantees=part, speculation=0.3)

@@ -53,6 +53,7 @@ def assert_quiet(code: int, err: str) -> None:
 
 
 @pytest.mark.parametrize("after", [0.0, 0.1, 0.3, 0.5, 0.7, 1.0])
+@pytest.mark.long
 def test_three_interrupts_while_it_starts(after: float) -> None:
     code, err = interrupted(RUN, after=after)
     assert_quiet(code, err)

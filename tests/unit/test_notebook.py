@@ -15,6 +15,8 @@ from clustermodel import ContextSwitch, Job, Machine, Result, Scenario, Study, W
 from clustermodel.figures.compare import comparison
 from clustermodel.html import html_fields, html_table
 
+pytestmark = pytest.mark.long
+
 EVIL = "<script>alert('x')</script>&\x1b[31m"
 
 
@@ -168,7 +170,7 @@ def test_long_tables_are_cut_and_say_so() -> None:
 @pytest.fixture
 def display() -> Callable[[object], dict[str, Any]]:
     """Return what IPython shows for the value of a cell, by type."""
-    formatters = pytest.importorskip("IPython.core.formatters", reason="IPython, of clustermodel[test], is not installed")
+    formatters = pytest.importorskip("IPython.core.formatters", reason="IPython, of .[test-all], is missing")
     return lambda value: formatters.DisplayFormatter().format(value)[0]
 
 

@@ -197,6 +197,7 @@ def mean_fill(policy: Any, sizes: dict[int, float], mpl: int, *, runs: int = 20)
     ("sizes", "policy", "mpl"),
     [(POWERS, "gs", 1), (POWERS, "gs", 3), (TWO, BestFitRows(), 2), (UNIFORM, BestFitRows(), 3), (UNIFORM, "gs", 1)],
 )
+@pytest.mark.long
 def test_rows_of_the_simulator_are_as_full_as_the_markov_chain_says(sizes: dict[int, float], policy: Any, mpl: int) -> None:
     found, expected = mean_fill(policy, sizes, mpl), best_fit_fill(8, sizes, mpl)
     assert expected in found

@@ -31,8 +31,10 @@ from clustermodel.ticks import TICKS_PER_SECOND
 from tests.conftest import Finished
 from tests.timeline.script import Script, migrate, start
 
+pytestmark = pytest.mark.long
+
 schema = pytest.importorskip(
-    "perfetto.protos.perfetto.trace.perfetto_trace_pb2", reason="perfetto is not installed; pip install '.[test]' brings it"
+    "perfetto.protos.perfetto.trace.perfetto_trace_pb2", reason="perfetto is not installed; pip install '.[test-all]' brings it"
 )
 SECOND_NS = 10**9
 TYPE = schema.TrackEvent
@@ -332,9 +334,7 @@ def test_what_a_trace_needs_is_said_in_one_line(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(SpecificationError, match=r"^to_perfetto: the run ends at 9\.9e\+09 s; the format holds times up to"):
         Scenario(machine=Machine(nodes=1), workload=late).run().to_perfetto(tmp_path / "x.pftrace")
     monkeypatch.setitem(sys.modules, "perfetto.protos.perfetto.trace.perfetto_trace_pb2", None)
-    with pytest.raises(
-        SpecificationError, match=r"^to_perfetto: the package perfetto is missing; pip install 'clustermodel\[perf"
-    ):
+    with pytest.raises(SpecificationError, match=r"^to_perfetto: the package perfetto is missing; pip install '\.\[perf"):
         preempted().to_perfetto(tmp_path / "x.pftrace")
     assert not list(tmp_path.iterdir())
 

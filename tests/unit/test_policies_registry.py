@@ -266,14 +266,16 @@ def test_a_policy_is_told_the_machine_and_given_the_scenarios_own_random_stream(
         pytest.param("ss:mode=checkpoint,sf=1.5", marks=pytest.mark.long),
         "ss:mode=kill",
         "server-filling",
-        pytest.param("ss:sf=1.01,interval_s=1", marks=pytest.mark.long),
-        pytest.param("ss:sf=1.01,interval_s=1,mode=kill", marks=pytest.mark.long),
+        pytest.param("ss:sf=1.01,interval_s=1", marks=pytest.mark.whole),
+        pytest.param("ss:sf=1.01,interval_s=1,mode=kill", marks=pytest.mark.whole),
     ],
 )
+@pytest.mark.long
 def test_every_shipped_policy_keeps_every_rule(policy: str, seed: int) -> None:
     assert check_policy(policy, seed=seed, failures=True) == []
 
 
+@pytest.mark.long
 def test_so_do_objects_of_them_and_an_order_of_ones_own() -> None:
     for policy in (Conservative(), Easy(backfill_order=lambda job, now: (-job.nodes, now - job.submit, job.id))):
         assert check_policy(policy, failures=True) == []

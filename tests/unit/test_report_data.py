@@ -13,6 +13,8 @@ from clustermodel.report.labels import factor_of, literal, measure_title
 from clustermodel.report.over_time import StatesOfRun, curve_of, curves_over_time, group_of, span
 from clustermodel.report.viewed_run import STATUSES, viewed_run
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize(
     ("levels", "numeric", "labels", "places"),

@@ -128,12 +128,13 @@ def test_evalys_has_a_row_for_each_place_of_a_gang_that_migrates(tmp_path: Path)
     ]
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # of evalys
 @pytest.mark.parametrize(
     "policy", ["fcfs", "easy", "slack", "pv-easy", "pv-easy:mode=checkpoint", "ss:mode=suspend", "server-filling"]
 )
 def test_real_evalys_finds_no_more_busy_nodes_than_there_are(tmp_path: Path, policy: str) -> None:
-    jobset = pytest.importorskip("evalys.jobset", reason="evalys is not installed; pip install '.[test]' brings it")
+    jobset = pytest.importorskip("evalys.jobset", reason="evalys is not installed; pip install '.[test-all]' brings it")
     machine = Machine(nodes=64, checkpointing=Checkpointing(checkpoint_s=120.3, restart_s=60))
     jobs = synthetic_workload(jobs=600, nodes=64, load=1.1)
     result = Scenario(machine=machine, workload=jobs, policy=policy).run()
@@ -185,6 +186,7 @@ def small() -> Result:
 
 
 @pytest.mark.parametrize("kind", ["evalys.csv", "jobs.csv", "swf", "swf.gz", "png", "svg", "pdf"])
+@pytest.mark.long
 def test_a_file_that_fails_half_way_leaves_the_old_one_and_nothing_else(
     small: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:

@@ -282,6 +282,7 @@ def test_the_exact_mean_response_is_that_of_the_tables(column: str) -> None:
 
 
 @pytest.mark.parametrize(("column", "load"), [("fcfs_a", 0.3), ("easy", 0.5), ("server_filling", 0.5)])
+@pytest.mark.long
 def test_a_short_simulation_has_the_tables_mean_response(column: str, load: float) -> None:
     (point,) = (point for point in points(column) if point.load == load)
     _, policy, model = COLUMNS[column]

@@ -128,14 +128,9 @@ def test_a_number_that_is_used_twice_is_an_error(tmp_path: Path) -> None:
         Scenario(workload=SwfStream(tmp_path / "jobs.swf"), stream=True).run()
 
 
-def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(SpecificationError, match=r"needs the package pyarrow, which is missing; pip install"):
-        one_by_one(stream=tmp_path / "jobs.parquet").run()
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ddsketch", None)
-    with pytest.raises(
-        SpecificationError, match=r"stream: the package ddsketch is missing; pip install 'clustermodel\[stream\]'"
-    ):
+    with pytest.raises(SpecificationError, match=r"stream: the package ddsketch is missing; pip install '\.\[stream\]'"):
         one_by_one(stream=True).run()
 
 

@@ -634,6 +634,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, time.process_
     ],
     ids=["a line", "a comment", "a word after a job", "3 * 10^8 empty lines", "empty lines after a job", "spaces"],
 )
+@pytest.mark.long
 def test_a_compressed_bomb_is_refused_soon_and_in_little_memory(
     tmp_path: Path, start: bytes, filling: bytes, complaint: str
 ) -> None:

@@ -58,6 +58,7 @@ def shell(write_trace: Callable[..., Path], tmp_path: Path) -> Callable[..., sub
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+@pytest.mark.long
 def test_a_full_disk_and_a_closed_output_are_one_line(shell: Callable[..., Finished], arguments: list[str]) -> None:
     words = " ".join(arguments)
     for redirection, reason in ((">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")):
@@ -93,6 +94,7 @@ def test_a_file_that_is_opened_does_not_take_the_place_of_a_closed_stream(
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+@pytest.mark.long
 def test_a_reader_that_has_seen_enough_is_no_error_to_talk_about(shell: Callable[..., Finished], arguments: list[str]) -> None:
     done = shell(f"(clustermodel {' '.join(arguments)}; echo $? >code) | true; cat code")
     assert done.stdout == "1\n"
@@ -101,6 +103,7 @@ def test_a_reader_that_has_seen_enough_is_no_error_to_talk_about(shell: Callable
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+@pytest.mark.long
 def test_a_terminal_that_knows_only_ascii_gets_escapes(shell: Callable[..., Finished], arguments: list[str]) -> None:
     done = shell(f"clustermodel {' '.join(arguments)}", PYTHONIOENCODING="ascii")
     assert done.returncode == 0
@@ -136,6 +139,7 @@ def test_shells_get_a_script_that_completes_the_command(shell: Callable[..., Fin
     ],
     ids=" ".join,
 )
+@pytest.mark.long
 def test_commands_options_and_names_are_completed(
     shell: Callable[..., Finished], words: list[str], expected: list[str]
 ) -> None:

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 PYTEST = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
 DECLARED = {marker.partition(":")[0] for marker in PYTEST["markers"]}
 OF_PYTEST = {"filterwarnings", "parametrize", "skip", "skipif", "usefixtures", "xfail"}
-OWN_COMMAND = {"statistical", "slow_bench"}
+OWN_COMMAND = {"statistical", "whole"}
 """Markers of tests that belong to neither tier."""
 
 
@@ -23,7 +23,7 @@ def text(name: str) -> str:
 
 def selections(name: str) -> list[str]:
     """Return the marker expressions of the pytest commands in a file."""
-    return [quoted or word for quoted, word in re.findall(r'-m pytest[^\n]*? -m (?:"([^"]+)"|(\w+))', text(name))]
+    return [quoted or word for quoted, word in re.findall(r'(?:-m pytest|run\[@\])[^\n]*? -m (?:"([^"]+)"|(\w+))', text(name))]
 
 
 FIRST = PYTEST["addopts"][PYTEST["addopts"].index("-m") + 1]
@@ -46,12 +46,12 @@ def possible_markers() -> list[set[str]]:
 def test_every_test_is_in_a_tier_or_has_its_own_command_in_the_readme(markers: set[str]) -> None:
     tiers = [expression for expression in (FIRST, SECOND, BENCHES) if selects(expression, markers)]
     if markers & OWN_COMMAND:
-        assert any(selects(expression, markers) for expression in selections("README.md"))
+        assert any(selects(expression, markers) for expression in selections("CONTRIBUTING.md"))
         assert FIRST not in tiers
         assert SECOND not in tiers
     else:
         assert tiers
-    assert (FIRST in tiers) == (not markers & {"long", "bench", "slow_bench", "statistical"})
+    assert (FIRST in tiers) == (not markers & {"long", "whole", "bench", "slow_bench", "statistical"})
 
 
 def test_random_cases_of_the_first_tier_are_fewer_and_a_command_draws_new_ones() -> None:
@@ -59,14 +59,15 @@ def test_random_cases_of_the_first_tier_are_fewer_and_a_command_draws_new_ones()
     assert selects(SECOND, {"hypothesis"})
     assert "--hypothesis-profile=long" in text(".ci/test-long")
     assert "--hypothesis-profile" not in text(".ci/test")
-    assert "--hypothesis-profile=new" in text("README.md")
+    assert "--hypothesis-profile=new" in text("CONTRIBUTING.md")
 
 
-def test_tests_that_measure_time_run_alone() -> None:
+def test_benches_are_tried_on_a_few_jobs_one_after_another_and_no_other_test_of_a_tier_measures_time() -> None:
     for bench in ("bench", "slow_bench"):
         assert not selects(FIRST, {bench})
         assert not selects(SECOND, {bench})
-    alone = next(line for line in text(".ci/test-long").splitlines() if BENCHES in line)
+        assert selects(BENCHES, {bench})
+    alone = next(line for line in text(".ci/test-long").splitlines() if BENCHES in line and "BENCH_JOBS=" in line)
     assert "numprocesses" not in alone
 
 
@@ -78,11 +79,13 @@ def test_every_marker_is_declared_and_used() -> None:
 def test_the_test_commands_install_nothing_outside_the_environment() -> None:
     for name in (".ci/test", ".ci/compiled", ".ci/test-long"):
         assert "apt" not in re.findall(r"\w+", text(name))
-        assert all(line.startswith(".venv/") for line in text(name).splitlines() if "pip install" in line)
+        assert all(".venv/bin/" in line for line in text(name).splitlines() if "pip install" in line)
 
 
-def test_run_runs_both_tiers_the_second_on_compiled_modules_and_the_benches() -> None:
+def test_run_runs_both_tiers_and_the_second_one_the_reference_schedules_and_twins_on_compiled_modules() -> None:
     scripts = [line.rpartition("/")[2].strip('"') for line in text(".ci/run").splitlines() if line.startswith("bash ")]
-    assert scripts == ["test", "compiled"]
-    assert SECOND in selections(".ci/compiled")
-    assert selections(".ci/run") == [BENCHES]
+    assert scripts == ["test", "test-long"]
+    compiled = next(line for line in text(".ci/test-long").splitlines() if "tests/golden" in line)
+    for tests in ("tests/golden", "tests/timeline", "tests/property/test_twins.py", "tests/property/test_gang.py"):
+        assert (ROOT / tests).exists()
+        assert tests in compiled.split()

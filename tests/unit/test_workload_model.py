@@ -428,6 +428,7 @@ def test_blue_pacific_expects_what_zhang_et_al_publish(pacific: WorkloadModel) -
     assert means == sorted(means)
 
 
+@pytest.mark.long
 def test_blue_pacific_draws_what_zhang_et_al_publish(pacific: WorkloadModel) -> None:
     facts = []
     for seed in range(1, 21):

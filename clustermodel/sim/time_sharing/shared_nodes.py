@@ -38,7 +38,7 @@ class TimeSliceProcess(Slices, Protocol):
         """Move gangs to new columns and queue the checkpoint and restart, or the blocking, for the gangs concerned.
 
         Raises:
-            DecisionError: see :meth:`MatrixRows.migrate`.
+            DecisionError: see :meth:`MatrixRows.migrate <clustermodel.sim.time_sharing.matrix_rows.MatrixRows.migrate>`.
         """
 
     def settle(self, now: int) -> None:
@@ -112,7 +112,7 @@ class TimeSharing:
         """Start a gang in a row of the Ousterhout matrix, on the columns that the policy has chosen.
 
         Raises:
-            DecisionError: see :meth:`Sharing.start`.
+            DecisionError: see ``Sharing.start``.
         """
         queued = job.queued
         if row is None:

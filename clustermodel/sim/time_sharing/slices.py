@@ -80,7 +80,7 @@ class ComputedSlices:
         """Move gangs to new columns: the ticks that this takes are needed like those of work.
 
         Raises:
-            DecisionError: see :meth:`MatrixRows.migrate`.
+            DecisionError: see :meth:`MatrixRows.migrate <clustermodel.sim.time_sharing.matrix_rows.MatrixRows.migrate>`.
         """
         before = {gang: gang.overhead_left() for gang in (*[gang for gang, _ in moves], *blocked)}
         self.rows.migrate(moves, blocked)
@@ -181,7 +181,7 @@ class ComputedSlices:
         """Give the gangs that have changed another pace, and sleep until the first one finishes.
 
         Raises:
-            DecisionError: see :meth:`MatrixRows.require_possible`.
+            DecisionError: see ``MatrixRows.require_possible``.
         """
         rows, rotation = self.rows, self._rotation
         if rows.changed:
