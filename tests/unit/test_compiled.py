@@ -210,9 +210,8 @@ def test_a_wheel_is_pure_python_unless_compiling_is_asked_for(tmp_path: Path, en
 def test_where_compiling_is_asked_for_and_impossible_no_wheel_is_made_and_one_line_says_why(tmp_path: Path) -> None:
     code, wheels, said = wheel_made(tmp_path, CLUSTERMODEL_COMPILE="1", CC="/no/cc")
     assert (code, wheels) == (1, [])
-    assert re.search(
-        "CLUSTERMODEL_COMPILE is set, and clustermodel cannot be compiled: .*No such file or directory: '/no/cc'", said
-    )
+    said_why = "CLUSTERMODEL_COMPILE is set, and clustermodel cannot be compiled: .*No such file or directory: '/no/cc'"
+    assert re.search(said_why, said)
 
 
 @pytest.mark.parametrize(("seconds", "compiled", "told"), [(10, False, False), (11, False, True), (11, True, False)])
