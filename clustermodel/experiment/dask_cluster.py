@@ -80,6 +80,8 @@ class Cluster:
             outer.set_result(inner.result())
         elif inner.status == "error":
             outer.set_exception(inner.exception())
+        elif inner.status == "lost":  # its worker died with the outcome
+            self._assign(outer, assigned.task)
         else:
             outer.set_exception(self._gone())
 

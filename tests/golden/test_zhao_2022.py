@@ -6,8 +6,6 @@ The means of SRTF and SRSF are from ../shared/traces/gpu/README.md.  Those of Ti
 
 from __future__ import annotations
 
-from time import perf_counter
-
 import pytest
 
 from clustermodel import Checkpointing, Machine, Scenario, read_trace
@@ -37,10 +35,8 @@ def run(name: str, policy: str, charge: str, round_s: float = 0.0) -> Result:
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "policy"), [(name, policy) for name in PUBLISHED for policy in PUBLISHED[name]])
 def test_published_means(name: str, policy: str) -> None:
-    began = perf_counter()
     result = run(name, policy, "every-decision")
     assert result.summary().mean_response_s == pytest.approx(PUBLISHED[name][policy], rel=1e-9)
-    assert policy == TIRESIAS or perf_counter() - began < 5
 
 
 @pytest.mark.parametrize("policy", TESTBED)

@@ -182,9 +182,9 @@ def test_a_workload_that_does_not_seed_is_found_on_one_process_and_on_two(tmp_pa
 def test_a_run_that_never_ends_is_stopped_and_the_others_go_on(tmp_path: Path, workers: int) -> None:
     script = tmp_path / "endless.py"
     script.write_text(ENDLESS)
-    assert swept(script, tmp_path / "out", workers=workers, run_timeout_s=1) == {"pending": 0, "done": 1, "failed": 2}
+    assert swept(script, tmp_path / "out", workers=workers, run_timeout_s=3) == {"pending": 0, "done": 1, "failed": 2}
     with Store.read(tmp_path / "out") as store:
-        assert [error for _, error in store.failures()] == ["it ran longer than 1 s (--run-timeout), and was stopped"] * 2
+        assert [error for _, error in store.failures()] == ["it ran longer than 3 s (--run-timeout), and was stopped"] * 2
     with pytest.raises(SpecificationError, match="run_timeout_s: 0 is not allowed"):
         serial(script, tmp_path / "out", run_timeout_s=0)
 
@@ -210,11 +210,11 @@ study = Study.grid(name="catching", workloads={{"jobs": synthetic_workload(jobs=
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("times", [3, 10**9])
+@pytest.mark.parametrize("times", [10, 10**9])
 def test_a_run_that_catches_its_timeout_does_not_pass(tmp_path: Path, times: int) -> None:
     script = tmp_path / "catching.py"
     script.write_text(CATCHING.format(times=times))
-    assert swept(script, tmp_path / "out", run_timeout_s=1) == {"pending": 0, "done": 2, "failed": 1}
+    assert swept(script, tmp_path / "out", run_timeout_s=3) == {"pending": 0, "done": 2, "failed": 1}
     with Store.read(tmp_path / "out") as store:
         ((factors, _),) = store.failures()
     assert "policy catching" in factors
@@ -321,8 +321,8 @@ def test_workers_end_with_the_process_that_started_them(number: signal.Signals, 
         workers = _children(process.pid)
         assert len(workers) >= 2
         process.send_signal(number)
-        _, err = process.communicate(timeout=30)  # it also ends when the last one has closed its output
-    until = time.monotonic() + 10
+        _, err = process.communicate(timeout=300)  # it also ends when the last one has closed its output
+    until = time.monotonic() + 120
     while any(map(_alive, workers)) and time.monotonic() < until:
         time.sleep(0.05)
     assert not [pid for pid in workers if _alive(pid)]

@@ -650,7 +650,7 @@ def test_a_compressed_bomb_is_refused_soon_and_in_little_memory(
     assert all(said.startswith(f"{path}{complaint}") for said in refusals)
     kilobytes, seconds = map(float, taken.split())
     assert kilobytes < 20_000  # of 300 MB
-    assert seconds < 2
+    assert seconds < 20  # a bound on a hang: 0.3 s are usual
 
 
 def test_two_jobs_of_one_number_are_refused(write_trace: WriteTrace) -> None:
