@@ -64,7 +64,7 @@ def test_on_ctc_no_guarantees_are_better_with_every_criterion_but_arrival_order(
     assert delay(CTC, without) < delay(CTC, with_guarantees)
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_on_ctc_random_over_length_without_guarantees_is_the_best_of_the_twelve() -> None:
     others = [f"{criterion}{suffix}" for criterion in CRITERIA for suffix in ("", "-NG")]
     others.remove("R/L-NG")
@@ -123,7 +123,7 @@ def test_on_kth_random_beats_arrival_order_and_guarantees_hurt_all_but_arrival_o
     assert slowdown(KTH, "1/L") < slowdown(KTH, "P")
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_on_kth_test_runs_help_at_a_large_speculation_percentage() -> None:
     # At 0.5 they help less (46.6 instead of 51.2), and the mean wait is far longer than without (12,873 s instead of 7,514 s).
     assert slowdown(KTH, "R/L-NG:speculation=0.9,test_runs=true") < slowdown(KTH, "R/L-NG:speculation=0.9")

@@ -13,12 +13,13 @@ from clustermodel.measure.job_table import wasted
 from clustermodel.policies.preemption_modes import MODES
 from clustermodel.recording.ledger import Account
 from tests.shared_data import trace_path
+from tests.tiers import some
 
 KTH, CTC, BLUE = "KTH-SP2-1996-2.2", "CTC-SP2-1996-3.1-cln", "SDSC-BLUE-2000-4.2-cln"
 NODES = {KTH: 100, CTC: 430, BLUE: 1152}
 PREDICTORS = [
     "last",
-    *(pytest.param(name, marks=pytest.mark.long) for name in ("estimate", "last-two", "perfect", "virtual:0.4")),
+    *some(["perfect", "estimate", "virtual:0.4", "last-two"], one_in=2),
 ]
 
 

@@ -20,8 +20,8 @@ LATE: Final = 20_000
 
 
 def cases(usual: int) -> int:
-    """Return how many random cases a test draws: ``usual`` under hypothesis's profile ``new``, half as many under ``long``, a
-    tenth under ``fast``.
+    """Return how many random cases a test draws: ``usual`` under hypothesis's profile ``new``, a sixth under ``long``, a tenth
+    under ``fast``.
 
     ``TWIN_CASES`` in the environment replaces both.
     """

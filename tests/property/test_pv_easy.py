@@ -23,6 +23,7 @@ from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.theory.capacity import capacity_loss
 from tests.property.strategies import cases, machines_and_rows
 from tests.pv_easy_twin import PvEasyTwin
+from tests.tiers import some
 from tests.twins import TwinJob
 
 SECOND = 1_000_000
@@ -417,7 +418,7 @@ def test_the_same_seed_gives_the_same_records(case: Case, slp: bool, vb: bool, p
 
 @pytest.mark.long
 @pytest.mark.parametrize("mode", ["kill", "checkpoint", "suspend"])
-@pytest.mark.parametrize("predictor", ["estimate", "last", "virtual:0.4"])
+@pytest.mark.parametrize("predictor", some(["last", "estimate", "virtual:0.4"], one_in=2))
 def test_every_rule_is_kept(predictor: str, mode: str) -> None:
     for slp, vb in ((True, True), (True, False), (False, True)):
         assert check_policy(name(slp, vb, predictor, mode), failures=True) == []

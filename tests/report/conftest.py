@@ -103,7 +103,7 @@ class Opened:
 Open = Callable[..., Opened]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def opener(browser: Any) -> Iterator[Open]:
     """Return what opens a report without a network; what it opened is closed in the end."""
     contexts = []

@@ -20,6 +20,7 @@ from clustermodel.experiment.stored_files import STUDY_FILE
 from clustermodel.experiment.study import Study
 from tests.processes import started
 from tests.studies.test_sweep import SCRIPT, assert_same, command, runs_of, serial, swept, whole
+from tests.tiers import some
 
 pytestmark = pytest.mark.long
 
@@ -210,7 +211,7 @@ study = Study.grid(name="catching", workloads={{"jobs": synthetic_workload(jobs=
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("times", [10, 10**9])
+@pytest.mark.parametrize("times", some([10**9, 10], one_in=2))
 def test_a_run_that_catches_its_timeout_does_not_pass(tmp_path: Path, times: int) -> None:
     script = tmp_path / "catching.py"
     script.write_text(CATCHING.format(times=times))
@@ -308,9 +309,7 @@ study = Study.grid(name="long", workloads={"jobs": lambda seed: synthetic_worklo
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc to list processes")
-@pytest.mark.parametrize(
-    "number", [signal.SIGKILL, *(pytest.param(number, marks=pytest.mark.long) for number in (signal.SIGTERM, signal.SIGHUP))]
-)
+@pytest.mark.parametrize("number", [signal.SIGKILL, *some([signal.SIGTERM, signal.SIGHUP], one_in=2)])
 def test_workers_end_with_the_process_that_started_them(number: signal.Signals, tmp_path: Path) -> None:
     script, out = tmp_path / "long.py", tmp_path / "out"
     script.write_text(LONG)

@@ -22,12 +22,13 @@ from clustermodel.experiment.script import load_experiment, sweep
 from tests.processes import started
 from tests.studies.test_sweep import assert_same, held, serial, swept
 from tests.studies.three import study as experiment
+from tests.tiers import some
 
 pytestmark = pytest.mark.long
 
 SCRIPT = Path(__file__).with_name("three.py")
 WHICH = ["map", "until", "crossover"]
-MOMENTS = [0, *(pytest.param(moment, marks=pytest.mark.long) for moment in range(1, 10))]
+MOMENTS = some(range(10), one_in=4)
 
 
 @pytest.fixture(scope="module", params=WHICH)

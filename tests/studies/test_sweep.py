@@ -33,12 +33,13 @@ from clustermodel.experiment.study_table import StudyTable
 from clustermodel.measure.accounts import account_columns
 from clustermodel.policies.fcfs import Fcfs
 from tests.processes import started
+from tests.tiers import some
 
 SCRIPT = Path(__file__).with_name("example.py")
 RUNS = 24
 FAILING = 4
 """Greedy gives up on the 300 made jobs: two machines, two replications."""
-MOMENTS = [0, 1, *(pytest.param(moment, marks=pytest.mark.long) for moment in range(2, 20))]
+MOMENTS = some(range(20), one_in=4)
 
 
 def content(path: Path) -> dict[str, Any]:

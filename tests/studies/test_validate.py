@@ -37,9 +37,10 @@ from clustermodel.experiment.validate import load_validation
 from clustermodel.figures.validation import formula_and_simulation
 from tests.conftest import Finished
 from tests.processes import started
+from tests.tiers import some
 
 SCRIPT = Path(__file__).with_name("validation_example.py")
-MOMENTS = [0, *(pytest.param(moment, marks=pytest.mark.long) for moment in range(1, 10))]
+MOMENTS = [0, *some(range(1, 10), one_in=4)]
 Command = Callable[..., Finished]
 
 

@@ -339,7 +339,7 @@ def test_what_a_trace_needs_is_said_in_one_line(tmp_path: Path, monkeypatch: pyt
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_hundred_thousand_jobs_are_less_than_fifty_megabytes(tmp_path: Path) -> None:
     jobs = synthetic_workload(jobs=100_000, nodes=128, load=0.9)
     result = Scenario(machine=Machine(nodes=128), workload=jobs, policy="easy").run()

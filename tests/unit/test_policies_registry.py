@@ -33,6 +33,7 @@ from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.interface import Decision, Policy
 from clustermodel.policies.registry import policy_label, policy_parameters, policy_summary
+from tests.tiers import some
 
 Decide = Callable[[Batch, View], Iterable[Any]]
 
@@ -235,7 +236,7 @@ def test_a_policy_is_told_the_machine_and_given_the_scenarios_own_random_stream(
 # check_policy
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", some([1, 2], one_in=2))
 @pytest.mark.parametrize(
     "policy",
     [

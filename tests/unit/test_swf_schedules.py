@@ -32,6 +32,7 @@ from clustermodel import (
 from clustermodel.workload.swf import write_swf
 from tests.conftest import Finished
 from tests.shared_data import trace_path
+from tests.tiers import some
 
 WriteTrace = Callable[..., Path]
 
@@ -310,7 +311,7 @@ def test_real_logs_are_schedules(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("policy", ["pv-easy", "pv-easy:mode=checkpoint"])
+@pytest.mark.parametrize("policy", some(["pv-easy:mode=checkpoint", "pv-easy"], one_in=2))
 def test_a_year_of_preemptions_survives_writing_and_reading(tmp_path: Path, policy: str) -> None:
     machine = Machine(nodes=100, checkpointing=Checkpointing(checkpoint_s=120, restart_s=60))
     result = Scenario(machine=machine, workload=read_swf(trace_path("KTH-SP2-1996-2.2")), policy=policy).run()
