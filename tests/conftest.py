@@ -42,7 +42,6 @@ OF_EXTRAS = {
 """The packages that test modules, by their names or their folders', cannot do without."""
 PAGES_OF_THE_SECOND_TIER = {
     "backfilling.md": (),
-    "design.md": (),
     "guide_cluster.md": ("distributed",),
     "guide_machine.md": (),
     "notebook.md": ("IPython", "xarray"),

@@ -21,7 +21,7 @@ def run(policy: str) -> Result:
     return Scenario(machine=machine, workload=read_swf(trace_path("KTH-SP2-1996-2.2")), policy=policy).run()
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_on_kth_jobs_are_suspended_at_full_minutes_resume_on_their_own_nodes_and_lose_nothing() -> None:
     result = run("ss")
     records, ledger = result.records, result.ledger

@@ -30,6 +30,7 @@ def pages() -> list[Path]:
     return sorted(path for path in FOLDER.rglob("*.html") if "_modules" not in path.relative_to(FOLDER).parts)
 
 
+@pytest.mark.whole
 def test_no_page_scrolls_sideways(browser: Any) -> None:
     page = browser.new_page()
     wide = []

@@ -264,7 +264,7 @@ def test_a_curve_over_time_tells_its_mean(report: Opened) -> None:
         assert said == f"{POLICIES[0]} time: {x[place]:.2f} mean: {y[place]:.3f}"
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_memory_and_the_store_have_curves_over_time_where_they_are_limited(opener: Open, tmp_path: Path) -> None:
     jobs = synthetic_workload(jobs=60, nodes=16, load=0.9).with_default_memory(2)
     store = Checkpointing(interval_s=1800, store=CheckpointStore(bandwidth_gib_s=0.5))
@@ -484,7 +484,7 @@ def test_the_whole_study_was_looked_at_in_silence(report: Opened) -> None:
     report.assert_quiet()
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_of_many_rectangles_the_largest_are_drawn_and_a_note_says_so(opener: Open, tmp_path: Path) -> None:
     jobs = synthetic_workload(jobs=5_000, nodes=430, load=0.95)
     report = made(tmp_path, opener, Study.grid(name="many", workloads={"w": jobs}, policies=["easy"]))
@@ -567,7 +567,7 @@ def test_failed_and_missing_runs_and_the_warm_up_are_said(opener: Open, tmp_path
 # Other studies.
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_study_of_scenarios(opener: Open, tmp_path: Path) -> None:
     jobs = synthetic_workload(jobs=60, nodes=32)
     scenarios = [
@@ -580,7 +580,7 @@ def test_a_study_of_scenarios(opener: Open, tmp_path: Path) -> None:
     report.assert_quiet()
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_study_with_one_run(opener: Open, tmp_path: Path) -> None:
     report = made(tmp_path, opener, Study.grid(name="one", workloads={"w": synthetic_workload(jobs=60)}, policies=["easy"]))
     assert "1 of 1 run is done." in report.page.locator("body").inner_text()
@@ -591,7 +591,7 @@ def test_a_study_with_one_run(opener: Open, tmp_path: Path) -> None:
     report.assert_quiet()
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_run_of_one_job(opener: Open, tmp_path: Path) -> None:
     jobs = Workload.from_jobs([Job(id=7, nodes=3, submit_s=5, run_s=10)], name="w")
     machine = Machine(nodes=4, time_slicing=TimeSlicing())
@@ -611,7 +611,7 @@ def test_a_run_of_one_job(opener: Open, tmp_path: Path) -> None:
     report.assert_quiet()
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_runs_in_which_all_jobs_were_rejected(opener: Open, tmp_path: Path) -> None:
     wide = Workload.from_jobs([Job(id=i, nodes=20, submit_s=5 * i, run_s=10) for i in range(3)], name="wide")
     machine = Machine(nodes=4, time_slicing=TimeSlicing())
@@ -630,7 +630,7 @@ def test_runs_in_which_all_jobs_were_rejected(opener: Open, tmp_path: Path) -> N
     mixed.assert_quiet()
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_a_run_that_shared_nodes_in_time_without_history_is_said(opener: Open, tmp_path: Path) -> None:
     machine = Machine(nodes=32, time_slicing=TimeSlicing())
     jobs = {"w": synthetic_workload(jobs=60, nodes=32)}
@@ -653,7 +653,7 @@ def test_the_runs_that_are_asked_for_are_looked_into(
     report.assert_quiet()
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_ids_of_jobs_may_be_large(opener: Open, tmp_path: Path) -> None:
     ids = [2**40 + i for i in range(4)]
     jobs = Workload.from_jobs([Job(id=i, nodes=4, submit_s=0, run_s=10, user=2**33) for i in ids], name="w")

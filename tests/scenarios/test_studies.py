@@ -148,22 +148,14 @@ STUDIES = [
 ]
 
 
-LONG = {
-    "capacity_loss",
-    "context_switch_tradeoff",
-    "migration_tradeoff",
-    "overestimation",
-    "slack_factor",
-    "slack_kth",
-    "table1_migration",
-}
-"""Studies whose small runs take many seconds."""
+WHOLE = {"capacity_loss", "migration_tradeoff"}
+"""Studies whose small runs take ten seconds."""
 
 
 @pytest.mark.parametrize(
     "small",
     [
-        pytest.param(small, id=name, marks=[pytest.mark.long] if name in LONG else [])
+        pytest.param(small, id=name, marks=[pytest.mark.whole] if name in WHOLE else [])
         for small in STUDIES
         for name in [small.known]
     ],

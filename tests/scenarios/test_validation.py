@@ -194,16 +194,12 @@ ENTRIES = {
 }
 
 
-SLOW_FORMULAS = {"validation_gang_rows", "validation_gangs", "validation_saturation"}
-"""Validations whose formulas take seconds to evaluate."""
-
-
 def test_every_validation_is_on_the_page() -> None:
     assert {Path(entry["script"]).stem for entry in ENTRIES.values()} == SMALL.keys()
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.long] if name in SLOW_FORMULAS else []) for name in ENTRIES]
+    "name", [pytest.param(name, marks=[pytest.mark.whole] if name == "validation_gang_rows" else []) for name in ENTRIES]
 )
 @pytest.mark.long
 def test_the_page_has_the_verdicts_of_the_stored_runs(name: str) -> None:

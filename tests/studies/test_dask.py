@@ -262,6 +262,7 @@ def test_a_worker_with_another_environment_fails_the_run_and_says_what_differs(t
             assert "seed its random generators, and read no environment" in error
 
 
+@pytest.mark.whole
 def test_a_run_that_never_ends_is_stopped_on_a_cluster_too(tmp_path: Path) -> None:
     script = tmp_path / "endless.py"
     script.write_text(ENDLESS)
