@@ -39,7 +39,7 @@ def test_on_kth_jobs_are_suspended_at_full_minutes_resume_on_their_own_nodes_and
     assert abs(result.kappa_by_formula - ledger.capacity_loss) < 1e-9
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_on_kth_very_short_jobs_have_less_than_a_fifth_of_the_slowdown_of_easy_and_very_long_jobs_have_more() -> None:
     def slowdown(policy: str, low_s: float, high_s: float) -> float:
         jobs = run(policy).jobs

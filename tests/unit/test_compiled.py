@@ -206,7 +206,7 @@ def test_a_wheel_is_pure_python_unless_compiling_is_asked_for(tmp_path: Path, en
     assert (code, wheels) == (0, ["clustermodel-0.1.0-py3-none-any.whl"])
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_where_compiling_is_asked_for_and_impossible_no_wheel_is_made_and_one_line_says_why(tmp_path: Path) -> None:
     code, wheels, said = wheel_made(tmp_path, CLUSTERMODEL_COMPILE="1", CC="/no/cc")
     assert (code, wheels) == (1, [])
