@@ -79,13 +79,16 @@ class PvEasyTwin:
         self.gangs: list[Gang] = []
         self.saved: dict[int, int] = {}
         self.finished: list[TwinJob] = []
+        self.of_last_two: dict[int, int] = {}
         to_come = sorted(job for job in jobs if 0 < job.nodes <= self.nodes)
         while to_come or self.waiting or self.gangs:
             instants = [job.submit for job in to_come]
             instants += [gang.end if gang.leaves is None else gang.leaves for gang in self.gangs]
             self.now = min(instants)
             self.let_go()
-            self.waiting += [job for job in to_come if job.submit == self.now]
+            submitted = [job for job in to_come if job.submit == self.now]
+            self.of_last_two.update({job.id: self.last_two(job) for job in submitted})
+            self.waiting += submitted
             to_come = [job for job in to_come if job.submit != self.now]
             while self.schedule():
                 self.let_go()
@@ -125,9 +128,17 @@ class PvEasyTwin:
         if self.predictor == "last" and before:
             last = before[-1]
             return max(min(job.estimate * self.work(last) // last.estimate, job.estimate), 1)
-        if self.predictor == "last-two" and len(before) >= 2:
-            return max(min((self.work(before[-1]) + self.work(before[-2])) // 2, job.estimate), 1)
+        if self.predictor == "last-two":
+            return self.of_last_two[job.id]
         return job.estimate
+
+    def last_two(self, job: TwinJob) -> int:
+        """Predict once, at the submission, in whole seconds."""
+        before = [one for one in self.finished if one.user == job.user]
+        if len(before) < 2:
+            return job.estimate
+        mean = (self.work(before[-1]) + self.work(before[-2])) // 2
+        return max(min(mean // SECOND * SECOND or mean, job.estimate), 1)
 
     def length(self, job: TwinJob) -> int:
         """Predict how long the job would hold nodes if it started now."""

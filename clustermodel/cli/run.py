@@ -30,7 +30,7 @@ from clustermodel.figures.text_tables import print_table
 from clustermodel.machine import Machine
 from clustermodel.measure.input_notes import run_notes
 from clustermodel.policies.registry import make_policy, policy_label, policy_names
-from clustermodel.sim.simulation import FIDELITIES, Fidelity
+from clustermodel.sim.simulation import EVENTS, FIDELITIES, Events, Fidelity
 from clustermodel.workload.model import load_model, shipped_models
 from clustermodel.workload.table import JobSource
 
@@ -93,6 +93,13 @@ def _model_names(_context: click.Context, _option: click.Parameter, typed: str) 
     help="Time sharing only: compute progress between scheduling events, or simulate every time slice on every node, slowly.",
 )
 @click.option(
+    "--events",
+    type=click.Choice(EVENTS),
+    default="together",
+    show_default=True,
+    help="How a policy is told of several events at one instant: in one scheduling cycle, or each in a cycle of its own.",
+)
+@click.option(
     "--speedup",
     type=SpeedupModel(),
     default="linear",
@@ -117,6 +124,7 @@ def run(
     figure: Path | None,
     perfetto: Path | None,
     fidelity: Fidelity,
+    events: Events,
     jobs_parquet: Path | None,
     *,
     stream: bool,
@@ -158,7 +166,7 @@ def run(
         outputs = {"--jobs-csv": jobs_csv, "--figure": figure, "--perfetto": perfetto}
         require_streamable(jobs_parquet=jobs_parquet, stream=stream, outputs=outputs)
     if not scenarios:
-        specified = _scenarios(options, trace, model, jobs, nodes, policies, seed, fidelity, stream=stream)
+        specified = _scenarios(options, trace, model, jobs, nodes, policies, seed, fidelity, events, stream=stream)
     told: set[tuple[int, str]] = set()
     _note_sources(specified, notes, told)
     labels = [scenario.label for scenario in specified]
@@ -208,6 +216,7 @@ def _scenarios(
     policies: Sequence[str],
     seed: int,
     fidelity: Fidelity,
+    events: Events,
     *,
     stream: bool,
 ) -> list[Scenario]:
@@ -238,6 +247,7 @@ def _scenarios(
             policy=policy,
             seed=seed,
             fidelity=fidelity,
+            events=events,
             speedup=options["speedup"],
             stream=stream,
         )

@@ -41,8 +41,8 @@ def scenarios_of(paths: Sequence[Path], given: Mapping[str, Any]) -> list[Scenar
 
     Args:
         paths: scenario files, or one script.
-        given: the options that the user has given.  Those of policy, machine, seed, fidelity and speedup replace what a file
-            says; several policies give a scenario each.
+        given: the options that the user has given.  Those of policy, machine and run replace what a file says; several
+            policies give a scenario each.
 
     Raises:
         SpecificationError: a file or the script is not a scenario, or an option is not allowed with it.
@@ -69,7 +69,7 @@ def _variants(path: Path, options: Mapping[str, Any], *, several: bool) -> list[
     """Return the scenario of a file with each of the policies; with ``several`` files labels have the file's name."""
     scenario = Scenario.from_toml(path)
     policies = options.get("policies") or (scenario.policy,)
-    changes = {name: options[name] for name in ("seed", "fidelity", "speedup") if name in options}
+    changes = {name: options[name] for name in ("seed", "fidelity", "events", "speedup") if name in options}
     machine = scenario.machine
     if "nodes" in options or any(name not in ("policies", *changes) for name in options):
         machine = machine_with(scenario.used_machine, options)

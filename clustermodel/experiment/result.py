@@ -26,7 +26,7 @@ from clustermodel.recording.ledger import Amount, Ledger
 from clustermodel.recording.matrix_history import History
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.recording.slice_log import SliceLog
-from clustermodel.sim.simulation import Fidelity, Outcome
+from clustermodel.sim.simulation import Events, Fidelity, Outcome
 from clustermodel.speedup import Speedup
 from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss
 from clustermodel.validation import choice, require_seconds
@@ -61,6 +61,10 @@ class SimulatedScenario(Protocol):
     @property
     def fidelity(self) -> Fidelity:
         """The requested fidelity."""
+
+    @property
+    def events(self) -> Events:
+        """How the policy was told of several events at one instant."""
 
     @property
     def history(self) -> bool:
@@ -303,6 +307,7 @@ class Result:
             "policy": self.scenario.label,
             "speedup": repr(self.scenario.speedup),
             "fidelity": self.scenario.fidelity,
+            "events": self.scenario.events,
             "seed": self.scenario.seed,
         }
 

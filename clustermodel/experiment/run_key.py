@@ -137,6 +137,7 @@ def specification(
         "jobs_sha256": list(jobs),
         "seed": scenario.seed if RANDOM_NUMBERS in used else None,
         "fidelity": scenario.fidelity,
+        "events": scenario.events,
         "warm_up_s": warm_up_s,
         **code,
         "software": software(),

@@ -21,9 +21,9 @@ from clustermodel.html import html_fields
 from clustermodel.machine import Machine
 from clustermodel.policies.interface import Policy
 from clustermodel.policies.registry import make_policy, policy_label
-from clustermodel.sim.simulation import FIDELITIES, Fidelity, simulate
+from clustermodel.sim.simulation import EVENTS, FIDELITIES, Events, Fidelity, simulate
 from clustermodel.speedup import LINEAR, Speedup
-from clustermodel.validation import flag, require_whole
+from clustermodel.validation import choice, flag, require_whole
 from clustermodel.workload.feedback import submissions
 from clustermodel.workload.streams import JobStreams
 from clustermodel.workload.table import JobSource, Workload
@@ -76,6 +76,10 @@ class Scenario:
     """How time slices are simulated: ``"fast"`` computes progress between scheduling events in closed form; ``"node"``, the
     slow mode, simulates every slice on every node, with the same results to the tick.  The slow mode is for time sharing only;
     a run in which no gang shares its nodes warns that it had nothing to play."""
+    events: Events = "together"
+    """How a policy is told of several events at one instant: ``"together"``, in one scheduling cycle, or ``"one-by-one"``, each
+    in a cycle of its own, submissions first, then ends, as the program of Gaussier et al. 2015 takes them.  For dedicated nodes
+    only."""
     history: bool = False
     """Keep every state of the Ousterhout matrix and of the ledger, for the figures of ``Result.plot``."""
     stream: bool | str | PathLike[str] = False
@@ -115,6 +119,7 @@ class Scenario:
         if not isinstance(self.fidelity, str) or self.fidelity not in FIDELITIES:
             allowed = ", ".join(map(repr, FIDELITIES))
             raise SpecificationError(f"Scenario.fidelity: {quoted(self.fidelity)} is not allowed; it must be one of {allowed}")
+        choice("Scenario.events", self.events, EVENTS)
         if isinstance(self.speedup, type) or not isinstance(self.speedup, Speedup):
             raise SpecificationError(
                 f"Scenario.speedup: {quoted(self.speedup)} is not allowed; it must be a LinearSpeedup, a DowneySpeedup, "
@@ -203,7 +208,14 @@ class Scenario:
             ("policy", policy_label(self.policy)),
             ("seed", str(self.seed)),
         ]
-        others = {"fidelity": "fast", "speedup": LINEAR, "explain": False, "history": False, "stream": False}
+        others = {
+            "fidelity": "fast",
+            "events": "together",
+            "speedup": LINEAR,
+            "explain": False,
+            "history": False,
+            "stream": False,
+        }
         fields += [(name, getattr(self, name)) for name, default in others.items() if getattr(self, name) != default]
         return html_fields(f"Scenario {self.label}", fields)
 
@@ -263,12 +275,13 @@ class Scenario:
             random_stream(self.seed, "policy"),
             explain=self.explain,
             fidelity=self.fidelity,
+            events=self.events,
             history=self.history,
             speedup=self.speedup,
             progress=progress,
             failure_rng=random_stream(self.seed, "failures"),
         )
         self.streams.require_jobs(len(outcome.records))
-        if workload is not None:
+        if workload is not None and self.events == "together":
             keep_waits(self.policy, machine, workload, self.seed, outcome.records)
         return Result(self, machine, outcome)

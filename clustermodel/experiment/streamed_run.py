@@ -102,6 +102,7 @@ def streamed(
             [submissions(source) for source in scenario.streams],
             policy,
             random_stream(scenario.seed, "policy"),
+            events=scenario.events,
             speedup=scenario.speedup,
             progress=progress,
             records=records,

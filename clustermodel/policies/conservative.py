@@ -11,6 +11,7 @@ This is backfilling (:mod:`clustermodel.policies.backfilling.scheduler`) with a 
 from __future__ import annotations
 
 from clustermodel.policies.backfilling.scheduler import Backfilling
+from clustermodel.policies.corrections import Correction, correction_of
 from clustermodel.policies.predictors import Predictor, predictor_of
 from clustermodel.policies.queue_order import QueueOrder, queue_order_of
 
@@ -24,15 +25,28 @@ class Conservative(Backfilling):
         predictor: of run times, which replace the estimates: ``"estimate"``, ``"last"``, ``"last-two"``, ``"perfect"``,
             ``"virtual:X"`` or an object (:mod:`clustermodel.policies.predictors`).  A job is placed by the prediction at
             its submission; when a running job outlives its own, all reservations are made again and may be later.
+        correction: of a prediction that has expired: ``"estimate"``, ``"tsafrir"``, ``"double"``, ``"second"`` or a function
+            (:mod:`clustermodel.policies.corrections`); ``None`` is as long as the job is late.
 
     Raises:
         SpecificationError: an argument has a value that is not allowed.
     """
 
-    def __init__(self, *, queue_order: str | QueueOrder = "arrival", predictor: str | Predictor = "estimate") -> None:
+    def __init__(
+        self,
+        *,
+        queue_order: str | QueueOrder = "arrival",
+        predictor: str | Predictor = "estimate",
+        correction: str | Correction | None = None,
+    ) -> None:
         name = type(self).__name__.lower()
         queue_order_of(name, queue_order)  # fewer orders than backfilling has
-        super().__init__(order=queue_order, guarantees="all", predictor=predictor_of(name, predictor))
+        super().__init__(
+            order=queue_order,
+            guarantees="all",
+            predictor=predictor_of(name, predictor),
+            correction=correction_of(name, correction),
+        )
         self.name = name
 
 

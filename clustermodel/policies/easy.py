@@ -1,7 +1,8 @@
 """EASY backfilling: a job may jump ahead if it does not delay the first job in the queue (Talby & Feitelson 1999, section 3.1).
 
 The rule, and the state of a run, are in :mod:`clustermodel.policies.easy_run`; here are the policy's parameters.  With a
-predictor, predictions replace the users' estimates (Yuan et al. 2010, section 3.2).  EASY-Last is ``easy:predictor=last``.
+predictor, predictions replace the users' estimates (Yuan et al. 2010, section 3.2).  EASY-Last is ``easy:predictor=last``;
+EASY++ of Tsafrir et al. 2007 is ``easy:predictor=last-two,correction=tsafrir,backfill_order=shortest``.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from clustermodel.policies.copies import CopiedWithoutRun
+from clustermodel.policies.corrections import Correction, a_second_more, as_late_again, correction_of
 from clustermodel.policies.easy_run import BackfillOrder, EasyRun
 from clustermodel.policies.interface import Decision, Setup, uses_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
@@ -27,6 +29,9 @@ class Easy(CopiedWithoutRun):
         reserve_depth: how many blocked jobs are protected by a reservation; 1 is EASY.
         predictor: of run times: ``"estimate"``, ``"last"``, ``"last-two"``, ``"perfect"``, ``"virtual:X"`` or an object
             (:mod:`clustermodel.policies.predictors`).
+        correction: of a prediction that has expired: ``"estimate"``, ``"tsafrir"`` (Gaussier et al. 2015 have both),
+            ``"double"``, ``"second"`` or a function (:mod:`clustermodel.policies.corrections`); ``None`` is a second from now,
+            and with several reservations as long as the job is late.
 
     Raises:
         SpecificationError: an argument has a value that is not allowed.
@@ -40,8 +45,10 @@ class Easy(CopiedWithoutRun):
         backfill_order: str | BackfillOrder = "arrival",
         reserve_depth: int = 1,
         predictor: str | Predictor = "estimate",
+        correction: str | Correction | None = None,
     ) -> None:
         self._predictor = predictor_of("easy", predictor)
+        self._correction = correction_of("easy", correction)
         self._order = backfill_order
         if not callable(backfill_order):
             choice("easy: backfill_order", backfill_order, BACKFILL_ORDERS, other=", or a callable")
@@ -54,13 +61,14 @@ class Easy(CopiedWithoutRun):
 
     def begin(self, setup: Setup) -> None:
         """Prepare for a run."""
-        lengths = Lengths(self._predictor, setup)
+        beyond = a_second_more if self._depth == 1 else as_late_again
+        lengths = Lengths(self._predictor, setup, self._correction, beyond)
         order: BackfillOrder | None
         if callable(self._order):
             order = self._order
         else:
             order = (lambda job, _: (lengths.of(job), job.queue_order)) if self._order == "shortest" else None
-        self._run = EasyRun(setup.nodes, lengths, order, depth=self._depth, explain=setup.explain)
+        self._run = EasyRun(setup.nodes, lengths, order, depth=self._depth, explain=setup.explain, one_by_one=setup.one_by_one)
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Start what fits, protect the first blocked jobs, backfill the rest."""

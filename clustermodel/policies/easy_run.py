@@ -11,10 +11,11 @@ nodes; the nodes left over then are the *extra nodes*.  A later job is backfille
 Both conditions say that the job fits into the profile of the running jobs and the reservation (:func:`backfill`).  The same
 test serves any number of protected jobs (``reserve_depth``): a reservation never moves to a later start.
 
-A running job that has outlived its expected end is assumed to end a second from now.  The policy checks this when a job
-arrives or completes and sets no alarm for it, so the protected job can miss its reservation.  Several reservations, which
-can begin when nothing else happens, need an alarm; then the assumption is that of conservative backfilling
-(:class:`~clustermodel.schedule.running_profile.RunningProfile`).
+A running job whose prediction has expired is expected to end when the policy's correction says
+(:mod:`clustermodel.policies.corrections`); one that has outlived its estimate, a second from now.  The policy checks this when
+a job arrives or completes and sets no alarm for it, so the protected job can miss its reservation.  Several reservations, which
+can begin when nothing else happens, need an alarm; then a job that has outlived its estimate is expected to run on for as long
+as it is late, as under conservative backfilling.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.plan import Plan
 from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.running_profile import SHORTEST_EXTENSION, RunningProfile
+from clustermodel.schedule.running_profile import RunningProfile
 
 BackfillOrder = Callable[[QueuedJob, int], Any]
 """Sorting key of the backfill candidates, given the job and the present in ticks; the smallest comes first."""
@@ -65,14 +66,27 @@ class EasyRun:
         order: in which candidates are tried; ``None`` is queue order.
         depth: how many blocked jobs are protected by a reservation; 1 is EASY.
         explain: whether to give reasons.
+        one_by_one: whether each event of an instant is a scheduling cycle of its own.  Nodes that the plan has idle from now
+            on are idle then, others when the end of their gang is reported.  Where candidates are tried in queue order, a
+            submitted job larger than the idle nodes makes no cycle (as in the program of Gaussier et al. 2015).
     """
 
-    def __init__(self, nodes: int, lengths: Lengths, order: BackfillOrder | None, *, depth: int, explain: bool) -> None:
+    def __init__(
+        self,
+        nodes: int,
+        lengths: Lengths,
+        order: BackfillOrder | None,
+        *,
+        depth: int,
+        explain: bool,
+        one_by_one: bool = False,
+    ) -> None:
         self._lengths = lengths
         self._length_of = lengths.of
         self._order = order
         self._depth = depth
         self._explain = explain
+        self._one_by_one = one_by_one
         self._profile = RunningProfile(nodes, may_overrun=lengths.may_overrun)
         self._plan = Plan(self._profile)
         self._protected: list[QueuedJob] = []  # the first jobs of the queue; they hold reservations
@@ -83,7 +97,7 @@ class EasyRun:
         if not self._lengths.are_estimates:
             self._lengths.observe(batch, view)
         nodes_freed = profile.catch_up(batch.ended, now, failed=batch.failed, repaired=batch.repaired)
-        late = profile.overrunning(now)
+        late = profile.overrunning(now, view.running)
         if not (view.waiting or late or batch.failed):
             return []
         candidates: Iterable[QueuedJob] = view.waiting.values()
@@ -91,16 +105,22 @@ class EasyRun:
         # A reserved start is missed where jobs have overrun.
         if late or batch.failed or (start is not None and (start < now or self._is_overtaken(batch.submitted))):
             self._unprotect()
-            profile.extend(late, now, SHORTEST_EXTENSION if self._depth == 1 else None)
+            profile.extend(late, now, self._lengths.delays(view.running))
             start = None
         elif nodes_freed:
             if start is not None:
                 plan.compress(self._protected, now)
                 start = plan.next_start()
-        elif start is not None and not (batch.ended or batch.repaired or batch.alarm):
+        elif start is not None and not (batch.ended or batch.repaired or batch.alarm or self._one_by_one):
             # No nodes have become free, so no job that waited before can start: only the submitted jobs can.
             candidates = batch.submitted
-        decisions = self._schedule(candidates, self._start_due(view) if start is not None and start <= now else (), view)
+        idle = view.idle
+        if self._one_by_one:
+            due = (job.nodes for job in self._protected if plan.reserved[job.id].start <= now)
+            idle = min(idle, profile.free_at(now) + sum(due))
+            if self._order is None and batch.submitted and batch.submitted[0].nodes > idle:
+                return []
+        decisions = self._schedule(candidates, self._start_due(view) if start is not None and start <= now else (), view, idle)
         # The first job's reservation begins when a running job is expected to end, and that end is an event already.
         if self._depth > 1 and (alarm := plan.new_alarm()) is not None:
             decisions.append(WakeAt(time=alarm))
@@ -121,6 +141,7 @@ class EasyRun:
         for job_id in self._plan.due(view.now):
             job = view.waiting[job_id]
             self._protected.remove(job)
+            self._lengths.started(job)
             reason = self._reason(job, view.now) if self._explain else None
             if self._depth == 1 and self._plan.reserved[job_id].length != self._length_of(job):
                 self._plan.drop(job)  # the prediction has changed, and no other reservation depends on this job's end
@@ -130,9 +151,9 @@ class EasyRun:
             starts.append(Start(job=job, reason=reason))
         return starts
 
-    def _schedule(self, candidates: Iterable[QueuedJob], due: Sequence[Start], view: View) -> list[Decision]:
+    def _schedule(self, candidates: Iterable[QueuedJob], due: Sequence[Start], view: View, idle: int) -> list[Decision]:
         """Start jobs in queue order, protect the first ones that are blocked, backfill the rest."""
-        now, idle, length_of = view.now, view.idle, self._length_of
+        now, length_of = view.now, self._length_of
         plan, profile, protected, depth = self._plan, self._profile, self._protected, self._depth
         decisions: list[Decision] = []
         if due:
@@ -161,6 +182,7 @@ class EasyRun:
 
     def _start(self, job: QueuedJob, now: int) -> Start:
         reason = self._reason(job, now) if self._explain else None
+        self._lengths.started(job)
         self._profile.start(job.id, job.nodes, now, now + self._length_of(job))
         return Start(job=job, reason=reason)
 

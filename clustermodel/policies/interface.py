@@ -192,6 +192,9 @@ class Setup(NamedTuple):
     without what has been saved of it, with restoring that, and with its periodic checkpoints."""
     transfer_times: Callable[[QueuedJob], tuple[int, int]] = lambda _job: (0, 0)
     """How long a checkpoint and a restart of a job in the system take if no others are at the checkpoint store, ticks."""
+    one_by_one: bool = False
+    """Whether each event of an instant is a scheduling cycle of its own.  A gang that ends at an instant is then not among
+    ``View.running`` any more in the cycles of that instant which come before the one that reports its end."""
 
 
 @runtime_checkable

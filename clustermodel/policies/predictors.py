@@ -6,17 +6,19 @@ does so at the estimate.  The policy asks a :class:`Lengths`, which also tells t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from operator import attrgetter
-from typing import Final, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping
+from operator import attrgetter, index
+from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.plugins import PREDICTORS as PREDICTOR_PLUGINS
 from clustermodel.plugins import plugins
+from clustermodel.policies.corrections import Correction, as_late_again
 from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Setup
-from clustermodel.policies.view import Batch, QueuedJob, View
+from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
+from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import choice, require_number
 
 
@@ -129,12 +131,13 @@ class LastUnlimited(LastModel):
 
 
 class LastTwo(_Stateless):
-    """The mean run time of the user's last two completed jobs, but at most the estimate.
+    """The mean run time of the user's last two completed jobs, in whole seconds, but at most the estimate.
 
-    The prediction is the estimate where fewer than two have completed.  This is the predictor of D. Tsafrir, Y. Etsion and
-    D. G. Feitelson, Backfilling using system-generated predictions rather than user runtime estimates, 2007: reference [16]
-    of Yuan et al. 2010.
+    The prediction is the estimate where fewer than two have completed, and is made once, when the job is submitted (Tsafrir et
+    al. 2007, reference [16] of Yuan et al. 2010; the program of Gaussier et al. 2015).
     """
+
+    at_submission = True
 
     def begin(self, setup: Setup) -> None:
         """Forget all users."""
@@ -143,7 +146,10 @@ class LastTwo(_Stateless):
     def predict(self, job: QueuedJob) -> int:
         """Return the mean."""
         last = self._last.get(job.user, ())
-        return max(min(sum(last) // 2, job.estimate), 1) if len(last) == 2 else job.estimate
+        if len(last) < 2:
+            return job.estimate
+        mean = sum(last) // 2
+        return max(min(mean // TICKS_PER_SECOND * TICKS_PER_SECOND or mean, job.estimate), 1)
 
     def ended(self, job: QueuedJob, run: int) -> None:
         """Remember the run time as one of the user's last two."""
@@ -203,6 +209,7 @@ class Virtual(Perfect):
 PREDICTORS: Final[dict[str, Callable[[], Predictor]]] = {
     "estimate": UserEstimate,
     "last": LastModel,
+    "last-submitted": LastSubmitted,
     "last-two": LastTwo,
     "perfect": Perfect,
 }
@@ -271,13 +278,29 @@ class Lengths:
     Args:
         predictor: gives the run times; told of the new run.
         setup: of the run.
-        once: whether each job's run time is predicted once, when it is submitted, or again whenever it is asked for.
+        correction: of predictions that have expired, if they are corrected.
+        beyond: how much later than expected a job will end, or an outage, given how late it is already, ticks, where no
+            correction says more.
+        once: whether each job's run time is predicted once, when it is submitted, or again whenever it is asked for, until the
+            job starts.  Predictors with a true ``at_submission`` are asked once in any case.
     """
 
-    def __init__(self, predictor: Predictor, setup: Setup, *, once: bool = False) -> None:
+    def __init__(
+        self,
+        predictor: Predictor,
+        setup: Setup,
+        correction: Correction | None = None,
+        beyond: Callable[[int], int] = as_late_again,
+        *,
+        once: bool = False,
+    ) -> None:
         predictor.begin(setup)
         self._predictor = predictor
-        self._predicted: dict[int, int] | None = {} if once else None  # job id -> prediction at its submission
+        self._correction = correction
+        self._beyond = beyond
+        self._once = once or bool(getattr(predictor, "at_submission", False))
+        self._predicted: dict[int, int] = {}  # job id -> prediction that stays, of submitted or of running jobs
+        self._jobs: dict[int, QueuedJob] = {}
         self.are_estimates = type(predictor) is UserEstimate
         """Whether these are the users' estimates themselves."""
         self.may_overrun = may_overrun(setup) or not self.are_estimates
@@ -286,8 +309,10 @@ class Lengths:
         """Return how long a job is expected to run on the nodes it asked for, ticks."""
         if self.are_estimates:
             self.predicted = attrgetter("estimate")  # asked a million times
+        elif self._once:
+            self.predicted = lambda job: self._predicted[job.id]
         else:
-            self.predicted = self._at_submission if once else predictor.predict
+            self.predicted = lambda job: self._predicted.get(job.id) or predictor.predict(job)
         self.of = self.predicted
         """Return how long a waiting job is expected to hold its nodes, ticks: as long as it runs, unless part of that has been
         saved, or periodic checkpoints take time."""
@@ -301,14 +326,54 @@ class Lengths:
         predictor, predicted = self._predictor, self._predicted
         for job in batch.submitted:
             predictor.submitted(job)
+            self._jobs[job.id] = job
         for gang in batch.ended:
             if gang.job.id not in view.waiting:
                 predictor.ended(gang.job, gang.ran)
-                if predicted is not None:
-                    del predicted[gang.job.id]
-        if predicted is not None:
+                del self._jobs[gang.job.id]
+                predicted.pop(gang.job.id, None)
+        if self._once:
             predicted.update((job.id, predictor.predict(job)) for job in batch.submitted)
+        else:
+            for job in batch.requeued:
+                predicted.pop(job.id, None)
 
-    def _at_submission(self, job: QueuedJob) -> int:
-        assert self._predicted is not None
-        return self._predicted[job.id]
+    def started(self, job: QueuedJob) -> None:
+        """Keep the prediction of a job that starts now."""
+        if not self.are_estimates:
+            self._predicted[job.id] = self.predicted(job)
+
+    def delays(self, running: Mapping[int, RunningJob]) -> Callable[[int, int], int]:
+        """Return :meth:`delay` as a function of the id of a job, or of an outage.
+
+        Args:
+            running: the gangs that the policy sees.
+        """
+        jobs = self._jobs
+
+        def delay(number: int, late: int) -> int:
+            gang = running.get(number)
+            return self.delay(jobs.get(number) if gang is None else gang.job, late)
+
+        return delay
+
+    def delay(self, job: QueuedJob | None, late: int) -> int:
+        """Return how much later than expected a running job will end, ticks.
+
+        Args:
+            job: the job; ``None`` stands for a node that is down for longer than expected.
+            late: for how long it has run beyond its expected end, ticks.
+
+        Raises:
+            SpecificationError: a correction of one's own returns no whole number.
+        """
+        if job is not None and self._correction is not None:
+            predicted = self.predicted(job)
+            corrected: Any = self._correction(job, predicted, predicted + late)
+            try:
+                delay = index(corrected) - predicted
+            except TypeError:
+                raise SpecificationError(f"correction: {quoted(corrected)} is not allowed; it must be whole ticks") from None
+            if delay > late:
+                return delay
+        return self._beyond(late)

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from clustermodel.policies.copies import CopiedWithoutRun
+from clustermodel.policies.corrections import Correction, a_second_more, correction_of
 from clustermodel.policies.easy_run import backfill
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Reserve, Setup, Start, Suspend, uses_of
 from clustermodel.policies.predictors import Lengths, Predictor, holds_longer, predictor_of
@@ -48,6 +49,8 @@ class PVEasy(CopiedWithoutRun):
             running load.
         predictor: of run times: ``"last"`` (the paper's), ``"estimate"``, ``"perfect"``, ``"last-two"``, ``"virtual:X"`` or an
             object (:mod:`clustermodel.policies.predictors`).
+        correction: of a prediction that has expired: ``"estimate"``, ``"tsafrir"``, ``"double"``, ``"second"`` or a function
+            (:mod:`clustermodel.policies.corrections`); ``None`` is a second from now.  The paper does not say.
         mode: what preemption does to a job: ``"kill"`` (the paper's), ``"checkpoint"`` or ``"suspend"``.  A job
             that does not fit into memory beside the blocked job and other suspended jobs is killed.
 
@@ -58,11 +61,18 @@ class PVEasy(CopiedWithoutRun):
     name = "pv-easy"
 
     def __init__(
-        self, *, slp: bool = True, vb: bool = True, predictor: str | Predictor = "last", mode: str | Mode = "kill"
+        self,
+        *,
+        slp: bool = True,
+        vb: bool = True,
+        predictor: str | Predictor = "last",
+        correction: str | Correction | None = None,
+        mode: str | Mode = "kill",
     ) -> None:
         self._slp = flag("pv-easy: slp", slp)
         self._vb = flag("pv-easy: vb", vb)
         self._predictor = predictor_of("pv-easy", predictor)
+        self._correction = correction_of("pv-easy", correction)
         self._mode = mode_of("pv-easy", mode)
 
     @property
@@ -79,7 +89,8 @@ class PVEasy(CopiedWithoutRun):
         saving_costs = {"kill": False, "checkpoint": bool(costs.checkpoint or costs.store), "suspend": bool(switch)}[self._mode]
         self._nodes = setup.nodes
         self._explain = setup.explain
-        self._lengths = Lengths(self._predictor, setup)
+        self._one_by_one = setup.one_by_one
+        self._lengths = Lengths(self._predictor, setup, self._correction, a_second_more)
         self._holds_longer = holds_longer(setup)
         self._memory_is_limited = self._mode == "suspend" and machine.node_memory is not None
         self._guarantees = self._slp and self._lengths.are_estimates and not saving_costs and not self._memory_is_limited
@@ -93,6 +104,8 @@ class PVEasy(CopiedWithoutRun):
         self._memory = None if free is None else IdleMemory(view, self._nodes, free)
         for gang in batch.ended:
             self._load.pop(gang.job.id, None)
+        if self._one_by_one:  # others may have ended now
+            self._load = {job_id: running for job_id, running in self._load.items() if job_id in view.running}
         decisions: list[Decision] = []
         idle = view.idle
         waiting = iter(view.waiting.values())
@@ -180,11 +193,16 @@ class PVEasy(CopiedWithoutRun):
         Only the sunny load counts, and the nodes that are down.  Without venture backfilling the whole load does, as in EASY.
         """
         now = view.now
-        soonest = now + SHORTEST_EXTENSION  # for jobs that have outlived their predictions
-        load = (running for running in self._load.values() if not self._vb or running.job.queue_order < head.queue_order)
-        ends = [(running.end, running.job.nodes) for running in load]
-        ends += [(outage.expected_end, outage.nodes) for outage in view.down.values()]
-        profile = Profile.of_running(self._nodes, now, ((end if end > now else soonest, nodes) for end, nodes in ends))
+        ends = []
+        for job, end, stopping in self._load.values():
+            if self._vb and job.queue_order > head.queue_order:
+                continue
+            until = end if end > now else end + self._lengths.delay(None if stopping else job, now - end)
+            ends.append((until, job.nodes))
+        for outage in view.down.values():
+            end = outage.expected_end
+            ends.append((end if end > now else end + self._lengths.delay(None, now - end), outage.nodes))
+        profile = Profile.of_running(self._nodes, now, ends)
         return profile, profile.earliest(head.nodes, 1)  # running jobs only complete, so the nodes stay free
 
     def _venture_backfilling(
@@ -236,6 +254,7 @@ class PVEasy(CopiedWithoutRun):
             self._memory.take(job, place)
             yield from (Kill(job=other, requeue=True) for other in place.discarded)
             columns = from_mask(place.nodes)
+        self._lengths.started(job)
         self._load[job.id] = _Running(job, view.now + self._length(job, view))
         reason = Reason(rule, holder=head.id if head else None, shadow=shadow) if self._explain else None
         yield Start(job=job, columns=columns, reason=reason)

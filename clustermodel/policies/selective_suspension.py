@@ -77,6 +77,7 @@ class SelectiveSuspension(CopiedWithoutRun):
         if self._mode == "checkpoint" and setup.machine.checkpointing.max_tasks_per_slice == 0:
             raise SpecificationError("ss: mode=checkpoint: the machine takes no checkpoints (max_tasks_per_slice=0)")
         self._explain = setup.explain
+        self._one_by_one = setup.one_by_one
         self._idle = (1 << setup.nodes) - 1  # sets of nodes are bitmasks here
         self._stopping = 0  # nodes of preempted jobs whose work is being saved
         self._claimed = 0  # nodes of all claims, which do not overlap
@@ -222,6 +223,8 @@ class SelectiveSuspension(CopiedWithoutRun):
 
     def _can_stop(self, other: _Running, view: View) -> bool:
         gang = view.running.get(other.job.id)  # there is none yet for a job that starts now
+        if gang is None and self._one_by_one:
+            return False  # it has ended now
         return self._mode != "suspend" or gang is None or view.can_suspend(gang)
 
     def _preempt_for(self, job: QueuedJob, view: View) -> Iterator[Decision]:

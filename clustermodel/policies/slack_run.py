@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from clustermodel.policies.average_wait import AverageWait
+from clustermodel.policies.corrections import as_late_again
 from clustermodel.policies.interface import Decision, Kill, Reason, Reserve, Start, WakeAt
 from clustermodel.policies.quotas import OverQuota, Quotas
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
@@ -84,7 +85,7 @@ class SlackRun:
             for gang in batch.ended:
                 self._over_quota.ended(gang.job, now - gang.start)
         self._submitted += batch.submitted if not batch.requeued else _in_queue_order(batch)
-        late = self.profile.overrunning(now)
+        late = self.profile.overrunning(now, view.running)
         if batch.failed or any(number not in view.running for number in late):
             self._delay(late, now)  # nodes are down, or longer than expected
         elif late and (kills := self._unfinished(late, view)):
@@ -197,7 +198,7 @@ class SlackRun:
         profile = self.profile
         for held in self.plan:
             profile.release(held.start, held.end, held.nodes)
-        profile.extend(late, now)
+        profile.extend(late, now, lambda _, ticks: as_late_again(ticks))
         for held in self.plan:
             held.move_to(profile.book(held.nodes, held.length), self._weights)
         self.plan.sort(key=by_start)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable
 from heapq import heappop, heappush
 from typing import Final, Protocol
 
@@ -50,8 +50,7 @@ class RunningProfile(Profile):
     """A profile from which each running job is subtracted until its expected end.
 
     A job may outlive its expected end where nothing kills it at its estimate, or where a predictor expected it to end before.
-    It is then assumed to run on for as long as it is late already, and for at least one second: with one second alone a
-    planning policy would wake once a second for hours.  A policy that sets no alarms can use one second.
+    The policy then says when else it may end (:meth:`extend`).
 
     A node that is down is subtracted like a job, until it can be expected to be repaired.
 
@@ -125,29 +124,36 @@ class RunningProfile(Profile):
         self.release(now, expected_end, nodes)
         return True
 
-    def overrunning(self, now: int) -> list[int]:
-        """Return the running jobs, and the outages, whose assumed ends have passed, for :meth:`extend`."""
+    def overrunning(self, now: int, running: Container[int]) -> list[int]:
+        """Return the running jobs, and the outages, whose assumed ends have passed, for :meth:`extend`.
+
+        Args:
+            now: the present, ticks.
+            running: ids of the running jobs; another may have ended now, which is still to be reported.
+        """
         late: list[int] = []
         while self._ends and self._ends[0][0] <= now:
             end, job_id = heappop(self._ends)
+            if end == now and job_id >= 0 and job_id not in running:
+                continue  # as expected
             if job_id in self._assumed_end and self._assumed_end[job_id][0] == end and job_id not in late:
                 late.append(job_id)  # once, if it was started again with the same end as before
         return late
 
-    def extend(self, late: list[int], now: int, ticks: int | None = None) -> None:
+    def extend(self, late: list[int], now: int, delay_of: Callable[[int, int], int]) -> None:
         """Subtract the ``late`` jobs for longer; nothing else may be reserved on their nodes.
 
         Args:
             late: their ids.
             now: the present, ticks.
-            ticks: how much longer; ``None`` is as long as each job is late already, at least one second.
+            delay_of: returns how much later than expected a job will end, given its id and how late it is already, ticks.
 
         Raises:
             DecisionError: something else is reserved on their nodes.
         """
         for job_id in late:
             _, expected_end, nodes = self._assumed_end[job_id]
-            end = now + (ticks or max(SHORTEST_EXTENSION, now - expected_end))
+            end = expected_end + delay_of(job_id, now - expected_end)
             self.reserve(now, end, nodes)
             self.note_prolongation(job_id, end)
 

@@ -45,6 +45,7 @@ class Coordinator:
         records: what happens to each job.
         states: which nodes are down.
         explain: keep the reasons of all starts.
+        one_by_one: whether each event of an instant is a scheduling cycle of its own.
         speedup: how run times change where a job starts on another number of nodes than it asked for.
     """
 
@@ -62,6 +63,7 @@ class Coordinator:
         records: JobRecords,
         states: NodeStates,
         explain: bool = False,
+        one_by_one: bool = False,
         speedup: Speedup = LINEAR,
     ) -> None:
         self.reasons: dict[int, Reason] | None = {} if explain else None
@@ -69,6 +71,7 @@ class Coordinator:
         self._env = env
         self._nodes, self._node_memory = machine.processors, machine.node_memory
         self._policy = policy
+        self._one_by_one = one_by_one
         self._open_streams = streams
         self._pool, self._saved, self._ledger, self._records = pool, saved, ledger, records
         self._states = states
@@ -160,6 +163,7 @@ class Coordinator:
             yield settled
             settled.renew()
             failed, repaired = (yield from self._change_nodes()) if states.changing else NO_OUTAGES
+            later = self._all_but_one_event(bool(failed or repaired)) if self._one_by_one else ([], [])
             submitted, requeued = pool.take_arrivals() if pool.arrived else ([], [])
             if self._ended or submitted or self._rings or failed or repaired:
                 now = self._env.now
@@ -168,9 +172,30 @@ class Coordinator:
                 except StopIteration as problem:  # of a user's code: a compiled generator would simply end
                     raise RuntimeError("generator raised StopIteration") from problem
                 self._decisions.begin_granted()
+                if later[0] or later[1]:
+                    self._ended[:0], pool.arrived[:0] = later
+                    settled.arm()
+                    continue
             if pool.waiting and not (self._running or self._open_streams or self._alarm.at or self._states.down):
                 raise StrandedJobsError(f"policy {self._policy.name}: {pool.stranded}")
         self._ledger.close()
+
+    def _all_but_one_event(self, nodes_change: bool) -> tuple[list[Execution], list[JobInSystem]]:
+        """Leave one event of this instant to the next cycle; return the gangs and the jobs of the others.
+
+        Failures, repairs, alarms and preemptions come first and together, then submissions one by one, then ends, in the order
+        in which the gangs have started.
+        """
+        pool, ended, arrived = self._pool, self._ended, self._pool.arrived
+        stopped = [gang for gang in ended if gang.outcome in REQUEUING]
+        if stopped or nodes_change or self._rings:
+            self._ended, pool.arrived = stopped, [job for job in arrived if job.attempts]
+            return [gang for gang in ended if gang.outcome not in REQUEUING], [job for job in arrived if not job.attempts]
+        if arrived:
+            self._ended, pool.arrived = [], arrived[:1]
+            return ended, arrived[1:]
+        self._ended = ended[:1]
+        return ended[1:], []
 
     def _change_nodes(self) -> Generator[Event, object, tuple[list[Outage], list[Outage]]]:
         """Stop the gangs on nodes that fail now, take those nodes down, put repaired ones up; return the outages of both.

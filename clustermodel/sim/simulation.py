@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 Fidelity = Literal["fast", "node"]
 FIDELITIES: Final = get_args(Fidelity)
+Events = Literal["together", "one-by-one"]
+EVENTS: Final = get_args(Events)
 PROGRESS_STEP = 1024
 """Submissions between two calls of a progress function."""
 
@@ -64,6 +66,7 @@ def simulate(
     *,
     explain: bool = False,
     fidelity: Fidelity = "fast",
+    events: Events = "together",
     history: bool = False,
     speedup: Speedup = LINEAR,
     progress: Callable[[int], None] | None = None,
@@ -81,6 +84,9 @@ def simulate(
         explain: keep the reasons of all starts.
         fidelity: how time slices are simulated: ``"fast"`` computes what happens between scheduling events, ``"node"`` plays
             every slice on every node; the results are the same.
+        events: whether a scheduling cycle sees all events of an instant, ``"together"``, or each is a cycle of its own,
+            ``"one-by-one"``: submissions in their order, then ends in the order in which the gangs have started, as in Gaussier
+            et al. 2015.
         history: keep every state of the Ousterhout matrix and the ledger.
         speedup: how run times change where jobs are started on another number of nodes than they asked for.
         progress: called now and then with the number of jobs submitted since the last call.
@@ -108,7 +114,7 @@ def simulate(
         saved,
         ledger,
         records,
-        lambda: _time_sharing(env, machine, ledger, saved, states, fidelity, records),
+        lambda: _time_sharing(env, machine, ledger, saved, states, fidelity, events, records),
     )
     node_states = NodeStates(env, 0.0 if machine.failures is None else machine.failures.mean_repair_s, saved, ledger, records)
     coordinator = Coordinator(
@@ -123,6 +129,7 @@ def simulate(
         records=records,
         states=node_states,
         explain=explain,
+        one_by_one=events == "one-by-one",
         speedup=speedup,
     )
     policy.begin(
@@ -136,6 +143,7 @@ def simulate(
             run_time=lambda job: coordinator.in_system(job).run_time,
             holding=lambda job, ticks: saved.holding(coordinator.in_system(job), ticks),
             transfer_times=lambda job: saved.costs.of(coordinator.in_system(job), job.nodes),
+            one_by_one=events == "one-by-one",
         )
     )
     finished = env.process(coordinator.run())
@@ -166,11 +174,14 @@ def _time_sharing(
     saved: SavedWork,
     states: History | None,
     fidelity: Fidelity,
+    events: Events,
     records: JobRecords,
 ) -> TimeSharing:
     """Return nodes that gangs share in time; runs without such gangs do not import the modules."""
     if isinstance(records, StreamedRecords):
         raise SpecificationError("stream: the policy shares nodes in time, and the log of time slices grows with the run")
+    if events == "one-by-one":
+        raise SpecificationError("events: 'one-by-one' is for dedicated nodes, and the policy shares nodes in time")
     from clustermodel.sim.time_sharing.node_by_node import NodeByNode  # noqa: PLC0415
     from clustermodel.sim.time_sharing.shared_nodes import TimeSharing  # noqa: PLC0415
     from clustermodel.sim.time_sharing.slices import ComputedSlices  # noqa: PLC0415

@@ -149,7 +149,8 @@ def test_a_predictor_of_ones_own_does_what_other_estimates_would_where_nothing_i
     [
         (
             "lst",
-            r"easy: predictor: 'lst' is not allowed \(did you mean 'last'\?\); it must be one of estimate, last, last-two, ",
+            r"easy: predictor: 'lst' is not allowed \(did you mean 'last'\?\); it must be one of "
+            "estimate, last, last-submitted, last-two, ",
         ),
         ("virtual", "easy: predictor: 'virtual' is not allowed; write virtual:X, with the maximum error X in"),
         ("virtual:2", "easy: predictor: 'virtual:2' is not allowed; write virtual:X, with the maximum error X in"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from clustermodel import DecisionError
+from clustermodel.policies.corrections import as_late_again
 from clustermodel.schedule.profile import Profile
 from clustermodel.schedule.running_profile import SHORTEST_EXTENSION, RunningProfile
 
@@ -229,21 +230,21 @@ def test_where_jobs_are_killed_none_overruns() -> None:
     profile = RunningProfile(4, may_overrun=False)
     profile.start(1, 3, 0, 10)
     profile.advance(10)
-    assert profile.overrunning(10) == []
+    assert profile.overrunning(10, [1]) == []
 
 
 def test_an_overrunning_job_is_assumed_to_go_on_as_long_as_it_has_been_late_and_a_second_at_least() -> None:
     assert SHORTEST_EXTENSION == SECOND
     profile = RunningProfile(4, may_overrun=True)
     profile.start(7, 3, 0, 10 * SECOND)
-    assert profile.overrunning(10 * SECOND - 1) == []
+    assert profile.overrunning(10 * SECOND - 1, [7]) == []
     # late by 0, 1.5, 10 and 30 s: it will go on for 1, 1.5, 10 and 30 s
     for now, until in ((10, 11), (11.5, 13), (20, 30), (40, 70)):
         profile.advance(round(now * SECOND))
-        assert profile.overrunning(round(now * SECOND)) == [7]
-        profile.extend([7], round(now * SECOND))
+        assert profile.overrunning(round(now * SECOND), [7]) == [7]
+        profile.extend([7], round(now * SECOND), lambda _, late: as_late_again(late))
         assert profile.steps() == [(now * SECOND, 1), (until * SECOND, 4)]
-        assert profile.overrunning(until * SECOND - 1) == []
+        assert profile.overrunning(until * SECOND - 1, [7]) == []
 
 
 def test_several_overrunning_jobs_are_extended_each_from_its_own_estimate() -> None:
@@ -252,9 +253,9 @@ def test_several_overrunning_jobs_are_extended_each_from_its_own_estimate() -> N
     profile.start(2, 1, 0, 25 * SECOND)
     profile.start(3, 2, 0, 99 * SECOND)
     profile.advance(30 * SECOND)
-    late = profile.overrunning(30 * SECOND)
+    late = profile.overrunning(30 * SECOND, [1, 2, 3])
     assert sorted(late) == [1, 2]
-    profile.extend(late, 30 * SECOND)
+    profile.extend(late, 30 * SECOND, lambda _, late: as_late_again(late))
     # 1 is 20 s late and 2 is 5 s late: until 50 and 35
     assert profile.steps() == [(30 * SECOND, 0), (35 * SECOND, 1), (50 * SECOND, 2), (99 * SECOND, 4)]
 
@@ -263,12 +264,12 @@ def test_an_overrunning_job_that_ends_gives_back_its_assumed_rest_and_is_not_lat
     profile = RunningProfile(4, may_overrun=True)
     profile.start(7, 3, 0, 10 * SECOND)
     profile.advance(30 * SECOND)
-    assert profile.overrunning(30 * SECOND) == [7]
-    profile.extend([7], 30 * SECOND)  # 20 s late: until 50
+    assert profile.overrunning(30 * SECOND, [7]) == [7]
+    profile.extend([7], 30 * SECOND, lambda _, late: as_late_again(late))  # 20 s late: until 50
     profile.advance(31 * SECOND)
     assert profile.end(7, 3, 31 * SECOND, 10 * SECOND)  # the caller's expected end is the estimate
     assert profile.steps() == [(31 * SECOND, 4)]
-    assert profile.overrunning(50 * SECOND) == []
+    assert profile.overrunning(50 * SECOND, []) == []
 
 
 def test_a_job_that_ends_in_time_is_never_late_where_jobs_may_overrun() -> None:
@@ -279,7 +280,7 @@ def test_a_job_that_ends_in_time_is_never_late_where_jobs_may_overrun() -> None:
     assert profile.end(1, 2, 4 * SECOND, 10 * SECOND)
     profile.advance(10 * SECOND)
     assert not profile.end(2, 2, 10 * SECOND, 10 * SECOND)
-    assert profile.overrunning(10 * SECOND) == []
+    assert profile.overrunning(10 * SECOND, [7]) == []
     assert profile.steps() == [(10 * SECOND, 4)]
 
 

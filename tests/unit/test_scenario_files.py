@@ -176,6 +176,7 @@ def test_a_round_trip_gives_the_same_scenario_and_run_key(here: Path, kind: str)
         {"policy": "clustermodel.policies.easy:Easy:reserve_depth=3"},
         {"seed": 7, "explain": True, "history": True, "name": "a = 'name'\t".strip()},
         {"fidelity": "node", "policy": "gs"},
+        {"events": "one-by-one"},
         {"speedup": DowneySpeedup(sigma=0.5, parallelism=2)},
     ],
 )
@@ -189,7 +190,8 @@ def test_every_field_survives(fields: dict[str, object]) -> None:
 def test_the_text_is_what_a_person_would_write() -> None:
     scenario = Scenario(workload=JOBS.select(JobFilter(nodes=(1, 8))), policy="bgs", machine=Machine(nodes=8))
     assert scenario.to_toml() == (
-        'policy = "bgs"\nseed = 1\nexplain = false\nfidelity = "fast"\nhistory = false\nstream = false\nspeedup = "linear"\n\n'
+        'policy = "bgs"\nseed = 1\nexplain = false\nfidelity = "fast"\nevents = "together"\n'
+        'history = false\nstream = false\nspeedup = "linear"\n\n'
         '[machine]\nnodes = 8\nkill_at_estimate = true\ngpus_per_node = 1\nallocation = "any"\nround_s = 0.0\n\n'
         "[machine.time_slicing]\nquantum_s = 200.0\nmpl = 5\n\n"
         '[machine.context_switch]\ncharge = "on-change"\n\n'
@@ -256,7 +258,7 @@ MISTAKES = {
     "explain = 1\n" + SMALL: "explain: 1 is not allowed; it must be True or False",
     'fidelity = "slow"\n' + SMALL: "fidelity: 'slow' is not allowed; it must be one of 'fast', 'node'",
     "sed = 1\n" + SMALL: (
-        "sed: unknown key (did you mean 'seed'?); known are workload, policy, machine, seed, explain, fidelity, "
+        "sed: unknown key (did you mean 'seed'?); known are workload, policy, machine, seed, explain, fidelity, events, "
         "history, stream, speedup, name"
     ),
     'policy = "esay"\n' + SMALL: "policy: 'esay' is unknown (did you mean 'easy'?); known are fcfs, ",

@@ -56,7 +56,7 @@ class BackfillingRun:
                 run_time = self._setup.speedup.time_on(lengths.predicted(job), job.nodes, nodes)
                 shapes[job.id] = ((nodes, self._setup.holding(job, run_time)),)
         current = SchedulingCycle(self._scheduler, batch, view, nodes_freed=nodes_freed)
-        late = plan.profile.overrunning(view.now)
+        late = plan.profile.overrunning(view.now, view.running)
         if late or batch.failed:
             self._replan(late, current)
         self._guarantees.schedule(current)
@@ -100,7 +100,7 @@ class BackfillingRun:
             plan.drop(current.view.running[job_id].job)
         for job in jobs:
             plan.drop(job)
-        plan.profile.extend(late, current.now)
+        plan.profile.extend(late, current.now, self._scheduler.lengths.delays(current.view.running))
         for job in () if current.batch.failed else jobs:  # after a failure all are placed again, with the jobs that it stopped
             plan.keep(job, current.earliest(job))
         current.nodes_freed = False

@@ -25,6 +25,7 @@ from clustermodel.policies.backfilling.moldable import ASKED, Sizes, StartTimeWi
 from clustermodel.policies.backfilling.scheduling_cycle import Scheduler
 from clustermodel.policies.backfilling.speculation import Speculation, TestRuns
 from clustermodel.policies.copies import CopiedWithoutRun
+from clustermodel.policies.corrections import Correction, correction_of
 from clustermodel.policies.interface import NOTHING, Decision, Setup, uses_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.policies.queue_order import CRITERIA, QueueOrder, make_sorter
@@ -55,6 +56,8 @@ class Backfilling(CopiedWithoutRun):
         widening: whether starting jobs get idle nodes, up to the number they asked for, or up to which multiple of it.
         predictor: of run times (:mod:`clustermodel.policies.predictors`), which replace the estimates in the plan; asked once
             for each job, when it is submitted.
+        correction: of a prediction that has expired, by name or a function (:mod:`clustermodel.policies.corrections`); ``None``
+            is as long as the job is late.
 
     Raises:
         SpecificationError: an argument has a value that is not allowed.
@@ -74,6 +77,7 @@ class Backfilling(CopiedWithoutRun):
         width: str | float | Sizes = "asked",
         widening: bool | float = False,
         predictor: str | Predictor = "estimate",
+        correction: str | Correction | None = None,
     ) -> None:
         self.name = _name(order, guarantees)
         self._sorter = make_sorter("backfilling", order, levels=levels, starvation_weight=starvation_weight)
@@ -87,6 +91,7 @@ class Backfilling(CopiedWithoutRun):
         if speculation is not None or tests is not None:
             self._speculation = Speculation(1.0 if speculation is None else speculation, tests)
         self._predictor = predictor_of("backfilling", predictor)
+        self._correction = correction_of("backfilling", correction)
         self._sizes = sizes_of(width)
         self._widening = None if widening is False else StartTimeWidening(1.0 if widening is True else widening)
 
@@ -98,7 +103,7 @@ class Backfilling(CopiedWithoutRun):
 
     def begin(self, setup: Setup) -> None:
         """Prepare for a run."""
-        lengths = Lengths(self._predictor, setup, once=True)
+        lengths = Lengths(self._predictor, setup, self._correction, once=True)
         scheduler = Scheduler(
             plan=self.empty_plan(setup.nodes, may_overrun=lengths.may_overrun),
             lengths=lengths,

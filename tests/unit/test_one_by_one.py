@@ -1,0 +1,87 @@
+"""Each event of an instant is a scheduling cycle of its own: ``events="one-by-one"``."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from clustermodel import Account, Job, Machine, Scenario, SpecificationError, Workload, to_ticks
+from clustermodel.policies.registry import policy_names
+from tests.timeline.timeline import spans
+
+SHARED_IN_TIME = {"gs", "bgs", "mgs", "mbgs", "adaptive"}
+MORE = (
+    "easy:reserve_depth=3,predictor=last",
+    "easy:backfill_order=shortest,predictor=last-two,correction=tsafrir",
+    "conservative:predictor=last-two,correction=tsafrir",
+    "backfilling:guarantees=none,predictor=last,correction=double",
+    "pv-easy:mode=suspend",
+    "pv-easy:mode=checkpoint,correction=estimate",
+    "pv-easy:slp=false,vb=false",
+    "ss:mode=kill",
+    "srtf:mode=kill",
+)
+NODES = 8
+
+
+def jobs_of(seed: int) -> Workload:
+    """Return jobs of which many are submitted, and end, at the same seconds."""
+    rng = random.Random(seed)
+    jobs = []
+    for number in range(1, 40):
+        run = rng.randrange(1, 20)
+        estimate = rng.choice([run, run, rng.randrange(1, 25)])
+        submit, nodes, user = rng.randrange(60), rng.randrange(1, NODES + 1), rng.randrange(3)
+        jobs.append(Job(id=number, submit_s=submit, nodes=nodes, run_s=run, estimate_s=estimate, user=user))
+    return Workload.from_jobs(jobs, machine_nodes=NODES)
+
+
+@pytest.mark.parametrize("policy", [*sorted(set(policy_names()) - SHARED_IN_TIME), *MORE])
+def test_every_job_runs_once_and_the_books_balance(policy: str) -> None:
+    for seed in range(6):
+        for kill in (True, False):
+            machine = Machine(nodes=NODES, kill_at_estimate=kill)
+            result = Scenario(machine=machine, workload=jobs_of(seed), policy=policy, events="one-by-one").run()
+            assert set(result.jobs["status"]) <= {"completed", "killed"}
+            ran = result.jobs["run_s"].clip(upper=result.jobs["estimate_s"]) if kill else result.jobs["run_s"]
+            useful = sum(result.ledger.amount(Account.USEFUL))  # the ledger refuses to answer if its books do not balance
+            assert useful == sum(map(to_ticks, ran * result.jobs["nodes"]))
+
+
+def test_where_no_two_events_are_at_one_instant_nothing_changes() -> None:
+    rng = random.Random(4)
+    jobs = [
+        Job(id=number, submit_s=rng.uniform(0, 60), nodes=rng.randrange(1, NODES + 1), run_s=rng.uniform(1, 20))
+        for number in range(1, 60)
+    ]
+    workload = Workload.from_jobs(jobs, machine_nodes=NODES)
+    for policy in ("fcfs", "easy", "conservative", "pv-easy", "srtf"):
+        one, all_ = (Scenario(workload=workload, policy=policy, events=events).run() for events in ("one-by-one", "together"))
+        assert spans(one) == spans(all_)
+
+
+def test_a_submission_is_taken_before_an_end_and_does_not_see_it() -> None:
+    # At 10 s job 1 ends early (it had asked for 20) and job 3 is submitted.  All together, job 2 starts, which is first in the
+    # queue and needs both nodes; so it does one by one, when the end is reported, and job 3 gets nothing before.
+    rows = [(1, 0, 1, 10, 20), (2, 1, 2, 5, 5), (3, 10, 1, 3, 3)]
+    jobs = [Job(id=n, submit_s=s, nodes=w, run_s=r, estimate_s=e) for n, s, w, r, e in rows]
+    result = Scenario(workload=Workload.from_jobs(jobs, machine_nodes=2), policy="easy", events="one-by-one").run()
+    assert spans(result) == {1: (0, 10), 2: (13, 18), 3: (10, 13)}
+    together = Scenario(workload=Workload.from_jobs(jobs, machine_nodes=2), policy="easy").run()
+    assert spans(together) == {1: (0, 10), 2: (10, 15), 3: (15, 18)}
+
+
+@pytest.mark.parametrize("policy", sorted(SHARED_IN_TIME))
+def test_nodes_shared_in_time_are_refused_in_one_line(policy: str) -> None:
+    with pytest.raises(
+        SpecificationError, match=r"^events: 'one-by-one' is for dedicated nodes, and the policy shares nodes in time$"
+    ):
+        Scenario(workload=jobs_of(1), policy=policy, events="one-by-one").run()
+
+
+def test_another_word_is_refused() -> None:
+    with pytest.raises(
+        SpecificationError, match=r"^Scenario\.events: 'all' is not allowed; it must be one of together, one-by-one"
+    ):
+        Scenario(workload=jobs_of(1), events="all")  # type: ignore[arg-type]
