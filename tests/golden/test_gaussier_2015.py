@@ -48,7 +48,9 @@ def run(file: str, nodes: int, policy: str) -> Result:
     return Scenario(machine=Machine(nodes=nodes), workload=jobs(file), policy=policy, events="one-by-one").run()
 
 
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name.endswith("tsafrir_tsafrir") else pytest.mark.long) for name in POLICIES]
+)
 @pytest.mark.parametrize("log", ["KTH-SP2", pytest.param("SDSC-BLUE", marks=pytest.mark.whole)])
 def test_flow_times_and_slowdowns_are_the_published_ones(log: str, name: str) -> None:
     file, nodes, within = LOGS[log]
