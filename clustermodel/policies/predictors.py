@@ -352,8 +352,11 @@ class Lengths:
         jobs = self._jobs
 
         def delay(number: int, late: int) -> int:
-            gang = running.get(number)
-            return self.delay(jobs.get(number) if gang is None else gang.job, late)
+            if (gang := running.get(number)) is not None:
+                return self.delay(gang.job, late)
+            if (ended := jobs.get(number)) is not None:  # now, which is still to be reported: it was corrected before
+                return self.delay(ended, late - 1)
+            return self._beyond(late)
 
         return delay
 

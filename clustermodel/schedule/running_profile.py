@@ -154,7 +154,8 @@ class RunningProfile(Profile):
         for job_id in late:
             _, expected_end, nodes = self._assumed_end[job_id]
             end = expected_end + delay_of(job_id, now - expected_end)
-            self.reserve(now, end, nodes)
+            if end > now:  # not of a job that has ended now, just as corrected
+                self.reserve(now, end, nodes)
             self.note_prolongation(job_id, end)
 
     def note_prolongation(self, job_id: int, end: int) -> None:

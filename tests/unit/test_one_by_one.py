@@ -72,6 +72,18 @@ def test_a_submission_is_taken_before_an_end_and_does_not_see_it() -> None:
     assert spans(together) == {1: (0, 10), 2: (10, 15), 3: (15, 18)}
 
 
+def test_nodes_of_a_job_that_ends_just_as_corrected_are_idle_before_its_end_is_reported() -> None:
+    # Job 3 is predicted to run for 10 s and runs until its estimate, 100 s; nothing happens in between.  At 120 s it ends and
+    # job 5 is submitted: in that cycle job 4, which needs all nodes, starts, and 5 does not slip in before it.
+    rows = [(1, 0, 1, 10, 1000), (2, 0, 1, 10, 1000), (3, 20, 3, 100, 100), (4, 25, 4, 50, 50), (5, 120, 1, 1, 1)]
+    jobs = [Job(id=n, submit_s=s, nodes=w, run_s=r, estimate_s=e, user=max(n, 3)) for n, s, w, r, e in rows]  # 1 to 3: one user
+    workload = Workload.from_jobs(jobs, machine_nodes=4)
+    for correction in ("estimate", "tsafrir"):
+        policy = f"easy:predictor=last-two,correction={correction}"
+        result = Scenario(workload=workload, policy=policy, events="one-by-one").run()
+        assert spans(result) == {1: (0, 10), 2: (0, 10), 3: (20, 120), 4: (120, 170), 5: (170, 171)}
+
+
 @pytest.mark.parametrize("policy", sorted(SHARED_IN_TIME))
 def test_nodes_shared_in_time_are_refused_in_one_line(policy: str) -> None:
     with pytest.raises(
