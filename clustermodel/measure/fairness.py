@@ -8,6 +8,10 @@ idle nodes plus the nodes held by jobs behind it in the queue order would have b
 Without that condition - the literal definition - instants count at which the machine was full, so that no other decision was
 possible; docs/design shows both counts.
 
+Under EASY a later job may have been backfilled before the delayed one came to the head of the queue, when another job was
+protected from it.  Of the jobs backfilled *over it*, only those that started since the job was blocked delay it: the others
+count as if they were ahead of it.
+
 Reservation violation (section 3.2): a job starts later than its first guaranteed start.  It is *benign* if jobs ahead of it in
 the queue caused it by running longer than predicted: from the guaranteed start on there was no such instant.
 """
@@ -28,7 +32,9 @@ from clustermodel.ticks import TICKS_PER_SECOND
 _NEVER = np.iinfo(np.int64).max
 
 
-def delays_by_later_jobs(records: JobRecords, nodes: int, *, only_with_idle_nodes: bool = True) -> FloatArray:
+def delays_by_later_jobs(
+    records: JobRecords, nodes: int, *, only_with_idle_nodes: bool = True, over_it: bool = False
+) -> FloatArray:
     """Return by how many seconds lower-priority jobs delayed each job's start; 0 for a job that was never blocked.
 
     A job that is preempted or stopped waits again and can be delayed again; the delays add up.
@@ -37,6 +43,7 @@ def delays_by_later_jobs(records: JobRecords, nodes: int, *, only_with_idle_node
         records: of a run.
         nodes: size of the machine.
         only_with_idle_nodes: consider only instants at which nodes could be assigned (see above).
+        over_it: count only delays by jobs that started since the job was blocked (see above).
 
     Returns:
         Shape ``(jobs,)``, in the records' order.
@@ -45,7 +52,8 @@ def delays_by_later_jobs(records: JobRecords, nodes: int, *, only_with_idle_node
     delays = np.zeros(len(records), dtype=np.int64)
     waits = _Waits.of(records)
     for job, _, start, head_since in waits.each(waits.head_since != UNKNOWN):
-        delays[job] += max(start - schedule.first_sufficient(job, head_since, start), 0)
+        sufficient = schedule.first_sufficient(job, head_since, start, earlier=head_since if over_it else None)
+        delays[job] += max(start - sufficient, 0)
     seconds: FloatArray = delays / TICKS_PER_SECOND
     return seconds
 
@@ -54,7 +62,7 @@ class Violations(NamedTuple):
     """Starts after the guaranteed start; shapes ``(jobs,)``."""
 
     late_s: FloatArray
-    """By how many seconds each job started after its first guaranteed start; 0 if it did not."""
+    """By how many seconds each job started after its guaranteed start; 0 if it did not."""
     by_later: BoolArray
     """Whether jobs behind it in the queue caused the violation; those that are neither this nor by a failure are benign."""
     by_failure: BoolArray
@@ -67,14 +75,16 @@ class Violations(NamedTuple):
         return late
 
 
-def reservation_violations(records: JobRecords, nodes: int) -> Violations:
+def reservation_violations(records: JobRecords, nodes: int, *, over_it: bool = False) -> Violations:
     """Return by how much each job's reservation was violated, and whether lower-priority jobs caused it (see above).
 
     Args:
         records: of a run.
         nodes: size of the machine.
+        over_it: judge each job when the guaranteed start comes, as it was last renewed: by then the jobs backfilled over it
+            (see above) held nodes without which too few were left for it.
     """
-    last_start, guaranteed = records.column("start"), records.column("reserved")
+    last_start, guaranteed = records.column("start"), records.column("due" if over_it else "reserved")
     late = np.where((last_start != UNKNOWN) & (guaranteed != UNKNOWN), np.maximum(last_start - guaranteed, 0), 0)
     by_later = np.zeros(len(records), dtype=bool)
     failures = records.outages.start
@@ -85,8 +95,12 @@ def reservation_violations(records: JobRecords, nodes: int) -> Violations:
     if late_otherwise.any():
         schedule = _Schedule(records, nodes, only_with_idle_nodes=True)
         waits = _Waits.of(records)
-        for job, since, start, _ in waits.each(late_otherwise[waits.job] & (waits.start > guaranteed[waits.job])):
-            by_later[job] |= schedule.first_sufficient(job, max(since, int(guaranteed[job])), start) < start
+        for job, since, start, head_since in waits.each(late_otherwise[waits.job] & (waits.start > guaranteed[waits.job])):
+            due = int(guaranteed[job])
+            if over_it:
+                by_later[job] |= head_since != UNKNOWN and schedule.suffices(job, max(due, head_since), earlier=head_since)
+            else:
+                by_later[job] |= schedule.first_sufficient(job, max(since, due), start) < start
     return Violations(late / TICKS_PER_SECOND, by_later, by_failure)
 
 
@@ -133,19 +147,17 @@ class _Schedule:
         end = records.column("end")[order]
         self._latest_end = np.maximum.accumulate(end) if len(end) else end
         self._runs = _runs(records, self._position)
+        self._in_time = _InTime.of(self._runs)
         outages = records.outages
         self._down = outages._replace(end=np.where(outages.end == UNKNOWN, _NEVER, outages.end))
         self._instants = _instants(records, nodes, only_with_idle_nodes=only_with_idle_nodes)
 
-    def first_sufficient(self, job: int, since: int, start: int) -> int:
+    def first_sufficient(self, job: int, since: int, start: int, *, earlier: int | None = None) -> int:
         """Return the first instant in [``since``, ``start``) at which jobs ahead of ``job`` left it enough nodes.
 
-        If there is none, return a time not before ``start``.
+        If there is none, return a time not before ``start``.  Later jobs that started before ``earlier`` count as ahead.
         """
-        at, runs = self._position[job], self._runs
-        first = int(np.searchsorted(self._latest_end[:at], since, side="right"))
-        begin, stop = np.searchsorted(runs.position, np.array([first, at]))
-        rivals = np.flatnonzero((runs.start[begin:stop] < start) & (runs.end[begin:stop] > since)) + begin
+        runs, rivals = self._runs, self._ahead(job, since, start, earlier)
         down = (self._down.start < start) & (self._down.end > since)  # a node that has failed is ahead of every job
         begins, ends = (
             np.concatenate([of_runs[rivals], of_outages[down]])
@@ -153,6 +165,25 @@ class _Schedule:
         )
         size = np.concatenate([runs.nodes[rivals], np.ones(down.sum(), dtype=np.int64)])
         return _first_sufficient(since, np.maximum(begins, since), ends, size, self._spare[job], self._instants)
+
+    def suffices(self, job: int, time: int, *, earlier: int) -> bool:
+        """Return whether jobs ahead of ``job``, and nodes that are down, leave it enough nodes right after ``time``."""
+        rivals = self._ahead(job, time, time + 1, earlier)
+        down = int(((self._down.start <= time) & (self._down.end > time)).sum())
+        return int(self._runs.nodes[rivals].sum()) + down <= self._spare[job]
+
+    def _ahead(self, job: int, since: int, until: int, earlier: int | None) -> IntArray:
+        """Return the runs in [``since``, ``until``) of jobs ahead of ``job``, or that started before ``earlier``."""
+        at, runs = self._position[job], self._runs
+        first = int(np.searchsorted(self._latest_end[:at], since, side="right"))
+        begin, stop = np.searchsorted(runs.position, np.array([first, at]))
+        rivals = np.flatnonzero((runs.start[begin:stop] < until) & (runs.end[begin:stop] > since)) + begin
+        if earlier is None:
+            return rivals
+        in_time = self._in_time
+        begin, stop = np.searchsorted(in_time.latest_end, since, side="right"), np.searchsorted(in_time.start, earlier)
+        already = in_time.run[begin:stop]
+        return np.concatenate([rivals, already[(runs.position[already] > at) & (runs.end[already] > since)]])
 
 
 class _Runs(NamedTuple):
@@ -163,6 +194,23 @@ class _Runs(NamedTuple):
     start: IntArray
     end: IntArray
     nodes: IntArray
+
+
+class _InTime(NamedTuple):
+    """All run attempts in order of their starts; shapes ``(runs,)``."""
+
+    run: IntArray
+    """Index in :class:`_Runs`."""
+    start: IntArray
+    latest_end: IntArray
+    """Of the runs up to this one."""
+
+    @classmethod
+    def of(cls, runs: _Runs) -> _InTime:
+        """Return all attempts."""
+        run = np.argsort(runs.start, kind="stable")
+        end = runs.end[run]
+        return cls(run, runs.start[run], np.maximum.accumulate(end) if len(end) else end)
 
 
 def _runs(records: JobRecords, position: IntArray) -> _Runs:

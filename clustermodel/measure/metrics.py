@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from clustermodel.arrays import BoolArray, FloatArray, distinct, dot, median, percentile
+from clustermodel.arrays import BoolArray, FloatArray, IntArray, distinct, dot, median, percentile
 from clustermodel.errors import SpecificationError
 from clustermodel.html import html_table
-from clustermodel.measure.fairness import delays_by_later_jobs, reservation_violations
+from clustermodel.measure.fairness import Violations, delays_by_later_jobs, reservation_violations
 from clustermodel.measure.job_table import dedicated, lost, preemptions, useful, wasted
 from clustermodel.measure.quantities import Quantity, quantity
 from clustermodel.recording.job_records import JobRecords
@@ -341,17 +341,22 @@ def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
     submit, end = records.seconds("submit"), records.seconds("end")
     run = dedicated(records) / TICKS_PER_SECOND
     slowdown = bounded_slowdown(end - submit, run)
-    delays = delays_by_later_jobs(records, ledger.nodes)
-    violations = reservation_violations(records, ledger.nodes)
-    # Compared with a job that starts, and so ends, as much earlier as it was late.
-    increment = slowdown - bounded_slowdown(end - submit - violations.late_s, run)
+    counts = {
+        suffix: (
+            delays_by_later_jobs(records, ledger.nodes, over_it=over_it),
+            violations := reservation_violations(records, ledger.nodes, over_it=over_it),
+            # Compared with a job that starts, and so ends, as much earlier as it was late.
+            slowdown - bounded_slowdown(end - submit - violations.late_s, run),
+        )
+        for suffix, over_it in (("", False), ("_over_it", True))
+    }
+    benign_violations, benign_late_s = counts[""][1].benign, counts[""][1].late_s
     preempted = _preempted(records)
     blocked = records.blocked_since != UNKNOWN
     wide = 4 * nodes > ledger.nodes
     rows = {}
     for name, members in {"all": ran, "wide": ran & wide, "narrow": ran & ~wide}.items():
-        stuck, late = members & blocked, members & (delays > 0)
-        violated, benign = (members & blame for blame in (violations.by_later, violations.benign))
+        stuck, benign = members & blocked, members & benign_violations
         stopped = members & preempted.jobs
         discarded, done = (int(work[members].sum()) for work in (wasted(records), useful(records)))
         rows[name] = {
@@ -362,25 +367,36 @@ def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
             "blocked": int(stuck.sum()),
             "blocked_bounded_slowdown": _statistic(np.mean, slowdown[stuck]),
             "blocked_weighted_bounded_slowdown": weighted_mean(slowdown[stuck], nodes[stuck]),
-            "delayed": int(late.sum()),
-            "mean_delay_by_later_s": _statistic(np.mean, delays[late]),
-            "longest_delay_by_later_s": _statistic(np.max, delays[late]),
-            "reservation_violations": int(violated.sum()),
-            "mean_violation_nodes": _statistic(np.mean, nodes[violated].astype(float)),
-            "mean_violation_s": _statistic(np.mean, violations.late_s[violated]),
-            "longest_violation_s": _statistic(np.max, violations.late_s[violated]),
-            "mean_slowdown_increment": _statistic(np.mean, increment[violated]),
-            "largest_slowdown_increment": _statistic(np.max, increment[violated]),
+            **_by_later(members, nodes, *counts[""]),
             "benign_violations": int(benign.sum()),
-            "mean_benign_violation_s": _statistic(np.mean, violations.late_s[benign]),
+            "mean_benign_violation_s": _statistic(np.mean, benign_late_s[benign]),
             "preempted": int(stopped.sum()),
             "preempted_rate": _per(float(stopped.sum()), float(members.sum())),
             "mean_killed_times": _statistic(np.mean, preempted.times[stopped]),
             "runtime_waste": _statistic(np.mean, preempted.waste[stopped]),
             "total_load": _per(discarded + done, ledger.capacity),
             "wasted_load": _per(discarded, ledger.capacity),
+            **{f"{name}_over_it": value for name, value in _by_later(members, nodes, *counts["_over_it"]).items()},
         }
     return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def _by_later(
+    members: BoolArray, nodes: IntArray, delays: FloatArray, violations: Violations, increment: FloatArray
+) -> dict[str, float]:
+    """Return how many jobs, and by how much, lower-priority jobs delay, and reservations they violate."""
+    late, violated = members & (delays > 0), members & violations.by_later
+    return {
+        "delayed": int(late.sum()),
+        "mean_delay_by_later_s": _statistic(np.mean, delays[late]),
+        "longest_delay_by_later_s": _statistic(np.max, delays[late]),
+        "reservation_violations": int(violated.sum()),
+        "mean_violation_nodes": _statistic(np.mean, nodes[violated].astype(float)),
+        "mean_violation_s": _statistic(np.mean, violations.late_s[violated]),
+        "longest_violation_s": _statistic(np.max, violations.late_s[violated]),
+        "mean_slowdown_increment": _statistic(np.mean, increment[violated]),
+        "largest_slowdown_increment": _statistic(np.max, increment[violated]),
+    }
 
 
 def _statistic(statistic: Callable[[FloatArray], np.floating[Any] | float], values: FloatArray) -> float:

@@ -19,6 +19,8 @@ from clustermodel.validation import choice, require_whole
 
 BACKFILL_ORDERS: Final = ("arrival", "shortest")
 """Named orders: queue order, and by expected run time, which is the SJF-EASY of Yuan et al. 2010, section 5.2.2."""
+RESERVATIONS: Final = ("renewed", "kept")
+"""Whether the shadow time is found again whenever running jobs end early, or once, when the job becomes the first blocked."""
 
 
 class Easy(CopiedWithoutRun):
@@ -32,6 +34,9 @@ class Easy(CopiedWithoutRun):
         correction: of a prediction that has expired: ``"estimate"``, ``"tsafrir"`` (Gaussier et al. 2015 have both),
             ``"double"``, ``"second"`` or a function (:mod:`clustermodel.policies.corrections`); ``None`` is a second from now,
             and with several reservations as long as the job is late.
+        reservation: of a blocked job: ``"renewed"`` moves to an earlier shadow time when running jobs end early; ``"kept"``
+            stays where it was made, unless the job can start now or jobs that are late force it to a later time (a reading of
+            "its reservation guaranteed by EASY", Yuan et al. 2010, section 3.2).
 
     Raises:
         SpecificationError: an argument has a value that is not allowed.
@@ -46,12 +51,14 @@ class Easy(CopiedWithoutRun):
         reserve_depth: int = 1,
         predictor: str | Predictor = "estimate",
         correction: str | Correction | None = None,
+        reservation: str = "renewed",
     ) -> None:
         self._predictor = predictor_of("easy", predictor)
         self._correction = correction_of("easy", correction)
         self._order = backfill_order
         if not callable(backfill_order):
             choice("easy: backfill_order", backfill_order, BACKFILL_ORDERS, other=", or a callable")
+        self._keeps = choice("easy: reservation", reservation, RESERVATIONS) == "kept"
         self._depth = require_whole("easy: reserve_depth", reserve_depth, at_least=1)
 
     @property
@@ -68,7 +75,15 @@ class Easy(CopiedWithoutRun):
             order = self._order
         else:
             order = (lambda job, _: (lengths.of(job), job.queue_order)) if self._order == "shortest" else None
-        self._run = EasyRun(setup.nodes, lengths, order, depth=self._depth, explain=setup.explain, one_by_one=setup.one_by_one)
+        self._run = EasyRun(
+            setup.nodes,
+            lengths,
+            order,
+            depth=self._depth,
+            keeps=self._keeps,
+            explain=setup.explain,
+            one_by_one=setup.one_by_one,
+        )
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Start what fits, protect the first blocked jobs, backfill the rest."""

@@ -28,6 +28,7 @@ from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.plan import Plan
 from clustermodel.schedule.profile import Profile
+from clustermodel.schedule.reservations import Reservation
 from clustermodel.schedule.running_profile import RunningProfile
 
 BackfillOrder = Callable[[QueuedJob, int], Any]
@@ -65,6 +66,7 @@ class EasyRun:
         lengths: expected run times.
         order: in which candidates are tried; ``None`` is queue order.
         depth: how many blocked jobs are protected by a reservation; 1 is EASY.
+        keeps: whether a reservation stays where it was made when running jobs end early.
         explain: whether to give reasons.
         one_by_one: whether each event of an instant is a scheduling cycle of its own.  Nodes that the plan has idle from now
             on are idle then, others when the end of their gang is reported.  Where candidates are tried in queue order, a
@@ -78,6 +80,7 @@ class EasyRun:
         order: BackfillOrder | None,
         *,
         depth: int,
+        keeps: bool = False,
         explain: bool,
         one_by_one: bool = False,
     ) -> None:
@@ -85,6 +88,8 @@ class EasyRun:
         self._length_of = lengths.of
         self._order = order
         self._depth = depth
+        self._keeps = keeps
+        self._kept: dict[int, int] = {}  # protected job's id -> the start that it keeps, ticks
         self._explain = explain
         self._one_by_one = one_by_one
         self._profile = RunningProfile(nodes, may_overrun=lengths.may_overrun)
@@ -100,6 +105,7 @@ class EasyRun:
         late = profile.overrunning(now, view.running)
         if not (view.waiting or late or batch.failed):
             return []
+        decisions: list[Decision] = []
         candidates: Iterable[QueuedJob] = view.waiting.values()
         start = plan.next_start() if self._protected else None
         # A reserved start is missed where jobs have overrun.
@@ -107,9 +113,9 @@ class EasyRun:
             self._unprotect()
             profile.extend(late, now, self._lengths.delays(view.running))
             start = None
-        elif nodes_freed:
+        elif nodes_freed or (self._keeps and batch.ended):
             if start is not None:
-                plan.compress(self._protected, now)
+                decisions += self._renew(now)
                 start = plan.next_start()
         elif start is not None and not (batch.ended or batch.repaired or batch.alarm or self._one_by_one):
             # No nodes have become free, so no job that waited before can start: only the submitted jobs can.
@@ -119,8 +125,8 @@ class EasyRun:
             due = (job.nodes for job in self._protected if plan.reserved[job.id].start <= now)
             idle = min(idle, profile.free_at(now) + sum(due))
             if self._order is None and batch.submitted and batch.submitted[0].nodes > idle:
-                return []
-        decisions = self._schedule(candidates, self._start_due(view) if start is not None and start <= now else (), view, idle)
+                return decisions
+        decisions += self._schedule(candidates, self._start_due(view) if start is not None and start <= now else (), view, idle)
         # The first job's reservation begins when a running job is expected to end, and that end is an event already.
         if self._depth > 1 and (alarm := plan.new_alarm()) is not None:
             decisions.append(WakeAt(time=alarm))
@@ -134,6 +140,31 @@ class EasyRun:
         for job in self._protected:
             self._plan.drop(job)
         self._protected.clear()
+
+    def _renew(self, now: int) -> Iterator[Reserve]:
+        """Move reservations to earlier starts, or keep those of jobs that cannot start now; yield the reservations moved."""
+        plan, protected = self._plan, self._protected
+        before = [plan.reserved[job.id] for job in protected]
+        if self._keeps:
+            for job, held in zip(protected, before, strict=True):
+                if self._profile.earlier(held.nodes, held.length, held.start, now) == now:
+                    plan.move(job, held._replace(start=now))
+        else:
+            plan.compress(protected, now)
+        for job, held in zip(protected, before, strict=True):
+            if now < (start := plan.reserved[job.id].start) < held.start:
+                yield Reserve(job=job, start=start, guaranteed=self._lengths.are_estimates)
+
+    def _reservation(self, job: QueuedJob) -> Reservation:
+        """Return the earliest reservation possible for ``job``, or the one that it keeps."""
+        nodes, length = job.nodes, self._length_of(job)
+        if not self._keeps:
+            return self._plan.earliest(((nodes, length),))
+        kept = self._kept.get(job.id)
+        if kept is None or kept <= self._profile.beginning or not self._profile.fits_at(kept, nodes, length):
+            kept = self._profile.earliest(nodes, length)
+        self._kept[job.id] = kept
+        return Reservation(kept, length, nodes)
 
     def _start_due(self, view: View) -> list[Start]:
         """Start protected jobs whose reserved time has come."""
@@ -169,7 +200,7 @@ class EasyRun:
                 idle -= job.nodes
                 decisions.append(self._start(job, now))
             else:
-                plan.keep(job, reservation := plan.earliest(((job.nodes, length_of(job)),)))
+                plan.keep(job, reservation := self._reservation(job))
                 protected.append(job)
                 decisions.append(Reserve(job=job, start=reservation.start, guaranteed=self._lengths.are_estimates))
         if idle and len(protected) == depth:  # otherwise no candidate is left

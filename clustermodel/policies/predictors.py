@@ -121,15 +121,6 @@ class LastSubmitted(LastAtSubmission):
         """Do nothing: the submission has counted."""
 
 
-class LastUnlimited(LastModel):
-    """The Last Model without the limit at the estimate."""
-
-    def predict(self, job: QueuedJob) -> int:
-        """Return the estimate times the accuracy."""
-        run, estimate = self._last.get(job.user, (1, 1))
-        return max(job.estimate * run // estimate, 1)
-
-
 class LastTwo(_Stateless):
     """The mean run time of the user's last two completed jobs, in whole seconds, but at most the estimate.
 

@@ -47,10 +47,11 @@ class PVEasy(CopiedWithoutRun):
         slp: shadow load preemption.  Without it no job is preempted.
         vb: venture backfilling.  Without it EASY decides which jobs are backfilled; the reservation then considers the whole
             running load.
-        predictor: of run times: ``"last"`` (the paper's), ``"estimate"``, ``"perfect"``, ``"last-two"``, ``"virtual:X"`` or an
-            object (:mod:`clustermodel.policies.predictors`).
+        predictor: of run times: ``"last"`` (the paper's), ``"last-submitted"``, ``"estimate"``, ``"perfect"``, ``"last-two"``,
+            ``"virtual:X"`` or an object (:mod:`clustermodel.policies.predictors`).
         correction: of a prediction that has expired: ``"estimate"``, ``"tsafrir"``, ``"double"``, ``"second"`` or a function
-            (:mod:`clustermodel.policies.corrections`); ``None`` is a second from now.  The paper does not say.
+            (:mod:`clustermodel.policies.corrections`).  The paper does not say; with ``"second"``, slowdowns are twice EASY's
+            on CTC-SP2, where the paper has similar ones (docs/pv_easy).
         mode: what preemption does to a job: ``"kill"`` (the paper's), ``"checkpoint"`` or ``"suspend"``.  A job
             that does not fit into memory beside the blocked job and other suspended jobs is killed.
 
@@ -66,7 +67,7 @@ class PVEasy(CopiedWithoutRun):
         slp: bool = True,
         vb: bool = True,
         predictor: str | Predictor = "last",
-        correction: str | Correction | None = None,
+        correction: str | Correction = "estimate",
         mode: str | Mode = "kill",
     ) -> None:
         self._slp = flag("pv-easy: slp", slp)

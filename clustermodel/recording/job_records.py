@@ -1,6 +1,6 @@
 """What happened to each job, written by the mechanism while it runs: a table of jobs and a table of their run attempts.
 
-One array per column.  A job takes 120 bytes, a run attempt 66, a range of neighbouring nodes 16.  No Python object of a
+One array per column.  A job takes 128 bytes, a run attempt 66, a range of neighbouring nodes 16.  No Python object of a
 finished job stays behind.  Tables and quantities derived from the records are in :mod:`clustermodel.measure.job_table`.
 """
 
@@ -44,11 +44,12 @@ class SubmittedIds(Protocol):
 class JobRecords:
     """The records of one run, in order of submission.
 
-    Columns in ticks, besides those of :class:`~clustermodel.job.JobRow`: ``reserved``, the first guaranteed start; and of
-    the job's last run attempt ``start``, ``end``; ``ended_as`` (a ``Status``); ``worked``, how long the gang executed,
-    without other gangs' slices, overheads and discarded work; ``head_since``, when the job was left waiting at the head of
-    the queue (*blocked*) before the attempt; ``backfilled``, 1 if the attempt started while a job ahead in the queue
-    kept waiting.  ``UNKNOWN`` where something never happened.
+    Columns in ticks, besides those of :class:`~clustermodel.job.JobRow`: ``reserved``, the first guaranteed start; ``due``, the
+    guaranteed start that was the first to come, after renewals; and of the job's last run attempt ``start``, ``end``;
+    ``ended_as`` (a ``Status``); ``worked``, how long the gang executed, without other gangs' slices, overheads and discarded
+    work; ``head_since``, when the job was left waiting at the head of the queue (*blocked*) before the attempt;
+    ``backfilled``, 1 if the attempt started while a job ahead in the queue kept waiting.  ``UNKNOWN`` where something never
+    happened.
     """
 
     __slots__ = (
@@ -56,6 +57,7 @@ class JobRecords:
         "_attempts",
         "_backfilled",
         "_bounds",
+        "_due",
         "_end",
         "_ended_as",
         "_first_bound",
@@ -86,6 +88,7 @@ class JobRecords:
         # Of each job, in order of submission:
         self._submitted = array("q")  # the JobRow, whose fields stay together: nothing reads them before the run is over
         self._reserved = array("q")
+        self._due = array("q")
         self._attempt = array("q")  # the last one
         # Of each run attempt, in the order in which the jobs joined the queue; the columns are longer than that:
         self._attempts = 0
@@ -133,6 +136,7 @@ class JobRecords:
         index = len(self._reserved)
         self._submitted.frombytes(_AS_NUMBERS.pack(*row))
         self._reserved.append(UNKNOWN)
+        self._due.append(UNKNOWN)
         self._attempt.append(self._open_attempt(index))
         return index
 
@@ -241,10 +245,12 @@ class JobRecords:
         """Note that the job started while a job ahead in the queue kept waiting."""
         self._backfilled[self._attempt[index]] = 1
 
-    def reserved(self, index: int, start: int) -> None:
-        """Note a guaranteed start; the first one counts."""
+    def reserved(self, index: int, start: int, now: int) -> None:
+        """Note a guaranteed start, the job's first or one that is renewed."""
         if self._reserved[index] == UNKNOWN:
-            self._reserved[index] = start
+            self._reserved[index] = self._due[index] = start
+        elif self._due[index] > now:
+            self._due[index] = start
 
     # Read afterwards.
 
@@ -252,8 +258,8 @@ class JobRecords:
         """Return one column, shape ``(jobs,)``, in ticks where it is a time."""
         if name in JobRow._fields:
             return _numbers(self._submitted).reshape(-1, len(JobRow._fields))[:, JobRow._fields.index(name)].copy()
-        if name == "reserved":
-            return _numbers(self._reserved)
+        if name in ("reserved", "due"):
+            return _numbers(self._reserved if name == "reserved" else self._due)
         times = {"start": self._start, "end": self._end, "head_since": self._head_since, "worked": self._worked}
         flags = {"ended_as": self._ended_as, "backfilled": self._backfilled}
         return self._of_attempts((times | flags)[name])[_numbers(self._attempt)]

@@ -205,7 +205,7 @@ class StreamedRecords(JobRecords):
         """Note that the job started while a job ahead in the queue kept waiting."""
         self._open[index].backfilled = True
 
-    def reserved(self, index: int, start: int) -> None:
+    def reserved(self, index: int, start: int, now: int) -> None:
         """Note a guaranteed start; the first one counts."""
         job = self._open[index]
         if job.reserved == UNKNOWN:

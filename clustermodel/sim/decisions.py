@@ -247,7 +247,7 @@ class Decisions:
         start = _plain(decision.start, refused := f"job {job.id} cannot hold a reservation")
         if start is None:
             raise DecisionError(f"{refused}: it has no start")
-        self._records.reserved(self._jobs[job.id].index, start)
+        self._records.reserved(self._jobs[job.id].index, start, self._now)
 
     def _wake_at(self, decision: Any) -> None:
         time = _plain(decision.time, "the alarm clock cannot be set")

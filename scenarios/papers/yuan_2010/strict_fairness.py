@@ -41,12 +41,13 @@ TABLES: dict[str, Columns] = {
         "delayed": "delayed", "mean delay (min)": Scaled("mean_delay_by_later_s", 1 / 60),
         "longest (h)": Scaled("longest_delay_by_later_s", 1 / 3600), "over 1 min": "delayed_over_60_s",
         "over 10 min": "delayed_over_600_s", "also while no node was idle": "delayed_literally",
+        "by jobs backfilled over it": "delayed_over_it",
     },
     "Table 2, reservation violations": {
         "violations": "reservation_violations", "mean nodes": "mean_violation_nodes",
         "mean DTR (min)": Scaled("mean_violation_s", 1 / 60), "mean SI": "mean_slowdown_increment",
         "longest DTR (h)": Scaled("longest_violation_s", 1 / 3600), "largest SI": "largest_slowdown_increment",
-        "benign violations": "benign_violations",
+        "benign violations": "benign_violations", "by jobs backfilled over it": "reservation_violations_over_it",
     },
     "Tables 4 to 6, backfilled and blocked jobs, cost of preemption": {
         "backfilled": "backfilled", "blocked": "blocked", **LOADS, "preempted": "preempted",
