@@ -30,8 +30,8 @@ COLUMNS: Final = (
     "blocked", "backfilled", "tries", "wasted_node_s",
 )  # fmt: skip
 VARIANTS: Final = (
-    "easy:predictor=last", "conservative:predictor=last-two", "pv-easy:mode=checkpoint", "pv-easy:mode=suspend",
-    "backfilling:speculation=0.9,test_runs=true",
+    "easy:predictor=last", "conservative:predictor=last-two", "pv-easy:correction=second", "pv-easy:mode=checkpoint",
+    "pv-easy:mode=suspend", "backfilling:speculation=0.9,test_runs=true",
 )  # fmt: skip
 """Ways of the mechanism that no policy goes by default."""
 TRACES: Final = {"kth": ("KTH-SP2-1996-2.2.swf.gz", 100), "ctc": ("CTC-SP2-1996-3.1-cln.swf.gz", 430)}

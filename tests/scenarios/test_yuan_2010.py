@@ -10,11 +10,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from clustermodel import Machine, Scenario, StudyTable, Workload, check_policy, synthetic_workload
+from clustermodel import StudyTable, check_policy
 from clustermodel.experiment.load_curves import break_even
 from clustermodel.experiment.measure_table import published_table
 from clustermodel.experiment.script import load_experiment
-from clustermodel.policies.generous_easy import GenerousEasy
 from tests.scenarios.test_studies import Small
 from tests.scenarios.test_studies import test_small_tables_are_those_that_are_checked_in as check_small_table
 
@@ -68,14 +67,6 @@ def fairness_row(row: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "run_times": {"run times as recorded": RECORDED}.get(row["run_times"], CUT)}
 
 
-def readings_row(row: dict[str, Any]) -> dict[str, Any]:
-    now = {
-        "EASY, extra nodes are not used up": "EASY, extra nodes not used up",
-        "the same, late jobs run for ever": "EASY, and late jobs run for ever",
-    }
-    return {**row, "policy": now.get(row["policy"], row["policy"])}
-
-
 MODE_NAMES = {
     "lost": "lost_share", "saving and fetching": "saving_share", "waiting for the store": "blocked_share",
     "taken": "preemption_share", "times": "mean_killed_times", "delays_h": "delays_by_later_h",
@@ -84,7 +75,7 @@ MODE_NAMES = {
 SIZE = {"jobs": "500", "replications": "2"}
 SMALL = [
     Small("papers/yuan_2010/strict_fairness.py", "pv_easy", SIZE, row=fairness_row),
-    Small("papers/yuan_2010/other_readings.py", "easy_readings", SIZE, row=readings_row),
+    Small("papers/yuan_2010/other_readings.py", "easy_readings", SIZE, subset=True),
     Small(
         "papers/yuan_2010/prediction_error.py",
         "prediction_error",
@@ -140,17 +131,6 @@ def test_break_even_costs_in_words() -> None:
 def test_other_readings_keep_every_rule() -> None:
     for policy in module_of(SCRIPTS / "other_readings.py").READINGS.values():
         assert check_policy(policy) == []
-
-
-def test_with_one_candidate_at_a_time_extra_nodes_cannot_be_used_twice() -> None:
-    # Jobs of half the machine: one extra node is as good as none, and what is left over is never used by two.
-    rows = (row._replace(nodes=1 + row.id % 2) for row in synthetic_workload(jobs=400).rows())
-    halves, machine = Workload(rows), Machine(nodes=2, kill_at_estimate=False)
-    ours, easy = (
-        Scenario(machine=machine, workload=halves, policy=policy).run().jobs["start_s"].tolist()
-        for policy in (GenerousEasy(), "easy")
-    )
-    assert ours == easy
 
 
 # Pages.

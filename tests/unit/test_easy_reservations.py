@@ -55,7 +55,9 @@ def test_a_kept_reservation_keeps_every_rule(policy: str) -> None:
 
 
 def test_what_is_not_allowed() -> None:
-    with pytest.raises(SpecificationError, match=r"^easy: reservation: 'once' is not allowed; it must be one of renewed, kept$"):
+    with pytest.raises(
+        SpecificationError, match=r"^easy: reservation: 'once' is not allowed; it must be one of renewed, kept$"
+    ):
         Easy(reservation="once")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
-
 import numpy as np
 import pytest
 
@@ -24,7 +22,6 @@ from clustermodel.experiment.blue_pacific import blue_pacific_scenario
 from clustermodel.experiment.fairness_measures import delayed_measure, fairness_measure
 from clustermodel.experiment.job_facts import FACTS, job_fact
 from clustermodel.experiment.migration_overhead import CountedMigrations, migration_overhead_s
-from clustermodel.policies.generous_easy import GenerousEasy
 from clustermodel.workload.archive import ARCHIVE, archive_jobs
 
 
@@ -91,15 +88,6 @@ def test_the_setting_of_blue_pacific() -> None:
     jobs, others = (one.run().jobs for one in (scenario, exact))
     assert (jobs["submit_s"].to_numpy() == others["submit_s"].to_numpy()).all()
     assert jobs["run_s"].to_numpy() == pytest.approx(1.5 * others["run_s"].to_numpy(), abs=1e-5)
-
-
-def test_generous_easy_backfills_at_least_as_many_and_refuses_what_is_no_time() -> None:
-    workload, machine = synthetic_workload(jobs=1_000, nodes=64, load=0.95, seed=1), Machine(nodes=64)
-    policies = ("easy", GenerousEasy(), GenerousEasy(late_s=inf))
-    backfilled = [Scenario(machine=machine, workload=workload, policy=one).run().summary().backfilled for one in policies]
-    assert backfilled[0] < backfilled[1] <= backfilled[2]
-    with pytest.raises(SpecificationError, match=r"^GenerousEasy\.late_s: 0 is not allowed; it must be a number > 0"):
-        GenerousEasy(late_s=0)
 
 
 def test_logs_of_the_archive() -> None:

@@ -2,8 +2,8 @@
 
 The paper does not say
 
-* when EASY finds its reservation: whenever running jobs end early (*renewed*, as usual), or once, when the job becomes the first
-  blocked one (*kept*): its reservation is "guaranteed by EASY" (section 3.2);
+* when EASY makes a reservation: again whenever running jobs end early (*renewed*, as usual), or once, when the job is blocked
+  (*kept*): its reservation is "guaranteed by EASY" (section 3.2);
 * what is assumed of a job that outlives its prediction: the paper's complaint about EASY-Last, and what its PV-EASY does;
 * which "last job of the same user" corrects the estimate: the last one completed, or the last one submitted, as if its run time
   were known;
