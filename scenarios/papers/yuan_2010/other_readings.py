@@ -55,7 +55,7 @@ COLUMNS: dict[str, Columns] = {
         "RTW (%)": Scaled("runtime_waste", 100),
     },
 }  # fmt: skip
-"""The published quantities of each policy; delays and violations are those by jobs backfilled over it, unless said otherwise."""
+"""The published quantities of each policy; delays and violations are by jobs backfilled over it, unless said otherwise."""
 OF_BLOCKED: Columns = {
     f"{title}, {name}": f"{group}_blocked_{measure}"
     for title, measure in (("MBS", "bounded_slowdown"), ("MWBS", "weighted_bounded_slowdown"))
