@@ -18,7 +18,13 @@ LOAD: Final = 0.8
 
 
 def study_jobs(
-    trace: str | PathLike[str] | None, *, jobs: int | None = None, nodes: int = 128, load: float = LOAD, seed: int = 1
+    trace: str | PathLike[str] | None,
+    *,
+    jobs: int | None = None,
+    nodes: int = 128,
+    load: float = LOAD,
+    seed: int = 1,
+    processors_from: str = "allocated",
 ) -> Workload:
     """Return the jobs of a trace, the same for every seed, or without a trace synthetic jobs drawn from ``seed``.
 
@@ -30,6 +36,7 @@ def study_jobs(
         nodes: size of the machine of synthetic jobs.
         load: offered load of synthetic jobs.
         seed: of synthetic jobs.
+        processors_from: as for :func:`~clustermodel.workload.swf.read_swf`.
 
     Raises:
         TraceError: the trace cannot be read.
@@ -42,14 +49,14 @@ def study_jobs(
         written = path.stat().st_mtime_ns
     except OSError:  # which the reader says better
         return read_swf(path)
-    return _first(path, written, jobs)
+    return _first(path, written, processors_from, jobs)
 
 
 @lru_cache(maxsize=4)
-def _first(trace: Path, written: int, jobs: int | None) -> Workload:
+def _first(trace: Path, written: int, processors_from: str, jobs: int | None) -> Workload:
     """Return the first jobs of a trace; a file that has been written again is read again."""
     if jobs is None:
-        return read_swf(trace)
-    whole = _first(trace, written, None)
+        return read_swf(trace, processors_from=processors_from)
+    whole = _first(trace, written, processors_from, None)
     rows = list(whole.rows())[:jobs]
     return Workload(rows, name=whole.name, provenance=whole.provenance, machine_nodes=whole.machine_nodes)

@@ -162,7 +162,7 @@ def test_the_page_of_the_paper_is_up_to_date(make_studies: Any) -> None:
 # What the pages say.
 
 
-@pytest.mark.parametrize("name", [*TRACES, "blue_allocated"])
+@pytest.mark.parametrize("name", TRACES)
 def test_strict_fairness(name: str) -> None:
     """With preemption no job is delayed and no reservation violated; PV-EASY backfills fewer jobs and blocks more."""
     table = stored(f"strict_fairness_{name}")
@@ -185,73 +185,65 @@ def paper_of(trace: str) -> pd.DataFrame:
     return published_table(SCRIPTS / "strict_fairness.py", "table 1", "table 2", "table 4", "tables 5 and 6", trace=trace)
 
 
-@pytest.mark.parametrize("name", ["ctc", "blue", "blue_allocated"])
+@pytest.mark.parametrize("name", ["ctc", "blue"])
 def test_costs_of_preemption_are_the_published_ones(name: str) -> None:
-    """Tables 5 and 6, within 10 %; estimates are closer in all but the wasted load."""
+    """Tables 5 and 6, within 10 %."""
     script = module_of(SCRIPTS / "strict_fairness.py")
     columns = script.TABLES["Tables 4 to 6, backfilled and blocked jobs, cost of preemption"]
     paper = paper_of("CTC-SP2" if name == "ctc" else "SDSC-BLUE").loc["PV-EASY"]
 
-    def apart(title: str, policy: str = "PV-EASY") -> float:
-        measure, scale = (columns[title], 1.0) if isinstance(columns[title], str) else columns[title]
-        return abs(scale * mean(of(name), measure, policy=policy) / paper[title] - 1)
+    def apart(title: str) -> float:
+        one = columns[title]
+        measure, scale = (one, 1.0) if isinstance(one, str) else (one.measure, one.scale)
+        return abs(scale * mean(of(name), measure, policy="PV-EASY") / paper[title] - 1)
 
     for title in ("total load (%)", "wasted load (%)", "preempted", "preempted (%)", "MKT", "RTW (%)"):
         assert apart(title) <= 0.10
-    for title in ("blocked", "preempted", "MKT", "wasted load (%)"):
-        assert (apart(title, "PV-EASY, estimates") < apart(title)) == (title != "wasted load (%)")
 
 
 def test_slowdowns() -> None:
     def ratio(trace: str, policy: str, measure: str = MBS, to: str = "EASY") -> float:
         return mean(of(trace), measure, policy=policy) / mean(of(trace), measure, policy=to)
 
-    for trace, slowdown, weighted in (("ctc", 2.12, 1.25), ("blue", 1.52, 1.37), ("kth", 1.07, 1.09)):
+    for trace, slowdown, weighted in (("ctc", 1.38, 1.07), ("blue", 0.95, 1.24), ("kth", 0.90, 1.04)):
         assert ratio(trace, "PV-EASY") == pytest.approx(slowdown, abs=0.005)
         assert ratio(trace, "PV-EASY", MWBS) == pytest.approx(weighted, abs=0.005)
-        assert 0.61 < ratio(trace, "PV-EASY, perfect predictions") < 0.80
+        assert ratio(trace, "PV-EASY, perfect predictions") < 0.80
         assert ratio(trace, "PV-EASY, perfect predictions", to="EASY, perfect predictions") < 1
-        assert ratio(trace, "PV-EASY without VB", "wasted_load", to="PV-EASY") < 1
         for measure in (MBS, MWBS):
             assert ratio(trace, "PV-EASY without VB", measure, to="PV-EASY") > 1
             assert ratio(trace, "EASY-Last", measure) > 1
         assert ratio(trace, "EASY-Last", f"wide_{MBS}") > 1.75
         assert ratio(trace, "PV-EASY without SLP") < 1
-        assert abs(mean(of(trace), "horizon_s", policy="PV-EASY") - mean(of(trace), "horizon_s", policy="EASY")) < 3600
-    estimates = [ratio(trace, "PV-EASY, estimates") for trace in TRACES]
-    assert estimates == pytest.approx([1.32, 0.92, 0.81], abs=0.005)
-    assert ratio("ctc", "PV-EASY, estimates", MWBS) == pytest.approx(1.03, abs=0.005)
-    found = [mean(of("blue_allocated"), MBS, policy=policy) for policy in ("PV-EASY", "EASY")]
-    assert found == pytest.approx([53.4, 36.1], abs=0.05)
-    assert mean(of("blue_allocated"), "delayed", policy="EASY") == 4901
     better = [ratio(trace, "PV-EASY", "wide_blocked_bounded_slowdown") < 1 for trace in TRACES]
     assert better == [True, False, False]
 
 
-def test_delays_and_violations() -> None:
-    for trace, name, delay_min, times in (("ctc", "CTC-SP2", 37, 12), ("blue", "SDSC-BLUE", 51, 8)):
+def test_readings() -> None:
+    """What the readings found on CTC-SP2 give, there and on SDSC-BLUE."""
+    for trace, name, blocked in (("ctc", "CTC-SP2", 0.02), ("blue", "SDSC-BLUE", 0.16)):
+        table = stored(f"other_readings_{trace}")
         easy, last, pv_easy = (paper_of(name).loc[policy] for policy in ("EASY", "EASY-Last", "PV-EASY"))
-        assert 2.7 < mean(of(trace), "delayed", policy="EASY") / easy["delayed"] < 3
-        assert round(mean(of(trace), "mean_delay_by_later_s", policy="EASY") / 60) == delay_min
-        assert round(mean(of(trace), "reservation_violations", policy="EASY-Last") / last["violations"]) == times
-        assert mean(of(trace), "mean_violation_nodes", policy="EASY-Last") < last["mean nodes"]
-        assert mean(of(trace), "blocked", policy="EASY") > easy["blocked"]
-        assert mean(of(trace), "backfilled", policy="EASY") < easy["backfilled"]
-        assert 0.099 < mean(of(trace), "blocked", policy="PV-EASY") / pv_easy["blocked"] - 1 < 0.16
 
+        def apart(policy: str, measure: str, paper: float, table: StudyTable = table) -> float:
+            return abs(mean(table, measure, policy=policy) / paper - 1)
 
-def test_other_readings() -> None:
-    for trace, name in (("ctc", "CTC-SP2"), ("blue", "SDSC-BLUE")):
-        table, easy = stored(f"other_readings_{trace}"), paper_of(name).loc["EASY"]
-        generous, ever = "EASY, extra nodes not used up", "EASY, and late jobs run for ever"
-        for policy in (generous, ever):
-            apart = [abs(mean(table, "blocked", policy=one) - easy["blocked"]) for one in (policy, "EASY")]
-            assert apart[0] < apart[1]
-            assert mean(table, MBS, policy=policy) < mean(table, MBS, policy="EASY")
-            assert mean(table, "delayed", policy=policy) > 2 * easy["delayed"]
-        assert abs(mean(table, "blocked", policy=ever) / easy["blocked"] - 1) < 0.03
-        for policy in table.levels("policy")[3:]:
-            assert abs(mean(table, MBS, policy=policy) / mean(table, MBS, policy="PV-EASY") - 1) < 0.09
+        for policy in ("EASY", "EASY, kept"):
+            assert apart(policy, "delayed_over_it", easy["delayed"]) < 0.16 < apart(policy, "delayed", easy["delayed"])
+        assert apart("EASY, kept", "delayed_over_it", easy["delayed"]) < 0.10
+        assert apart("EASY, kept", "blocked", easy["blocked"]) < blocked < apart("EASY", "blocked", easy["blocked"])
+        assert apart("EASY, kept", "backfilled", easy["backfilled"]) < 0.05
+        violations = last["violations"]
+        assert apart("EASY-Last, kept", "reservation_violations_over_it", violations) < 0.10
+        assert apart("EASY-Last", "reservation_violations_over_it", violations) < 0.12
+        assert apart("EASY-Last", "reservation_violations", violations) > 5
+        for policy in ("PV-EASY", "PV-EASY, last submitted"):
+            assert apart(policy, "blocked", pv_easy["blocked"]) < 0.10
+            for measure in (MBS, MWBS):
+                assert mean(table, measure, policy=policy) < mean(table, measure, policy="PV-EASY, not corrected")
+        ratio = mean(table, MBS, policy="PV-EASY, last submitted") / mean(table, MBS, policy="EASY, kept")
+        assert ratio < 1
+        assert ratio > 0.95 or trace == "blue"
 
 
 @pytest.mark.parametrize("trace", ["ctc", "kth"])
