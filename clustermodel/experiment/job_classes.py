@@ -96,7 +96,7 @@ _COUNTS: Final = ("jobs", "rejected", "killed", "aborted")
 
 
 def _metric(result: Result, classify: Classify, label: Label, metric: str | Scaled) -> float | None:
-    name, scale = (metric, 1) if isinstance(metric, str) else metric
+    name, scale = (metric, 1) if isinstance(metric, str) else (metric.measure, metric.scale)
     found: dict[object, float] = _metrics(result, classify)[name].to_dict()
     if label not in found:
         return 0 if name in _COUNTS else None

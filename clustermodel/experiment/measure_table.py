@@ -16,15 +16,16 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isnan
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
 from clustermodel.experiment.factors import Label
 from clustermodel.experiment.study_table import StudyTable
+from clustermodel.readable import cell
 from clustermodel.statistics import LEVEL, Interval
 
 if TYPE_CHECKING:
@@ -35,13 +36,16 @@ _PAPER = "paper, "
 _FILE: Final = "published.toml"
 
 
-class Scaled(NamedTuple):
+@dataclass(frozen=True)
+class Scaled:
     """A measure in another unit."""
 
     measure: str
     """A column of numbers."""
-    scale: float
+    scale: float = 1.0
     """Factor by which its values are multiplied."""
+    at: Mapping[str, Label] = field(default_factory=dict)
+    """Levels of factors that the rows do not name."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,8 @@ class Relative:
     """The levels of the baseline; it shares the other levels of the row."""
     ratio: bool = True
     """Divide by the baseline instead of subtracting it."""
+    at: Mapping[str, Label] = field(default_factory=dict)
+    """Levels of factors that the rows do not name; the baseline shares those that ``to`` does not change."""
 
 
 Columns = Mapping[str, str | Scaled | Relative]
@@ -82,7 +88,7 @@ def measure_table(
 
     Returns:
         The factors and then the measures, each an :class:`~clustermodel.statistics.Interval`, or an empty text where the
-        measure is missing.  A measure of which every point has a single run has plain numbers.
+        measure or its point is missing.  A measure of which every point has a single run has plain numbers.
 
     Raises:
         SpecificationError: there is no such column or factor.
@@ -92,18 +98,22 @@ def measure_table(
     rows = []
     for point in table.points(by):
         compared = [one for one in columns.values() if isinstance(one, Relative)]
-        if len(compared) == len(columns) and all({**point, **one.to} == point for one in compared):
+        if len(compared) == len(columns) and all({**point, **one.at, **one.to} == {**point, **one.at} for one in compared):
             continue
         row: dict[str, object] = dict(point)
-        for title, one in columns.items():
-            if isinstance(one, Relative):
-                row[title] = table.difference(one.measure, point, {**point, **one.to}, ratio=one.ratio, level=level)
+        for title, given in columns.items():
+            one = Scaled(given) if isinstance(given, str) else given
+            here = {**point, **one.at}
+            if one.at and here not in table.points(list(here)):
+                row[title] = ""
+            elif isinstance(one, Relative):
+                row[title] = table.difference(one.measure, here, {**here, **one.to}, ratio=one.ratio, level=level)
             else:
-                row[title] = _mean(table.at(**point), one if isinstance(one, Scaled) else Scaled(one, 1.0), point, level)
+                row[title] = _mean(table, one, here, level)
         rows.append(row)
-    for title, one in columns.items():
-        halves = [cell.half for row in rows if isinstance(cell := row[title], Interval)]
-        if not isinstance(one, Relative) and all(map(isnan, halves)):
+    for title, given in columns.items():
+        halves = [found.half for row in rows if isinstance(found := row[title], Interval)]
+        if not isinstance(given, Relative) and all(map(isnan, halves)):
             rows = [{**row, title: getattr(row[title], "mean", row[title])} for row in rows]
     frame = pd.DataFrame(rows, dtype=object)
     if published is None or published.empty:
@@ -111,10 +121,57 @@ def measure_table(
     return with_published(frame.set_index(frame.columns[0]), published).reset_index()
 
 
-def _mean(here: StudyTable, column: Scaled, point: Mapping[str, Label], level: float) -> Interval | str:
-    found = here.means(column.measure, by=list(point), level=level).iloc[0]
+def _mean(table: StudyTable, column: Scaled, point: Mapping[str, Label], level: float) -> Interval | str:
+    found = table.at(**point).means(column.measure, by=list(point), level=level).iloc[0]
     mean, half = (column.scale * float(found[name]) for name in (column.measure, f"{column.measure}_half"))
     return "" if isnan(mean) else Interval(mean, half, level, int(found["replications"]))
+
+
+def readings_table(
+    table: StudyTable,
+    columns: Columns,
+    published: Mapping[Any, float],
+    *,
+    of: str = "reading",
+    near: tuple[float, float] = (0.05, 0.10),
+    level: float = LEVEL,
+) -> pd.DataFrame:
+    """Return which reading of a paper gives which published number: the paper's row, and a row for each reading.
+
+    Args:
+        table: of an experiment; choose some of the readings with ``StudyTable.at``.
+        columns: the published quantities, as for :func:`measure_table`; each names the levels of other factors with ``at``.
+        published: the paper's numbers by title, such as a row of ``published_table(...).to_dict("index")``; it may lack some.
+        of: the factor whose levels are readings.
+        near: relative deviations up to which a value is marked as in Markdown: bold, with two stars, and in italics, with one.
+        level: the confidence level.
+
+    Returns:
+        The readings, the quantities as texts, and how many of those published a reading gives within the larger deviation.
+        If none is published, there is neither the paper's row nor that count.
+
+    Raises:
+        SpecificationError: there is no such column or factor.
+    """
+    import pandas as pd
+
+    known = {title: float(published[title]) for title in columns if title in published and not isnan(published[title])}
+    close, fair = near
+    count = f"within {100 * fair:g} %"
+    rows: list[dict[str, object]] = [{of: "paper", **{title: cell(known[title]) for title in known}}] if known else []
+    for found in measure_table(table, columns, by=[of], level=level).to_dict("records"):
+        row: dict[str, object] = {of: found[of]}
+        hits = 0
+        for title in columns:
+            value, text = found[title], cell(found[title])
+            if title in known and value != "":
+                off = abs((value.mean if isinstance(value, Interval) else value) - known[title])
+                hits += off <= fair * abs(known[title])
+                marks = "**" if off <= close * abs(known[title]) else "*" if off <= fair * abs(known[title]) else ""
+                text = f"{marks}{text}{marks}"
+            row[title] = text
+        rows.append({**row, count: f"{hits} of {len(known)}"})
+    return pd.DataFrame(rows, columns=[of, *columns, count] if known else [of, *columns]).fillna("")
 
 
 def published_table(script: str | PathLike[str], *names: str, trace: object = None) -> pd.DataFrame:

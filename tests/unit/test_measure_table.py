@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from clustermodel import SpecificationError, StudyTable
-from clustermodel.experiment.measure_table import Relative, Scaled, measure_table, published_table
+from clustermodel.experiment.measure_table import Columns, Relative, Scaled, measure_table, published_table, readings_table
 
 PUBLISHED = pd.DataFrame({"wait": [700], "other": [1]}, index=["easy"])
 TOML = """
@@ -102,6 +102,45 @@ def test_comparisons_with_a_baseline_are_paired_and_have_no_row_for_it() -> None
     both = measure_table(table(), {"wait": "wait_s", **columns}, by=["policy"])
     assert both["policy"].tolist() == ["fcfs", "easy"]
     assert both["ratio"][0].mean == 1
+
+
+def readings(replications: int = 1) -> StudyTable:
+    """Return two readings under two policies, of which the second reading has only one."""
+    waits = {("literal", "fcfs"): 100.0, ("literal", "easy"): 50.0, ("shifted", "fcfs"): 95.0}
+    rows = [
+        {"run": f"{row} {number}", "reading": row[0], "policy": row[1], "replication": number, "wait_s": wait + 2 * number}
+        for row, wait in waits.items()
+        for number in range(replications)
+    ]
+    return StudyTable.of_rows(rows, ["reading", "policy"], "readings")
+
+
+QUANTITIES: Columns = {
+    "FCFS": Scaled("wait_s", at={"policy": "fcfs"}),
+    "EASY (min)": Scaled("wait_s", 1 / 60, at={"policy": "easy"}),
+    "EASY / FCFS": Relative("wait_s", to={"policy": "fcfs"}, at={"policy": "easy"}),
+}
+
+
+def test_readings_are_marked_where_they_give_the_published_number() -> None:
+    frame = readings_table(readings(), QUANTITIES, {"FCFS": 91, "EASY / FCFS": 0.51, "EASY (min)": float("nan"), "other": 1})
+    assert frame.to_dict("records") == [
+        {"reading": "paper", "FCFS": "91", "EASY (min)": "", "EASY / FCFS": "0.51", "within 10 %": ""},
+        {"reading": "literal", "FCFS": "*100*", "EASY (min)": "0.8333", "EASY / FCFS": "**0.5000**", "within 10 %": "2 of 2"},
+        {"reading": "shifted", "FCFS": "**95**", "EASY (min)": "", "EASY / FCFS": "", "within 10 %": "1 of 2"},
+    ]
+
+
+def test_readings_with_intervals_are_judged_by_their_means() -> None:
+    frame = readings_table(readings(2), {"FCFS": QUANTITIES["FCFS"]}, {"FCFS": -92}, near=(0.01, 2.06))
+    assert frame["FCFS"].tolist() == ["-92", "101 ± 13", "*96 ± 13*"]
+    assert frame["within 206 %"].tolist() == ["", "0 of 1", "1 of 1"]
+
+
+def test_readings_without_published_numbers_have_no_row_of_the_paper() -> None:
+    frame = readings_table(readings(), QUANTITIES, {})
+    assert list(frame.columns) == ["reading", *QUANTITIES]
+    assert frame["reading"].tolist() == ["literal", "shifted"]
 
 
 def test_several_levels_of_a_factor_choose_rows() -> None:
