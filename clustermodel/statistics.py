@@ -5,7 +5,7 @@ Pure functions of numbers; ``clustermodel.experiment.replicate`` runs replicatio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor, isnan, log10, sqrt
 from typing import Final, NamedTuple
 
@@ -115,6 +115,19 @@ def interval(values: npt.ArrayLike, level: float = LEVEL) -> Interval:
     array, level = checked_values("values", values, 2), checked_level(level)
     half = float(stdtrit(len(array) - 1, (1 + level) / 2) * np.std(array, ddof=1) / sqrt(len(array)))
     return Interval(float(np.mean(array)), half, level, len(array))
+
+
+def of_sample_paths(mean: Interval) -> Interval:
+    """Return an interval of sample paths from that of the mean over resamples of one log.
+
+    More resamples narrow the interval of their mean, towards zero, although there is one log only.  What is known of other logs
+    of the same kind is how much the resamples differ: the t interval for one more of them, wider by sqrt(resamples + 1) (the
+    standard interval of the bootstrap, Efron & Tibshirani 1993, chapter 12, with few resamples).
+
+    Args:
+        mean: of :func:`interval`, :func:`paired_difference` or :func:`paired_ratio` over the resamples.
+    """
+    return replace(mean, half=mean.half * sqrt(mean.count + 1))
 
 
 def _matched(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -28,6 +28,7 @@ from clustermodel.machine import (
 from clustermodel.speedup import Speedup, speedup_of
 from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
+from clustermodel.workload.resampling import Unit, checked_unit
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import Workload
 
@@ -71,6 +72,19 @@ class Estimates(click.ParamType[str | float]):
         except ValueError:
             self.fail(f"{value!r} is not 'user', 'run-time' or 'phi:VALUE' with a value from 0 to 1, as phi:0.2", param, ctx)
         return float(phi)
+
+
+class Resampled(click.ParamType[Unit]):
+    """The parameter type ``weeks``, ``users`` or a number of seconds."""
+
+    name = "weeks|users|SECONDS"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Unit:
+        """Parse the text."""
+        try:
+            return checked_unit(value if value in ("weeks", "users") else float(value))
+        except (ValueError, SpecificationError):
+            self.fail(f"{value!r} is not 'weeks', 'users' or a number of seconds above 0", param, ctx)
 
 
 class CheckpointInterval(click.ParamType[str | float]):
@@ -156,6 +170,12 @@ def trace_options(command: Command) -> Command:
             click.option("--size", type=Interval(int, least=1), help="Keep jobs of LOW to HIGH processors."),
             click.option("--status", type=int, multiple=True, help="Keep jobs of this SWF status; repeat for several."),
             click.option("--user", type=int, multiple=True, help="Keep jobs of this user number; repeat for several."),
+            click.option(
+                "--resample",
+                type=Resampled(),
+                help="Draw the weeks of the trace, its users, or blocks of so many seconds with replacement, by --seed, after "
+                "selecting jobs and before scaling.",
+            ),
             click.option("--scale-interarrival", type=float, default=1.0, help="Multiply the time between submissions."),
             click.option("--scale-run-time", type=float, default=1.0, help="Multiply run times and estimates."),
             click.option("--scale-size", type=float, default=1.0, help="Multiply numbers of processors."),
@@ -357,6 +377,7 @@ def load_workload(
     With ``waits`` the jobs of a trace keep the recorded waits.
     """
     run_time, estimates, keep, scale = options["scale_run_time"], options["estimates"], filter_of(options), scale_of(options)
+    drawn: Unit | None = options["resample"]
     if trace is not None:
         from clustermodel.workload.trace_file import read_trace  # noqa: PLC0415  with the readers of all formats
 
@@ -368,7 +389,7 @@ def load_workload(
             processors_from=options["processors_from"],
             use_estimates=estimates == "user",
             keep=keep,
-            scale=scale,
+            scale=scale if drawn is None else None,
             lenient=options["lenient"],
             feedback=options["feedback"],
             waits=waits,
@@ -384,10 +405,12 @@ def load_workload(
             workload = synthetic_workload(seed=seed, **{name: value for name, value in given.items() if value is not None})
         if keep is not None:
             workload = workload.select(keep)
-        if scale is not None:
-            workload = workload.scaled(scale)
         if estimates == "run-time":
             workload = workload.with_perfect_estimates()
+    if drawn is not None:
+        workload = workload.resampled(drawn, seed=seed)
+    if scale is not None and (trace is None or drawn is not None):  # otherwise the reader has scaled it
+        workload = workload.scaled(scale)
     if isinstance(estimates, float):
         workload = workload.with_phi_estimates(phi=estimates, seed=seed)
     return workload if (gib := options["default_memory"]) is None else workload.with_default_memory(gib)

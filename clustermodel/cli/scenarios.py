@@ -31,6 +31,10 @@ _OF_WORKLOADS: Final = frozenset(
         "size",
         "status",
         "user",
+        "feedback",
+        "format",
+        "default_memory",
+        "resample",
     }
     | {"scale_interarrival", "scale_run_time", "scale_size"}
 )

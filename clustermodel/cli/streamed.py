@@ -12,7 +12,7 @@ from clustermodel.workload.readers import SWF
 from clustermodel.workload.swf import SwfStream
 from clustermodel.workload.trace_file import recognised
 
-_NOT_FOR_STREAMS: Final = ("unit", "timezone", "cluster", "format", "feedback")
+_NOT_FOR_STREAMS: Final = ("unit", "timezone", "cluster", "format", "feedback", "resample")
 """Options that need the whole trace, or are of other formats."""
 
 

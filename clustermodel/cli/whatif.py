@@ -74,6 +74,8 @@ def whatif(trace: Path, nodes: int | None, policies: tuple[str, ...], seed: int,
                 f"--{option.replace('_', '-')}: {options[option]:g} is not allowed; the recorded waits belong to "
                 "the recorded load"
             )
+    if options["resample"] is not None:
+        raise SpecificationError("--resample: not allowed; the recorded waits belong to the recorded jobs")
     workload = load_workload(options, trace=trace, seed=seed, waits=True)
     for line in workload.provenance.lines():
         notes.print(f"{literal(workload.name)}: {literal(line)}")

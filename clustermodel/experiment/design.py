@@ -13,7 +13,7 @@ from math import isfinite
 from typing import Any, Final, Literal, Self, get_args
 
 from clustermodel.errors import ClusterModelError, SpecificationError, did_you_mean, quoted
-from clustermodel.experiment.factors import RESERVED, Factors, Label, Trial, plain, require_text
+from clustermodel.experiment.factors import RESAMPLED, RESERVED, Factors, Label, Trial, plain, require_text
 from clustermodel.experiment.identified_run import DigestsOfJobs, Run, identified, without_scenario
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME
@@ -27,6 +27,7 @@ from clustermodel.measure.metrics import Summary
 from clustermodel.policies.interface import Policy
 from clustermodel.readable import cell
 from clustermodel.validation import require_seconds, require_whole
+from clustermodel.workload.resampling import is_resampled
 
 Measure = Callable[[Result], float | None]
 """A number of a run."""
@@ -231,6 +232,8 @@ class Design(ABC):
         summary = result.summary(warm_up_s=self.warm_up_s).as_dict()
         numbers: dict[str, Any] = {name: value for name, value in summary.items() if name not in _ABOUT}
         numbers |= account_columns(result.ledger)
+        if any(is_resampled(source.provenance.options) for source in result.scenario.sources):
+            numbers[RESAMPLED] = True
         for name, measure in self.measures.items():
             numbers[name] = _number(name, measure(result))
         return numbers

@@ -19,7 +19,9 @@ from clustermodel.policies.registry import policy_label
 
 Label = bool | int | float | str | None
 """A level of a factor as tables show it."""
-RESERVED: Final = ("run", "replication", "seed", "measure", "level", "self")
+RESAMPLED: Final = "resampled"
+"""The column of trials whose jobs are resampled."""
+RESERVED: Final = ("run", "replication", "seed", "measure", "level", "self", RESAMPLED)
 """Names of columns and arguments that no factor may have."""
 
 

@@ -17,7 +17,15 @@ from clustermodel.experiment.table_files import read_table, write_table
 from clustermodel.experiment.table_index import MissingValueError, TableIndex, distinct_values
 from clustermodel.experiment.xarray_export import dataset
 from clustermodel.html import html_fields
-from clustermodel.statistics import LEVEL, Interval, checked_level, interval, paired_difference, paired_ratio
+from clustermodel.statistics import (
+    LEVEL,
+    Interval,
+    checked_level,
+    interval,
+    of_sample_paths,
+    paired_difference,
+    paired_ratio,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +42,9 @@ class StudyTable:
 
     Trials with the same ``run`` cannot differ, for example the replications of a policy without random numbers on a trace.
     They are one observation: intervals count them once.
+
+    Trials whose jobs are resampled have a column ``resampled``, and their intervals are of sample paths
+    (:func:`~clustermodel.statistics.of_sample_paths`).
 
     Args:
         frame: a row for each trial.
@@ -131,7 +142,7 @@ class StudyTable:
         return distinct_values(self._index.cells(measure, levels))
 
     def interval(self, measure: str, *, level: float = LEVEL, **levels: Label) -> Interval:
-        """Return the mean of a measure at one point, with its Student t interval.
+        """Return the mean of a measure at one point, with its Student t interval, of sample paths where jobs are resampled.
 
         Args:
             measure: a column of numbers.
@@ -144,12 +155,15 @@ class StudyTable:
         Raises:
             SpecificationError: as for :meth:`values`.
         """
-        return _interval(self.values(measure, **levels), level)
+        found = _interval(self.values(measure, **levels), level)
+        return of_sample_paths(found) if self._index.resampled(levels) else found
 
     def difference(
         self, measure: str, of: Mapping[str, Label], baseline: Mapping[str, Label], *, ratio: bool = False, level: float = LEVEL
     ) -> Interval:
         """Return the paired difference of a measure between two points, replication by replication.
+
+        Where jobs are resampled, the interval is of sample paths.
 
         Args:
             measure: a column of numbers.
@@ -168,9 +182,10 @@ class StudyTable:
                 f"table of {self.name}: {describe(of)} and {describe(baseline)} have no finished replication in common"
             )
         a, b = np.array(list(pairs.values())).T
-        if len(pairs) > 1:
-            return (paired_ratio if ratio else paired_difference)(a, b, level)
-        return _interval(a / b if ratio else a - b, level)
+        if len(pairs) == 1:
+            return _interval(a / b if ratio else a - b, level)
+        found = (paired_ratio if ratio else paired_difference)(a, b, level)
+        return of_sample_paths(found) if self._index.resampled(of) or self._index.resampled(baseline) else found
 
     def means(self, *measures: str, by: Sequence[str] | None = None, level: float = LEVEL) -> pd.DataFrame:
         """Return the means of measures with their intervals: a row for each point, in the order of the experiment.
@@ -374,7 +389,7 @@ class StudyTable:
     def interval_of_first(
         self, measure: str, replications: int, levels: Mapping[str, Label], *, level: float = LEVEL
     ) -> Interval:
-        """Return the interval of a measure at one point from its first replications, whatever others are finished.
+        """Return the interval of a mean at one point from its first replications, whatever others are finished.
 
         Args:
             measure: a column of numbers.

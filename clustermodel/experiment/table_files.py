@@ -7,6 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Protocol
 
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
+from clustermodel.experiment.factors import RESAMPLED
 from clustermodel.output_files import write_file
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def write_table(table: WrittenTable, path: str | PathLike[str], columns: Sequenc
     Args:
         table: of an experiment.
         path: the file.
-        columns: the measures to write; by default all.
+        columns: the measures to write; by default all.  Whether jobs are resampled is written too.
 
     Raises:
         OutputError: the file cannot be written.
@@ -39,6 +40,8 @@ def write_table(table: WrittenTable, path: str | PathLike[str], columns: Sequenc
     frame = table.frame
     leading = ["run", *table.factors, "replication"]
     measures = [str(name) for name in frame if name not in leading] if columns is None else list(columns)
+    if RESAMPLED in frame and RESAMPLED not in measures:
+        measures.append(RESAMPLED)
     for name in measures:
         if name not in frame:
             near = did_you_mean(name, map(str, frame.columns))

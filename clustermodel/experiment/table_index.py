@@ -14,7 +14,7 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
-from clustermodel.experiment.factors import Label, describe, label_key, plain
+from clustermodel.experiment.factors import RESAMPLED, Label, describe, label_key, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,6 +94,10 @@ class TableIndex:
         if not rows:
             raise SpecificationError(f"table of {self._name}: no finished trial has {describe(levels) or 'any level'}")
         return rows
+
+    def resampled(self, levels: Mapping[str, Label]) -> bool:
+        """Return whether the jobs of a trial with these levels are resampled."""
+        return RESAMPLED in self._frame and any(self.column(RESAMPLED)[row] == 1 for row in self.rows_at(levels))
 
     def cells(self, measure: str, levels: Mapping[str, Label], most: float = inf) -> dict[int, Observation]:
         """Return a measure of one point by replication.

@@ -23,6 +23,14 @@ class PhiModel:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Resampling:
+    """The step :meth:`Workload.resampled <clustermodel.workload.table.Workload.resampled>`."""
+
+    of: str | float
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Recipe:
     """How a workload was made, so that it can be made again; workloads of rows have none."""
 
@@ -35,7 +43,7 @@ class Recipe:
     """The size of the recorded machine that the workload got."""
     steps: tuple[tuple[str, object], ...] = ()
     """Transformations, in order: ``keep`` with a filter, ``scale`` with factors, ``estimates`` with a model or ``None`` for
-    the run times, ``default_memory_gib`` with an amount."""
+    the run times, ``default_memory_gib`` with an amount, ``resample`` with what is drawn."""
 
     def then(self, step: str, what: object) -> Recipe:
         """Return the recipe with one more step."""

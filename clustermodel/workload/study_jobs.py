@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Final
 
+from clustermodel.workload.resampling import Unit
 from clustermodel.workload.swf import read_swf
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import Workload
@@ -25,8 +26,12 @@ def study_jobs(
     load: float = LOAD,
     seed: int = 1,
     processors_from: str = "allocated",
+    resample: Unit | None = None,
 ) -> Workload:
     """Return the jobs of a trace, the same for every seed, or without a trace synthetic jobs drawn from ``seed``.
+
+    Resampled from ``seed``, one log, that of the trace or of synthetic jobs, gives other jobs in each replication, the same for
+    all policies.
 
     The last few workloads are kept, so that the trials of a study neither read a trace nor draw its jobs again.
 
@@ -35,13 +40,17 @@ def study_jobs(
         jobs: their number; by default all of the trace, or 20,000 synthetic ones.  Of a trace, the first ones.
         nodes: size of the machine of synthetic jobs.
         load: offered load of synthetic jobs.
-        seed: of synthetic jobs.
+        seed: of synthetic jobs, or of resampling.
         processors_from: as for :func:`~clustermodel.workload.swf.read_swf`.
+        resample: what of one log to draw with replacement, as for :meth:`Workload.resampled
+            <clustermodel.workload.table.Workload.resampled>`; by default nothing.
 
     Raises:
         TraceError: the trace cannot be read.
         SpecificationError: an argument is not allowed.
     """
+    if resample is not None:
+        return _resampled(study_jobs(trace, jobs=jobs, nodes=nodes, load=load), resample, seed)
     if trace is None:
         return synthetic_workload(jobs=jobs or JOBS, nodes=nodes, load=load, seed=seed)  # remembers the last workloads
     path = Path(trace)
@@ -50,6 +59,11 @@ def study_jobs(
     except OSError:  # which the reader says better
         return read_swf(path)
     return _first(path, written, processors_from, jobs)
+
+
+@lru_cache(maxsize=4)
+def _resampled(log: Workload, of: Unit, seed: int) -> Workload:
+    return log.resampled(of, seed=seed)
 
 
 @lru_cache(maxsize=4)

@@ -21,7 +21,17 @@ from clustermodel.workload.extra_columns import EXTRA_COLUMNS, PRECEDING, RECORD
 from clustermodel.workload.frames import frame_of, jobs_of_frame
 from clustermodel.workload.import_report import ImportReport
 from clustermodel.workload.notebook import workload_html
-from clustermodel.workload.recipe import ESTIMATES, KEEP, MEMORY, SCALE, PhiModel, Recipe, Source
+from clustermodel.workload.recipe import ESTIMATES, KEEP, MEMORY, SCALE, PhiModel, Recipe, Resampling, Source
+from clustermodel.workload.resampling import (
+    RESAMPLE,
+    Unit,
+    checked_unit,
+    distinct_jobs,
+    distinct_users,
+    drawn_blocks,
+    drawn_users,
+    shifted,
+)
 from clustermodel.workload.transforms import JobFilter, LoadScale, filtered, scaled
 
 if TYPE_CHECKING:
@@ -47,13 +57,16 @@ class Provenance:
     """Number of jobs with a value filled in or corrected, by reason."""
     partial: Counter[str] = field(default_factory=Counter)
     """Number of partial executions read (SWF status 2 to 4), by whether the file has a line of the whole job too."""
+    notes: tuple[str, ...] = ()
+    """What else to know of the jobs, a line each."""
     report: ImportReport | None = None
     """What became of each line of the accounting log that the jobs come from; ``None`` for any other source."""
 
     def lines(self) -> list[str]:
-        """Return what an import reports, and a line per reason of drops and repairs and per kind of partial executions."""
+        """Return what an import reports, notes, and a line per reason of drops and repairs and kind of partial executions."""
         return [
             *(() if self.report is None else self.report.texts()),
+            *self.notes,
             *(
                 f"{counted(count, what)} {verb}: {reason}"
                 for what, verb, counts in (
@@ -336,6 +349,50 @@ class Workload:
         provenance = self._derived_provenance({"estimates": f"phi model, phi={float(phi):g}, seed={seed}"})
         return self._derived(rows, provenance, ESTIMATES, PhiModel(phi=phi, seed=seed))
 
+    def resampled(self, of: Unit = "weeks", *, seed: int = 1) -> Workload:
+        """Return a log as it might have been: weeks or users of this one, drawn with replacement.
+
+        Whole weeks are laid end to end until they are as long as this log; each job keeps its time in the week, its run time,
+        estimate, nodes and user.  Weeks begin on Monday, 0:00, by the clock of the log's first day, if the header says when and
+        where that was, otherwise with the first submission.  What lasts longer than a week is lost, such as trends and seasons
+        (Künsch 1989).
+
+        Users are drawn with all their jobs, at their recorded times; a user drawn twice appears as two users who submit the
+        same jobs at the same times.  The number of jobs and the offered load then vary between seeds.
+
+        A job whose preceding job is not in the same week and draw is submitted at its own time.  Numbers of jobs end with the
+        original number; the digits before it count draws from 0.
+
+        Args:
+            of: ``"weeks"``, ``"users"``, or the length of another block in seconds; blocks begin with the first submission.
+            seed: of the random stream.
+
+        Raises:
+            SpecificationError: an argument is not allowed, or there are not two weeks, blocks or users.
+        """
+        of, submit = checked_unit(of), self.column("submit")
+        if of == "users":
+            draws = drawn_users(self.column("user"), seed)
+        else:
+            draws = drawn_blocks(submit, of, seed, self.provenance.header)
+        if not len(draws.place):
+            raise SpecificationError(f"Workload.resampled: the {of} drawn have no jobs; give another seed")
+        table = self._table[draws.place]
+        table[:, _SUBMIT] += draws.shift
+        table[:, _ID], added = distinct_jobs(table[:, _ID], draws.draw)
+        extra, names = self.extra, dict(self.names)
+        if of == "users":
+            table[:, _USER], users = distinct_users(table[:, _USER], draws.draw, names.get("user", ()))
+            names |= {"user": users} if users else {}
+        if extra is not None:
+            columns = {name: column[draws.place] for name, column in self._columns.items()}
+            if PRECEDING in columns:
+                columns[PRECEDING] = shifted(columns[PRECEDING], added)
+            extra = replace(extra, ids=table[:, _ID], columns=columns, names=names)
+        what = Resampling(of=of, seed=seed)
+        provenance = replace(self._derived_provenance({RESAMPLE: what}), notes=(*self.provenance.notes, draws.note))
+        return self._derived(table, provenance, RESAMPLE, what, extra)
+
     def renumbered(self, shift: int) -> Workload:
         """Return the same jobs with ``shift`` added to their numbers."""
         return Workload(
@@ -376,7 +433,12 @@ class Workload:
         return self
 
     def _derived(
-        self, rows: Iterable[JobRow], provenance: Provenance, step: str, what: object, extra: ExtraColumns | None = None
+        self,
+        rows: Iterable[JobRow] | IntArray,
+        provenance: Provenance,
+        step: str,
+        what: object,
+        extra: ExtraColumns | None = None,
     ) -> Workload:
         """Return a workload of ``rows`` that one more step has made of this one."""
         return Workload(
@@ -396,5 +458,5 @@ class Workload:
 
 _ESTIMATES = (crc32(b"estimates"),)
 """Separates the random stream of estimates from all others of the same seed."""
-_SUBMIT, _ID = map(JobRow._fields.index, ("submit", "id"))
+_SUBMIT, _ID, _USER = map(JobRow._fields.index, ("submit", "id", "user"))
 _TIMES = [JobRow._fields.index(field) for field in LEAST_TICKS]

@@ -18,6 +18,7 @@ from clustermodel.workload.merging import JobStreamMix, merge
 from clustermodel.workload.model import MODEL_FORMAT, WorkloadModel, load_model, shipped_models
 from clustermodel.workload.readers import SWF
 from clustermodel.workload.recipe import ESTIMATES, KEEP, MEMORY, SCALE, Recipe, Source
+from clustermodel.workload.resampling import RESAMPLE
 from clustermodel.workload.swf import SwfStream, read_swf
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import JobSource, Workload
@@ -31,6 +32,7 @@ RUN_TIME: Final = "run-time"
 _NAME: Final = "name"
 _NODES: Final = "machine_nodes"
 _STEPS: Final = "steps"
+_STEP_KEYS: Final = (KEEP, SCALE, ESTIMATES, RESAMPLE, MEMORY)
 
 
 def workload_from(value: object, place: Place) -> JobSource:
@@ -154,9 +156,11 @@ def _table(value: object, place: Place) -> Mapping[str, Any]:
 
 def _transformed(workload: Workload, step: object, place: Place) -> Workload:
     table = _table(step, place)
-    require_keys(table, (KEEP, SCALE, ESTIMATES, MEMORY), place)
+    require_keys(table, _STEP_KEYS, place)
     if len(table) != 1:
-        raise place.error(f"a step has one of {KEEP}, {SCALE}, {ESTIMATES} and {MEMORY}; steps are carried out in order")
+        raise place.error(
+            f"a step has one of {', '.join(_STEP_KEYS[:-1])} and {_STEP_KEYS[-1]}; steps are carried out in order"
+        )
     ((key, value),) = table.items()
     at = place.at(key)
     if key == KEEP:
@@ -165,6 +169,8 @@ def _transformed(workload: Workload, step: object, place: Place) -> Workload:
         return placed(lambda: workload.scaled(_scale_from(value, at)), place, ())
     if key == MEMORY:
         return placed(lambda: workload.with_default_memory(value), at, ())
+    if key == RESAMPLE:
+        return made(workload.resampled, _table(value, at), at)
     if value == RUN_TIME:
         return workload.with_perfect_estimates()
     if not isinstance(value, Mapping):

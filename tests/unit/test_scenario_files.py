@@ -115,6 +115,8 @@ WORKLOADS: dict[str, Callable[[], object]] = {
     ),
     "exact estimates": JOBS.with_perfect_estimates,
     "a default memory": lambda: JOBS.with_default_memory(0.5),
+    "blocks drawn": lambda: JOBS.resampled(3600, seed=2).scaled(LoadScale(interarrival=0.5)),
+    "users drawn": lambda: JOBS.resampled("users", seed=3),
     "shipped model": lambda: load_model("blue-pacific").generate(jobs=30, seed=3, run_time_factor=1.3),
     "own model": lambda: fit_model(synthetic_workload(jobs=3000)).generate(jobs=20),
     "job stream": lambda: DAY.generate(jobs=30, seed=2, load=0.7, machine_nodes=64),
@@ -286,7 +288,7 @@ MISTAKES = {
     "[workload]\nsynthetic = true\nsteps = 3": "workload.steps: 3 is not allowed; it must be a list of tables",
     "[workload]\nsynthetic = true\nsteps = [3]": "workload.steps[0]: 3 is not allowed; it must be a table",
     "[workload]\nsynthetic = true\nsteps = [{}]": (
-        "workload.steps[0]: a step has one of keep, scale, estimates and default_memory_gib"
+        "workload.steps[0]: a step has one of keep, scale, estimates, resample and default_memory_gib"
     ),
     "[workload]\nsynthetic = true\nsteps = [{default_memory_gib = -1}]": (
         "workload.steps[0].default_memory_gib: Workload.with_default_memory: -1 is not allowed; it must be a number of GiB >= 0"
@@ -295,6 +297,9 @@ MISTAKES = {
         "workload.steps[0].estimates: 'phi' is not allowed; it must be 'run-time', or a table with phi and seed"
     ),
     "[workload]\nsynthetic = true\nsteps = [{estimates = {phi = 2}}]": "workload.steps[0].estimates.phi: 2 is not allowed",
+    "[workload]\nsynthetic = true\nsteps = [{resample = {of = 'months'}}]": (
+        "workload.steps[0].resample.of: 'months' is not allowed; it must be 'weeks', 'users' or a number of seconds"
+    ),
     "[workload]\nsynthetic = true\nname = ''": "workload.name: '' is not allowed; it must be a line of text",
     "[workload]\nsynthetic = true\nmachine_nodes = 0": "workload.machine_nodes: 0 is not allowed; it must be an integer >= 1",
     '[workload]\nmodel = "blu-pacific"': "workload.model: 'blu-pacific' is neither a file nor a shipped model",

@@ -1,0 +1,64 @@
+"""Comparisons of policies over resampled weeks: a small run, the page, and what the page says."""
+
+from __future__ import annotations
+
+import pytest
+
+from clustermodel.experiment.exhibits import exhibits_of
+from clustermodel.experiment.script import load_experiment
+from clustermodel.statistics import Interval
+from tests.scenarios.test_yuan_2010 import DOCS, ROOT, module_of, stored
+
+SCRIPT = ROOT / "scenarios" / "hypothetical" / "other_years.py"
+RECORDED, DRAWN = {"sample": "as recorded"}, {"sample": "weeks drawn"}
+SLOWDOWN, WAIT = "mean_bounded_slowdown", "mean_wait_s"
+
+
+@pytest.mark.long
+def test_a_small_run_compares_policies_on_the_same_weeks() -> None:
+    settings = {"jobs": "2500", "nodes": "64", "weeks": "1,2", "replications": "2"}
+    study = load_experiment(SCRIPT, SCRIPT.read_text(), settings)
+    table = study.run(workers=1)
+    exhibits = exhibits_of(study, table)
+    assert not exhibits.problems
+    ratios = exhibits.tables["Paired ratios ± 95 % interval"]
+    assert ratios["policy"].tolist() == ["conservative / EASY", "PV-EASY / EASY", "R/L-NG / D"]
+    assert "slowdown, 2 weeks drawn" in ratios
+    drawn = table.frame[table.frame["sample"] != "as recorded"]
+    assert drawn["resampled"].all()
+    assert (drawn.groupby(["sample", "replication"])["load"].nunique() == 1).all()
+    assert drawn.groupby("sample")["load"].nunique().tolist() == [2, 2]
+
+
+def test_the_page_shows_the_stored_table() -> None:
+    make_studies = module_of(DOCS / "make_studies.py")
+    study = next(one for one in make_studies.documented_studies() if one.name == "other_years_kth")
+    exhibits = make_studies.shown(study)
+    assert not exhibits.problems
+    page = study.page.read_text()
+    assert make_studies.with_tables(page, study.name, make_studies.markdown(exhibits.tables)) == page
+
+
+def test_what_the_page_concludes() -> None:
+    table = stored("other_years_kth")
+
+    def ratio(measure: str, policy: str, baseline: str, sample: dict[str, str] = DRAWN) -> Interval:
+        return table.difference(measure, {"policy": policy, **sample}, {"policy": baseline, **sample}, ratio=True)
+
+    over_weeks, over_seeds = (ratio(SLOWDOWN, "R/L-NG", "D", sample) for sample in (DRAWN, RECORDED))
+    assert (round(over_weeks.low, 1), round(over_weeks.high, 1)) == (0.4, 0.7)
+    assert (over_weeks.count, over_seeds.count, round(over_weeks.half / over_seeds.half, 1)) == (10, 10, 7.5)
+    assert ratio(SLOWDOWN, "PV-EASY", "EASY", RECORDED).mean < 1
+    assert 1 <= ratio(SLOWDOWN, "PV-EASY", "EASY").high < 1.01
+    assert ratio(WAIT, "PV-EASY", "EASY").low > 1
+    assert ratio(SLOWDOWN, "conservative", "EASY", RECORDED).mean < 1
+    assert ratio(SLOWDOWN, "conservative", "EASY").low < 1 < ratio(SLOWDOWN, "conservative", "EASY").mean
+    assert ratio(WAIT, "conservative", "EASY").low > 1
+    pairs = [ratio(SLOWDOWN, policy, "EASY") for policy in ("conservative", "PV-EASY")]
+    assert all(0.08 < found.half / found.mean < 0.12 for found in pairs)
+    widths = [
+        found.half / found.mean
+        for policy in table.levels("policy")
+        if (found := table.interval(SLOWDOWN, policy=policy, **DRAWN))
+    ]
+    assert 0.24 < min(widths) < max(widths) < 0.5
