@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf
 from numbers import Real
-from typing import Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.average_wait import MEASURED, AverageWait
@@ -20,13 +19,11 @@ from clustermodel.policies.copies import CopiedWithoutRun
 from clustermodel.policies.interface import NOTHING, Decision, Setup
 from clustermodel.policies.predictors import may_overrun
 from clustermodel.policies.quotas import Quotas
-from clustermodel.policies.slack_run import PriorityOf, SlackRules, SlackRun
+from clustermodel.policies.slack_run import AFRESH, COMPRESSIONS, PriorityOf, SlackRules, SlackRun
 from clustermodel.policies.view import Batch, View
 from clustermodel.schedule.slack_formulas import Weights
 from clustermodel.schedule.slack_reservations import HEURISTICS, OPTIMAL
 from clustermodel.validation import choice, flag, require_number, share
-
-REMOVALS: Final = ("afresh", "in-place")
 
 
 class Slack(CopiedWithoutRun):
@@ -36,8 +33,10 @@ class Slack(CopiedWithoutRun):
         slack_factor: SF; a job of priority 0 may be delayed by SF times the average wait time beyond its first reserved start.
         heuristic: in which order jobs are put back: ``"ast"``, ``"aat"``, ``"du"``, ``"dc"``, ``"dp"``, or ``"optimal"``, which
             tries every order and is for a few waiting jobs only.
-        remove: how jobs are put back after an early end: ``"afresh"``, as for an arriving job, or ``"in-place"``, one after the
-            other while the others stay where they are, so that no job is delayed (docs/slack compares the heuristics).
+        compression: how the waiting jobs from a slot on are moved (docs/slack compares the three).  ``"afresh"``: all are taken
+            out and put back at their earliest times.  ``"shift"``: all are delayed by the arriving job's estimate, then moved
+            up one after the other, not before the slot; after an early end they are only moved up, as early as they can.
+            ``"in-place"``: as ``"afresh"`` for an arriving job, as ``"shift"`` after an early end.
         awt: AWT, the average wait time: ``"conservative"`` (the mean wait under conservative backfilling, measured before
             the run), ``"conservative-by-size"`` (the same for each class of sizes 1, 2, 3-4, 5-8, ...), seconds, or a
             mapping from the largest number of nodes of a class to seconds.
@@ -63,7 +62,7 @@ class Slack(CopiedWithoutRun):
         *,
         slack_factor: float = 3.0,
         heuristic: str = "ast",
-        remove: str = REMOVALS[0],
+        compression: str = AFRESH,
         awt: str | float | Mapping[int, float] = MEASURED,
         alpha_u: float = 1.0,
         alpha_t: float = 1.0,
@@ -76,16 +75,17 @@ class Slack(CopiedWithoutRun):
     ) -> None:
         factor = require_number("slack: slack_factor", slack_factor, "a finite number >= 0", lambda x: 0 <= x < inf)
         choice("slack: heuristic", heuristic, HEURISTICS)
-        if heuristic == OPTIMAL and remove in REMOVALS[1:]:
+        choice("slack: compression", compression, COMPRESSIONS)
+        if heuristic == OPTIMAL and compression != AFRESH:
             raise SpecificationError(
-                f"slack: remove: {remove!r} is not allowed; it must be {REMOVALS[0]!r} where heuristic is optimal"
+                f"slack: compression: {compression!r} is not allowed; it must be {AFRESH!r} where heuristic is optimal"
             )
         if quotas is not None and not isinstance(quotas, Quotas):
             raise SpecificationError(f"slack: quotas: {quotas!r} is not allowed; it must be a Quotas(...) or None")
         self._rules = SlackRules(
             slack_factor=factor,
             rank=HEURISTICS[heuristic],
-            in_place=choice("slack: remove", remove, REMOVALS) == REMOVALS[1],
+            compression=compression,
             awt=AverageWait(awt),
             weights=Weights(
                 u=share("slack: alpha_u", alpha_u),

@@ -25,6 +25,8 @@ from clustermodel.ticks import to_seconds, to_ticks
 
 PriorityOf = Callable[[QueuedJob], float]
 """Gives a job's user or political priority, a number in [0, 1]."""
+AFRESH, SHIFT, IN_PLACE = COMPRESSIONS = "afresh", "shift", "in-place"
+"""How the waiting jobs from a slot on are moved: see :class:`~clustermodel.policies.slack.Slack`."""
 EXTENSION: Final = 0.1
 """Share of its estimate by which an unfinished job is extended (section 4.7)."""
 
@@ -35,8 +37,8 @@ class SlackRules(NamedTuple):
     slack_factor: float
     rank: Callable[[SlackReservation], Any] | None
     """In which order jobs are put back; ``None`` tries every order."""
-    in_place: bool
-    """Whether jobs are put back one after the other after an early end."""
+    compression: str
+    """How jobs are moved, one of :data:`COMPRESSIONS`."""
     awt: AverageWait
     weights: Weights
     user_priority: PriorityOf
@@ -59,7 +61,7 @@ class SlackRun:
         self._slack_factor = rules.slack_factor
         self._rank = rules.rank or by_start
         self._optimal = rules.rank is None
-        self._in_place = rules.in_place
+        self._compression = rules.compression
         self._awt = rules.awt
         self._weights = rules.weights
         self._user_priority, self._political_priority = rules.user_priority, rules.political_priority
@@ -163,13 +165,17 @@ class SlackRun:
         return sorted(slots)
 
     def _search(self, now: int, arriving: ArrivingJob | None, slots: Sequence[int]) -> Schedule | None:
-        in_order = self._rank is by_start
-        # In the order of the starts, one by one is the same as all at once, and less work.
-        in_place = arriving is None and not self._optimal and (self._in_place or in_order)
-        search = Search(self.profile, self.plan, self._weights, now, arriving, in_place=in_place)
+        search = Search(self.profile, self.plan, self._weights, now, arriving)
         if self._optimal:
             return search.optimal(slots)
-        return search.cheapest(slots, None if in_order else sorted(self.plan, key=self._rank))
+        in_order = self._rank is by_start
+        ranked = self.plan if in_order else sorted(self.plan, key=self._rank)
+        # In the order of the starts, one by one is the same as all at once, and less work.
+        if arriving is None and (in_order or self._compression != AFRESH):
+            return search.cheapest_in_place(slots, ranked)
+        if arriving is not None and self._compression == SHIFT:
+            return search.cheapest_shifted(slots, ranked, arriving)
+        return search.cheapest(slots, None if in_order else ranked)
 
     def _carry_out(self, schedule: Schedule) -> None:
         self.profile.take_steps_of(schedule.profile)

@@ -222,6 +222,16 @@ class Profile:
         """
         self._add(start, end, nodes, least=_NO_LIMIT)
 
+    def move_up(self, start: int, new_start: int, duration: int, nodes: int) -> None:
+        """Move a reservation to an earlier start.
+
+        Raises:
+            DecisionError: too few nodes are free then; the profile cannot be used any longer.
+        """
+        new_end, end = new_start + duration, start + duration
+        self.reserve(new_start, min(new_end, start), nodes)  # only the difference changes: the two may overlap
+        self.release(max(new_end, start), end, nodes)
+
     def _add(self, start: int, end: int, nodes: int, *, least: int = 0) -> None:
         times, free = self._times, self._free
         # Make start and end step boundaries...

@@ -84,15 +84,11 @@ class ReservationBook:
         """
         start, length, nodes, row = self.reserved[job.id]
         new_start, _, _, new_row = new
-        end, new_end = start + length, new_start + length
         if new_row == row:
-            # Only the difference changes: the two may overlap.
-            profile = self.profiles[row]
-            profile.reserve(new_start, min(new_end, start), nodes)
-            profile.release(max(new_end, start), end, nodes)
+            self.profiles[row].move_up(start, new_start, length, nodes)
         else:
-            self.profiles[row].release(start, end, nodes)
-            self.profiles[new_row].reserve(new_start, new_end, nodes)
+            self.profiles[row].release(start, start + length, nodes)
+            self.profiles[new_row].reserve(new_start, new_start + length, nodes)
         self._enter(job.id, new)
 
     def _enter(self, job_id: int, reservation: Reservation) -> None:

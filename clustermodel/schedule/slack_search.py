@@ -91,8 +91,6 @@ class Search:
         weights: alpha_u, alpha_t, alpha_p, alpha_f.
         now: the present.
         arriving: the job to insert; ``None`` is the dummy job of *remove*, which takes no time.
-        in_place: take out and put back one job after the other instead of all at once, so that none becomes later; only without
-            an arriving job.
     """
 
     def __init__(
@@ -102,8 +100,6 @@ class Search:
         weights: Weights,
         now: int,
         arriving: ArrivingJob | None,
-        *,
-        in_place: bool = False,
     ) -> None:
         self._profile = profile
         self._reservations = reservations
@@ -111,53 +107,108 @@ class Search:
         self._now = now
         self._arriving = arriving
         self._favour = arriving.favour if arriving is not None else 1.0
-        self._in_place = in_place
         self._others: Sequence[SlackReservation] = ()
 
     def cheapest(self, slots: Iterable[int], ranked: Sequence[SlackReservation] | None = None) -> Schedule | None:
-        """Return the cheapest schedule that puts jobs back in the order of ``ranked``; ``None`` if all cost infinity.
+        """Return the cheapest schedule that takes jobs out and puts them back in the order of ``ranked``.
 
         Args:
             slots: when the arriving job may start, ascending.
             ranked: the reservations in the order in which they are put back; ``None`` is that of their starts, which takes less
                 time.
+
+        Returns:
+            The schedule; ``None`` if all cost infinity.
         """
-        if self._arriving is not None and ranked is None and not self._in_place:
+        if self._arriving is not None and ranked is None:
             return self._cheapest_by_start(slots, self._arriving)
         if ranked is None:
             ranked = self._reservations
-        if self._in_place:
-            return self._cheapest_in_place(slots, ranked)
         best: Schedule | None = None
         for slot, profile, own in self._places(slots):
             taken = [held for held in ranked if held.start >= slot]
             best = _cheaper(self._put_back(taken, profile, own, slot), best)
         return best
 
-    def _cheapest_in_place(self, slots: Iterable[int], ranked: Sequence[SlackReservation]) -> Schedule | None:
-        """Return the cheapest schedule that takes out and puts back one job after the other while the others stay in place."""
+    def cheapest_in_place(self, slots: Iterable[int], ranked: Sequence[SlackReservation]) -> Schedule:
+        """Return the cheapest schedule, without an arriving job, that moves one job up after the other from where they are.
+
+        Args:
+            slots: from where on jobs are moved, ascending; not empty.
+            ranked: the reservations in the order in which they are moved.
+        """
         best: Schedule | None = None
         same_until = -1
         for slot in slots:
             if slot <= same_until:
                 continue  # of the jobs that stay now as well, none found another place
-            profile = self._profile
-            starts: list[tuple[SlackReservation, int]] = []
-            costs: list[float] = []
-            for held in ranked:
-                if held.start < slot:
-                    continue
-                start = profile.earlier(held.nodes, held.length, held.start, self._now)
-                if start < held.start:
-                    if not starts:
-                        profile = profile.copy()
-                    profile.release(held.start, held.end, held.nodes)
-                    profile.reserve(start, start + held.length, held.nodes)
-                    starts.append((held, start))
-                    costs.append(self._cost(held, start))
-            best = _cheaper(Schedule(slot, 0.0, starts, costs, profile), best)
-            same_until = min((held.start for held, _ in starts), default=NEVER)
+            moved = self._compressed(ranked, self._profile.copy(), 0.0, slot, 0, self._now)
+            assert moved is not None, "without a delay no job becomes later"
+            best = moved if best is None or moved.goes_before(best) else best
+            same_until = min((held.start for held, _ in moved.starts), default=NEVER)
+        assert best is not None, "there are waiting jobs"
         return best
+
+    def cheapest_shifted(
+        self, slots: Iterable[int], ranked: Sequence[SlackReservation], arriving: ArrivingJob
+    ) -> Schedule | None:
+        """Return the cheapest schedule that delays all jobs from a slot on by the arriving job's estimate and compresses them.
+
+        Compressing moves one job up after the other, from its place among the others to the earliest time at or after the slot
+        (short version, section 2.4; long version, section 4.5).  What was left free before the slot stays free: the paper
+        assumes that the schedule was optimal there.
+
+        Args:
+            slots: when the arriving job may start, ascending.
+            ranked: the reservations in the order in which they are moved up.
+            arriving: the job.
+
+        Returns:
+            The schedule; ``None`` if all cost infinity.
+        """
+        plan, (nodes, length, _) = self._reservations, arriving
+        planned = [held.start for held in plan]
+        profiles = self._profiles()
+        best: Schedule | None = None
+        for slot in slots:
+            stay = bisect_left(planned, slot)
+            if not profiles[stay].fits_at(slot, nodes, length):
+                continue
+            profile = profiles[stay].copy()
+            profile.reserve(slot, slot + length, nodes)
+            for held in plan[stay:]:
+                profile.reserve(held.start + length, held.end + length, held.nodes)
+            best = _cheaper(self._compressed(ranked, profile, self._own(slot, arriving), slot, length, slot), best)
+        return best
+
+    def _compressed(
+        self, ranked: Sequence[SlackReservation], profile: Profile, own: float, slot: int, delay: int, not_before: int
+    ) -> Schedule | None:
+        """Move jobs up one after the other; return ``None`` as soon as one would start too late.
+
+        Args:
+            ranked: the reservations in the order in which they are moved; those before ``slot`` stay.
+            profile: all jobs, those from ``slot`` on delayed by ``delay``; it becomes that of the schedule.
+            own: the price of the arriving job.
+            slot: its start.
+            delay: ticks.
+            not_before: the first time at which a job may start.
+        """
+        starts: list[tuple[SlackReservation, int]] = []
+        costs: list[float] = []
+        for held in ranked:
+            if held.start < slot:
+                continue
+            place = held.start + delay
+            start = profile.earlier(held.nodes, held.length, place, not_before)
+            if start > held.latest:
+                return None
+            if start < place:
+                profile.move_up(place, start, held.length, held.nodes)
+            if start != held.start:
+                starts.append((held, start))
+                costs.append(self._cost(held, start))
+        return Schedule(slot, own, starts, costs, profile)
 
     def _cheapest_by_start(self, slots: Iterable[int], arriving: ArrivingJob) -> Schedule | None:
         """Return the cheapest schedule that puts jobs back in the order of their starts.

@@ -38,8 +38,8 @@ def entries(tables: Mapping[str, StudyTable]) -> pd.DataFrame:
          "the mean wait."),
         ("Short version, table 5; long version, table 3", "All five heuristics improve on conservative backfilling: AST by "
          "16.5 %, AAT 13.0, DP 11.7, DC 9.2, DU 8.1 %.  With unequal priorities, the other jobs wait 289 to 339 s longer than "
-         "every fifth job.", heuristics(table), "With `remove=\"afresh\"`, the letter of the paper, only AST improves; the "
-         "paper's simulator probably compressed the schedule instead.  With unequal priorities, every fifth job waits less "
+         "every fifth job.", heuristics(table), "With `compression=\"afresh\"`, the letter of the paper, only AST improves; "
+         "the paper's simulator probably compressed the schedule instead.  With unequal priorities, every fifth job waits less "
          "only with AST, AAT and DP."),
         ("Long version, figures 1, 2", "A job is a rectangle of processors and time.  EASY backfills a job either because it "
          "completes by the shadow time or because it uses only the extra nodes.", OTHER_JOBS, ""),
@@ -56,7 +56,7 @@ def entries(tables: Mapping[str, StudyTable]) -> pd.DataFrame:
 
 def wait(table: StudyTable, jobs: str = "all", **levels: str | float) -> float:
     """Return the total wait over the months by the number of jobs, seconds, of all jobs, every fifth or the others."""
-    usual: dict[str, str | float] = {"policy": "ast", "remove": "afresh", "slack_factor": 3.0, "gap": 0.0}
+    usual: dict[str, str | float] = {"policy": "ast", "compression": "afresh", "slack_factor": 3.0, "gap": 0.0}
     rows = table.at(**{**usual, **levels}).frame
     total = rows[rows["month"] != "in one run"].sum(numeric_only=True)
     number, waited, fifth, fifth_waited = total[["jobs", "total_wait_s", "fifth_jobs", "fifth_wait_s"]]
@@ -96,9 +96,9 @@ def gaps(table: StudyTable) -> str:
 def heuristics(table: StudyTable) -> str:
     found, differences = [], []
     for policy in HEURISTICS:
-        remove = "afresh" if policy == "ast" else "in-place"
-        found.append(f"{policy.upper()} {shorter(table, policy=policy, remove=remove)}")
-        fifth, others = (wait(table, jobs, policy=policy, remove=remove, gap=2.0) for jobs in ("fifth", "others"))
+        compression = "afresh" if policy == "ast" else "in-place"
+        found.append(f"{policy.upper()} {shorter(table, policy=policy, compression=compression)}")
+        fifth, others = (wait(table, jobs, policy=policy, compression=compression, gap=2.0) for jobs in ("fifth", "others"))
         differences.append(others - fifth)
     unequal = f"unequal priorities: {min(differences):,.0f} to {max(differences):,.0f} s"
-    return f'With `remove="in-place"`: {", ".join(found)}; {unequal}; {details("heuristics")}'
+    return f'With `compression="in-place"`: {", ".join(found)}; {unequal}; {details("heuristics")}'

@@ -14,12 +14,12 @@ from tests.bench.timing import best_of, require_at_most, size, trace
 
 
 @pytest.mark.parametrize(
-    "remove",
+    "compression",
     [pytest.param("afresh", marks=pytest.mark.bench), pytest.param("in-place", marks=pytest.mark.slow_bench)],
 )
-def test_slack_on_a_year_of_kth(benchmark: BenchmarkFixture, remove: str) -> None:
+def test_slack_on_a_year_of_kth(benchmark: BenchmarkFixture, compression: str) -> None:
     workload = trace("KTH-SP2-1996-2.2")
-    policy = f"slack:remove={remove}"  # AST; the conservative run that measures AWT is part of the first
+    policy = f"slack:compression={compression}"  # AST; the conservative run that measures AWT is part of the first
     require_near_floor(benchmark, workload, 128, policy, 26, rounds=1)
 
 

@@ -17,6 +17,7 @@ from clustermodel.job import JobRow
 from clustermodel.policies.interface import Decision, Reserve, Start
 from clustermodel.policies.quotas import OverQuota, Quotas
 from clustermodel.policies.slack import Slack
+from clustermodel.policies.slack_run import COMPRESSIONS
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN
@@ -31,7 +32,7 @@ from tests.property.strategies import cases, machines_and_rows
 S = TICKS_PER_SECOND
 FAST = [name for name in HEURISTICS if name != "optimal"]
 every_heuristic = pytest.mark.parametrize("heuristic", FAST)
-every_removal = pytest.mark.parametrize("remove", ["afresh", "in-place"])
+every_compression = pytest.mark.parametrize("compression", COMPRESSIONS)
 Case = tuple[int, list[JobRow]]
 Insertion = tuple[int, list[tuple[int, int]], list[SlackReservation], ArrivingJob, Weights]
 """Nodes, running jobs (end, nodes), plan, arriving, weights."""
@@ -77,7 +78,7 @@ def starts(records: JobRecords) -> dict[int, int]:
     return dict(zip(records.column("id").tolist(), records.column("start").tolist(), strict=True))
 
 
-@every_removal
+@every_compression
 @every_heuristic
 @given(
     case=machines_and_rows(underestimates=True, priorities=True),
@@ -87,12 +88,12 @@ def starts(records: JobRecords) -> dict[int, int]:
     important=st.integers(1, 5),
 )
 def test_no_job_starts_after_its_bound(
-    heuristic: str, remove: str, case: Case, awt: float, factor: float, alpha: float, important: int
+    heuristic: str, compression: str, case: Case, awt: float, factor: float, alpha: float, important: int
 ) -> None:
     nodes, rows = case
     policy = Noted(
         heuristic=heuristic,
-        remove=remove,
+        compression=compression,
         awt=awt,
         slack_factor=factor,
         alpha_u=alpha,
@@ -196,50 +197,99 @@ def plans(draw: st.DrawFn, largest: int = 5) -> Insertion:
     return nodes, running, sorted(plan, key=by_start), arriving, weights
 
 
+HORIZON = 200
+Grid = list[int]
+"""Nodes in use by second."""
+
+
+def use(grid: Grid, begin: int, length: int, nodes: int) -> None:
+    for second in range(begin, min(HORIZON, begin + length)):
+        grid[second] += nodes
+
+
+def first_fit(grid: Grid, nodes: int, size: int, length: int, not_before: int = 0) -> int:
+    return next(
+        t for t in range(not_before, HORIZON) if all(grid[u] + size <= nodes for u in range(t, min(HORIZON, t + length)))
+    )
+
+
+def grid_of_running(running: list[tuple[int, int]]) -> Grid:
+    grid = [0] * HORIZON
+    for end, size in running:
+        use(grid, 0, end // S, size)
+    return grid
+
+
+def slots_of(running: list[tuple[int, int]], plan: list[SlackReservation]) -> list[int]:
+    slots = {0} | {end // S for end, _ in running}
+    return sorted(slots | {one.start // S for one in plan} | {(one.start + one.length) // S for one in plan})
+
+
+def price_of_move(one: SlackReservation, to: int, weights: Weights, favour: float) -> float:
+    """Return what it costs to move a job to a second."""
+    moved = to - one.start // S
+    slack, s0 = (one.latest - one.start) // S, one.initial_slack // S
+    if moved > slack:
+        return inf
+    if not moved:
+        return 0.0
+    fairness = float(Fraction(s0, max(slack, min(1, s0)))) if s0 else 1.0
+    sign = 1 if moved > 0 else -1
+    return sign * abs(moved) ** weights.t * one.nodes**weights.u * one.p**weights.p * fairness**weights.f / favour
+
+
 def brute_force(
     nodes: int, running: list[tuple[int, int]], plan: list[SlackReservation], arriving: ArrivingJob, weights: Weights
 ) -> float:
-    """Return the lowest price over all slots and all orders, second by second on a grid of free nodes."""
-    horizon = 200
-
-    def used(taken: list[tuple[int, int, int]]) -> list[int]:
-        grid = [0] * horizon
-        for begin, length, size in taken:
-            for second in range(begin, min(horizon, begin + length)):
-                grid[second] += size
-        return grid
-
-    base = [(0, end // S, size) for end, size in running]
-    slots = {0} | {end // S for end, _ in running}
-    slots |= {one.start // S for one in plan} | {(one.start + one.length) // S for one in plan}
+    """Return the lowest price over all slots and all orders, second by second on a grid of nodes in use."""
     best = inf
-    for slot in slots:
-        kept = [(one.start // S, one.length // S, one.nodes) for one in plan if one.start < slot * S]
-        out = [one for one in plan if one.start >= slot * S]
-        placed = [*base, *kept, (slot, arriving.length // S, arriving.nodes)]
-        if max(used(placed)) > nodes:
+    for slot in slots_of(running, plan):
+        placed = grid_of_running(running)
+        for one in plan:
+            if one.start < slot * S:
+                use(placed, one.start // S, one.length // S, one.nodes)
+        use(placed, slot, arriving.length // S, arriving.nodes)
+        if max(placed) > nodes:
             continue
-        for order in permutations(out):
-            grid = used(placed)
+        for order in permutations([one for one in plan if one.start >= slot * S]):
+            grid = placed.copy()
             price = float(slot) ** weights.t * float(arriving.nodes) ** weights.u
             for one in order:
-                length = one.length // S
-                at = next(t for t in range(horizon) if all(grid[u] + one.nodes <= nodes for u in range(t, t + length)))
-                for second in range(at, at + length):
-                    grid[second] += one.nodes
-                moved = at - one.start // S
-                slack, s0 = (one.latest - one.start) // S, one.initial_slack // S
-                if moved > slack:
-                    price = inf
-                    break
-                if moved:
-                    fairness = float(Fraction(s0, max(slack, min(1, s0)))) if s0 else 1.0
-                    sign = 1 if moved > 0 else -1
-                    price += (
-                        sign * abs(moved) ** weights.t * one.nodes**weights.u * one.p**weights.p * fairness**weights.f
-                    ) / arriving.favour
+                at = first_fit(grid, nodes, one.nodes, one.length // S)
+                use(grid, at, one.length // S, one.nodes)
+                price += price_of_move(one, at, weights, arriving.favour)
             best = min(best, price)
     return best
+
+
+def shifted(
+    nodes: int, running: list[tuple[int, int]], plan: list[SlackReservation], arriving: ArrivingJob, weights: Weights
+) -> dict[int, tuple[float, list[int]]]:
+    """Return the price and the starts of the plan's jobs by slot, where those from the slot on are delayed and compressed."""
+    found = {}
+    delay = arriving.length // S
+    for slot in slots_of(running, plan):
+        grid, starts = grid_of_running(running), [one.start // S for one in plan]
+        use(grid, slot, delay, arriving.nodes)
+        for at, one in enumerate(plan):
+            if one.start < slot * S:
+                use(grid, starts[at], one.length // S, one.nodes)
+        if max(grid) > nodes:
+            continue
+        for at, one in enumerate(plan):
+            if one.start >= slot * S:
+                starts[at] += delay
+                use(grid, starts[at], one.length // S, one.nodes)
+        assert max(grid) <= nodes, "jobs that are delayed by the same time fit as before"
+        price = float(slot) ** weights.t * float(arriving.nodes) ** weights.u
+        for at, one in enumerate(plan):
+            if one.start >= slot * S:
+                use(grid, starts[at], one.length // S, -one.nodes)
+                starts[at] = first_fit(grid, nodes, one.nodes, one.length // S, slot)
+                use(grid, starts[at], one.length // S, one.nodes)
+                price += price_of_move(one, starts[at], weights, arriving.favour)
+        found[slot] = price, starts
+    return found
 
 
 def profile_of(nodes: int, running: list[tuple[int, int]], plan: list[SlackReservation]) -> Profile:
@@ -269,6 +319,27 @@ def test_the_optimum_is_that_of_a_brute_force(
     assert found.price == pytest.approx(brute_force(*case), rel=1e-9, abs=1e-9)
 
 
+@settings(max_examples=cases(200))
+@given(case=plans(largest=6))
+def test_delaying_and_compressing_is_that_of_a_replay_second_by_second(case: Insertion) -> None:
+    nodes, running, plan, arriving, weights = case
+    search, slots = search_of(*case)
+    found = search.cheapest_shifted(slots, plan, arriving)
+    replayed = shifted(nodes, running, plan, arriving, weights)
+    assert found is not None
+    starts = {one.job.id: start // S for one, start in found.starts}
+    price, expected = replayed[found.slot // S]
+    assert [starts.get(one.job.id, one.start // S) for one in plan] == expected
+    assert found.price == pytest.approx(price, rel=1e-9, abs=1e-9)
+    assert found.price <= min(price for price, _ in replayed.values()) + 1e-9 * abs(found.price)
+    profile = Profile.of_running(nodes, 0, running)
+    profile.reserve(found.slot, found.slot + arriving.length, arriving.nodes)
+    for one in plan:
+        start = starts.get(one.job.id, one.start // S) * S
+        profile.reserve(start, start + one.length, one.nodes)
+    assert found.profile.steps() == profile.steps()
+
+
 @settings(max_examples=cases(150))
 @given(case=plans(largest=7), insert=st.booleans())
 def test_no_heuristic_is_cheaper_than_the_optimum(case: Insertion, insert: bool) -> None:
@@ -289,8 +360,8 @@ def test_the_chosen_schedule_can_be_carried_out(
     for new in (arriving, None):
         before = profile_of(nodes, running, plan)
         _, slots = search_of(*case)
-        search = Search(before, plan, weights, 0, new, in_place=new is None)
-        found: Schedule | None = search.cheapest(slots, plan)
+        search = Search(before, plan, weights, 0, new)
+        found = search.cheapest_in_place(slots, plan) if new is None else search.cheapest(slots, plan)
         assert before.steps() == profile_of(nodes, running, plan).steps()
         assert found is not None
         profile = Profile.of_running(nodes, 0, running)
@@ -308,11 +379,10 @@ def test_the_chosen_schedule_can_be_carried_out(
 @given(case=plans(largest=7))
 def test_in_the_order_of_starts_it_is_all_the_same_whether_all_are_taken_out_or_one_by_one(case: Insertion) -> None:
     nodes, running, plan, _, weights = case
-    schedules = []
-    for in_place in (False, True):
-        search = Search(profile_of(nodes, running[:-1], plan), plan, weights, 0, None, in_place=in_place)
-        schedules.append(search.cheapest(sorted({one.start for one in plan}), plan))
-    assert_equal(*schedules)
+    if plan:
+        search = Search(profile_of(nodes, running[:-1], plan), plan, weights, 0, None)
+        slots = sorted({one.start for one in plan})
+        assert_equal(search.cheapest(slots, plan), search.cheapest_in_place(slots, plan))
 
 
 @settings(max_examples=cases(300))

@@ -75,7 +75,7 @@ def slack_row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 SLACK = "papers/talby_1999/slack.py"
-SLACK_NAMES = {"wait_s": "total_wait_s"}
+SLACK_NAMES = {"wait_s": "total_wait_s", "remove": "compression"}
 
 SMALL_TECHNIQUES = {
     "as asked": "as asked",

@@ -52,7 +52,7 @@ def test_slack_factors(table: StudyTable) -> None:
     assert found["slack"].idxmin() == found["paper, slack"].idxmin() == 9.0
     assert found["slack"][11.0] > found["slack"][9.0]
     assert found["slack"][0.0] > SCRIPT["months"](table).loc["year", "conservative"]
-    longest = table.at(month="1996-10", policy="ast", remove="afresh", gap=0.0).frame.set_index("slack_factor")[
+    longest = table.at(month="1996-10", policy="ast", compression="afresh", gap=0.0).frame.set_index("slack_factor")[
         "longest_wait_s"
     ]
     assert len(set(longest[longest.index > 0])) == 1
@@ -71,11 +71,11 @@ def test_heuristics(table: StudyTable) -> None:
     found = SCRIPT["by_heuristic"](table)
     conservative = SCRIPT["months"](table).loc["year", "conservative"]
     ast = found.loc[("ast", "afresh")]
-    for remove in ("afresh", "in-place"):
-        rows = pd.DataFrame({**found.xs(remove, level="remove").T.to_dict("series"), "ast": ast}).T
+    for compression in ("afresh", "in-place"):
+        rows = pd.DataFrame({**found.xs(compression, level="compression").T.to_dict("series"), "ast": ast}).T
         assert rows["equal"].astype(float).sort_values().index.tolist() == ["ast", "aat", "dp", "dc", "du"]
-        assert (rows["equal"] < conservative).sum() == (5 if remove == "in-place" else 1)
-        if remove == "in-place":
+        assert (rows["equal"] < conservative).sum() == (5 if compression == "in-place" else 1)
+        if compression == "in-place":
             assert set(rows.index[rows["every fifth"] < rows["the others"]]) == {"ast", "aat", "dp"}
 
 

@@ -89,7 +89,7 @@ def test_accounts_and_counts_without_an_amount_are_left_out(terminal: Command) -
 @pytest.mark.parametrize("columns", [80, 120])
 def test_all_policies_fit(terminal: Command, columns: int) -> None:
     names = [name for name in policy_names() if name not in ("slack",)]  # slow
-    long = "slack:slack_factor=3.0,heuristic=ast,remove=in-place,awt=conservative,alpha_u=1.0,alpha_t=0.5"
+    long = "slack:slack_factor=3.0,heuristic=ast,compression=shift,awt=conservative,alpha_u=1.0,alpha_t=0.5"
     wanted = [part for name in [*names, long] for part in ("--policy", name)]
     finished = terminal("run", "--jobs", 40, *wanted, columns=columns)
     assert finished.code == 0

@@ -157,8 +157,8 @@ def test_rounding_decides_no_tie() -> None:
         ({"slack_factor": inf}, "slack: slack_factor: inf is not allowed"),
         ({"heuristic": "asd"}, r"slack: heuristic: 'asd' is not allowed \(did you mean 'ast'\?\); it must be one of ast, aat"),
         ({"heuristic": 3}, "slack: heuristic: 3 is not allowed; it must be one of"),
-        ({"remove": "inplace"}, r"slack: remove: 'inplace' is not allowed \(did you mean 'in-place'\?\)"),
-        ({"remove": "in-place", "heuristic": "optimal"}, "it must be 'afresh' where heuristic is optimal"),
+        ({"compression": "shifted"}, r"slack: compression: 'shifted' is not allowed \(did you mean 'shift'\?\)"),
+        ({"compression": "shift", "heuristic": "optimal"}, "it must be 'afresh' where heuristic is optimal"),
         ({"alpha_u": 1.5}, "slack: alpha_u: 1.5 is not allowed; it must be a number >= 0 and <= 1"),
         ({"alpha_t": -0.1}, "slack: alpha_t: -0.1 is not allowed"),
         ({"alpha_p": nan}, "slack: alpha_p: nan is not allowed"),
@@ -224,7 +224,10 @@ def test_it_is_a_policy_by_name_with_parameters() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("heuristic", FAST_HEURISTICS)
-@pytest.mark.parametrize("more", some(["", ",slack_factor=0", ",awt=30,slack_factor=9", ",remove=in-place,awt=30"], one_in=3))
+@pytest.mark.parametrize(
+    "more",
+    some(["", ",slack_factor=0", ",awt=30,slack_factor=9", ",compression=shift", ",compression=in-place,awt=30"], one_in=3),
+)
 def test_check_policy_finds_nothing(heuristic: str, more: str) -> None:
     assert check_policy(f"slack:heuristic={heuristic}{more}", failures=not more) == []
 
@@ -506,12 +509,12 @@ def test_where_nothing_kills_jobs_and_none_is_extended_everybody_gives_way() -> 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("heuristic", "remove"), [("ast", "afresh"), ("aat", "in-place")])
-def test_kth_waits_less_than_under_conservative(heuristic: str, remove: str) -> None:
+@pytest.mark.parametrize(("heuristic", "compression"), [("ast", "afresh"), ("aat", "in-place"), ("aat", "shift")])
+def test_kth_waits_less_than_under_conservative(heuristic: str, compression: str) -> None:
     workload = read_swf(trace_path("KTH-SP2-1996-2.2"))
     machine = Machine(nodes=128)
     conservative = Scenario(machine=machine, workload=workload, policy="conservative").run().summary().mean_wait_s
-    slack = Scenario(machine=machine, workload=workload, policy=f"slack:heuristic={heuristic},remove={remove}").run()
+    slack = Scenario(machine=machine, workload=workload, policy=f"slack:heuristic={heuristic},compression={compression}").run()
     assert 0.10 < 1 - slack.summary().mean_wait_s / conservative < 0.20
     late = slack.jobs["start_s"] > slack.jobs["reserved_s"]
     assert not late.any()

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from clustermodel.figures.text_tables import TextColumn, TextTable
 
-LONG = "slack:slack_factor=3.0,heuristic=ast,remove=in-place,awt=conservative,alpha_u=1.0,alpha_t=0.5"
+LONG = "slack:slack_factor=3.0,heuristic=ast,compression=shift,awt=conservative,alpha_u=1.0,alpha_t=0.5"
 
 
 def example(*names: str, columns: int = 12) -> TextTable:

@@ -34,13 +34,13 @@ def study(
 ) -> Study:
     """Return the study; a gap is UP + PP of every fifth job, 0 of the others, and ``jobs`` are those of the synthetic log."""
 
-    def scenario(month: str, policy: str, remove: str, slack_factor: float, gap: float, seed: int) -> Scenario | None:
-        usual = (policy, remove) == ("ast", "afresh")
+    def scenario(month: str, policy: str, compression: str, slack_factor: float, gap: float, seed: int) -> Scenario | None:
+        usual = (policy, compression) == ("ast", "afresh")
         if (
             (slack_factor != 3.0 and not (usual and gap == 0.0))  # table 2
             or (gap not in {0.0, 2.0} and not usual)  # table 4
-            or (policy not in HEURISTICS and (remove, gap) != ("afresh", 0.0))
-            or (policy == "ast" and remove != "afresh")  # in the order of starts both are the same
+            or (policy not in HEURISTICS and (compression, gap) != ("afresh", 0.0))
+            or (policy == "ast" and compression != "afresh")  # in the order of starts both are the same
             or (month == WHOLE and not (policy == BASE or (usual and slack_factor == 3.0 and gap in {0.0, 2.0})))
         ):
             return None
@@ -49,7 +49,8 @@ def study(
         if policy in HEURISTICS:
             fifth = frozenset(workload.column("id")[4::5].tolist())
             chosen = Slack(
-                heuristic=policy, remove=remove, slack_factor=slack_factor, awt=awt_s(trace, jobs, month == WHOLE),
+                heuristic=policy, compression=compression, slack_factor=slack_factor,
+                awt=awt_s(trace, jobs, month == WHOLE),
                 user_priority=lambda job: min(gap, 1.0) if job.id in fifth else 0.0,
                 political_priority=lambda job: max(gap - 1.0, 0.0) if job.id in fifth else 0.0,
             )  # fmt: skip
@@ -59,7 +60,8 @@ def study(
         name="slack-based backfilling",
         factors={
             "month": [*(PAPER_MONTHS.index[:-1] if trace else ("part 1", "part 2", "part 3")), WHOLE],
-            "policy": (BASE, "easy", *heuristics), "remove": ("afresh", "in-place"), "slack_factor": slack_factors, "gap": gaps,
+            "policy": (BASE, "easy", *heuristics), "compression": ("afresh", "in-place"),
+            "slack_factor": slack_factors, "gap": gaps,
         },
         scenario=scenario,
         measures={
@@ -106,7 +108,7 @@ def waits(table: StudyTable, **levels: object) -> pd.DataFrame:
     sums = pd.concat([table.frame, year]).groupby(list(table.factors), sort=False).sum(numeric_only=True)
     jobs, waited, fifth, fifth_waited = (sums[name] for name in ("jobs", "total_wait_s", "fifth_jobs", "fifth_wait_s"))
     found = pd.DataFrame({SLACK: waited / jobs, FIFTH: fifth_waited / fifth, OTHERS: (waited - fifth_waited) / (jobs - fifth)})
-    usual = {"month": YEAR, "policy": "ast", "remove": "afresh", "slack_factor": 3.0, "gap": 0.0}
+    usual = {"month": YEAR, "policy": "ast", "compression": "afresh", "slack_factor": 3.0, "gap": 0.0}
     for factor, level in (usual | levels).items():
         found = found if level == "*" else found.xs(level, level=factor)  # type: ignore[assignment]
     return found
@@ -130,7 +132,7 @@ gap_sizes = partial(by, factor="gap", paper=published_table(__file__, "table 4")
 
 
 def by_heuristic(table: StudyTable) -> pd.DataFrame:
-    equal, unequal = (waits(table, policy="*", remove="*", gap=gap) for gap in (0.0, 2.0))
+    equal, unequal = (waits(table, policy="*", compression="*", gap=gap) for gap in (0.0, 2.0))
     unequal.insert(0, EQUAL, equal[SLACK])
     paper = PAPER_HEURISTICS.loc[unequal.index.get_level_values("policy")]
     return with_published(unequal, paper.set_axis(unequal.index)) if "1996-09" in table.levels("month") else unequal
