@@ -245,8 +245,9 @@ def machine_options(command: Command) -> Command:
             click.option(
                 "--count-migrating",
                 type=click.Choice(COUNTS),
-                help="Tasks of a migrating gang that count against Q: all, those that move, or those that move, spread over "
-                "slices; gang by default.",
+                default=store.counts,
+                show_default=True,
+                help="Tasks of a migrating gang that count against Q: all; those that move; or those, spread over slices.",
             ),
             click.option("--node-memory", type=float, help="Memory of each node, GiB; no limit by default."),
             click.option(

@@ -33,7 +33,7 @@ That a third of the jobs may be much shorter than the others, which began this, 
 Nothing else had been looked at: workloads 1, 3, 4 and 6 of table 1, and what sections 5.2 to 5.6 say beside that table, are
 held out.
 
-``python -m clustermodel.workload.blue_pacific blue-pacific > clustermodel/workload/models/blue-pacific.json`` writes a file.
+``python -m clustermodel.workload.blue_pacific NAME > clustermodel/workload/models/NAME.json`` writes a file.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ the slowdowns of BGS, MBGS and MGS in table 1; so agreement there is calibration
 BASELINE_MEDIAN_S: Final = round(MEDIAN_RUN_S / 1.5, 1)
 """Of ``blue-pacific-2``, seconds: the published one belongs to workload 5."""
 SHORT_SHARES: Final = {largest: 0.45 if largest <= 32 else 0.10 for largest in SHARES}
-"""Chosen, of ``blue-pacific-2``: share of short jobs in each class; 34.5 % of all.  "Smaller jobs tend to have shorter execution
-time" (section 5.3)."""
+"""Chosen, of ``blue-pacific-2``: share of short jobs in each class; 34.5 % of all.  "Smaller jobs tend to have shorter
+execution time" (section 5.3)."""
 LONG_OVER_SHORT: Final = 100
 """Chosen, of ``blue-pacific-2``: mean run time of the other jobs over that of the short ones; each part is exponential."""
 INTERARRIVAL_CV_2: Final = 1.1
@@ -148,4 +148,7 @@ def _weights(largest: int) -> dict[int, int]:
 
 
 if __name__ == "__main__":
-    print(CALIBRATIONS[sys.argv[1]]().to_json(), end="")
+    wanted = sys.argv[1] if sys.argv[1:] else "blue-pacific"
+    if wanted not in CALIBRATIONS:
+        raise SystemExit(f"{wanted}: no such calibration; there are {', '.join(CALIBRATIONS)}")
+    print(CALIBRATIONS[wanted]().to_json(), end="")
