@@ -16,6 +16,8 @@ INTERVALS: Final = ("young", "daly", "own")
 """Intervals of periodic checkpoints by name: Young 1974; Daly 2006, eq. (37); or what each job asks for."""
 RESTART_CHARGES: Final = ("on-start", "every-decision", "every-round")
 """When a gang spends the time of its restart: conventions of published simulations."""
+COUNTS: Final = ("gang", "moved", "spread")
+"""Which tasks of a migrating gang count against the limit Q: readings of Zhang et al. 2003, section 5.4."""
 ALLOCATIONS: Final = ("any", "lowest", "consolidate")
 """Which processors a gang gets."""
 WRITERS: Final = ("oblivious", "fcfs", "fcfs_nonblocking", "least_waste")
@@ -177,6 +179,16 @@ class Checkpointing:
     max_tasks_per_slice: int | None = None
     """Q: largest number of tasks that migrate in a time slice, and that the store takes at a time where gangs are preempted;
     ``None`` is no limit, 0 no migration and no checkpoints."""
+    counts: str = "gang"
+    """Which tasks of a gang that migrates in rows count against ``max_tasks_per_slice``:
+
+    - ``"gang"``: all its tasks.  A gang of more than Q tasks does not migrate.
+    - ``"moved"``: the tasks that get another node.  A gang of which more than Q tasks would move does not migrate.
+    - ``"spread"``: the tasks that get another node, Q of them in a slice.  A gang of which more than Q tasks move spends a
+      quantum of its own slices on each Q of them but the last, in which it does not execute.  Where migration costs nothing,
+      it moves at once.
+
+    All tasks of a gang that is preempted or restored count, whatever this says."""
     store: CheckpointStore | None = None
     """A store with a bandwidth, which says how long checkpoints and restarts take; ``None``: as long as the costs say."""
     restart_charge: str = "on-start"
@@ -190,6 +202,7 @@ class Checkpointing:
     def __post_init__(self) -> None:
         require_seconds("Checkpointing.checkpoint_s", self.checkpoint_s)
         require_seconds("Checkpointing.restart_s", self.restart_s)
+        choice("Checkpointing.counts", self.counts, COUNTS)
         choice("Checkpointing.restart_charge", self.restart_charge, RESTART_CHARGES)
         if self.restart_charge != "on-start" and self.interval_s is not None:
             raise SpecificationError(
@@ -220,11 +233,9 @@ class Checkpointing:
             raise SpecificationError(
                 f"Checkpointing.store: {quoted(store)} is not allowed; it must be a CheckpointStore(...) or None"
             )
-        for name, unset in (("checkpoint_s", 0), ("restart_s", 0), ("max_tasks_per_slice", None)):
+        for name, unset in (("checkpoint_s", 0), ("restart_s", 0), ("max_tasks_per_slice", None), ("counts", "gang")):
             if (value := getattr(self, name)) != unset:
-                instead = (
-                    "use CheckpointStore.max_concurrent_tasks" if unset is None else "its bandwidth says how long it takes"
-                )
+                instead = "its bandwidth says how long it takes" if unset == 0 else "use CheckpointStore.max_concurrent_tasks"
                 raise SpecificationError(f"Checkpointing.{name}: {value!r} is not allowed beside a store; {instead}")
 
     @property
@@ -365,6 +376,7 @@ class Machine:
                     else [("checkpoint store", _bandwidths(store.store))]
                 ),
                 ("migrating tasks per slice", "no limit" if store.max_tasks_per_slice is None else store.max_tasks_per_slice),
+                ("migrating tasks counted", store.counts),
                 ("periodic checkpoints every", "never" if store.interval_s is None else _seconds(store.interval_s)),
                 ("restarts charged", store.restart_charge.replace("-", " ")),
                 ("scheduling rounds", f"{self.round_s:g} s" if self.round_s else "none"),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, TimeSlicing, Workload
 from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
+from clustermodel.machine import COUNTS
 from clustermodel.policies.interface import (
     Checkpoint,
     Decision,
@@ -164,6 +165,7 @@ def gang_cases(
             checkpoint_s=0 if free else to_seconds(draw(st.just(0) | cost)),
             restart_s=0 if free else to_seconds(draw(st.just(0) | cost)),
             max_tasks_per_slice=limit,
+            counts=draw(st.sampled_from(COUNTS)),
         ),
         suspended_per_node=draw(st.none() | st.integers(0, 2)),
     )
@@ -271,8 +273,9 @@ class Meddler:
         self._all = (1 << setup.nodes) - 1
         self._mpl = machine.time_slicing.mpl
         self._quantum = machine.time_slicing.quantum
-        self._limit = machine.checkpointing.max_tasks_per_slice
+        self._limit, self._counts = machine.checkpointing.max_tasks_per_slice, machine.checkpointing.counts
         self._kills, self._alarms, self._preemptions = 3, 30, self._most_preemptions
+        self._moved: dict[int, int] = {}  # job id -> how many of its tasks got another node when it migrated last
         self._size: dict[int, int] = {}  # job id -> on how many nodes it was started
         self._in_memory: dict[int, int] = {}  # id of a job that was suspended -> the columns it was suspended on
         self._saved: set[int] = set()  # ids of jobs that may have been saved at some time
@@ -318,8 +321,11 @@ class Meddler:
         return sum(self._tasks_at_the_store(other) for other in (*others, number)) <= self._limit
 
     def _tasks_at_the_store(self, number: int) -> int:
+        in_rounds = number in self._in_rounds
         tasks = self._columns[number].bit_count()
-        return min(tasks, self._limit or 0) if number in self._in_rounds else tasks
+        if not in_rounds and self._counts != "gang":
+            tasks = max(1, self._moved.get(number, 0))
+        return min(tasks, self._limit or 0) if in_rounds or self._counts == "spread" else tasks
 
     def _pick(self, free: int, nodes: int) -> int:
         return sum(1 << column for column in self._draw.sample([c for c in range(free.bit_length()) if free >> c & 1], nodes))
@@ -377,10 +383,15 @@ class Meddler:
         job, row = self._jobs[number], self._draw.randrange(self._mpl)
         size = self._columns[number].bit_count()
         free = self._free(row, but=number)
-        if number in self._in_rounds or free.bit_count() < size or not self._store_has_room(number, row):
+        if number in self._in_rounds or free.bit_count() < size or self._limit == 0:
+            return
+        columns, before = self._pick(free, size), self._moved.get(number, 0)
+        moved = (columns & ~self._columns[number]).bit_count()
+        self._moved[number] = max(moved, before) if number in self._moving else moved
+        if not self._store_has_room(number, row):
+            self._moved[number] = before
             return
         self._decisions += [Withdraw(job=job, row=old) for old in sorted(self._rows[number])]
-        columns = self._pick(free, size)
         others = [other for other in self._jobs if other != number and other not in self._stopping]
         blocked = self._draw.sample(others, min(len(others), self._draw.randrange(3)))
         self._decisions.append(

@@ -17,6 +17,7 @@ from clustermodel.failures.node_failures import NodeFailures
 from clustermodel.failures.outage_files import read_outages
 from clustermodel.machine import (
     ALLOCATIONS,
+    COUNTS,
     INTERVALS,
     RESTART_CHARGES,
     WRITERS,
@@ -261,6 +262,13 @@ def machine_options(command: Command) -> Command:
                 type=int,
                 help="Most tasks that migrate in a time slice, or are checkpointed at a time (Q); no limit by default.",
             ),
+            click.option(
+                "--count-migrating",
+                type=click.Choice(COUNTS),
+                default=store.counts,
+                show_default=True,
+                help="Tasks of a migrating gang that count against Q: all; those that move; or those, spread over slices.",
+            ),
             click.option("--node-memory", type=float, help="Memory of each node, GiB; no limit by default."),
             click.option(
                 "--suspended-per-node", type=int, help="Most suspended tasks in a node's memory; no limit by default."
@@ -310,6 +318,7 @@ _MACHINE_FIELDS: Final = {
     "allocation": ("", "allocation"),
     "checkpoint_interval": ("checkpointing", "interval_s"),
     "max_migrating_tasks": ("checkpointing", "max_tasks_per_slice"),
+    "count_migrating": ("checkpointing", "counts"),
     "node_memory": ("", "node_memory_gib"),
     "suspended_per_node": ("", "suspended_per_node"),
 }

@@ -1,4 +1,4 @@
-"""The setting of Zhang et al. 2003: 320 nodes, slices of 200 s, jobs of the model ``blue-pacific`` (sections 2 and 5)."""
+"""The setting of Zhang et al. 2003, sections 2 and 5: 320 nodes, slices of 200 s, jobs of one of the two calibrated models."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def blue_pacific_scenario(
     time_slicing: TimeSlicing | None = None,
     context_switch: ContextSwitch | None = None,
     checkpointing: Checkpointing | None = None,
+    model: str = "blue-pacific",
 ) -> Scenario:
     """Return a policy on the machine and the jobs of Zhang et al. 2003.
 
@@ -43,6 +44,7 @@ def blue_pacific_scenario(
         time_slicing: of the machine; by default slices of 200 s and MPL 5.
         context_switch: its cost; by default nothing.
         checkpointing: the cost and the limit of migration; by default nothing and none.
+        model: ``"blue-pacific"`` or ``"blue-pacific-2"``; see :mod:`clustermodel.workload.blue_pacific`.
 
     Raises:
         SpecificationError: an argument is not allowed.
@@ -53,5 +55,5 @@ def blue_pacific_scenario(
         context_switch=context_switch or ContextSwitch(),
         checkpointing=checkpointing or Checkpointing(),
     )
-    workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=run_time_factor, phi=phi)
+    workload = load_model(model).generate(jobs=jobs, seed=seed, run_time_factor=run_time_factor, phi=phi)
     return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)

@@ -141,7 +141,14 @@ def cases(seed: int) -> Iterator[Case]:
         ("switches that cost half a slice", ContextSwitch(fraction=0.5), Checkpointing()),
         ("switches paid for in every slice", ContextSwitch(seconds=3.0, charge="every-slice"), Checkpointing()),
         ("costly migration", ContextSwitch(), Checkpointing(checkpoint_s=2.0, restart_s=1.0)),
-        ("few tasks migrate at a time", ContextSwitch(), Checkpointing(checkpoint_s=1.0, restart_s=9.0, max_tasks_per_slice=3)),
+        *(
+            (name, ContextSwitch(), Checkpointing(checkpoint_s=1.0, restart_s=9.0, max_tasks_per_slice=3, counts=counts))
+            for name, counts in (
+                ("few tasks migrate at a time", "gang"),
+                ("few tasks change their nodes at a time", "moved"),
+                ("gangs migrate over several slices", "spread"),
+            )
+        ),
     )
     for name, switch, checkpointing in costs:
         slicing = TimeSlicing(quantum_s=7.0, mpl=3)

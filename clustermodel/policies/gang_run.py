@@ -71,6 +71,7 @@ class GangRun:
             checkpoint=1 if by_memory else checkpointing.checkpoint,  # of equal images, one takes as long as the other
             restart=1 if by_memory else checkpointing.restart,
             max_tasks=checkpointing.max_tasks_per_slice,
+            counts=checkpointing.counts,
             strips=setup.nodes > MANY_NODES and self._urgent is None and machine.node_memory is None,
         )
         if self._urgent is not None:
@@ -105,7 +106,7 @@ class GangRun:
             queue = self._not_urgent(queue)
         elif self._migration and matrix.migration_counts:
             for occupant in matrix.occupants.values():
-                occupant.migrating = view.running[occupant.job.id].migrating
+                matrix.note_migrating(occupant, migrates=view.running[occupant.job.id].migrating)
         if self._backfilling:
             self._begin_plans(batch)
         if matrix.is_one_row and not (view.waiting or self._plans.reserved or self._alarm is not None):

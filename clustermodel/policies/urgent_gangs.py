@@ -78,7 +78,8 @@ class UrgentJobs:
             self._lowest = job.priority if self._lowest is None else min(self._lowest, job.priority)
         for occupant in self._matrix.occupants.values():
             gang = view.running[occupant.job.id]
-            occupant.migrating = gang.migrating or gang.fetching or gang.stopping
+            in_rounds = gang.fetching or gang.stopping
+            self._matrix.note_migrating(occupant, migrates=gang.migrating, in_rounds=in_rounds)
         for job in view.waiting.values():  # in queue order: those of the highest priority come first
             if self._lowest is None or job.priority <= self._lowest:
                 return
@@ -160,7 +161,7 @@ class UrgentJobs:
                 return  # what memory is left will be known when the other one has been suspended
             self._suspended_now |= occupant.columns
         self._stopping.add(job.id)
-        occupant.migrating = True
+        self._matrix.note_migrating(occupant, migrates=True, in_rounds=True)
         if self._mode == "kill" or (self._mode == "suspend" and not (keeps_memory and view.can_suspend(gang))):
             self._in_memory.pop(job.id, None)
             yield Kill(job=job, requeue=True)
@@ -264,5 +265,5 @@ class UrgentJobs:
     def _store_has_room(self, nodes: int, occupant: Occupant[QueuedJob]) -> bool:
         if self._limit is None:
             return True
-        others = self._matrix.tasks_migrating(occupant.home) - (occupant.nodes if occupant.migrating else 0)
+        others = self._matrix.tasks_migrating(occupant.home) - (occupant.moving if occupant.migrating else 0)
         return min(nodes, self._limit) + others <= self._limit

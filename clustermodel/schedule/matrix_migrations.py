@@ -34,37 +34,60 @@ class MatrixMigrations(MatrixColumns[Job]):
         checkpoint: time to checkpoint a gang, in any unit.
         restart: time to restart a gang, in the same unit.
         max_tasks: Q, the most tasks that migrate in a slice; ``None`` is no limit.
+        counts: which tasks of a gang that migrates count, ``"gang"``, ``"moved"`` or ``"spread"``; see
+            :class:`~clustermodel.machine.Checkpointing`.
         strips: see :class:`~clustermodel.schedule.matrix_columns.MatrixColumns`.
     """
 
-    def __init__(self, nodes: int, mpl: int, *, checkpoint: int, restart: int, max_tasks: int | None, strips: bool) -> None:
+    def __init__(
+        self, nodes: int, mpl: int, *, checkpoint: int, restart: int, max_tasks: int | None, counts: str, strips: bool
+    ) -> None:
         super().__init__(nodes, mpl, strips=strips)
         self._migrations: list[Migration[Job]] = []
         # With free migration the tasks moved decide between the options, as they do at any cost.
         self._cost = (checkpoint, restart) if checkpoint + restart else (1, 1)
         self._max_tasks = max_tasks
+        self._counts = counts
         self.migration_counts = checkpoint + restart > 0 or max_tasks is not None
         """Whether migration costs something or is limited; if not, a gang may be moved as often as one event likes."""
 
     def tasks_migrating(self, row: int) -> int:
         """Return how many tasks in a row are on their way to or from the checkpoint store."""
-        return sum(gang.nodes for gang in self.row_contents(row) if gang.migrating)
+        return sum(gang.moving for gang in self.row_contents(row) if gang.migrating)
 
-    def _can_migrate(self, gangs: Collection[Occupant[Job]], row: int) -> bool:
-        """Return whether ``gangs`` may be moved to other columns in ``row``: none is on its way already, and Q allows it."""
+    def note_migrating(self, gang: Occupant[Job], *, migrates: bool, in_rounds: bool = False) -> None:
+        """Note whether a gang migrates on the machine, or is saved or restored in rounds: then all its tasks count."""
+        gang.migrating = migrates or in_rounds
+        if in_rounds or not migrates:
+            gang.moving = gang.nodes
+
+    def _counted(self, gang: Occupant[Job], kept: int) -> int:
+        """Return how many tasks of ``gang`` count against Q if it migrates and keeps these of its columns, a bitmask."""
+        if self._counts == "gang":
+            return gang.nodes
+        moved = gang.nodes - self._count(gang.columns & kept)
+        return moved if self._max_tasks is None or self._counts == "moved" else min(moved, self._max_tasks)
+
+    def _can_migrate(self, gangs: Collection[Occupant[Job]], row: int, kept: int) -> bool:
+        """Return whether ``gangs`` may be moved to other columns in ``row``: none is on its way already, and Q allows it.
+
+        They keep those of their columns that are among ``kept``, a bitmask.
+        """
         for gang in gangs:
             if gang.migrating:
                 return False
         if self._max_tasks is None:
             return True
-        tasks = sum(gang.nodes for gang in gangs if gang.on_machine)
-        return not tasks or tasks + self.tasks_migrating(row) <= self._max_tasks
+        moving = [gang for gang in gangs if gang.on_machine]
+        if not moving or not self._max_tasks:
+            return not moving
+        return sum(self._counted(gang, kept) for gang in moving) + self.tasks_migrating(row) <= self._max_tasks
 
     def _within_limit(self, gang: Occupant[Job], row: int) -> bool:
         """Return whether ``gang`` may stand in ``row`` as well: if it is still migrating, its tasks count there too."""
         if self._max_tasks is None or not gang.migrating:
             return True
-        return gang.nodes + self.tasks_migrating(row) <= self._max_tasks
+        return gang.moving + self.tasks_migrating(row) <= self._max_tasks
 
     def _overlapping(self, gang: Occupant[Job], row: int) -> list[Occupant[Job]]:
         """S(A) of Zhang et al. 2003: the gangs at home in ``row`` that use columns of ``gang``, in starting order."""
@@ -79,7 +102,8 @@ class MatrixMigrations(MatrixColumns[Job]):
         if gang.migrating or not (guard is None or guard.may_enter(gang, row)):
             return False
         in_the_way = self._overlapping(gang, row)
-        option_1, option_2 = self._can_migrate(in_the_way, row), self._can_migrate([gang], row)
+        option_1 = self._can_migrate(in_the_way, row, ~gang.columns)
+        option_2 = self._can_migrate([gang], row, self._free[row])
         if option_1 and option_2:
             own = gang.nodes if gang.on_machine else 0
             theirs = [other.nodes for other in in_the_way if other.on_machine]
@@ -105,6 +129,7 @@ class MatrixMigrations(MatrixColumns[Job]):
         if columns is None:
             return False
         self._leave_home(gang)
+        gang.moving = self._counted(gang, columns)
         self._give_columns(gang, columns)
         self._note_migration([gang], in_the_way)
         self._settle_in(gang, row)
@@ -165,6 +190,7 @@ class MatrixMigrations(MatrixColumns[Job]):
         for other, new in zip(in_the_way, columns, strict=True):
             open_ = free[row] | other.columns
             free[row] = open_ ^ (open_ & new)
+            other.moving = self._counted(other, new)
             self._give_columns(other, new)
         self._note_migration(in_the_way, [gang])
 

@@ -26,6 +26,7 @@ class OusterhoutMatrix(MatrixMigrations[Job]):
         checkpoint: time to checkpoint a gang, in any unit.
         restart: time to restart a gang, in the same unit.
         max_tasks: Q, the most tasks that migrate in a slice; ``None`` is no limit.
+        counts: which tasks of a gang that migrates count; see :class:`~clustermodel.machine.Checkpointing`.
         strips: see :class:`~clustermodel.schedule.matrix_columns.MatrixColumns`.
     """
 
@@ -37,9 +38,10 @@ class OusterhoutMatrix(MatrixMigrations[Job]):
         checkpoint: int = 0,
         restart: int = 0,
         max_tasks: int | None = None,
+        counts: str = "gang",
         strips: bool = False,
     ) -> None:
-        super().__init__(nodes, mpl, checkpoint=checkpoint, restart=restart, max_tasks=max_tasks, strips=strips)
+        super().__init__(nodes, mpl, checkpoint=checkpoint, restart=restart, max_tasks=max_tasks, counts=counts, strips=strips)
         # Columns left, with replicas counted as well.
         self._room_left = self.room.copy()
         self._left: list[int] = []  # while it is filled
@@ -248,7 +250,7 @@ class OusterhoutMatrix(MatrixMigrations[Job]):
         for other in in_the_way:
             if other.rows != at_home_only:
                 return False
-        if not self._can_migrate(in_the_way, row):
+        if not self._can_migrate(in_the_way, row, ~gang.columns):
             return False
         columns = self._columns_for_displaced(gang, in_the_way, row, self._left)
         if columns is None:

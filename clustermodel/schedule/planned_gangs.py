@@ -38,6 +38,7 @@ class Occupant(Generic[Job]):
         "home_on_machine",
         "job",
         "migrating",
+        "moving",
         "nodes",
         "order",
         "rows",
@@ -57,6 +58,8 @@ class Occupant(Generic[Job]):
         """The rows it stands in, the home row and those with a replica: a bitmask."""
         self.migrating = False
         """Whether it has been moved to other columns and has still to pay for that; it is not moved again until then."""
+        self.moving = job.nodes
+        """How many of its tasks count as migrating while it is."""
         self.columns_on_machine = 0
         """Its columns as the machine has them; 0 before the gang has started."""
         self.rows_on_machine = 0

@@ -38,6 +38,7 @@ class SavedWork:
         """What checkpoints and restarts cost."""
         self._restarts_at_starts = machine.checkpointing.restart_charge == "on-start"
         self._switch = machine.switch_ticks
+        self._quantum = machine.time_slicing.quantum
         self.memory = NodeMemory(machine)
         """The memory of the nodes."""
 
@@ -103,10 +104,17 @@ class SavedWork:
         writing = [] if image.columns is None else [(Account.CHECKPOINT, checkpoint)]
         return _costing([*writing, (Account.RESTART, restart)])
 
-    def overheads_of_migration(self, gang: Execution) -> list[Overhead]:
-        """Return what a gang spends on its new nodes when it migrates; the transfers are those of one round."""
+    def overheads_of_migration(self, gang: Execution, rounds: int = 1) -> list[Overhead]:
+        """Return what a gang spends on its new nodes when it migrates; the transfers are those of one round.
+
+        A round begins a quantum of its own slices after the one before it, or later, when that is over.
+        """
         checkpoint, restart = self._at_start(gang.owner, gang.nodes)
-        return _costing([(Account.CHECKPOINT, checkpoint), (Account.RESTART, restart)])
+        transfers = _costing([(Account.CHECKPOINT, checkpoint), (Account.RESTART, restart)])
+        if not transfers:
+            return []
+        waiting = _costing([(Account.BLOCKED, max(0, self._quantum - checkpoint - restart))])
+        return [*(transfers + waiting) * (rounds - 1), *transfers]
 
     def _at_start(self, job: JobInSystem, nodes: int) -> tuple[int, int]:
         """Return what a checkpoint and a restart cost when a gang starts or migrates, ticks: restarts may be charged later."""

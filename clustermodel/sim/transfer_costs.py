@@ -28,6 +28,7 @@ class TransferCosts:
         self._bandwidth = None if store is None else SharedBandwidth(store.bandwidth, store.node_bandwidth)
         self.tasks_at_a_time = costs.max_tasks_per_slice if store is None else store.max_concurrent_tasks
         """The most tasks that the store takes at a time; ``None`` is no limit."""
+        self._spreads_migrations = costs.counts == "spread"
         self.are_periodic = costs.interval_s is not None
         """Whether gangs are checkpointed periodically."""
         self._intervals: dict[tuple[int, int], int | None] = {}  # nodes, ticks of a checkpoint -> the machine's interval
@@ -61,6 +62,12 @@ class TransferCosts:
         One, where the bandwidth says how long all of them take.
         """
         return 1 if self._bandwidth is not None else -(-nodes // (self.tasks_at_a_time or nodes))
+
+    def rounds_of_migration(self, moved: int) -> int:
+        """Return over how many slices the migration of a gang in rows is spread, of which so many tasks get another node."""
+        if not self._spreads_migrations or not self.tasks_at_a_time:
+            return 1
+        return max(1, -(-moved // self.tasks_at_a_time))
 
     def interval(self, job: JobInSystem, nodes: int) -> int | None:
         """Return how long a gang executes between two periodic checkpoints, ticks; ``None``: there are none.

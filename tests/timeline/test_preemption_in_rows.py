@@ -209,6 +209,46 @@ def test_tasks_in_the_slices_of_other_rows_or_that_cost_nothing_do_not_count() -
     assert spans(play(4, "1 0 3 30\n2 0 1 30", script, checkpointing=free)) == {1: (5, 30), 2: (5, 30)}
 
 
+ONE_ROW: list[Order] = [start(1, columns=(0, 2), row=0), start(2, columns=(2, 5), row=0)]
+"""Job 1 on columns 0-1 and job 2 on 2-4, of six."""
+
+
+def moving_job_2(columns: tuple[int, ...]) -> Timetable:
+    """Move job 2 at 6 s, for whose checkpoint job 1 waits."""
+    return {0: ONE_ROW, 6: [withdraw(2, row=0), migrate({2: columns}, blocked=[1]), replicate(2, row=0)]}
+
+
+@pytest.mark.parametrize(("counts", "tasks"), [("gang", 3), ("moved", 1)])
+def test_all_tasks_of_a_gang_that_migrates_count_or_those_that_move(counts: str, tasks: int) -> None:
+    # Job 2 from 2-4 to 3-5, one task: 6-10 checkpoint, 10-12 restart, 24 of 30 left: 36.  Job 1 waits 6-10: 34.
+    def store(limit: int) -> Checkpointing:
+        return Checkpointing(checkpoint_s=4, restart_s=2, max_tasks_per_slice=limit, counts=counts)
+
+    jobs, script = "1 0 2 30\n2 0 3 30", moving_job_2((3, 6))
+    assert spans(play(6, jobs, script, checkpointing=store(tasks))) == {1: (0, 34), 2: (0, 36)}
+    if counts == "gang":
+        assert refusal(6, jobs, script, checkpointing=store(tasks - 1)) == (
+            "3 tasks would migrate in a slice of row 0: at most Q = 2 can"
+        )
+
+
+def test_a_migration_is_spread_over_slices() -> None:
+    # Q = 1, and two tasks of job 2 move, from 3-4 to 5-6.  6-10 checkpoint and 10-12 restart of the first, 12-16 waiting for
+    # the end of the quantum, 16-20 and 20-22 the second; 24 of 30 are left: 46.  Job 1 waits until both are written: 6-20, 44.
+    store = Checkpointing(checkpoint_s=4, restart_s=2, max_tasks_per_slice=1, counts="spread")
+    script = moving_job_2((2, 3, 5, 7))
+    result = play(7, "1 0 2 30\n2 0 3 30", script, checkpointing=store)
+    assert spans(result) == {1: (0, 44), 2: (0, 46)}
+    found = accounts(result)
+    assert (found[Account.CHECKPOINT], found[Account.RESTART], found[Account.BLOCKED]) == (3 * 8, 3 * 4, 3 * 4 + 2 * 14)
+    # With slices of 5 s the second transfer begins when the first is over, in the same slice.
+    short = play(7, "1 0 2 30\n2 0 3 30", script, checkpointing=store, time_slicing=TimeSlicing(quantum_s=5, mpl=2))
+    assert spans(short) == {1: (0, 40), 2: (0, 42)}
+    # What costs nothing takes no slices.
+    free = Checkpointing(max_tasks_per_slice=1, counts="spread")
+    assert spans(play(7, "1 0 2 30\n2 0 3 30", script, checkpointing=free)) == {1: (0, 30), 2: (0, 30)}
+
+
 def test_a_store_that_takes_no_tasks_refuses() -> None:
     none = Checkpointing(max_tasks_per_slice=0)
     assert refusal(1, TWO_JOBS, {0: BOTH, 5: [checkpoint(1)]}, checkpointing=none) == (

@@ -195,7 +195,8 @@ def test_a_model_beside_a_trace_is_refused(command_line: Command, trace: Path) -
 
 def test_models_that_are_not_there_or_no_models(command_line: Command, trace: Path, tmp_path: Path) -> None:
     expected = (
-        "model: 'blu-pacific' is neither a file nor a shipped model (did you mean 'blue-pacific'?); shipped are blue-pacific"
+        "model: 'blu-pacific' is neither a file nor a shipped model (did you mean 'blue-pacific'?); shipped are blue-pacific, "
+        "blue-pacific-2"
     )
     assert complaint(command_line("run", "--model", "blu-pacific")) == expected
     assert complaint(command_line("run", "--model", trace)) == f"{trace}:1: not JSON: Expecting value"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -42,7 +42,7 @@ def put(matrix: Matrix, number: int, row: int, columns: Iterable[int]) -> None:
             matrix.remove(1000 + column)
 
 
-def draw(nodes: int, *rows: str, on_machine: bool = True, **options: int) -> Matrix:
+def draw(nodes: int, *rows: str, on_machine: bool = True, **options: Any) -> Matrix:
     """Return a matrix drawn with a digit for each column of a job's home row, ``.`` where it is free; jobs start in order."""
     matrix: Matrix = OusterhoutMatrix(nodes, max(len(rows), options.pop("mpl", 0)), **options)
     digits = sorted({digit for row in rows for digit in row if digit != "."})
@@ -324,6 +324,45 @@ def test_no_more_tasks_than_q_are_moved(limit: int | None, moved: dict[int, list
     matrix.changes()
     assert matrix.collapse_with_migration() == (moved is not None)
     assert moves(matrix) == ([] if moved is None else [(moved, [2])])
+
+
+@pytest.mark.parametrize(
+    ("counts", "limit", "moves_to"),
+    [
+        ("gang", 2, None),
+        ("gang", 3, [0, 1, 5]),
+        ("moved", 0, None),
+        ("moved", 1, [0, 1, 5]),
+        ("spread", 0, None),
+        ("spread", 1, [0, 1, 5]),
+    ],
+)
+def test_a_gang_of_which_one_task_is_in_the_way(counts: str, limit: int, moves_to: list[int] | None) -> None:
+    matrix = draw(6, "..222.", "111...", checkpoint=1, restart=1, max_tasks=limit, counts=counts)
+    assert matrix.collapse_with_migration() == (moves_to is not None)
+    assert columns_of(matrix.occupants[1]) == (moves_to or [0, 1, 2])
+    if moves_to:
+        assert matrix.tasks_migrating(1) == (3 if counts == "gang" else 1)
+
+
+@pytest.mark.parametrize(("counts", "moves_away"), [("gang", False), ("moved", False), ("spread", True)])
+def test_a_gang_of_which_more_than_q_tasks_are_in_the_way(counts: str, moves_away: bool) -> None:
+    matrix = draw(8, "22......", "111.....", checkpoint=1, restart=1, max_tasks=1, counts=counts)
+    assert matrix.collapse_with_migration() == moves_away
+    if moves_away:
+        assert [gang.moving for gang in matrix.occupants.values() if gang.migrating] == [1]
+
+
+def test_a_gang_that_is_saved_counts_with_all_its_tasks_whatever_it_moved() -> None:
+    matrix = draw(6, "..222.", "111...", checkpoint=1, restart=1, max_tasks=1, counts="moved")
+    assert matrix.collapse_with_migration()
+    gang = matrix.occupants[1]
+    matrix.note_migrating(gang, migrates=True)
+    assert matrix.tasks_migrating(gang.home) == 1
+    matrix.note_migrating(gang, migrates=True, in_rounds=True)
+    assert matrix.tasks_migrating(gang.home) == 3
+    matrix.note_migrating(gang, migrates=False)
+    assert (matrix.tasks_migrating(gang.home), gang.moving) == (0, 3)
 
 
 def test_the_option_that_costs_more_is_taken_if_q_forbids_the_other() -> None:

@@ -80,6 +80,12 @@ SHARE = "it must be a number >= 0 and < 1, a share of the time slice"
             64.0,
             "Checkpointing.max_tasks_per_slice: 64.0 is not a whole number; it must be an integer >= 0",
         ),
+        (
+            Checkpointing,
+            "counts",
+            "all",
+            "Checkpointing.counts: 'all' is not allowed; it must be one of gang, moved, spread",
+        ),
     ],
 )
 def test_a_wrong_value_is_named_with_its_field_and_what_is_allowed(make: Any, field: str, value: object, message: str) -> None:
@@ -150,6 +156,7 @@ def test_defaults_cost_nothing_and_are_the_papers() -> None:
     assert machine.context_switch.charge == "on-change"
     assert (machine.checkpointing.checkpoint, machine.checkpointing.restart) == (0, 0)
     assert machine.checkpointing.max_tasks_per_slice is None
+    assert machine.checkpointing.counts == "gang"
 
 
 @pytest.mark.parametrize(

@@ -310,7 +310,8 @@ def test_models_are_loaded_by_name_or_from_a_file(tmp_path: Path, pacific: Workl
     with pytest.raises(SpecificationError) as refused:
         load_model("blue-pacfic")
     assert str(refused.value) == (
-        "model: 'blue-pacfic' is neither a file nor a shipped model (did you mean 'blue-pacific'?); shipped are blue-pacific"
+        "model: 'blue-pacfic' is neither a file nor a shipped model (did you mean 'blue-pacific'?); shipped are blue-pacific, "
+        "blue-pacific-2"
     )
 
 
@@ -406,26 +407,44 @@ def test_jobs_drawn_from_the_fit_of_a_real_trace_are_like_it() -> None:
 # blue-pacific
 
 
-def test_the_shipped_file_is_what_the_calibration_makes(pacific: WorkloadModel) -> None:
-    assert blue_pacific.calibrate_blue_pacific() == pacific
-    shipped = Path(blue_pacific.__file__).parent / "models" / "blue-pacific.json"
-    assert shipped.read_text(encoding="utf-8") == pacific.to_json()
+@pytest.mark.parametrize("name", blue_pacific.CALIBRATIONS)
+def test_the_shipped_file_is_what_the_calibration_makes(name: str) -> None:
+    model = load_model(name)
+    assert blue_pacific.CALIBRATIONS[name]() == model
+    shipped = Path(blue_pacific.__file__).parent / "models" / f"{name}.json"
+    assert shipped.read_text(encoding="utf-8") == model.to_json()
 
 
-def test_blue_pacific_expects_what_zhang_et_al_publish(pacific: WorkloadModel) -> None:
+@pytest.mark.parametrize(("name", "median_s"), [("blue-pacific", 680), ("blue-pacific-2", 680 / 1.5)])
+def test_blue_pacific_expects_what_zhang_et_al_publish(name: str, median_s: float) -> None:
+    pacific = load_model(name)
     assert pacific.nodes == 320
     assert pacific.offered_load == pytest.approx(0.55, abs=1e-4)
     assert (pacific.classes[0].sizes[0], pacific.classes[-1].sizes[-1]) == (1, 256)
     work = [share * one.mean_nodes * one.run_time.mean_s for share, one in zip(pacific.shares, pacific.classes, strict=True)]
     assert sum(pacific.shares[6:]) == pytest.approx(0.30, abs=1e-4)  # over 32 nodes
     assert sum(work[6:]) / sum(work) > 0.82
-    below = sum(share * one.run_time.cdf(680) for share, one in zip(pacific.shares, pacific.classes, strict=True))
+    below = sum(share * one.run_time.cdf(median_s) for share, one in zip(pacific.shares, pacific.classes, strict=True))
     assert below == pytest.approx(0.5, abs=1e-4)
     for one in pacific.classes:
         assert one.interarrival.cv > 1
         assert one.run_time.cv > 1
     means = [one.run_time.mean_s for one in pacific.classes]
     assert means == sorted(means)
+
+
+def test_the_second_calibration_has_nearly_the_smallest_third_moment_and_a_third_of_short_jobs() -> None:
+    ratios = {}
+    for name in blue_pacific.CALIBRATIONS:
+        model = load_model(name)
+        moments = [one.run_time.moments() for one in model.classes]
+        ratios[name] = [m1 * m3 / m2**2 for m1, m2, m3 in moments]
+    assert ratios["blue-pacific"] == pytest.approx([2.49] * 9, abs=0.005)
+    assert max(ratios["blue-pacific-2"]) < 1.52  # 1.5 is the limit
+    short = sum(share * (1 - one.run_time.p) for share, one in zip(model.shares, model.classes, strict=True))
+    assert short == pytest.approx(0.345, abs=1e-4)
+    longer, shorter = model.classes[0].run_time.stage_s
+    assert longer / shorter == pytest.approx(100, rel=0.005)
 
 
 @pytest.mark.long

@@ -151,9 +151,19 @@ class MatrixRows:
         limit = self.machine.checkpointing.max_tasks_per_slice
         for row, gangs in enumerate(self.gangs):
             if limit is not None and gang.rows >> row & 1:
-                tasks = sum(tasks_at_the_store(other, limit) for other in gangs.values() if other.migrating)
+                tasks = sum(self.tasks_at_the_store(other) for other in gangs.values() if other.migrating)
                 if tasks > limit:
                     raise DecisionError(f"{tasks} tasks would migrate in a slice of row {row}: at most Q = {limit} can")
+
+    def tasks_at_the_store(self, gang: SlicedGang) -> int:
+        """Return how many tasks of a gang are written or read at a time, as far as they count against Q.
+
+        All of them, in rounds, when it is preempted or restored; when it migrates, as ``Checkpointing.counts`` says.
+        """
+        costs = self.machine.checkpointing
+        limit, in_rounds = costs.max_tasks_per_slice, gang.stopping or gang.fetching
+        tasks = gang.nodes if in_rounds or costs.counts == "gang" else max(1, gang.moved)
+        return min(tasks, limit) if limit is not None and (in_rounds or costs.counts == "spread") else tasks
 
     @property
     def nodes_up(self) -> int:
@@ -165,8 +175,3 @@ class MatrixRows:
         self.in_use_changed = False
         held, after = self.held, self.last + 1
         return [row for row in range(after, self.mpl) if held[row]] + [row for row in range(after) if held[row]]
-
-
-def tasks_at_the_store(gang: SlicedGang, limit: int) -> int:
-    """Return how many tasks of a gang are written or read at a time: in rounds when it is preempted or restored."""
-    return min(gang.nodes, limit) if gang.stopping or gang.fetching else gang.nodes

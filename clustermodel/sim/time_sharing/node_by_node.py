@@ -176,8 +176,7 @@ class NodeByNode:
         self.place = rows.place
         self.withdraw = rows.withdraw
         self.rehome = rows.rehome
-        self._tasks_at_a_time = machine.checkpointing.max_tasks_per_slice
-        self._store = LimitedStore(env, self._tasks_at_a_time)
+        self._store = LimitedStore(env, machine.checkpointing.max_tasks_per_slice)
         self.waiting = False
         """Whether jobs wait."""
         self.overhead = 0
@@ -206,7 +205,7 @@ class NodeByNode:
 
     def transfer(self, gang: SlicedGang, ticks: int) -> Generator[Event, object, None]:
         """Write or read a gang's tasks for ``ticks``, all its rounds together, as many at a time as the store takes."""
-        yield from self._store.transfer(min(gang.nodes, self._tasks_at_a_time or gang.nodes), ticks)
+        yield from self._store.transfer(self.rows.tasks_at_the_store(gang), ticks)
 
     def admit(self, gang: SlicedGang) -> None:
         """A gang starts; it is placed in a row next."""

@@ -66,6 +66,7 @@ class SlicedGang(Execution):
         "finished",
         "home",
         "left",
+        "moved",
         "order",
         "pace",
         "pending",
@@ -91,6 +92,8 @@ class SlicedGang(Execution):
         self.order = order
         self.pending: list[Overhead] = []
         """Pending overheads, charged in order at the start of the gang's next slices: (account, ticks)."""
+        self.moved = 0
+        """How many of its tasks get another node while it migrates."""
         self._slices = slices
         self._saved = saved
         self._to_restore = 0  # how much of the pending overheads restores what was saved, ticks
@@ -207,14 +210,21 @@ class SlicedGang(Execution):
         """Have other columns, and a checkpoint and a restart to spend; one that costs nothing is over when the rows go on.
 
         Returns:
-            How long the checkpoint takes, ticks of its own slices.
+            How long it takes until the last of its tasks that move has been checkpointed, ticks of its own slices.
         """
+        old = self.mask
         self.columns = columns
         self._mask = 0
+        moved = (self.mask & ~old).bit_count()
+        self.moved = max(moved, self.moved) if self.migrating else moved
         self.migrating = True
-        overheads = self._saved.overheads_of_migration(self)
+        overheads = self._saved.overheads_of_migration(self, self._saved.costs.rounds_of_migration(moved))
         self.pending += overheads
-        return sum(ticks for account, ticks in overheads if account is Account.CHECKPOINT)
+        until_written = 0
+        for place, (account, _) in enumerate(overheads, 1):
+            if account is Account.CHECKPOINT:
+                until_written = place
+        return sum(ticks for _, ticks in overheads[:until_written])
 
     def overhead_left(self) -> int:
         """Return its pending overhead, ticks of its own slices."""
