@@ -16,7 +16,7 @@ import os
 import re
 import runpy
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from math import isnan
 from pathlib import Path
@@ -28,6 +28,7 @@ from clustermodel import StudyTable, sweep
 from clustermodel.experiment.exhibits import Exhibits, exhibits_of
 from clustermodel.experiment.script import load_experiment
 from clustermodel.experiment.study import Experiment
+from clustermodel.statistics import Interval
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -151,9 +152,69 @@ def published_page(author_year: str) -> Path:
 
 
 def published(author_year: str, page: str) -> str:
-    """Return the text of a paper's page with its table written again from the stored tables."""
-    entries = runpy.run_path(str(DOCS / "published" / f"{author_year}.py"))["entries"](StoredTables())
-    return with_tables(page, f"papers {author_year}", markdown_table(entries))
+    """Return the text of a paper's page with its tables written again from the stored tables.
+
+    The script of docs/published has a function ``entries``, which returns a table with a row for each table and figure of the
+    paper, and may have a function ``published_numbers``, which returns rows for :func:`closeness`.  Both get the stored tables.
+    The page has their places, ``<!-- papers NAME -->`` and ``<!-- numbers NAME -->``, each with an ``<!-- end -->``.
+    """
+    script, tables = runpy.run_path(str(DOCS / "published" / f"{author_year}.py")), StoredTables()
+    page = with_tables(page, f"papers {author_year}", markdown_table(script["entries"](tables)))
+    if "published_numbers" in script:
+        found = closeness(script["published_numbers"](tables))
+        page = with_tables(page, f"numbers {author_year}", f"{counts_of(found)}\n\n{markdown_table(found)}")
+    return page
+
+
+class Compared(NamedTuple):
+    """A published number and ours; a plain tuple of the three will do."""
+
+    what: str
+    """What the number is, and where it is published."""
+    paper: str | float
+    """The number; in text as printed, such as ``"79,302"``, ``"about 1,000"`` or ``"< 20,000"``, which is a bound."""
+    ours: Interval | float
+    """The same quantity in the same unit."""
+
+
+WITHIN = {"within 5 %": 0.05, "within 10 %": 0.10, "within 25 %": 0.25}
+"""Classes of closeness, and how far ours may be from the published number, as a share of that."""
+HOLDS, BEYOND = "holds", "beyond"
+
+
+def closeness(rows: Iterable[tuple[str, str | float, Interval | float]]) -> pd.DataFrame:
+    """Return a table of published numbers, ours, their ratio, and how close ours is: one of ``WITHIN``, or ``BEYOND``.
+
+    A published bound ``HOLDS``, or has the class of ours relative to it.  Intervals are compared by their means.
+    """
+    table = []
+    for row in rows:
+        what, paper, ours = Compared(*row)
+        mean = ours.mean if isinstance(ours, Interval) else float(ours)
+        ratio = mean / _printed(what, paper)
+        close = next((name for name, limit in WITHIN.items() if abs(ratio - 1) <= limit), BEYOND)
+        if str(paper).startswith("<") and ratio < 1:
+            close = HOLDS
+        table.append((what, paper, ours, f"{ratio:.2f}", close))
+    return pd.DataFrame(table, columns=["published number", "paper", "ours", "ours / paper", "ours is"], dtype=object)
+
+
+def counts_of(found: pd.DataFrame) -> str:
+    """Return how many numbers of a table of :func:`closeness` are in each class."""
+    counts = found["ours is"].value_counts()
+    classes = [name for name in (HOLDS, *WITHIN, BEYOND) if name in counts]
+    return f"Of {len(found)} numbers: {', '.join(f'{counts[name]} {name}' for name in classes)}."
+
+
+def _printed(what: str, paper: str | float) -> float:
+    """Return a number as it is printed, which is not 0."""
+    try:
+        value = float(re.sub(r"^(about|<) |,", "", str(paper)))
+    except ValueError:
+        value = 0.0
+    if not value:
+        raise SystemExit(f"{what}: {paper} is not allowed; a published number is a number other than 0, such as 79,302")
+    return value
 
 
 GALLERY = {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pandas as pd
 
 from clustermodel import StudyTable
+from clustermodel.experiment.measure_table import published_table
 from clustermodel.policies.queue_order import CRITERIA
 from clustermodel.statistics import Interval
 from clustermodel.workload.shapes import SHAPES
@@ -16,6 +18,15 @@ FLURRY = (
     "The cleaned trace lacks [a flurry](../backfilling.md#what-the-cleaned-trace-lacks) of short serial jobs with long "
     "estimates, which explains part of the difference."
 )
+TRACE, SCRIPT = "CTC-SP2", Path(__file__).parents[2] / "scenarios" / "papers" / "perkovic_2000" / "queue_order.py"
+GUARANTEES = {
+    "started_at_once": "Section 4: share of jobs that start at once, D",
+    **{
+        f"guaranteed_over_actual_{name}": f"Table 3: guaranteed over actual delay, {words}"
+        for name, words in (("mean", "mean"), ("p50", "median"), ("p15", "15 % of jobs"), ("p85", "85 % of jobs"))
+    },
+}
+"""What the measures of table 3 are."""
 AS_ASKED = {"technique": "as asked", "policy": "D"}
 
 
@@ -75,6 +86,24 @@ def entries(tables: Mapping[str, StudyTable]) -> pd.DataFrame:
          f"The same names, except D for BF, which names a policy of Zhang et al. 2003: {', '.join(CRITERIA)}.", ""),
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=["in the paper", "the paper says", "reproduced", "difference"])
+
+
+def published_numbers(tables: Mapping[str, StudyTable]) -> Iterator[tuple[str, str | float, Interval | float]]:
+    """Yield the published numbers and ours, as rows of ``closeness`` of docs/make_studies.py.
+
+    Args:
+        tables: the stored tables of docs/data by name.
+    """
+    order, adaptation = tables["queue_order_ctc"], tables["adaptation_ctc"]
+    for name, paper in published_table(SCRIPT, "table 3", trace=TRACE)["paper"].items():
+        yield GUARANTEES[str(name)], paper, order.interval(str(name), policy="D")
+    for (policy, base), paper in published_table(SCRIPT, "section 5", trace=TRACE).iterrows():
+        for title, measure in (("bounded slowdown", SLOWDOWN), ("delay", WAIT)):
+            ours = order.difference(measure, {"policy": policy}, {"policy": base}, ratio=True)
+            yield f"Section 5: {title} of {policy}, of that of {base}", paper[title], ours
+    for (technique, policy), paper in published_table(SCRIPT, "section 7", trace=TRACE)["delay, of D's"].items():
+        ours = adaptation.difference(WAIT, {"technique": technique, "policy": policy}, AS_ASKED, ratio=True)
+        yield f"Section 7: delay of {policy} with {technique}, of that of D", paper, ours
 
 
 def details(anchor: str) -> str:

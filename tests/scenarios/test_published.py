@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from clustermodel.statistics import Interval
 from tests.shared_data import SHARED
 
 ROOT = Path(__file__).parents[2]
@@ -90,3 +91,24 @@ def test_a_study_shows_its_figures_above_its_tables_unless_the_page_has_them() -
     picture = f"](figures/{study.name}.png)"
     assert picture in MAKE["shown_in"](empty, study, exhibits)
     assert picture not in MAKE["shown_in"](f"![Drawn{picture}\n\n{empty}", study, exhibits)
+
+
+def test_published_numbers_have_the_class_of_their_distance() -> None:
+    rows = [
+        ("as printed", "79,302", 79302),
+        ("about", "about 1,000", 905.0),
+        ("mean", 0.2, Interval(0.24, 0.1, 0.95, 3)),
+        ("half", 0.2, 0.1),
+        ("below a bound", "< 20,000", 100.0),
+        ("above a bound", "< 20,000", 20_100.0),
+    ]
+    found = MAKE["closeness"](rows)
+    assert found["ours is"].tolist() == ["within 5 %", "within 10 %", "within 25 %", "beyond", "holds", "within 5 %"]
+    assert found["ours / paper"].tolist() == ["1.00", "0.91", "1.20", "0.50", "0.01", "1.00"]
+    assert MAKE["counts_of"](found) == "Of 6 numbers: 1 holds, 2 within 5 %, 1 within 10 %, 1 within 25 %, 1 beyond."
+
+
+@pytest.mark.parametrize("paper", ["none", "", 0.0])
+def test_a_published_number_is_a_number(paper: str | float) -> None:
+    with pytest.raises(SystemExit, match=rf"^Table 1: {paper} is not allowed; a published number is a number other than 0"):
+        MAKE["closeness"]([("Table 1", paper, 1.0)])
