@@ -28,7 +28,7 @@ MODULES_A_PAGE_NAMES = {
     "failures.md": {"theory.checkpointing"},
     "model.md": {"schedule.node_set"},
     "outputs.md": {"theory.capacity"},
-    "workloads.md": {"theory.queueing"},
+    "workloads.md": {"theory.queueing", "workload.flurry"},
 }
 """Modules that a page imports from on purpose: it is about what is inside, about formulas, or about the command line."""
 
