@@ -55,27 +55,6 @@ def with_urgent_jobs(workload: Workload, probability: float, seed: int) -> Workl
     return _with_rows(workload, [row._replace(priority=int(first)) for row, first in zip(workload.rows(), urgent, strict=True)])
 
 
-def with_more_jobs(
-    workload: Workload, submit: npt.ArrayLike, *, nodes: npt.ArrayLike, run: npt.ArrayLike, estimate: npt.ArrayLike
-) -> Workload:
-    """Return the jobs and others among them, which get the next job numbers.
-
-    Args:
-        workload: any.
-        submit: of the other jobs, ticks, shape ``(others,)``.
-        nodes: that they ask for: one number for all, or shape ``(others,)``; so are the next two.
-        run: run times, ticks.
-        estimate: ticks.
-    """
-    columns = np.broadcast_arrays(submit, nodes, run, estimate)
-    last = max((row.id for row in workload.rows()), default=0)
-    others = zip(*(np.asarray(column, dtype=np.int64).tolist() for column in columns), strict=True)
-    added = [
-        JobRow(at, last + number, size, ran, most, -1, -1, 0, -1) for number, (at, size, ran, most) in enumerate(others, 1)
-    ]
-    return Workload([*workload.rows(), *added], name=workload.name, machine_nodes=workload.machine_nodes)
-
-
 @lru_cache(maxsize=2)
 def at_load_of(workload: Workload, nodes: int, other_nodes: int) -> Workload:
     """Return the jobs, submitted so much faster or slower that another machine has the load of the original one.

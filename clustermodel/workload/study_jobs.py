@@ -50,7 +50,7 @@ def study_jobs(
         SpecificationError: an argument is not allowed.
     """
     if resample is not None:
-        return _resampled(study_jobs(trace, jobs=jobs, nodes=nodes, load=load), resample, seed)
+        return _resampled(study_jobs(trace, jobs=jobs, nodes=nodes, load=load, processors_from=processors_from), resample, seed)
     if trace is None:
         return synthetic_workload(jobs=jobs or JOBS, nodes=nodes, load=load, seed=seed)  # remembers the last workloads
     path = Path(trace)

@@ -10,7 +10,9 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 FROM_ELSEWHERE = {
     "backfilling.md": {
-        "134": "Perkovic & Keleher 2000, table 2",
+        "135": "user of the flurry, in the header of the log",
+        "2,080": "jobs of the flurry, in the header of the log",
+        "77,205": "jobs of the cleaned log with a run time",
     },
     "slack.md": {
         "1,882.3": "Talby & Feitelson 1999",

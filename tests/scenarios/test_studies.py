@@ -144,7 +144,7 @@ STUDIES = [
         PERKOVIC_NAMES,
         row=adaptation_row,
     ),
-    Small(f"{PERKOVIC_2000}/flurry.py", "flurry", SIZE, {**PERKOVIC_NAMES, "jobs": "workload"}),
+    Small(f"{PERKOVIC_2000}/flurry.py", "flurry", SIZE),
 ]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clustermodel import SpecificationError, Workload, synthetic_workload
-from clustermodel.workload.changed_jobs import at_load, at_load_of, with_exact_estimates, with_more_jobs, with_urgent_jobs
+from clustermodel.workload.changed_jobs import at_load, at_load_of, with_exact_estimates, with_urgent_jobs
 
 
 @pytest.fixture(scope="module")
@@ -34,17 +34,6 @@ def test_urgent_jobs_are_drawn_from_the_seed(jobs: Workload) -> None:
     assert (more >= np.array(drawn[0])).all()  # a higher probability makes more jobs urgent, and keeps those
     with pytest.raises(SpecificationError, match=r"^probability: 1\.5 is not allowed"):
         with_urgent_jobs(jobs, 1.5, 1)
-
-
-def test_more_jobs_get_the_next_numbers_and_come_in_order(jobs: Workload) -> None:
-    submit = jobs.column("submit")[[100, 200]] + 1
-    changed = with_more_jobs(jobs, submit, nodes=1, run=[10, 20], estimate=30)
-    added = changed.column("id") > jobs.column("id").max()
-    assert (np.diff(changed.column("submit")) >= 0).all()
-    assert [changed.column(name)[added].tolist() for name in ("submit", "nodes", "run", "estimate")] == [
-        submit.tolist(), [1, 1], [10, 20], [30, 30],
-    ]  # fmt: skip
-    assert (changed.column("id")[~added] == jobs.column("id")).all()
 
 
 def test_a_load_of_choice(jobs: Workload) -> None:

@@ -29,7 +29,7 @@ MODULES_A_PAGE_NAMES = {
     "model.md": {"schedule.node_set"},
     "outputs.md": {"theory.capacity"},
     "studies.md": {"experiment.measure_table"},
-    "workloads.md": {"theory.queueing"},
+    "workloads.md": {"theory.queueing", "workload.flurry"},
 }
 """Modules that a page imports from on purpose: it is about what is inside, about formulas, or about the command line."""
 

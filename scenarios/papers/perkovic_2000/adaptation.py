@@ -16,12 +16,12 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
+from paper_jobs import CLEANED, paper_jobs
 
 from clustermodel import Backfilling, Machine, Scenario, Study, StudyTable, bars
 from clustermodel.experiment.factors import Label
 from clustermodel.experiment.measure_table import Columns, Relative, measure_table, published_table, with_published
 from clustermodel.policies.backfilling.moldable import Greedy
-from clustermodel.workload.study_jobs import study_jobs
 
 CONSERVATIVE, AS_ASKED = "D", "as asked"
 SPECULATION = {"speculation": 0.9, "test_runs": True}
@@ -61,20 +61,21 @@ def study(
     trace: str | None = None,
     nodes: int = 128,
     jobs: int = 0,
+    flurry: str = CLEANED,
     replications: int = 3,
     policies: tuple[str, ...] = ("D", "1/L", "1/L-NG", "R/L-NG"),
     techniques: tuple[str, ...] = tuple(TECHNIQUES),
 ) -> Study:
     """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones.
 
-    D is among the ``policies``, "as asked" among the ``techniques``.
+    ``flurry`` is a reading of paper_jobs.py.  D is among the ``policies``, "as asked" among the ``techniques``.
     """
     paper = published_table(__file__, "section 7", trace=trace)
 
     def scenario(policy: str, technique: str, seed: int) -> Scenario:
         order, guarantees = policy.removesuffix("-NG"), "none" if policy.endswith("-NG") else "all"
         scheduler = Backfilling(order=order, guarantees=guarantees, **TECHNIQUES[technique])
-        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
+        workload = paper_jobs(trace, jobs=jobs, nodes=nodes, flurry=flurry, seed=seed)
         return Scenario(machine=Machine(nodes=nodes), workload=workload, policy=scheduler, seed=seed)
 
     return Study(

@@ -1,80 +1,148 @@
-"""What do 2,080 short serial jobs that were estimated to be long do to the means of a year?
+"""Which published numbers hang on a flurry of 2,080 jobs that the cleaned log lacks, and on when they were submitted?
 
-The CTC trace in the Parallel Workloads Archive is *cleaned*: its header says that 2,080 jobs of user 135 were removed, a flurry
-within five days.  Perkovic & Keleher 2000 (table 1) used the trace with them.  Their tables and the cleaned trace tell what the
-jobs were like.  Table 2 has 2,058 more jobs among the long-narrow ones and 39 more among the short-narrow ones.  For the means
-over 79,302 jobs to be those of table 1, the missing ones must have run for about 100 s on average, with estimates of about
-21,800 s, 857 times their run times on average.
+Perkovic & Keleher 2000 used the CTC log with the flurry (paper_jobs.py).  The cleaned log keeps the original job numbers, which
+are in order of submission, so that each missing number lies between two known times.  The readings of the log are:
 
-The study puts jobs like these back: as many per job of the trace, submitted evenly among the jobs around the gap in the job
-numbers, on one node, with estimates of 6 h and run times from a lognormal distribution that has the mean and the mean
-reciprocal above.  Each replication draws other run times.  No parameter was chosen by what the simulation shows.
+* *cleaned*, without the flurry;
+* *uniform*: each missing job is submitted at a uniformly distributed time of its gap;
+* *gap-start*: at the beginning of its gap;
+* *bursts*: within its gap, 50 at once.
+
+Each replication draws other times and run times of the flurry, and other random priorities and orders.
 
     clustermodel sweep scenarios/papers/perkovic_2000/flurry.py --out results
 """
 
-from functools import cache, partial
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from queue_order import PAIRS, SLOWDOWN, TITLES, WAIT
+from paper_jobs import CLEANED, DEFAULT, FLURRIES, paper_jobs
+from queue_order import GUARANTEES, PAIRS, SLOWDOWN, TITLES, WAIT, guarantees
 
-from clustermodel import TICKS_PER_SECOND, Machine, Result, Scenario, Study, StudyTable, Workload
+from clustermodel import Interval, Machine, Result, Scenario, Study, StudyTable, Workload
+from clustermodel.experiment.factors import Label
 from clustermodel.experiment.job_classes import class_measures
 from clustermodel.experiment.measure_table import measure_table, published_table
-from clustermodel.workload.changed_jobs import with_more_jobs
-from clustermodel.workload.study_jobs import study_jobs
+from clustermodel.job import UNSET
+from clustermodel.workload.flurry import Flurry
 
-CLEANED, RESTORED = "cleaned", "with the flurry"
-PER_JOB = 2080 / 77205
-"""Jobs of the flurry per job that the cleaned trace has kept (and that the machine can hold)."""
-FIRST, LAST = 0.6141, 0.6245
-"""Shares of those submitted before the first and before the last job of the flurry, by the gaps in the job numbers."""
-ESTIMATE_S, MEAN_RUN_S, MEAN_OVERESTIMATION = 21_600.0, 100.0, 857.0
-SIGMA = float(np.sqrt(np.log(MEAN_RUN_S * MEAN_OVERESTIMATION / ESTIMATE_S)))
-"""Of the lognormal distribution: mean x mean reciprocal = exp(sigma^2)."""
+TECHNIQUE = "half + speculation"
+COMBINED = [f"{name}, {TECHNIQUE}" for name in ("1/L-NG", "R/L-NG")]
+ALGORITHMS = {
+    **{name: name for name in ("D", "1/L", "P/L-NG", "R/L-NG")},
+    **{name: f"{name.partition(',')[0]}:width=half,speculation=0.9,test_runs=true" for name in COMBINED},
+}
+"""Policies by the names of the algorithms that the paper's text compares; the technique is that of adaptation.py."""
+ROBUST = ("D", "R/L-NG")
+"""Algorithms that run under each reading; the others run on the cleaned log and under the default."""
+CONSERVATIVE: dict[str, Label] = {"algorithm": "D"}
+OF_CONSERVATIVE = {
+    "guaranteed_over_actual_mean": "Table 3: guaranteed over actual delay, mean",
+    "guaranteed_over_actual_p50": "Table 3: guaranteed over actual delay, median",
+    "guaranteed_over_actual_p15": "Table 3: guaranteed over actual delay of 15 % of jobs, at most",
+    "guaranteed_over_actual_p85": "Table 3: guaranteed over actual delay of 85 % of jobs, at most",
+    "started_at_once": "Section 4: share of jobs that start at once, D",
+    "longest_queue": "Section 8: longest queue in jobs, D",
+    "delayed_jobs": "Section 8: delayed jobs, D",
+}
+"""Measures of conservative backfilling that the paper prints."""
 
 
 def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replications: int = 3) -> Study:
     """Return the study; ``jobs`` is their number without the flurry, 0 for all of the trace, or 20,000 synthetic ones."""
-    cleaned = partial(study_jobs, trace, jobs=jobs or None, nodes=nodes)
 
-    def scenario(workload: str, policy: str, seed: int) -> Scenario:
-        jobs_of_trace = cleaned(seed=seed)
-        chosen = jobs_of_trace if workload == CLEANED else with_flurry(jobs_of_trace, seed)
-        return Scenario(machine=Machine(nodes=nodes), workload=chosen, policy=policy, seed=seed)
-
-    def others(result: Result) -> NDArray[np.str_]:
-        """Return which jobs are not of the flurry."""
-        last = cleaned(seed=result.scenario.seed).column("id").max()
-        return np.where(result.jobs["job"] <= last, "others", "flurry")
+    def scenario(flurry: str, algorithm: str, seed: int) -> Scenario | None:
+        if flurry not in (CLEANED, DEFAULT) and algorithm not in ROBUST:
+            return None
+        workload = paper_jobs(trace, jobs=jobs, nodes=nodes, flurry=flurry, seed=seed)
+        return Scenario(machine=Machine(nodes=nodes), workload=workload, policy=ALGORITHMS[algorithm], seed=seed)
 
     return Study(
         name="flurry",
-        factors={"workload": [CLEANED, RESTORED], "policy": ["D", "1/L", "P/L-NG", "R/L-NG"]},
+        factors={"flurry": FLURRIES, "algorithm": list(ALGORITHMS)},
         scenario=scenario,
-        measures=class_measures(others, ["others"], {"slowdown_{}": SLOWDOWN, "wait_s_{}": WAIT}),
+        measures={
+            **class_measures(others, ["others"], {"slowdown_{}": SLOWDOWN, "wait_s_{}": WAIT}),
+            **{name: partial(guarantees, name=name) for name in GUARANTEES},
+            "longest_queue": longest_queue,
+            "delayed_jobs": delayed_jobs,
+        },
         replications=replications,
         shown=(SLOWDOWN, WAIT, "mean_response_s", "wasted_load", "retried"),
         tables={
+            "Which reading gives which published number": partial(by_reading, trace=trace),
             "Means ± 95 % interval": means,
-            "Ratios of section 5": partial(ratios, paper=published_table(__file__, "section 5", trace=trace)),
         },
-        figures={"Without and with the flurry": lambda table: table.plot.bars(y=[SLOWDOWN, WAIT], x="policy", by="workload")},
+        figures={
+            "Bounded slowdown and delay by reading": lambda table: table.plot.bars(
+                y=[SLOWDOWN, WAIT], x="algorithm", by="flurry"
+            )
+        },
     )
 
 
-@cache
-def with_flurry(workload: Workload, seed: int) -> Workload:
-    """Return the jobs with a flurry among them."""
-    count, rng = round(PER_JOB * len(workload)), np.random.default_rng(seed)
-    places = np.linspace(FIRST, LAST, count) * (len(workload) - 1)
-    submit = np.interp(places, np.arange(len(workload)), workload.column("submit")).astype(int)
-    run = np.clip(rng.lognormal(np.log(MEAN_RUN_S) - SIGMA**2 / 2, SIGMA, count), 1.0, ESTIMATE_S)
-    ticks = np.round(run * TICKS_PER_SECOND).astype(int)
-    return with_more_jobs(workload, submit, nodes=1, run=ticks, estimate=round(ESTIMATE_S * TICKS_PER_SECOND))
+def longest_queue(result: Result) -> int:
+    """Return the largest number of jobs that waited at once."""
+    return int(result.events.waiting.max())
+
+
+def delayed_jobs(result: Result) -> int:
+    """Return the number of jobs that did not start at once."""
+    return int((result.jobs["wait_s"] > 0).sum())
+
+
+def others(result: Result) -> NDArray[np.str_]:
+    """Return which jobs are not of the flurry: its jobs have the numbers that the filter removed, and no user."""
+    jobs, workload = result.jobs, result.scenario.workload
+    flurry = workload.provenance.options.get("flurry") if isinstance(workload, Workload) else None
+    if not isinstance(flurry, Flurry):
+        return np.full(len(jobs), "others")
+    restored = (jobs["user"] == UNSET) & jobs["job"].between(flurry.first, flurry.last)
+    return np.where(restored, "flurry", "others")
+
+
+def numbers(table: StudyTable, trace: str | None) -> Iterator[tuple[str, str | float, Interval | None]]:
+    """Yield each number that the paper prints and ours under one reading: what it is, as printed, ours if the study has it.
+
+    Section 5 prints reductions in percent; published.toml has what is left.
+    """
+    paper, has = partial(printed, trace), set(table.levels("algorithm"))
+
+    def ratio(measure: str, of: str, base: str = "D") -> Interval | None:
+        there = {of, base} <= has
+        return table.difference(measure, {"algorithm": of}, {"algorithm": base}, ratio=True) if there else None
+
+    for (policy, base), (measure, title) in product(PAIRS, TITLES.items()):
+        left, ours = paper("section 5", (policy, base), title), ratio(measure, policy, base)
+        reduction = left and round(100 * (1 - float(left)), 1)
+        less = ours and replace(ours, mean=100 * (1 - ours.mean), half=100 * ours.half)
+        yield f"Section 5: {title} of {policy}, less than {base}'s by (%)", reduction, less
+    for name in COMBINED:
+        several = paper("section 7, several", SLOWDOWN, "paper")
+        yield f"Section 7: bounded slowdown of {name}, of D's", several, ratio(SLOWDOWN, name)
+    of_delay = paper("section 7", (TECHNIQUE, "R/L-NG"), "delay, of D's")
+    yield f"Section 7: delay of {COMBINED[-1]}, of D's", of_delay, ratio(WAIT, COMBINED[-1])
+    for measure, what in OF_CONSERVATIVE.items():
+        source = "section 8" if what.startswith("Section 8") else "table 3"
+        yield what, paper(source, measure, "paper"), table.interval(measure, algorithm="D")
+
+
+def printed(trace: str | None, source: str, row: str | tuple[str, str], column: str) -> str | float:
+    """Return a published number, or an empty text where the paper does not have the trace."""
+    paper = published_table(__file__, source, trace=trace)
+    return str(paper.loc[row, column]) if row in paper.index else ""
+
+
+def by_reading(table: StudyTable, trace: str | None) -> pd.DataFrame:
+    columns = {flurry: list(numbers(table.at(flurry=flurry), trace)) for flurry in table.levels("flurry")}
+    rows = next(iter(columns.values()))
+    named = {"published number": [what for what, _, _ in rows], "paper": [paper for _, paper, _ in rows]}
+    return pd.DataFrame({**named, **{str(flurry): [ours or "" for _, _, ours in found] for flurry, found in columns.items()}})
 
 
 def means(table: StudyTable) -> pd.DataFrame:
@@ -84,16 +152,4 @@ def means(table: StudyTable) -> pd.DataFrame:
         "bounded slowdown, all but the flurry": "slowdown_others",
         "delay (s), all but the flurry": "wait_s_others",
     }
-    return measure_table(table, columns, by=["workload", "policy"])
-
-
-def ratios(table: StudyTable, paper: pd.DataFrame) -> pd.DataFrame:
-    rows = []
-    for (policy, base), (measure, title) in product(PAIRS, TITLES.items()):
-        row: dict[str, object] = {"policy": policy, "compared with": base, "of": title}
-        row |= {} if paper.empty else {"paper": paper.loc[(policy, base), title]}
-        for workload in (CLEANED, RESTORED):
-            here = table.at(workload=workload)
-            row[workload] = here.difference(measure, {"policy": policy}, {"policy": base}, ratio=True)
-        rows.append(row)
-    return pd.DataFrame(rows)
+    return measure_table(table, columns, by=["flurry", "algorithm"])

@@ -12,13 +12,13 @@ does not matter.
 from functools import partial
 
 import pandas as pd
+from paper_jobs import CLEANED, paper_jobs
 
 from clustermodel import Machine, Scenario, Study, StudyTable, Workload
 from clustermodel.experiment.job_facts import FACTS as JOB_FACTS
 from clustermodel.experiment.job_facts import STATISTICS, job_fact
 from clustermodel.experiment.measure_table import published_table, with_published
 from clustermodel.workload.shapes import SHAPES, workload_shapes
-from clustermodel.workload.study_jobs import study_jobs
 
 ALL = "all"
 FACTS = (
@@ -27,14 +27,14 @@ FACTS = (
 )  # fmt: skip
 
 
-def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int = 0) -> Study:
+def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, flurry: str = CLEANED, narrow: int = 0) -> Study:
     """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones.
 
-    Narrow jobs have up to ``narrow`` nodes, 0 for the median.
+    ``flurry`` is a reading of paper_jobs.py.  Narrow jobs have up to ``narrow`` nodes, 0 for the median.
     """
 
     def scenario(shape: str, seed: int) -> Scenario:
-        every = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
+        every = paper_jobs(trace, jobs=jobs, nodes=nodes, flurry=flurry, seed=seed)
         shapes = workload_shapes(every, nodes, narrow=narrow or None)
         rows = [row for row, own in zip(every.rows(), shapes, strict=True) if own == shape or (own and shape == ALL)]
         return Scenario(machine=Machine(nodes=nodes), workload=Workload(rows, name=every.name), policy="easy", seed=seed)

@@ -1,11 +1,11 @@
 """In which order should a backfilling scheduler go through its queue, and should it guarantee starts?
 
 Perkovic & Keleher 2000, table 3 and figures 3 and 4 (sections 4 and 5): the ratio of guaranteed to actual delays under
-conservative backfilling, D; mean bounded slowdown and delay (wait) of the twelve algorithms of table 4, for all jobs and by the
-shapes of job_shapes.py.  Names that end in -NG guarantee no starts.
+conservative backfilling, D; mean bounded slowdown and delay (wait) of the twelve algorithms of table 4, for all jobs and by
+the shapes of job_shapes.py.  Names that end in -NG guarantee no starts.
 
-A trace has the same jobs in every replication; a seed gives other random priorities (P) and orders (R).  Without a trace the
-jobs are synthetic, other ones in each replication.
+A seed gives other random priorities (P) and orders (R), and another flurry where one is restored (paper_jobs.py); the other
+jobs of a trace are the same in every replication.  Without a trace the jobs are synthetic, other ones in each replication.
 
     clustermodel sweep scenarios/papers/perkovic_2000/queue_order.py --out results
 """
@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from paper_jobs import CLEANED, paper_jobs
 
 from clustermodel import Machine, Result, Scenario, Study, StudyTable
 from clustermodel.experiment.factors import Label
@@ -22,7 +23,6 @@ from clustermodel.experiment.job_classes import by_class, class_measures
 from clustermodel.experiment.measure_table import Columns, Relative, measure_table, published_table, with_published
 from clustermodel.policies.queue_order import CRITERIA
 from clustermodel.workload.shapes import SHAPES, workload_shapes
-from clustermodel.workload.study_jobs import study_jobs
 
 POLICIES = (*CRITERIA, *(f"{criterion}-NG" for criterion in CRITERIA))
 CONSERVATIVE = "D"
@@ -39,12 +39,14 @@ MEANS: Columns = {
 }  # fmt: skip
 
 
-def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, narrow: int = 0, replications: int = 5) -> Study:
+def study(
+    trace: str | None = None, nodes: int = 128, jobs: int = 0, flurry: str = CLEANED, narrow: int = 0, replications: int = 5
+) -> Study:
     """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones.
 
-    Narrow jobs have up to ``narrow`` nodes, 0 for the median.
+    ``flurry`` is a reading of paper_jobs.py.  Narrow jobs have up to ``narrow`` nodes, 0 for the median.
     """
-    jobs_of = partial(study_jobs, trace, jobs=jobs or None, nodes=nodes)
+    jobs_of = partial(paper_jobs, trace, jobs=jobs, nodes=nodes, flurry=flurry)
 
     def scenario(policy: str, seed: int) -> Scenario:
         return Scenario(machine=Machine(nodes=nodes), workload=jobs_of(seed=seed), policy=policy, seed=seed)

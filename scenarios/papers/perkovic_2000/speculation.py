@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from paper_jobs import CLEANED, paper_jobs
 
 from clustermodel import Machine, Scenario, Study, StudyTable, curves
 from clustermodel.experiment.factors import Label
-from clustermodel.workload.study_jobs import study_jobs
 
 SLOWDOWN = "mean_bounded_slowdown_perkovic"
 OFF: dict[str, Label] = {"speculation": None, "test_runs": False}
@@ -27,20 +27,21 @@ def study(
     trace: str | None = None,
     nodes: int = 128,
     jobs: int = 0,
+    flurry: str = CLEANED,
     replications: int = 3,
     policies: tuple[str, ...] = ("D", "1/L", "1/L-NG", "R/L-NG"),
     ratios: tuple[float, ...] = (0.1, 0.2, 0.35, 0.5, 0.7, 0.9),
 ) -> Study:
     """Return the study; ``jobs`` is 0 for all jobs of the trace, or 20,000 synthetic ones.
 
-    D is among the ``policies``; ``ratios`` are those of speculated time to estimate.
+    ``flurry`` is a reading of paper_jobs.py.  D is among the ``policies``; ``ratios`` are those of speculated time to estimate.
     """
 
     def scenario(policy: str, speculation: float | None, test_runs: bool, seed: int) -> Scenario | None:
         if speculation is None and test_runs:
             return None
         parameters = "" if speculation is None else f":speculation={speculation},test_runs={str(test_runs).lower()}"
-        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
+        workload = paper_jobs(trace, jobs=jobs, nodes=nodes, flurry=flurry, seed=seed)
         return Scenario(machine=Machine(nodes=nodes), workload=workload, policy=policy + parameters, seed=seed)
 
     return Study(
