@@ -170,14 +170,14 @@ class _Schedule:
         """Return whether jobs ahead of ``job``, and nodes that are down, leave it enough nodes right after ``time``."""
         rivals = self._ahead(job, time, time + 1, earlier)
         down = int(((self._down.start <= time) & (self._down.end > time)).sum())
-        return int(self._runs.nodes[rivals].sum()) + down <= self._spare[job]
+        return int(self._runs.nodes[rivals].sum()) + down <= int(self._spare[job])
 
     def _ahead(self, job: int, since: int, until: int, earlier: int | None) -> IntArray:
         """Return the runs in [``since``, ``until``) of jobs ahead of ``job``, or that started before ``earlier``."""
         at, runs = self._position[job], self._runs
         first = int(np.searchsorted(self._latest_end[:at], since, side="right"))
         begin, stop = np.searchsorted(runs.position, np.array([first, at]))
-        rivals = np.flatnonzero((runs.start[begin:stop] < until) & (runs.end[begin:stop] > since)) + begin
+        rivals: IntArray = np.flatnonzero((runs.start[begin:stop] < until) & (runs.end[begin:stop] > since)) + begin
         if earlier is None:
             return rivals
         in_time = self._in_time
