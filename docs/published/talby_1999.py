@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -123,6 +124,12 @@ def gap_between_classes(table: StudyTable, policy: str) -> float:
     return others - fifth
 
 
+def printed(name: str) -> dict[Any, dict[str, float]]:
+    """Return a published table as numbers by row and column."""
+    rows: dict[Any, dict[str, float]] = published_table(SCRIPT, name).to_dict("index")  # type: ignore[assignment]
+    return rows
+
+
 def published_numbers(tables: Mapping[str, StudyTable]) -> Iterator[tuple[str, str | float, float]]:
     """Yield the published numbers and ours, as rows of ``closeness`` of docs/make_studies.py.
 
@@ -130,13 +137,13 @@ def published_numbers(tables: Mapping[str, StudyTable]) -> Iterator[tuple[str, s
         tables: the stored tables of docs/data by name.
     """
     table, shift = tables["slack"], by_heuristic(tables)
-    year, by_policy = published_table(SCRIPT, "tables 1 and 3").loc["year"], published_table(SCRIPT, "table 5")
+    year, by_policy = printed("tables 1 and 3")["year"], printed("table 5")
     base = wait(table, policy="conservative")
     yield "Table 1: wait under conservative backfilling (s)", year["conservative"], base
     yield "Table 1: wait (s)", year["equal"], wait(table)
     yield "Table 1: shorter by (%)", 16.5, 100 * (1 - wait(table) / base)
-    for factor, paper in published_table(SCRIPT, "table 2")["slack"].items():
-        yield f"Table 2: wait at SF = {factor:g} (s)", paper, wait(table, slack_factor=float(str(factor)))
+    for factor, row in printed("table 2").items():
+        yield f"Table 2: wait at SF = {factor:g} (s)", row["slack"], wait(table, slack_factor=factor)
     yield "Section 3.2: shorter at SF = 9 by (%)", 19.25, 100 * (1 - wait(table, slack_factor=9.0) / base)
     for jobs, column in (("all", "slack"), ("fifth", "every fifth"), ("others", "the others")):
         yield (
@@ -144,17 +151,17 @@ def published_numbers(tables: Mapping[str, StudyTable]) -> Iterator[tuple[str, s
             year[column],
             wait(table, jobs, gap=2.0),
         )
-    for gap, paper in published_table(SCRIPT, "table 4")["slack"].items():
+    for gap, row in printed("table 4").items():
         if gap not in {0.0, 2.0}:  # in tables 1 and 3
-            yield f"Table 4: wait at a gap of {gap:g} (s)", paper, wait(table, gap=float(str(gap)))
+            yield f"Table 4: wait at a gap of {gap:g} (s)", row["slack"], wait(table, gap=gap)
     for policy, paper in zip(HEURISTICS[1:], (13.0, 11.7, 9.2, 8.1), strict=True):
         name = f"Table 5: {policy.upper()}"
-        yield f"{name}, wait, `shift` (s)", by_policy.loc[policy, "equal"], shift["mean wait (s)"][policy]
-        yield f"{name}, shorter by, `shift` (%)", paper, shift[SHORTER][policy]
+        yield f"{name}, wait, `shift` (s)", by_policy[policy]["equal"], float(shift["mean wait (s)"][policy])
+        yield f"{name}, shorter by, `shift` (%)", paper, float(shift[SHORTER][policy])
     for policy in HEURISTICS:
         name = f"Table 5: {policy.upper()}, unequal priorities"
         own = wait(table, policy=policy, compression=in_place(policy), gap=2.0)
         if policy != "ast":
-            yield f"{name}, wait, `in-place` (s)", by_policy.loc[policy, "slack"], own
-        theirs = by_policy.loc[policy, "the others"] - by_policy.loc[policy, "every fifth"]
+            yield f"{name}, wait, `in-place` (s)", by_policy[policy]["slack"], own
+        theirs = by_policy[policy]["the others"] - by_policy[policy]["every fifth"]
         yield f"{name}, gap, `in-place` (s)", f"{theirs:.1f}", gap_between_classes(table, policy)
