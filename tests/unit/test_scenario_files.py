@@ -298,8 +298,8 @@ MISTAKES = {
     "[workload]\nsynthetic = true\nname = ''": "workload.name: '' is not allowed; it must be a line of text",
     "[workload]\nsynthetic = true\nmachine_nodes = 0": "workload.machine_nodes: 0 is not allowed; it must be an integer >= 1",
     '[workload]\nmodel = "blu-pacific"': "workload.model: 'blu-pacific' is neither a file nor a shipped model",
-    "[workload]\nmodel = 3": "workload.model: 3 is not allowed; it must be one of blue-pacific, blue-pacific-2, the name of a file, "
-    "or a table",
+    "[workload]\nmodel = 3": "workload.model: 3 is not allowed; it must be one of blue-pacific, blue-pacific-2, the name of "
+    "a file, or a table",
     "[workload.model]\nname = 'x'": "workload.model: ",
     "[workload]\njob_stream = 3": "workload.job_stream: 3 is not allowed; it must be a table with the fields of a JobStream",
     "[workload.job_stream]\nnodes = 1\nrun_s = 3": "workload.job_stream.arrivals: is missing",
