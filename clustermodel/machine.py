@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.failures.failure import FailureSource
@@ -18,6 +18,9 @@ RESTART_CHARGES: Final = ("on-start", "every-decision", "every-round")
 """When a gang spends the time of its restart: conventions of published simulations."""
 COUNTS: Final = ("gang", "moved", "spread")
 """Which tasks of a migrating gang count against the limit Q: readings of Zhang et al. 2003, section 5.4."""
+AtEvents = Literal["cut", "keep"]
+AT_EVENTS: Final = get_args(AtEvents)
+"""What a scheduling event does to the running time slice."""
 ALLOCATIONS: Final = ("any", "lowest", "consolidate")
 """Which processors a gang gets."""
 WRITERS: Final = ("oblivious", "fcfs", "fcfs_nonblocking", "least_waste")
@@ -33,19 +36,27 @@ class TimeSlicing:
     """How the machine's time can be cut into slices, for policies that share nodes in time (Zhang et al. 2003, section 4).
 
     Raises:
-        SpecificationError: ``quantum_s`` is not a positive number, or ``mpl`` not a whole number of at least one.
+        SpecificationError: ``quantum_s`` is not a positive number, ``mpl`` not a whole number of at least one, or ``at_events``
+            unknown.
     """
 
     quantum_s: float = 200.0
     """Length T of a time slice, seconds: how long one row of the Ousterhout matrix runs before the next row."""
     mpl: int = 5
     """Multiprogramming level: largest number of rows of the matrix, and so of gangs that share a node."""
+    at_events: AtEvents = "cut"
+    """What a scheduling event does to the running slice:
+
+    - ``"cut"``: it ends the slice; the next row has a full slice, and context switches in progress start over.
+    - ``"keep"``: the slice ends when it would have ended.  What changes in the running row takes effect at once, and a context
+      switch in progress for a task that still runs is not started over."""
 
     def __post_init__(self) -> None:
         require_seconds("TimeSlicing.quantum_s", self.quantum_s, positive=True)
         if not self.quantum:
             raise SpecificationError(f"TimeSlicing.quantum_s: {self.quantum_s} is not allowed; it must be >= 1e-6 (a tick)")
         object.__setattr__(self, "mpl", require_whole("TimeSlicing.mpl", self.mpl, at_least=1))
+        choice("TimeSlicing.at_events", self.at_events, AT_EVENTS)
 
     @property
     def quantum(self) -> int:
@@ -369,6 +380,7 @@ class Machine:
                 ("killed at the estimate", self.kill_at_estimate),
                 ("time slice", f"{slicing.quantum_s:g} s"),
                 ("multiprogramming level", f"{slicing.mpl:,} gangs on a node"),
+                ("running slice at events", slicing.at_events),
                 ("context switch", f"{to_seconds(self.switch_ticks):g} s {switch.charge.replace('-', ' ')}"),
                 *(
                     [("checkpoint", f"{store.checkpoint_s:g} s"), ("restart", f"{store.restart_s:g} s")]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, TimeSlicing, Workload
 from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
-from clustermodel.machine import COUNTS
+from clustermodel.machine import AT_EVENTS, COUNTS, AtEvents
 from clustermodel.policies.interface import (
     Checkpoint,
     Decision,
@@ -131,6 +131,7 @@ def gang_cases(
     widest: int = 6,
     largest: int = 10,
     perhaps_none_runs: bool = False,
+    at_events: AtEvents | None = None,
 ) -> GangCase:
     """Return a small machine and jobs close together; times are around whole ``units`` of ticks, so that instants collide.
 
@@ -149,6 +150,7 @@ def gang_cases(
         widest: most nodes.
         largest: most jobs.
         perhaps_none_runs: the machine may reject all jobs.
+        at_events: what a scheduling event does to the running slice, either by default.
     """
     nodes = draw(st.integers(1, widest))
     unit = draw(st.sampled_from(units))
@@ -159,7 +161,11 @@ def gang_cases(
     machine = Machine(
         nodes=nodes,
         kill_at_estimate=draw(st.booleans()) if kill is None else kill,
-        time_slicing=TimeSlicing(quantum_s=to_seconds(quantum), mpl=mpl or draw(st.integers(1, 5))),
+        time_slicing=TimeSlicing(
+            quantum_s=to_seconds(quantum),
+            mpl=mpl or draw(st.integers(1, 5)),
+            at_events=at_events or draw(st.sampled_from(AT_EVENTS)),
+        ),
         context_switch=ContextSwitch() if free else draw(switches(quantum)),
         checkpointing=Checkpointing(
             checkpoint_s=0 if free else to_seconds(draw(st.just(0) | cost)),

@@ -27,8 +27,9 @@ def round_robin(
         quantum: length of a slice.
         switch: length of a context switch.
         charge: ``"on-change"`` or ``"every-slice"``.
-        arrivals: ``"cut"``: an arrival ends the slice, and rows take turns by number; ``"queue"``: it joins the tail.
-        mpl: number of rows, with ``"cut"``.
+        arrivals: ``"cut"``: an arrival ends the slice, and rows take turns by number; ``"keep"``: the same, but an arrival ends
+            no slice; ``"queue"``: an arriving job joins the tail.
+        mpl: number of rows, where there are rows.
     """
     responses = [0.0] * len(submit)
     left = list(run)
@@ -41,7 +42,7 @@ def round_robin(
         while following < len(submit) and submit[following] <= now:
             tail.append(following)
             following += 1
-        if arrivals == "cut":
+        if arrivals != "queue":
             while tail and len(rows) < mpl:
                 rows[next(free for free in range(mpl) if free not in rows)] = tail.popleft()
             row = min((other for other in rows if other > row), default=min(rows))
@@ -54,9 +55,11 @@ def round_robin(
             end = min(end, submit[following])
         left[job] -= max(0, end - now - pay)
         loaded = job if end - now >= pay else -1
-        while arrivals == "queue" and following < len(submit) and submit[following] < end:
+        while arrivals != "cut" and following < len(submit) and submit[following] < end:
             tail.append(following)
             following += 1
+            if arrivals == "keep" and len(rows) < mpl:
+                rows[next(free for free in range(mpl) if free not in rows)] = tail.popleft()
         now = end
         if left[job] <= 1e-12:
             responses[job] = now - submit[job]

@@ -17,6 +17,7 @@ from clustermodel.failures.node_failures import NodeFailures
 from clustermodel.failures.outage_files import read_outages
 from clustermodel.machine import (
     ALLOCATIONS,
+    AT_EVENTS,
     COUNTS,
     INTERVALS,
     RESTART_CHARGES,
@@ -219,6 +220,13 @@ def machine_options(command: Command) -> Command:
                 "--mpl", type=int, default=slicing.mpl, show_default=True, help="Multiprogramming level: most gangs on a node."
             ),
             click.option(
+                "--at-events",
+                type=click.Choice(AT_EVENTS),
+                default=slicing.at_events,
+                show_default=True,
+                help="End the running time slice at each arrival and end of a job, or keep it.",
+            ),
+            click.option(
                 "--context-switch",
                 type=float,
                 default=0.0,
@@ -308,6 +316,7 @@ _MACHINE_FIELDS: Final = {
     "kill_at_estimate": ("", "kill_at_estimate"),
     "quantum": ("time_slicing", "quantum_s"),
     "mpl": ("time_slicing", "mpl"),
+    "at_events": ("time_slicing", "at_events"),
     "context_switch": ("context_switch", "fraction"),
     "charge": ("context_switch", "charge"),
     "checkpoint": ("checkpointing", "checkpoint_s"),

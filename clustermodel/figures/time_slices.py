@@ -19,7 +19,8 @@ class Slice(NamedTuple):
     begin: int
     """Ticks."""
     end: int
-    """Ticks: a quantum after the begin, or earlier if a scheduling event cuts the slice short."""
+    """Ticks: a quantum after the begin, or earlier if a scheduling event cuts the slice short.  Where events do not, what runs
+    before an event and after it are two."""
     row: int
     gangs: tuple[Cell, ...]
     at_event: bool
@@ -37,7 +38,7 @@ def running_row(history: History, ticks: int) -> int | None:
     moment = history.at(ticks)
     if not moment.rotation or ticks < moment.ticks:
         return None
-    return moment.rotation[(ticks - moment.ticks) // history.quantum % len(moment.rotation)]
+    return moment.rotation[(moment.begun + ticks - moment.ticks) // history.quantum % len(moment.rotation)]
 
 
 def waiting_at(run: DrawnRun, ticks: int) -> int:
@@ -61,9 +62,10 @@ def slices_between(history: History, first: int, last: int, end: int) -> Iterato
         if moment.ticks >= last:
             return
         rotation = moment.rotation
-        number = max(first - moment.ticks, 0) // quantum
-        begin = moment.ticks + number * quantum
+        since = moment.ticks - moment.begun
+        number = (max(first, moment.ticks) - since) // quantum
+        begin = since + number * quantum
         while rotation and begin < min(stop, last) and first < stop:
             row = rotation[number % len(rotation)]
-            yield Slice(begin, min(begin + quantum, stop), row, moment.rows[row], at_event=not number)
+            yield Slice(max(begin, moment.ticks), min(begin + quantum, stop), row, moment.rows[row], at_event=not number)
             number, begin = number + 1, begin + quantum

@@ -122,10 +122,10 @@ def _mean_empty(rotation: LoggedRotation, quantum: int) -> float:
     rows = len(rotation.held)
     if not rows:
         return float(rotation.up)
-    slices, length = divmod(rotation.length, quantum)
+    slices, length = divmod(rotation.begun + rotation.length, quantum)
     laps, at = divmod(slices, rows)
     busy = sum(
         held * (laps * quantum + (quantum if place < at else length if place == at else 0))
         for place, held in enumerate(rotation.held)
     )
-    return rotation.up - busy / rotation.length
+    return rotation.up - (busy - rotation.held[0] * rotation.begun) / rotation.length

@@ -1,4 +1,4 @@
-"""Notes on input that looks wrong: jobs killed or rejected, unknown memory, too much load, estimates in minutes."""
+"""Notes on what looks wrong: jobs killed or rejected, unknown memory, too much load, estimates in minutes, cut switches."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from clustermodel.errors import counted, shown
 from clustermodel.job import UNSET
 from clustermodel.machine import Machine
 from clustermodel.measure.metrics import Summary
+from clustermodel.measure.row_use import switch_count
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import Status
+from clustermodel.recording.slice_log import SliceLog
 from clustermodel.recording.streamed_records import StreamedRecords
 
 KILLED_SHARE: Final = 0.05
 """Share of jobs killed at the wall-time limit above which a note says so."""
+CUT_SHARE: Final = 0.1
+"""Share of context switches that start over at scheduling events above which a note says so."""
 _MINUTE: Final = 60
 _MOST_OVERESTIMATED: Final = 10
 """Ratio of estimates in minutes to run times up to which most run times are still longer than the estimates."""
@@ -70,6 +74,10 @@ class NotedRun(Protocol):
     def machine(self) -> Machine:
         """The machine."""
 
+    @property
+    def slices(self) -> SliceLog | None:
+        """What ran between scheduling events, if nodes were shared in time."""
+
     def summary(self) -> Summary:
         """Return the metrics of the run."""
 
@@ -84,7 +92,13 @@ def run_notes(runs: Sequence[NotedRun]) -> list[Note]:
         for run, number in zip(runs, refused, strict=True)
     ]
     ratios = [ratio for run in runs if (ratio := _estimates_in_minutes(run.records)) is not None]
-    return [*map(_in_minutes, ratios[:1]), *count_notes(counts), *_memory_notes(runs, refused), *_same_schedule(runs, counts)]
+    return [
+        *map(_in_minutes, ratios[:1]),
+        *count_notes(counts),
+        *_memory_notes(runs, refused),
+        *_cut_switches(runs, counts),
+        *_same_schedule(runs, counts),
+    ]
 
 
 def _needing_too_much(run: NotedRun) -> int:
@@ -109,6 +123,24 @@ def _memory_notes(runs: Sequence[NotedRun], refused: Sequence[int]) -> Iterator[
     if unknown := int((memory == UNSET).sum()):
         fact = f"the memory of {unknown:,} of {counted(len(memory), 'job')} is unknown: they count as needing none"
         yield Note(fact, "give such jobs a default", "--default-memory")
+
+
+def _cut_switches(runs: Sequence[NotedRun], counts: Sequence[Counts]) -> Iterator[Note]:
+    """Yield a note if events cut many context switches short, which then start over."""
+    shares = [(_cut_share(run), one) for run, one in zip(runs, counts, strict=True)]
+    many = [one for share, one in shares if share > CUT_SHARE]
+    if many:
+        percent, names = 100 * max(share for share, _ in shares), _names(many, counts)
+        fact = f"{percent:.0f} % of the context switches under {names} start over, as jobs arrive or end meanwhile"
+        yield Note(fact, "let events keep the running slice, if the machine's do", "--at-events keep")
+
+
+def _cut_share(run: NotedRun) -> float:
+    machine = run.machine
+    if run.slices is None or not machine.switch_ticks or machine.time_slicing.at_events != "cut":
+        return 0.0
+    begun, cut = switch_count(run.slices, machine.time_slicing.quantum, machine.switch_ticks)
+    return cut / begun if begun else 0.0
 
 
 def _in_minutes(ratio: float) -> Note:

@@ -29,6 +29,8 @@ class Moment(NamedTuple):
     """The rows in use, in the order in which they run from here on."""
     ledger: dict[Account, Amount]
     """Node-ticks charged so far; work is charged when a job completes."""
+    begun: int = 0
+    """How long the slice of the first row has run before, ticks: the event did not cut it short."""
 
 
 class History:

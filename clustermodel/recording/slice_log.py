@@ -19,9 +19,12 @@ class LoggedRotation(NamedTuple):
     switching: tuple[tuple[int, int], ...]
     """Nodes without progress during a context switch in each row: in the first lap of the rotation, and in later laps."""
     migration: int
-    """Node-ticks of gangs in checkpoints and restarts, or blocked by them."""
+    """Node-ticks of gangs in checkpoints and restarts, or blocked by them; where events do not cut slices short, in context
+    switches too."""
     up: int
     """Number of nodes that were not down."""
+    begun: int = 0
+    """How long the first slice had run before, ticks: the event at the beginning did not cut it short."""
 
 
 _WORD: Final = 2**62
@@ -29,7 +32,7 @@ _WORD: Final = 2**62
 
 
 class SliceLog:
-    """The rotations of one run, as flat integers: 40 bytes each, and 8 per row in use, 24 where context switches cost time."""
+    """The rotations of one run, as flat integers: 48 bytes each, and 8 per row in use, 24 where context switches cost time."""
 
     __slots__ = ("_flat",)
 
@@ -38,7 +41,7 @@ class SliceLog:
 
     def idle(self, length: int, up: int, *, waiting: bool) -> None:
         """Note an interval in which nothing ran on the ``up`` nodes that were not down."""
-        self._flat.extend((length, waiting, 0, up, 0))
+        self._flat.extend((length, waiting, 0, up, 0, 0))
 
     def slices(
         self,
@@ -49,6 +52,7 @@ class SliceLog:
         up: int,
         *,
         waiting: bool,
+        begun: int = 0,
     ) -> None:
         """Note a rotation.
 
@@ -59,27 +63,27 @@ class SliceLog:
             migration: node-ticks of overheads.
             up: number of nodes that were not down.
             waiting: whether jobs waited.
+            begun: how long the first slice had run before, ticks.
         """
         high, low = divmod(migration, _WORD)
         if switching:
-            row = [length, 2 * high + waiting, low, up, len(held), *held]
+            row = [length, 2 * high + waiting, low, up, begun, len(held), *held]
             for switches, waits, switches_later, waits_later in switching:
                 row += (switches + waits, switches_later + waits_later)
             self._flat.extend(row)
         else:
-            self._flat.extend([length, 2 * high + waiting, low, up, -len(held), *held])
+            self._flat.extend([length, 2 * high + waiting, low, up, begun, -len(held), *held])
 
     def __iter__(self) -> Iterator[LoggedRotation]:
         flat, at = self._flat, 0
         while at < len(flat):
-            length, high_and_waiting, low, up, rows = flat[at : at + 5]
-            at += 5
+            length, high_and_waiting, low, up, begun, rows = flat[at : at + 6]
+            at += 6
             high, waiting = divmod(high_and_waiting, 2)
             free, rows = rows < 0, abs(rows)  # whether no node switched
             held = tuple(flat[at : at + rows])
             at += rows
             pairs = [0] * 2 * rows if free else flat[at : at + 2 * rows]
             at += 0 if free else 2 * rows
-            yield LoggedRotation(
-                length, bool(waiting), held, tuple(zip(pairs[::2], pairs[1::2], strict=True)), high * _WORD + low, up
-            )
+            switching = tuple(zip(pairs[::2], pairs[1::2], strict=True))
+            yield LoggedRotation(length, bool(waiting), held, switching, high * _WORD + low, up, begun)

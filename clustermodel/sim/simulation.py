@@ -182,11 +182,18 @@ def _time_sharing(
         raise SpecificationError("stream: the policy shares nodes in time, and the log of time slices grows with the run")
     if events == "one-by-one":
         raise SpecificationError("events: 'one-by-one' is for dedicated nodes, and the policy shares nodes in time")
+    from clustermodel.sim.time_sharing.kept_node_by_node import KeptNodeByNode  # noqa: PLC0415
+    from clustermodel.sim.time_sharing.kept_slices import KeptSlices  # noqa: PLC0415
     from clustermodel.sim.time_sharing.node_by_node import NodeByNode  # noqa: PLC0415
-    from clustermodel.sim.time_sharing.shared_nodes import TimeSharing  # noqa: PLC0415
+    from clustermodel.sim.time_sharing.shared_nodes import MakeTimeSlices, TimeSharing  # noqa: PLC0415
     from clustermodel.sim.time_sharing.slices import ComputedSlices  # noqa: PLC0415
 
-    return TimeSharing(env, machine, ledger, saved, states, ComputedSlices if fidelity == "fast" else NodeByNode)
+    time_slices: MakeTimeSlices
+    if machine.time_slicing.at_events == "keep":
+        time_slices = KeptSlices if fidelity == "fast" else KeptNodeByNode
+    else:
+        time_slices = ComputedSlices if fidelity == "fast" else NodeByNode
+    return TimeSharing(env, machine, ledger, saved, states, time_slices)
 
 
 def _store(env: Clock, machine: Machine) -> LimitedStore | SharedStore:

@@ -51,6 +51,10 @@ class EventInterval(Protocol):
     def up(self) -> int:
         """Number of nodes that are not down: nodes that have failed are neither empty nor lost capacity."""
 
+    @property
+    def begun(self) -> int:
+        """How long the first slice had run before psi_i: event i did not cut it short."""
+
 
 def gang_capacity_loss(intervals: Iterable[EventInterval], quantum: int, switch: int, machine_nodes: int) -> float:
     """Return kappa of Zhang et al. 2003, eq. (3), slice by slice, for a machine whose nodes are shared in time.
@@ -59,6 +63,7 @@ def gang_capacity_loss(intervals: Iterable[EventInterval], quantum: int, switch:
     slice to slice and are taken slice by slice; a slice that an event cuts short counts with the length, and the context
     switch, that it really had.  With ``charge="every-slice"`` all n_i nodes are held up by the switch, as in the paper;
     with ``"on-change"`` those of gangs that really switch.  The node time of migrations (eqs. (4), (5)) is lost capacity too.
+    Where events do not cut slices short, the first slice of an interval is the rest of one, and ``migration`` has the switches.
 
     Args:
         intervals: what ran between consecutive scheduling events, without gaps.
@@ -79,7 +84,8 @@ def gang_capacity_loss(intervals: Iterable[EventInterval], quantum: int, switch:
         if not rows:
             lost += interval.up * interval.length
             continue
-        slices, rest = divmod(interval.length, quantum)
+        slices, rest = divmod(interval.begun + interval.length, quantum)
+        lost -= (interval.up - interval.held[0]) * interval.begun
         for place, (held, (first, later)) in enumerate(zip(interval.held, interval.switching, strict=True)):
             full = -(-max(slices - place, 0) // rows)  # complete slices of this row
             lost += full * (interval.up - held) * quantum

@@ -141,6 +141,14 @@ def test_with_one_row_and_no_costs_gs_is_fcfs(case: GangCase) -> None:
 
 
 @settings(quick, max_examples=cases(300))
+@given(case=gang_cases(mpl=1, largest=25, kill=False, at_events="keep"))
+def test_with_one_row_and_slices_that_are_kept_gs_is_fcfs_with_longer_run_times(case: GangCase) -> None:
+    machine = replace(case.machine, context_switch=replace(case.machine.context_switch, charge="on-change"))
+    longer = [row._replace(run=row.run + machine.switch_ticks) for row in case.rows]
+    assert spans(run(GangCase(machine, case.rows), "gs")) == spans(run(GangCase(machine, longer), "fcfs"))
+
+
+@settings(quick, max_examples=cases(300))
 @given(case=gang_cases(mpl=1, free=True, largest=25, kill=True, priorities=False))
 def test_with_one_row_and_no_costs_bgs_is_conservative_backfilling(case: GangCase) -> None:
     assert seen(run(case, "bgs")) == seen(run(case, "conservative"))
@@ -206,7 +214,7 @@ def sum_without_carry(cells: tuple[object, ...]) -> int:
 
 
 @quick
-@given(case=gang_cases(), policy=policies)
+@given(case=gang_cases(at_events="cut"), policy=policies)
 def test_the_rotation_goes_on_with_the_next_row_in_use_after_the_one_that_ran_last(case: GangCase, policy: str) -> None:
     result = run(case, policy)
     quantum, last = case.machine.time_slicing.quantum, -1
@@ -353,7 +361,7 @@ def slices(moment: Moment, length: int, quantum: int) -> Iterator[tuple[int, int
 
 
 @quick
-@given(case=gang_cases(), policy=policies)
+@given(case=gang_cases(at_events="cut"), policy=policies)
 def test_a_gang_gets_its_slices_less_what_switches_and_migrations_take(case: GangCase, policy: str) -> None:
     # With charge="every-slice" exactly; with "on-change" between that and slices without any switch.
     watched = Watched(make_policy(policy))

@@ -10,10 +10,12 @@ import pandas as pd
 import pytest
 
 from clustermodel import StudyTable
+from clustermodel.experiment.exhibits import exhibits_of
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-SCRIPT: dict[str, Any] = runpy.run_path(str(ROOT / "scenarios" / "papers" / "talby_1999" / "slack.py"))
+SCRIPTS = ROOT / "scenarios" / "papers" / "talby_1999"
+SCRIPT: dict[str, Any] = runpy.run_path(str(SCRIPTS / "slack.py"))
 
 
 @pytest.fixture(scope="module")
@@ -21,17 +23,46 @@ def table() -> StudyTable:
     return StudyTable.read_csv(DOCS / "data" / "slack.csv")
 
 
-def test_the_page_shows_the_stored_table() -> None:
+@pytest.mark.parametrize("name", ["slack", "slack_compression", "conservative_compression"])
+def test_the_page_shows_the_stored_table(name: str) -> None:
     make = runpy.run_path(str(DOCS / "make_studies.py"))
-    study = next(one for one in make["documented_studies"]() if one.name == "slack")
+    study = next(one for one in make["documented_studies"]() if one.name == name)
     exhibits = make["shown"](study)
     assert not exhibits.problems
     page = study.page.read_text()
-    assert make["with_tables"](page, "slack", make["markdown"](exhibits.tables)) == page
+    assert make["with_tables"](page, name, make["shown_in"](page, study, exhibits)) == page
     for number in range(len(exhibits.figures)):
-        picture = f"slack_{number + 1}.png" if number else "slack.png"
+        picture = make["picture"](study, number)
         assert f"(figures/{picture})" in page
         assert (DOCS / "figures" / picture).stat().st_size > 10_000
+
+
+def test_delayed_and_compressed_jobs_give_the_papers_order_of_heuristics() -> None:
+    table = StudyTable.read_csv(DOCS / "data" / "slack_compression.csv")
+    assert not table.frame["reservation_violations"].any()
+    script = runpy.run_path(str(SCRIPTS / "compression.py"))
+    found = script["by_heuristic"](table)
+    for column in ("mean wait (s)", "paper, mean wait (s)"):
+        assert found[column].sort_values().index.tolist() == ["ast", "aat", "dp", "dc", "du", "conservative"]
+
+
+def test_no_compression_gives_the_papers_wait_under_conservative_backfilling() -> None:
+    table = StudyTable.read_csv(DOCS / "data" / "conservative_compression.csv")
+    found = runpy.run_path(str(SCRIPTS / "conservative.py"))["by_compression"](table)
+    waits = found["mean wait (s)"]
+    assert (abs(waits.drop("none") / waits["in queue order"] - 1) < 0.05).all()
+    assert waits["none"] > 2 * found["paper, mean wait (s)"]["none"]
+    late = found["starts later than announced"]
+    assert late[late > 0].index.tolist() == ["all taken out, placed again in queue order"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("script", ["compression.py", "conservative.py"])
+def test_small_runs_have_the_tables(script: str) -> None:
+    study = runpy.run_path(str(SCRIPTS / script))["study"](jobs=120)
+    exhibits = exhibits_of(study, study.run(workers=1))
+    assert not exhibits.problems
+    assert exhibits.tables
 
 
 def test_no_job_starts_after_its_bound(table: StudyTable) -> None:

@@ -22,6 +22,13 @@ class Interval(NamedTuple):
     switching: tuple[tuple[int, int], ...]
     migration: int = 0
     up: int = 10
+    begun: int = 0
+
+
+def test_equation_3_where_an_event_left_the_running_slice_alone() -> None:
+    # N = 10, T = 100.  30 ticks of the row of 8 nodes had passed: 70 of it, 100 of the row of 6, 80 of the first again.
+    kept = Interval(250, True, (8, 6), ((0, 0), (0, 0)), 12, begun=30)
+    assert gang_capacity_loss([kept], 100, 5, 10) == (2 * 70 + 4 * 100 + 2 * 80 + 12) / 2500
 
 
 def test_equation_3_slice_by_slice() -> None:

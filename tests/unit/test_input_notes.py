@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clustermodel import Job, Machine, Result, Scenario, Workload
+from clustermodel import ContextSwitch, Job, Machine, Result, Scenario, TimeSlicing, Workload
 from clustermodel.measure.input_notes import Counts, count_notes, run_notes
 
 
@@ -92,3 +92,23 @@ def test_some_of_many_policies_are_named() -> None:
     assert "under a, b, c and 1 more;" in str(note)
     assert count_notes([Counts("a", 8, 0, 0, 0, float("nan"))]) == []
     assert count_notes([]) == []
+
+
+def test_context_switches_that_start_over() -> None:
+    # One row, switches of 20 s: job 1's starts over at 15 s and at 30 s, job 2's at 30 s: 3 of 7 are cut short.
+    def notes(**slicing: str) -> list[str]:
+        jobs = [Job(id=number, nodes=1, submit_s=15 * (number - 1), run_s=100) for number in (1, 2, 3)]
+        jobs.append(Job(id=4, nodes=1, submit_s=1_000, run_s=1))  # the load is low
+        machine = Machine(
+            nodes=4,
+            time_slicing=TimeSlicing(mpl=1, **slicing),  # type: ignore[arg-type]
+            context_switch=ContextSwitch(seconds=20),
+        )
+        run = Scenario(machine=machine, workload=Workload.from_jobs(jobs, name="w"), policy="gs").run()
+        return [note.with_option() for note in run_notes([run])]
+
+    assert notes() == [
+        "43 % of the context switches under gs start over, as jobs arrive or end meanwhile; let events keep the running slice, "
+        "if the machine's do (--at-events keep)"
+    ]
+    assert notes(at_events="keep") == []

@@ -10,6 +10,7 @@ import pytest
 
 from clustermodel import ContextSwitch, Machine, Scenario, SpecificationError, TimeSlicing, Workload, interval
 from clustermodel.job import JobRow
+from clustermodel.machine import AT_EVENTS, AtEvents
 from clustermodel.theory.processor_sharing import (
     generalized_ps_mean_slowdown,
     mg1_ps_mean_response,
@@ -150,15 +151,15 @@ def jobs(seed: int, count: int, load: float, *, hyper: bool) -> tuple[list[int],
 
 @pytest.mark.parametrize("charge", CHARGES)
 @pytest.mark.parametrize("mpl", [1, 2, 4, 64])
-def test_gs_on_one_node_is_that_round_robin_job_for_job(charge: str, mpl: int) -> None:
+@pytest.mark.parametrize("at_events", AT_EVENTS)
+def test_gs_on_one_node_is_that_round_robin_job_for_job(charge: str, mpl: int, at_events: AtEvents) -> None:
     # Long switches, so that arrivals cut many of them short.
     submit, run = jobs(1, 400, 0.6, hyper=True)
     rows = [JobRow(s, n, 1, r, r, -1, -1, 0, -1) for n, (s, r) in enumerate(zip(submit, run, strict=True))]
-    machine = Machine(
-        nodes=1, time_slicing=TimeSlicing(quantum_s=30, mpl=mpl), context_switch=ContextSwitch(seconds=8, charge=charge)
-    )
+    slicing = TimeSlicing(quantum_s=30, mpl=mpl, at_events=at_events)
+    machine = Machine(nodes=1, time_slicing=slicing, context_switch=ContextSwitch(seconds=8, charge=charge))
     found = Scenario(machine=machine, workload=Workload(rows), policy="gs").run().jobs["response_s"]
-    expected = round_robin(submit, run, 30_000_000, 8_000_000, charge=charge, arrivals="cut", mpl=mpl)
+    expected = round_robin(submit, run, 30_000_000, 8_000_000, charge=charge, arrivals=at_events, mpl=mpl)
     assert found.to_numpy() == pytest.approx(np.array(expected) / 1e6, abs=1e-9)
 
 

@@ -195,9 +195,9 @@ def test_the_text_is_what_a_person_would_write() -> None:
         'policy = "bgs"\nseed = 1\nexplain = false\nfidelity = "fast"\nevents = "together"\n'
         'history = false\nstream = false\nspeedup = "linear"\n\n'
         '[machine]\nnodes = 8\nkill_at_estimate = true\ngpus_per_node = 1\nallocation = "any"\nround_s = 0.0\n\n'
-        "[machine.time_slicing]\nquantum_s = 200.0\nmpl = 5\n\n"
+        '[machine.time_slicing]\nquantum_s = 200.0\nmpl = 5\nat_events = "cut"\n\n'
         '[machine.context_switch]\ncharge = "on-change"\n\n'
-        '[machine.checkpointing]\ncheckpoint_s = 0.0\nrestart_s = 0.0\nrestart_charge = "on-start"\n\n'
+        '[machine.checkpointing]\ncheckpoint_s = 0.0\nrestart_s = 0.0\ncounts = "gang"\nrestart_charge = "on-start"\n\n'
         "[workload]\nsynthetic = true\njobs = 40\nnodes = 64\nload = 0.65\nseed = 1\n"
         "steps = [\n    {keep = {nodes = [1, 8]}},\n]\n"
     )
@@ -303,7 +303,8 @@ MISTAKES = {
     "[workload]\nsynthetic = true\nname = ''": "workload.name: '' is not allowed; it must be a line of text",
     "[workload]\nsynthetic = true\nmachine_nodes = 0": "workload.machine_nodes: 0 is not allowed; it must be an integer >= 1",
     '[workload]\nmodel = "blu-pacific"': "workload.model: 'blu-pacific' is neither a file nor a shipped model",
-    "[workload]\nmodel = 3": "workload.model: 3 is not allowed; it must be one of blue-pacific, the name of a file, or a table",
+    "[workload]\nmodel = 3": "workload.model: 3 is not allowed; it must be one of blue-pacific, blue-pacific-2, the name of "
+    "a file, or a table",
     "[workload.model]\nname = 'x'": "workload.model: ",
     "[workload]\njob_stream = 3": "workload.job_stream: 3 is not allowed; it must be a table with the fields of a JobStream",
     "[workload.job_stream]\nnodes = 1\nrun_s = 3": "workload.job_stream.arrivals: is missing",

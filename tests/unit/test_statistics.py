@@ -19,6 +19,7 @@ from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.warm_up import suggest_warm_up
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.statistics import Interval, batch_means, interval, mser5, paired_difference, paired_ratio
+from tests.statistical.error_rates import coverage
 from tests.studies.driven import driven
 from tests.timeline.timeline import play
 
@@ -398,17 +399,53 @@ def correlated(rng: np.random.Generator, count: int, memory: float) -> np.ndarra
     return series
 
 
-def test_long_batches_cover_short_ones_do_not_and_the_correlation_shows_it() -> None:
+def test_long_runs_cover_and_short_ones_are_not_long_enough() -> None:
     rng = np.random.default_rng(3)
-    long = [batch_means(correlated(rng, 2000, 0.9)) for _ in range(200)]  # 100 values, memory of 10
+    long = [batch_means(correlated(rng, 4000, 0.9)) for _ in range(100)]  # 200 values, correlation time 19
     short = [batch_means(correlated(rng, 100, 0.9)) for _ in range(200)]  # 5 values
-    assert sum(0 in one for one in long) >= 180
+    assert sum(0 in one for one in long) >= 90
     assert sum(0 in one for one in short) < 150
-    assert sum(one.long_enough for one in long) > 160
-    assert sum(one.long_enough for one in short) < 60
+    assert sum(one.long_enough for one in long) > 80
+    assert not any(one.long_enough for one in short)
+    assert np.mean([one.correlation_time for one in long]) == pytest.approx(19, rel=0.1)  # (1 + 0.9) / (1 - 0.9)
 
 
-def test_batches_are_long_enough_up_to_what_chance_gives() -> None:
-    found = batch_means(np.arange(40.0), batches=4)
+def test_the_correlation_time_by_hand() -> None:
+    # deviations -1, -1, 1, 1; products at lags 0 to 3: 4, 1, -2, -1; the first pair is 5 / 4, the second negative
+    assert batch_means([1, 1, 3, 3], batches=2).correlation_time == pytest.approx(1.5)
+    assert batch_means([1, 3, 1, 3], batches=2).correlation_time == 1  # 2 * 1 / 4 - 1 is less
+    assert batch_means([5.0] * 8, batches=4).correlation_time == 1
+
+
+def test_batches_are_long_enough_up_to_what_chance_gives_and_from_100_correlation_times_on() -> None:
+    found = replace(batch_means(np.arange(40.0), batches=4), correlation_time=0.39)
     assert not replace(found, lag_1=0.83).long_enough  # 1.645 / sqrt(4) = 0.822
     assert replace(found, lag_1=0.82).long_enough
+    assert not replace(found, lag_1=0.82, correlation_time=0.4).long_enough  # 40 values
+
+
+def test_the_interval_of_a_long_run_is_wider_than_that_of_its_batches() -> None:
+    values = np.random.default_rng(1).normal(size=1000)
+    found, plain = batch_means(values), interval(values.reshape(20, 50).mean(axis=1))
+    assert found.half == pytest.approx(plain.half * (1 + (200 * found.correlation_time / 1000) ** 2))
+    assert plain.half < found.half < 1.2 * plain.half
+    assert batch_means(values[:100]).half == interval(values[:100].reshape(20, 5).mean(axis=1)).half  # too short
+
+
+def test_what_is_long_enough_covers_the_mean_wait_of_a_queue() -> None:
+    long = coverage(0.9, 50_000, 20)
+    for covers, vouched, of_vouched in long.values():
+        assert vouched >= 0.5
+        assert min(covers, of_vouched) >= 0.8
+    assert all(vouched == 0 for _, vouched, _ in coverage(0.9, 1_000, 20).values())
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("jobs", [20_000, 50_000, 100_000])
+@pytest.mark.parametrize("load", [0.5, 0.8, 0.9])
+def test_what_is_long_enough_covers_in_at_least_90_percent(load: float, jobs: int) -> None:
+    for covers, vouched, of_vouched in coverage(load, jobs, 200).values():
+        if vouched >= 0.1:
+            assert of_vouched >= 0.9
+        assert vouched >= 0.8 or (load, jobs) in [(0.9, 20_000), (0.9, 50_000)]
+        assert covers >= 0.85

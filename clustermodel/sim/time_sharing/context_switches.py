@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from clustermodel.sim.time_sharing.matrix_rows import MatrixRows
@@ -39,8 +40,21 @@ class LoadedTasks:
         """Note that no node holds a task of ``gang`` any more."""
         self._loaded.pop(gang, None)
 
-    def plan(self, order: list[int]) -> tuple[list[RowSwitches], dict[SlicedGang, PaceKey]]:
-        """Return who switches when rows take turns in this order: for each row, and for each gang the pace that follows."""
+    def holds_none_on(self, gang: SlicedGang) -> int:
+        """Return the nodes that do not hold the task of ``gang`` that it has there, a bitmask."""
+        return gang.mask & ~self._loaded.get(gang, 0)
+
+    def changes(self, gang: SlicedGang, row: int, number: int, rows: int) -> int:
+        """Return which nodes switch in slice ``number`` of a rotation of so many rows, a bitmask."""
+        return self._changes[gang, row][number >= rows]
+
+    def plan(self, order: list[int], *, first_apart: bool = False) -> tuple[list[RowSwitches], dict[SlicedGang, PaceKey]]:
+        """Return who switches when rows take turns in this order: for each row, and for each gang the pace that follows.
+
+        Args:
+            order: the rows.
+            first_apart: leave out the switches of the first slice.
+        """
         rows = self._rows
         self._changes.clear()
         by_row: list[RowSwitches] = []
@@ -48,6 +62,8 @@ class LoadedTasks:
             switches = waits = switches_later = waits_later = 0
             for gang in rows.gangs[row].values():
                 changes = self._changing_nodes(gang, order, place)
+                if first_apart and not place:
+                    changes = (0, changes[1])
                 self._changes[gang, row] = changes
                 first, later = changes[0].bit_count(), changes[1].bit_count()
                 switches += first
@@ -80,8 +96,17 @@ class LoadedTasks:
             open_ &= ~occupied[row]
         return first, changed
 
-    def advance(self, order: list[int], last: int, length: int) -> None:
-        """Note whose task each node ran last; slice number ``last`` of ``order`` was cut short after ``length`` ticks."""
+    def advance(
+        self, order: list[int], last: int, length: int, switching: Mapping[SlicedGang, tuple[int, int]] | None = None
+    ) -> None:
+        """Note whose task each node ran last.
+
+        Args:
+            order: the rows.
+            last: number of the slice that was cut short, or that goes on.
+            length: how long it has run, ticks.
+            switching: gangs that still switch in it -> (ticks left, nodes); by default what follows from the length.
+        """
         rows = self._rows
         claimed = 0
         loaded: dict[SlicedGang, int] = {}
@@ -89,7 +114,10 @@ class LoadedTasks:
             row = order[number % len(order)]
             for gang in rows.gangs[row].values():
                 ran = gang.mask
-                if number == last and length < self._switch:  # cut short while it was switching: those nodes hold no task
+                if switching is not None:
+                    if number == last and gang in switching:
+                        ran &= ~switching[gang][1]
+                elif number == last and length < self._switch:  # cut short while it was switching: those nodes hold no task
                     ran &= ~self._changes[gang, row][number >= len(order)]
                 loaded[gang] = loaded.get(gang, 0) | ran & ~claimed
             claimed |= rows.occupied[row]

@@ -6,6 +6,8 @@ node in a slice, a row beyond the multiprogramming level, a gang in no row, more
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from clustermodel.errors import DecisionError
 from clustermodel.machine import Machine
 from clustermodel.recording.ledger import Account
@@ -34,7 +36,7 @@ class MatrixRows:
         self.changed: set[SlicedGang] = set()
         """Gangs whose rows, columns or overheads have changed since the rotation went on last."""
         self.last = -1
-        """The row that ran last."""
+        """The row that ran last: the next one in use comes next."""
         self.in_use_changed = True
         """Whether a row has come into use or been emptied since :meth:`rotation` was called last."""
         self.down = 0
@@ -164,6 +166,19 @@ class MatrixRows:
         limit, in_rounds = costs.max_tasks_per_slice, gang.stopping or gang.fetching
         tasks = gang.nodes if in_rounds or costs.counts == "gang" else max(1, gang.moved)
         return min(tasks, limit) if limit is not None and (in_rounds or costs.counts == "spread") else tasks
+
+    def row_that_goes_on(self, running: Iterable[SlicedGang], row: int) -> int | None:
+        """Return the row with the most tasks that ran until now; ``None`` if there is none.
+
+        Args:
+            running: the gangs that ran until now, and have kept their columns.
+            row: in which they ran; of several such rows it is the first choice, then the lowest.
+        """
+        nodes: dict[int, int] = {}
+        for gang in running:
+            for place in places(gang.rows):
+                nodes[place] = nodes.get(place, 0) + gang.nodes
+        return min(nodes, key=lambda place: (-nodes[place], place != row, place), default=None)
 
     @property
     def nodes_up(self) -> int:

@@ -36,24 +36,25 @@ class Node:
     def __init__(self, env: Clock, ledger: Ledger) -> None:
         self.loaded: SlicedGang | None = None
         """The gang whose task ran last and is still in place."""
+        self.turn: Turn | None = None
+        """Whose slice it is."""
         self.doing = Account.IDLE
         self._env = env
         self._ledger = ledger
         self._since = env.now
         self._orders = env.event()
         self._process = env.process(self._run())
-        self._busy = False
 
     def run_slice(self, turn: Turn, *, switch: int) -> None:
         """Give the node its order for a slice: run ``turn``'s task, after ``switch`` ticks of context switch."""
-        self._busy = True
+        self.turn = turn
         self._orders.succeed((turn, switch))
 
     def suspend(self) -> None:
         """End the node's slice."""
-        if self._busy:
+        if self.turn is not None:
             self._process.interrupt()
-            self._busy = False
+            self.turn = None
 
     def turn_to(self, doing: Account, *, waiting: bool) -> None:
         """Charge the time since the last call to what the node was doing, and note what it does from now on."""
@@ -179,6 +180,8 @@ class NodeByNode:
         self._store = LimitedStore(env, machine.checkpointing.max_tasks_per_slice)
         self.waiting = False
         """Whether jobs wait."""
+        self.begun = 0
+        """How long the slice that goes on at the last scheduling event had run before, ticks."""
         self.overhead = 0
         """Node-ticks spent on pending overheads since the last scheduling event."""
         self._log = log

@@ -7,6 +7,7 @@ process that uses it.
 
 The rules (docs/model): slices begin at event + k x T; a scheduling event cuts the running slice short, and the next row
 in use goes on with a full one; a context switch is the first thing in a slice, then come pending overheads, then work.
+Where an event leaves the running slice alone, slices begin at the beginning of that slice + k x T instead.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Advance(NamedTuple):
     last: int
     """Number of the slice that was cut short, from 0."""
     length: int
-    """How long that slice was, ticks; a full one if it happened to end now."""
+    """How long that slice has run, ticks, before the last event too; a full one if it happened to end now."""
 
 
 _NO_TIME: Final[tuple[list[int], list[int]]] = ([], [])
@@ -140,6 +141,8 @@ class Rotation:
     def __init__(self, mpl: int, quantum: int, switch: int, now: int) -> None:
         self.order: list[int] = []
         """The rows in use, in the order they come, as long as none comes into use or is emptied."""
+        self.begun = 0
+        """How long the first slice had run before the last event, ticks.  Gangs that switch in it have that in ``left``."""
         self._quantum = quantum
         self._switch = switch
         self._now = now  # the last scheduling event
@@ -155,15 +158,17 @@ class Rotation:
 
     def advance(self, elapsed: int) -> Advance:
         """Count what each row in use has done in ``elapsed`` ticks, and go on with the next one."""
-        order, quantum, served = self.order, self._quantum, self._served.ran
+        order, quantum, served, begun = self.order, self._quantum, self._served.ran, self.begun
         self._now += elapsed
-        last, length = divmod(elapsed - 1, quantum)
+        last, length = divmod(begun + elapsed - 1, quantum)
         length += 1
         laps, at = divmod(last, len(order))
         ran = [(laps + 1) * quantum] * at
         ran.append(laps * quantum + length)
         if laps:
             ran += [laps * quantum] * (len(order) - at - 1)
+        if begun:
+            ran[0] -= begun
         for place, ticks in enumerate(ran):
             served[order[place]] += ticks
         first, later = self._count_switches(laps, at, length) if self._switch else _NO_TIME
@@ -252,15 +257,17 @@ class Rotation:
     def _elapsed_until(self, pace: Pace, left: int) -> int:
         """Return how long the rotation takes, from its last event, to let ``pace`` execute for ``left`` ticks."""
         rows, first, later = pace.key
-        quantum, order = self._quantum, self.order
+        quantum, order, begun = self._quantum, self.order, self.begun
+        if begun and rows >> order[0] & 1:
+            left += begun  # as if the slice began now
         if not (first or later):
             if len(order) == 1:
-                return left
+                return left - begun
             slices, rest = divmod(left - 1, quantum)
             own = pace.rows
             first_own = bisect_left(own, order[0])  # the rotation ascends from its first row on, and wraps around
             row, laps = own[(first_own + slices) % len(own)], slices // len(own)
-            return (laps * len(order) + order.index(row)) * quantum + rest + 1
+            return (laps * len(order) + order.index(row)) * quantum + rest + 1 - begun
         switch = self._switch
         places = [(place, row) for place, row in enumerate(order) if rows >> row & 1]
         in_first_lap = len(places) * quantum - first.bit_count() * switch
@@ -273,6 +280,6 @@ class Rotation:
         for place, row in places:
             lost = switch if switches >> row & 1 else 0
             if left <= quantum - lost:
-                return (begins + place) * quantum + lost + left
+                return (begins + place) * quantum + lost + left - begun
             left -= quantum - lost
         raise AssertionError("a lap is as long as its slices")

@@ -25,6 +25,10 @@ class TimeSliceProcess(Slices, Protocol):
     def rows(self) -> MatrixRows:
         """Which gangs are in which row."""
 
+    @property
+    def begun(self) -> int:
+        """How long the slice that goes on at the last scheduling event had run before, ticks."""
+
     def take_down(self, columns: NodeSet) -> None:
         """Take nodes out of service that have failed, and on which no gang runs any more."""
 
@@ -45,7 +49,7 @@ class TimeSliceProcess(Slices, Protocol):
         """Bring what gangs have executed, ledger and log up to ``now``."""
 
     def resume(self, *, waiting: bool) -> None:
-        """Go on with the next row in use, with a full slice, now that the decisions of the present have been carried out.
+        """Go on with the running slice or the next row in use, now that the decisions of the present have been carried out.
 
         Args:
             waiting: whether jobs wait from now on.
@@ -153,7 +157,7 @@ class TimeSharing:
         self._slices.migrate([(_sliced(gang), columns) for gang, columns in moves], list(map(_sliced, blocked)))
 
     def resume(self, *, waiting: bool) -> None:
-        """Go on with the next row in use.
+        """Go on with the running slice or the next row in use.
 
         Raises:
             DecisionError: a gang is in no row, or more tasks are written or read in a slice than the store takes.
@@ -168,7 +172,7 @@ class TimeSharing:
             for row, gangs in enumerate(rows.gangs)
         )
         amounts = {account: self._ledger.amount(account) for account in Account}
-        history.moments.append(Moment(self._env.now, contents, tuple(rows.rotation()), amounts))
+        history.moments.append(Moment(self._env.now, contents, tuple(rows.rotation()), amounts, self._slices.begun))
 
 
 def _are_columns(nodes: int, columns: NodeSet, machine_nodes: int) -> bool:

@@ -64,6 +64,11 @@ class ComputedSlices:
                 if not gang.finished.triggered:  # it may be there twice
                     gang.finished.ring()
 
+    @property
+    def begun(self) -> int:
+        """How long the slice that goes on at the last scheduling event had run before, ticks."""
+        return self._rotation.begun
+
     # What gangs and their coordinator ask.
 
     def admit(self, gang: SlicedGang) -> None:
@@ -136,21 +141,26 @@ class ComputedSlices:
         if self._on_change:
             self._loaded.advance(order, advance.last, advance.length)
 
-    def _charge(self, advance: Advance, in_use: list[int]) -> None:
-        """Charge idle nodes and context switches, where so many nodes are in use in each row of the rotation."""
+    def _charge(self, advance: Advance, in_use: list[int]) -> int:
+        """Charge idle nodes and context switches, where so many nodes are in use in each row of the rotation.
+
+        Returns:
+            The node-ticks of context switches.
+        """
         nodes, waiting = self._nodes, self._waiting
         idle = 0
         for place, ticks in enumerate(advance.ran):
             idle += (nodes - in_use[place]) * ticks
         self._ledger.charge(Account.IDLE, idle, waiting=waiting)
+        switching = blocked = 0
         if self._switch:
-            switching = blocked = 0
             for switches, first, later in zip(self._switches, advance.first, advance.later, strict=True):
                 switching += switches.first * first + switches.later * later
                 blocked += switches.first_waiting * first + switches.later_waiting * later
             if switching:
                 self._ledger.charge(Account.CONTEXT_SWITCH, switching, waiting=waiting)
                 self._ledger.charge(Account.BLOCKED, blocked, waiting=waiting)
+        return switching + blocked
 
     def _switched(self, last: int) -> list[RowSwitches]:
         """Return which nodes switched or waited in slices up to number ``last``: none in those that never came."""
