@@ -45,6 +45,8 @@ class Gang:
     end: int
     """When it has done all of its work, unless it is preempted."""
     predicted_end: int
+    corrected_end: int
+    """By the user's estimate: what is expected once the prediction has expired."""
     saved: int
     """Work of earlier runs."""
     leaves: int | None = None
@@ -224,7 +226,8 @@ class PvEasyTwin:
     def expected_end(self, gang: Gang) -> int:
         if gang.leaves is not None:
             return gang.leaves
-        return gang.predicted_end if gang.predicted_end > self.now else self.now + SECOND
+        expected = gang.predicted_end if gang.predicted_end > self.now else gang.corrected_end
+        return expected if expected > self.now else self.now + SECOND
 
     def free(self, time: int, load: list[Gang]) -> int:
         """Count the nodes that are free at a time if there is only this load."""
@@ -238,6 +241,9 @@ class PvEasyTwin:
         saved = self.saved.get(job.id, 0)
         works_from = self.now + (self.restart if saved else 0)
         end = works_from + self.work(job) - saved
-        self.gangs.append(Gang(job, self.now, works_from, end, self.now + self.length(job), saved))
+        predicted = self.now + self.length(job)
+        self.gangs.append(
+            Gang(job, self.now, works_from, end, predicted, predicted + job.estimate - self.prediction(job), saved)
+        )
         self.waiting.remove(job)
         self.starts.append((self.now, job.id))

@@ -194,10 +194,15 @@ def test_awkward_cases_are_as_in_the_twin(awkward: Awkward) -> None:
 
 
 @settings(max_examples=cases(300))
-@given(case=workloads, kill=st.booleans(), predictor=st.sampled_from(ALL_PREDICTORS))
-def test_without_preemption_and_ventures_it_is_easy(case: Case, kill: bool, predictor: str) -> None:
-    setting = Setting("kill", kill=kill)
-    ours, easy = run(case, name(False, False, predictor, "kill"), setting), run(case, f"easy:predictor={predictor}", setting)
+@given(
+    case=workloads,
+    kill=st.booleans(),
+    predictor=st.sampled_from(ALL_PREDICTORS),
+    correction=st.sampled_from(["second", "estimate", "double"]),
+)
+def test_without_preemption_and_ventures_it_is_easy(case: Case, kill: bool, predictor: str, correction: str) -> None:
+    setting, options = Setting("kill", kill=kill), f"predictor={predictor},correction={correction}"
+    ours, easy = (run(case, policy, setting) for policy in (f"pv-easy:slp=false,vb=false,{options}", f"easy:{options}"))
     assert last_runs(ours.records) == last_runs(easy.records)
     assert promises(ours.records) == promises(easy.records)
 
