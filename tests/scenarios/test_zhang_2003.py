@@ -28,6 +28,7 @@ STUDIES = (
     "job_sizes",
     "overestimation",
     "capacity_loss",
+    "adaptive",
     "real_traces",
     "real_traces_whole",
 )
@@ -153,6 +154,14 @@ def test_loss_of_capacity_is_the_same_by_formula_and_ledger() -> None:
     assert (frame["utilization"] + frame["kappa"] <= 1 + 1e-12).all()
     overhead = frame[["context_switch_share", "migration_share", "blocked_share"]].sum(axis=1)
     assert ((overhead > 0) == ~frame["policy"].isin(["fcfs", "bf"])).all()
+
+
+def test_adaptive_scheduling_is_nowhere_better_than_the_better_parent() -> None:
+    table = stored("adaptive")
+    for factor in table.levels("factor"):
+        means = {str(name): mean(table, SLOWDOWN, strategy=name, factor=factor) for name in table.levels("strategy")}
+        better = min(means["BF"], means["BGS-5"])
+        assert all(value >= better for name, value in means.items() if name.startswith("adaptive"))
 
 
 def test_overestimation_counts_every_job() -> None:
