@@ -224,7 +224,8 @@ class BatchMeans(Interval):
     """Correlation of neighbouring batch means, -1 to 1; 0 if all are equal."""
     correlation_time: float
     """So many successive values tell about the mean as much as one independent value would: 1 + twice the sum of the
-    autocorrelations, at least 1."""
+    autocorrelations, at least 1.  The larger of two estimates: from the autocorrelations until noise ends them, and from the
+    variance of the batch means."""
 
     @property
     def long_enough(self) -> bool:
@@ -267,7 +268,8 @@ def batch_means(values: npt.ArrayLike, batches: int = 20, level: float = LEVEL) 
     deviations = means - mean.mean
     squares = dot(deviations, deviations)
     lag_1 = dot(deviations[:-1], deviations[1:]) / squares if squares else 0.0
-    time = _correlation_time(kept)
+    variance = float(kept.var())
+    time = max(_correlation_time(kept), batch * squares / (batches - 1) / variance if variance else 0.0)
     wider = 1 + (2 * _LONG * time / len(kept)) ** 2 if len(kept) > _LONG * time else 1.0
     return BatchMeans(mean.mean, wider * mean.half, mean.level, mean.count, batch, lag_1, time)
 

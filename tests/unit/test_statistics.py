@@ -411,8 +411,9 @@ def test_long_runs_cover_and_short_ones_are_not_long_enough() -> None:
 
 
 def test_the_correlation_time_by_hand() -> None:
-    # deviations -1, -1, 1, 1; products at lags 0 to 3: 4, 1, -2, -1; the first pair is 5 / 4, the second negative
-    assert batch_means([1, 1, 3, 3], batches=2).correlation_time == pytest.approx(1.5)
+    # deviations -1, -1, 1, 1; products at lags 0 to 3: 4, 1, -2, -1; the first pair is 5 / 4, the second negative: 1.5;
+    # but batches of 2 have means 1 and 3, of variance 2, by that of the values, 1: 2 * 2 / 1
+    assert batch_means([1, 1, 3, 3], batches=2).correlation_time == pytest.approx(4)
     assert batch_means([1, 3, 1, 3], batches=2).correlation_time == 1  # 2 * 1 / 4 - 1 is less
     assert batch_means([5.0] * 8, batches=4).correlation_time == 1
 
