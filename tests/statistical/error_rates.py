@@ -1,6 +1,6 @@
 """Errors of verdicts and coverage by batch means: the tables of docs/validation.md and docs/statistics.md.
 
-``python -m tests.statistical.error_rates`` takes about three minutes and writes docs/data/verdict_errors.csv and
+``python -m tests.statistical.error_rates`` takes several minutes and writes docs/data/verdict_errors.csv and
 docs/data/batch_means_coverage.csv.
 
 *Verdicts.*  Values are 1 + spread z, where z has mean 0, deviation 1 and one of the distributions below; the margin is 2 %, and
