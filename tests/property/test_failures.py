@@ -70,7 +70,12 @@ def storing(draw: st.DrawFn, cases: st.SearchStrategy[GangCase], *, in_rows: boo
     unit, costs = max(machine.time_slicing.quantum // 4, 1), machine.checkpointing
     if draw(st.booleans()):
         costs = replace(
-            costs, checkpoint_s=0, restart_s=0, max_tasks_per_slice=None, store=draw(stores(in_rows, machine.nodes))
+            costs,
+            checkpoint_s=0,
+            restart_s=0,
+            max_tasks_per_slice=None,
+            counts="gang",
+            store=draw(stores(in_rows, machine.nodes)),
         )
     if in_rows and costs.interval_s is not None:
         costs = replace(costs, max_tasks_per_slice=None)

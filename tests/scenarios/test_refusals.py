@@ -25,6 +25,5 @@ def scripts_of_traces() -> list[Path]:
 
 @pytest.mark.parametrize("path", scripts_of_traces(), ids=lambda path: str(path.relative_to(SCENARIOS)))
 def test_a_missing_trace_is_named_in_one_line(path: Path) -> None:
-    study = load_experiment(path, read_script(path), {"trace": "nowhere.swf"})
     with pytest.raises(ClusterModelError, match=r"^nowhere\.swf: cannot be read: No such file or directory$"):
-        study.run(workers=1)
+        load_experiment(path, read_script(path), {"trace": "nowhere.swf"}).run(workers=1)

@@ -33,14 +33,14 @@ SMALL: Mapping[str, Mapping[str, str]] = {
     "hypothetical/urgent_jobs.py": {**SIZE, "share": "0.3"},
 }
 """Parameters of small runs."""
-OF_RECORDS = {"hypothetical/recorded_outages.py"}
-"""Scripts that need a file of records: test_failures.py runs them."""
+ELSEWHERE = {"hypothetical/recorded_outages.py", "hypothetical/other_years.py"}
+"""Scripts that test_failures.py and test_other_years.py run."""
 
 
 def test_every_script_has_a_small_run() -> None:
     folders = ("tradeoffs", "hypothetical")
     scripts = {f"{folder}/{path.name}" for folder in folders for path in (SCENARIOS / folder).glob("*.py")}
-    assert SMALL.keys() | OF_RECORDS == scripts
+    assert SMALL.keys() | ELSEWHERE == scripts
 
 
 LONG = {"tradeoffs/checkpoint_cost.py", "tradeoffs/migration_cost.py", "hypothetical/two_classes.py"}

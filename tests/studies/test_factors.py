@@ -105,7 +105,7 @@ def study(**fields: Any) -> Study:
 
 NAME = (
     "Study.factors: {} is not allowed; a factor's name must be a name of Python other than run, replication, seed, measure, "
-    "level, self, because it is an argument of the scenario function"
+    "level, self, resampled, because it is an argument of the scenario function"
 )
 LEVELS = "Study.factors: x: {} is not allowed; it must be a list of levels, or a dictionary of them by name"
 OBJECT = (

@@ -237,7 +237,7 @@ def test_policies_lists_every_name_with_parameters_and_a_summary(command_line: C
     finished = command_line("policies")
     assert (finished.code, finished.err) == (0, "")
     lines = finished.out.splitlines()
-    assert "easy:backfill_order=arrival,reserve_depth=1,predictor=estimate,correction=None" in lines
+    assert "easy:backfill_order=arrival,reserve_depth=1,predictor=estimate,correction=None,reservation=renewed" in lines
     assert lines[lines.index("fcfs") + 1] == "    First come, first served."
     assert set(policy_names()) <= {line.partition(":")[0] for line in lines}
 

@@ -78,6 +78,7 @@ def test_names_have_summaries_parameters_and_labels() -> None:
         "reserve_depth": 1,
         "predictor": "estimate",
         "correction": None,
+        "reservation": "renewed",
     }
     assert policy_parameters("fcfs") == {}
     assert policy_label("easy:reserve_depth=2") == "easy:reserve_depth=2"
