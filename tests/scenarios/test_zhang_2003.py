@@ -26,6 +26,7 @@ STUDIES = (
     "table1_second_model",
     "migration",
     "job_sizes",
+    "fairness",
     "overestimation",
     "capacity_loss",
     "adaptive",
@@ -146,6 +147,17 @@ def test_figure_11() -> None:
         assert all(found["bgs"][name] < found["bf"][name] for name in found["bf"])
         apart = [found[policy][f"{WAIT}_large"] - found[policy][f"{WAIT}_small"] for policy in ("bf", "bgs")]
         assert apart[1] < apart[0]
+
+
+def test_standard_deviations() -> None:
+    """BGS is better than GS with the same level and than BF, also in the standard deviation (Zhang et al. 2003, section 5.3)."""
+    table = stored("fairness")
+    for model, factor in product(table.levels("model"), table.levels("factor")):
+        here = table.at(model=model, factor=factor)
+        for measure in (f"{kind}_{name}_all" for kind in ("mean", "std") for name in ("bounded_slowdown", "wait_s")):
+            found = {str(name): mean(here, measure, strategy=name) for name in table.levels("strategy")}
+            assert found["BGS-5"] < found["BF"]
+            assert all(found[f"BGS-{level}"] < found[f"GS-{level}"] for level in (2, 3, 5))
 
 
 def test_loss_of_capacity_is_the_same_by_formula_and_ledger() -> None:
