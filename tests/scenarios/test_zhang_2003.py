@@ -150,7 +150,7 @@ def test_figure_11() -> None:
 
 
 def test_standard_deviations() -> None:
-    """BGS is better than GS with the same level and than BF, also in the standard deviation (Zhang et al. 2003, section 5.3)."""
+    """BGS is better than GS with the same level, and than BF, also in the standard deviation (section 5.3)."""
     table = stored("fairness")
     for model, factor in product(table.levels("model"), table.levels("factor")):
         here = table.at(model=model, factor=factor)
