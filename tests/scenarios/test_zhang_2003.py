@@ -25,6 +25,7 @@ STUDIES = (
     "table1_migration",
     "table1_second_model",
     "migration",
+    "readings",
     "job_sizes",
     "fairness",
     "overestimation",
@@ -132,6 +133,16 @@ def test_figure_15() -> None:
             assert max(found, key=found.__getitem__) == "gs"
             if measure != "kappa" or factor >= 1.2:
                 assert found["bgs"] < found["mgs"]
+
+
+def test_readings_of_q() -> None:
+    """With the second calibration MGS loses less capacity than BGS where the tasks that move count, as in figure 15."""
+    table = stored("readings").at(model="blue-pacific-2", limit=64)
+    for factor in table.levels("factor"):
+        here = table.at(factor=factor)
+        bgs = mean(here, "kappa", policy="bgs")
+        assert all(mean(here, "kappa", policy="mgs", counts=counts) < bgs for counts in ("moved", "spread"))
+    assert mean(here, "kappa", policy="mgs", counts="gang") > bgs
 
 
 def test_figure_11() -> None:
