@@ -25,7 +25,9 @@ STUDIES = (
     "table1_migration",
     "table1_second_model",
     "migration",
+    "readings",
     "job_sizes",
+    "fairness",
     "overestimation",
     "capacity_loss",
     "adaptive",
@@ -133,6 +135,16 @@ def test_figure_15() -> None:
                 assert found["bgs"] < found["mgs"]
 
 
+def test_readings_of_q() -> None:
+    """With the second calibration MGS loses less capacity than BGS where the tasks that move count, as in figure 15."""
+    table = stored("readings").at(model="blue-pacific-2", limit=64)
+    for factor in table.levels("factor"):
+        here = table.at(factor=factor)
+        bgs = mean(here, "kappa", policy="bgs")
+        assert all(mean(here, "kappa", policy="mgs", counts=counts) < bgs for counts in ("moved", "spread"))
+    assert mean(here, "kappa", policy="mgs", counts="gang") > bgs
+
+
 def test_figure_11() -> None:
     """BGS-5 is better for both sizes, and the difference between their waits is smaller, in every workload (section 5.3)."""
     table = stored("job_sizes")
@@ -146,6 +158,17 @@ def test_figure_11() -> None:
         assert all(found["bgs"][name] < found["bf"][name] for name in found["bf"])
         apart = [found[policy][f"{WAIT}_large"] - found[policy][f"{WAIT}_small"] for policy in ("bf", "bgs")]
         assert apart[1] < apart[0]
+
+
+def test_standard_deviations() -> None:
+    """BGS is better than GS with the same level, and than BF, also in the standard deviation (section 5.3)."""
+    table = stored("fairness")
+    for model, factor in product(table.levels("model"), table.levels("factor")):
+        here = table.at(model=model, factor=factor)
+        for measure in (f"{kind}_{name}_all" for kind in ("mean", "std") for name in ("bounded_slowdown", "wait_s")):
+            found = {str(name): mean(here, measure, strategy=name) for name in table.levels("strategy")}
+            assert found["BGS-5"] < found["BF"]
+            assert all(found[f"BGS-{level}"] < found[f"GS-{level}"] for level in (2, 3, 5))
 
 
 def test_loss_of_capacity_is_the_same_by_formula_and_ledger() -> None:
