@@ -9,6 +9,7 @@ the paper's long version.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from math import inf
 from numbers import Real
 
@@ -20,7 +21,7 @@ from clustermodel.policies.interface import NOTHING, Decision, Setup
 from clustermodel.policies.predictors import may_overrun
 from clustermodel.policies.quotas import Quotas
 from clustermodel.policies.slack_run import AFRESH, COMPRESSIONS, PriorityOf, SlackRules, SlackRun
-from clustermodel.policies.view import Batch, View
+from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.slack_formulas import Weights
 from clustermodel.schedule.slack_reservations import HEURISTICS, OPTIMAL
 from clustermodel.validation import choice, flag, require_number, share
@@ -125,8 +126,12 @@ class Slack(CopiedWithoutRun):
 
 def _priority_of(field: str, given: object) -> PriorityOf:
     if isinstance(given, Real):
-        constant = share(f"slack: {field}", given)
-        return lambda _: constant
+        return partial(_same_for_all, share(f"slack: {field}", given))
     if not callable(given):
         raise SpecificationError(f"slack: {field}: {given!r} is not allowed; it must be a number >= 0 and <= 1, or a callable")
     return lambda job: share(f"slack: {field} of job {job.id}", given(job))
+
+
+def _same_for_all(priority: float, _job: QueuedJob) -> float:
+    """Of a partial: a compiled lambda would keep the number where run keys cannot see it."""
+    return priority

@@ -23,7 +23,9 @@ def table() -> StudyTable:
     return StudyTable.read_csv(DOCS / "data" / "slack.csv")
 
 
-@pytest.mark.parametrize("name", ["slack", "slack_compression", "conservative_compression"])
+@pytest.mark.parametrize(
+    "name", ["slack", "slack_compression", "conservative_compression", "slack_every_fifth", "slack_experiments"]
+)
 def test_the_page_shows_the_stored_table(name: str) -> None:
     make = runpy.run_path(str(DOCS / "make_studies.py"))
     study = next(one for one in make["documented_studies"]() if one.name == name)
@@ -56,8 +58,47 @@ def test_no_compression_gives_the_papers_wait_under_conservative_backfilling() -
     assert late[late > 0].index.tolist() == ["all taken out, placed again in queue order"]
 
 
+def test_the_job_with_which_every_fifth_begins(table: StudyTable) -> None:
+    stored = StudyTable.read_csv(DOCS / "data" / "slack_every_fifth.csv")
+    assert not stored.frame["reservation_violations"].any()
+    script = runpy.run_path(str(SCRIPTS / "every_fifth.py"))
+    found = script["by_beginning"](stored, script["EQUAL_WEIGHTS"])
+    assert found.loc[("afresh", 5)].to_list()[:3] == pytest.approx(
+        SCRIPT["gap_sizes"](table).loc[2.0, ["slack", "every fifth", "the others"]].to_list()
+    )
+    differences = found["difference (s)"].groupby("compression")
+    assert set(differences.idxmin()) == {("afresh", 5), ("shift", 5)}
+    means = script["means"](stored)
+    paper = 2294.0 - 1955.28
+    assert means["paper, difference (s)"].dropna().to_list() == pytest.approx([paper] * 2)
+    assert (means["highest"] < paper).all()
+
+
+def test_weights_of_the_price() -> None:
+    """Both classes wait longer where priority counts most, as in the paper; the difference between them is not larger."""
+    stored = StudyTable.read_csv(DOCS / "data" / "slack_every_fifth.csv")
+    means = runpy.run_path(str(SCRIPTS / "every_fifth.py"))["means"](stored)
+    usual, low = (means.xs(weights, level="weights") for weights in ("all 1", "alpha_p = 1, the others 0.2"))
+    assert (low[["every fifth (s)", "the others (s)"]] > usual[["every fifth (s)", "the others (s)"]]).all(axis=None)
+    assert (low["difference (s)"] < 0.6 * usual["difference (s)"]).all()
+
+
+def test_experiments_without_a_table(table: StudyTable) -> None:
+    stored = StudyTable.read_csv(DOCS / "data" / "slack_experiments.csv")
+    assert not stored.frame["reservation_violations"].any()
+    found = runpy.run_path(str(SCRIPTS / "experiments.py"))["by_experiment"](stored)
+    months = SCRIPT["months"](table).loc["year"]
+    afresh, shift = (found[f"{compression}, mean wait (s)"] for compression in ("afresh", "shift"))
+    assert afresh.iloc[:2].to_list() == pytest.approx(months[["conservative", "slack"]].to_list())
+    conservative, usual, monthly, small, high = (found.index[number] for number in range(5))
+    assert 0.98 < afresh[monthly] / afresh[usual] < 1 < shift[monthly] / shift[usual] < 1.01
+    for waits in (afresh, shift):
+        assert waits[usual] < waits[small] < 0.91 * waits[conservative]
+        assert waits[high] > waits[conservative]
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("script", ["compression.py", "conservative.py"])
+@pytest.mark.parametrize("script", ["compression.py", "conservative.py", "every_fifth.py", "experiments.py"])
 def test_small_runs_have_the_tables(script: str) -> None:
     study = runpy.run_path(str(SCRIPTS / script))["study"](jobs=120)
     exhibits = exhibits_of(study, study.run(workers=1))

@@ -21,6 +21,7 @@ from clustermodel import (
     read_swf,
     synthetic_workload,
 )
+from clustermodel.experiment.run_key import key_of_scenario
 from clustermodel.job import JobRow
 from clustermodel.policies.calibrated import Calibrated, Waits
 from clustermodel.policies.interface import Kill, Policy, Reserve, Start, WakeAt
@@ -186,6 +187,13 @@ def test_an_argument_that_is_not_allowed_is_refused_by_name(arguments: dict[str,
 def test_a_priority_that_a_callable_gives_is_checked_too() -> None:
     with pytest.raises(SpecificationError, match=r"slack: user_priority of job 7: 1\.2 is not allowed"):
         run(Slack(awt=1.0, user_priority=lambda _: 1.2), (7, 0, 1, 5, 5))
+
+
+def test_a_run_key_depends_on_a_priority_for_all_jobs() -> None:
+    workload = synthetic_workload(jobs=5, nodes=4)
+    policies = [Slack(), Slack(user_priority=1.0), Slack(user_priority=0.5), Slack(political_priority=0.5)]
+    runs = [Scenario(machine=Machine(nodes=4), workload=workload, policy=policy) for policy in policies]
+    assert len(set(map(key_of_scenario, runs))) == 4
 
 
 def test_what_begin_refuses() -> None:
