@@ -70,8 +70,9 @@ class Flurry:
 def with_flurry(workload: Workload, flurry: Flurry, *, at: str = "uniform", seed: int = 1) -> Workload:
     """Return the jobs of a cleaned log and those that it has been cleaned of, which get the missing job numbers.
 
-    One seed gives the same run times for each ``at``.  The last workloads are kept, so that the trials of a study do not draw
-    them again.
+    Times in a gap and run times are whole seconds, as in a log: a job that waits for a fraction of one would have an absurd
+    ratio of guaranteed to actual delay.  One seed gives the same run times for each ``at``.  The last workloads are kept, so
+    that the trials of a study do not draw them again.
 
     Args:
         workload: a log with its original job numbers.
@@ -91,11 +92,12 @@ def with_flurry(workload: Workload, flurry: Flurry, *, at: str = "uniform", seed
     share = np.zeros(len(missing)) if rule == "gap-start" else times.random(len(missing))
     if rule == "bursts":
         share = share[_bursts(after)]
-    submit = (after + np.floor(share * (before - after))).astype(np.int64)
+    seconds = np.floor(share * (before - after) / TICKS_PER_SECOND).astype(np.int64)
+    submit = after + seconds * TICKS_PER_SECOND
     submit = submit[np.lexsort((submit, after))]  # within a gap, numbers are in order of submission, too
     sigma, estimate = flurry.sigma, round(flurry.estimate_s * TICKS_PER_SECOND)
     run_s = runs.lognormal(log(flurry.mean_run_s) - sigma**2 / 2, sigma, len(missing))
-    run = np.round(np.clip(run_s, 1.0, flurry.estimate_s) * TICKS_PER_SECOND).astype(np.int64)
+    run = np.round(np.clip(run_s, 1.0, flurry.estimate_s)).astype(np.int64) * TICKS_PER_SECOND
     restored = zip(submit.tolist(), missing.tolist(), run.tolist(), strict=True)
     rows = [JobRow(time, job, flurry.nodes, ran, estimate, UNSET, UNSET, 0, UNSET) for time, job, ran in restored]
     extra = workload.extra

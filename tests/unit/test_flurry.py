@@ -41,6 +41,7 @@ def test_missing_jobs_come_between_their_neighbours(cleaned: Workload, at: str) 
     kept = np.isin(restored.column("id"), cleaned.column("id"))
     assert [*Workload(row for row, old in zip(restored.rows(), kept, strict=True) if old).rows()] == [*cleaned.rows()]
     assert restored.machine_nodes == 128
+    assert (restored.column("run")[~kept] % TICKS_PER_SECOND == 0).all()
     assert restored.provenance.options["at"] == at
 
 
@@ -50,7 +51,7 @@ def test_places_in_a_gap(whole: Workload, cleaned: Workload) -> None:
     low, high = (int(whole.column("submit")[number - 1]) for number in (49, 231))
     submit = {at: with_flurry(cleaned, FLURRY, at=at).values("submit", missing[long]) for at in RESTORED}
     assert set(submit["gap-start"].tolist()) == {low}
-    assert len(set(submit["uniform"].tolist())) == 180
+    assert len(set(submit["uniform"].tolist())) > 150
     assert submit["uniform"].mean() == pytest.approx((low + high) / 2, abs=(high - low) / 180**0.5)
     together = np.unique(submit["bursts"], return_counts=True)[1]
     assert sorted(together.tolist()) == sorted([BURST, BURST, BURST, 181 - 3 * BURST]) or together.sum() == 180
