@@ -9,6 +9,7 @@ slowdowns of workload 5 with other Q.  MPL 5, slices of 200 s, phi 0.2, free con
 """
 
 from functools import partial
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -116,7 +117,7 @@ def by_limit(table: StudyTable) -> pd.DataFrame:
     for model in table.levels("model"):
         for policy, without in WITHOUT.items():
             here = table.at(model=model, factor=FACTOR_14)
-            no_limit = {"counts": NO_LIMIT, "limit": Q}
+            no_limit: dict[str, Any] = {"counts": NO_LIMIT, "limit": Q}
             for counts in COUNTS:
                 row: dict[str, object] = {"model": model, "policy": policy, "counts": counts}
                 row["no migration"] = here.interval(SLOWDOWN, policy=without, **no_limit)
