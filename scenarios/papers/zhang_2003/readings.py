@@ -9,13 +9,13 @@ slowdowns of workload 5 with other Q.  MPL 5, slices of 200 s, phi 0.2, free con
 """
 
 from functools import partial
-from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from clustermodel import Checkpointing, Scenario, Study, StudyTable
 from clustermodel.experiment.blue_pacific import blue_pacific_scenario
+from clustermodel.experiment.factors import Label
 from clustermodel.experiment.measure_table import published_table
 from clustermodel.machine import COUNTS
 from clustermodel.workload.blue_pacific import CALIBRATIONS
@@ -75,9 +75,9 @@ def study(
     )  # fmt: skip
 
 
-def reading(table: StudyTable, model: object, counts: object) -> StudyTable:
+def reading(table: StudyTable, model: Label, counts: Label) -> StudyTable:
     """Return the four policies at Q = 64 under one reading."""
-    here = table.at(model=model, limit=Q)  # type: ignore[arg-type]
+    here = table.at(model=model, limit=Q)
     migrating = here.frame["policy"].isin(list(WITHOUT))
     chosen = here.frame[~migrating | (here.frame["counts"] == counts)]
     return StudyTable(chosen, ["policy", "factor"], table.name)
@@ -103,10 +103,10 @@ def which_gives(table: StudyTable) -> pd.DataFrame:
     return pd.DataFrame([{"figures 14 and 15": claim, "paper": paper, **found} for (claim, paper), found in rows.items()])
 
 
-def benefit(table: StudyTable, model: object, policy: str, counts: object) -> float:
+def benefit(table: StudyTable, model: Label, policy: str, counts: Label) -> float:
     """Return how much of the slowdown that unlimited migration takes away is taken away at Q = 64."""
     at = [
-        table.at(model=model, policy=name, counts=count, factor=FACTOR_14, limit=Q).interval(SLOWDOWN).mean  # type: ignore[arg-type]
+        table.at(model=model, policy=name, counts=count, factor=FACTOR_14, limit=Q).interval(SLOWDOWN).mean
         for name, count in ((WITHOUT[policy], NO_LIMIT), (policy, counts), (policy, NO_LIMIT))
     ]
     return (at[0] - at[1]) / (at[0] - at[2])
@@ -117,13 +117,13 @@ def by_limit(table: StudyTable) -> pd.DataFrame:
     for model in table.levels("model"):
         for policy, without in WITHOUT.items():
             here = table.at(model=model, factor=FACTOR_14)
-            no_limit: dict[str, Any] = {"counts": NO_LIMIT, "limit": Q}
+            unlimited = here.at(counts=NO_LIMIT, limit=Q)
             for counts in COUNTS:
                 row: dict[str, object] = {"model": model, "policy": policy, "counts": counts}
-                row["no migration"] = here.interval(SLOWDOWN, policy=without, **no_limit)
+                row["no migration"] = unlimited.interval(SLOWDOWN, policy=without)
                 for limit in sorted(map(int, here.frame["limit"].unique())):
                     row[f"Q = {limit}"] = here.interval(SLOWDOWN, policy=policy, counts=counts, limit=limit)
-                rows.append({**row, NO_LIMIT: here.interval(SLOWDOWN, policy=policy, **no_limit)})
+                rows.append({**row, NO_LIMIT: unlimited.interval(SLOWDOWN, policy=policy)})
     return pd.DataFrame(rows)
 
 
