@@ -80,7 +80,7 @@ nitpick_ignore_regex = [  # types in signatures that have no page of ours; what 
     (r"py:(class|obj)", r"clustermodel\.experiment\.(study\.Conclusion|worker\.Origin)"),  # variables of types, or internal
     (r"py:(class|obj)", r"clustermodel\.(schedule\.planned_gangs\.Job|tables\.Place|theory\.matrix_geometric\.Phase)"),
     (r"py:(class|obj)", r"clustermodel\.workload\.(log_jobs\.LogJobs|sacct_records\.(Block|Layout))"),
-    (r"py:class", r"dict\[str"),  # napoleon cuts a type at its comma
+    (r"py:class", r"(dict|tuple)\[str"),  # napoleon cuts a type at its comma
 ]
 
 # The navigation of every page, of each page of source too, would carry thousands of classes and functions: minutes of copying.

@@ -38,7 +38,7 @@ class SlackRules(NamedTuple):
     rank: Callable[[SlackReservation], Any] | None
     """In which order jobs are put back; ``None`` tries every order."""
     compression: str
-    """How jobs are moved, one of :data:`COMPRESSIONS`."""
+    """How jobs are moved, one of ``"afresh"``, ``"shift"`` and ``"in-place"``."""
     awt: AverageWait
     weights: Weights
     user_priority: PriorityOf
