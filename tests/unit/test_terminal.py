@@ -134,7 +134,7 @@ def test_shells_get_a_script_that_completes_the_command(shell: Callable[..., Fin
         (["trace", "in"], ["info"]),
         (["run", "--kil"], ["--kill-at-estimate"]),
         (["run", "--policy", "eas"], ["easy"]),
-        (["run", "--model", "b"], ["blue-pacific"]),
+        (["run", "--model", "b"], ["blue-pacific", "blue-pacific-2"]),
         (["run", "--fidelity", "n"], ["node"]),
     ],
     ids=" ".join,
