@@ -13,6 +13,9 @@ tsafrir    run for its prediction and 1, 5, 15 or 30 minutes or 1, 2, 5, 10, 20,
 double     run on for as long as it has outlived its prediction already, at least for a second
 ========== =========================================================================================================
 
+A correction holds until what it expects has passed.  PV-EASY, which works out its shadow load anew in each scheduling cycle,
+asks for one in each: with ``double`` it expects other ends than EASY.
+
 Without a correction, and where a job has outlived its estimate too because nothing kills it, each policy has a rule of its own.
 """
 

@@ -235,23 +235,23 @@ def test_columns_change_by_migration_only_and_not_again_before_that_is_paid_for(
     counts = checkpointing.checkpoint + checkpointing.restart > 0 or checkpointing.max_tasks_per_slice is not None
     at = {call.now: call for call in watched.calls}
     assert len(at) == len(watched.calls)
-    debts = Debts(case.machine)
+    overheads = Overheads(case.machine)
     for before, after in pairwise(result.history.moments):
         call = at[after.ticks]
-        debts.catch_up(call)
+        overheads.catch_up(call)
         moves = [job.id for migration in call.migrations for job, _ in migration.moves]
         then, now = placed(before), placed(after)
         for job in then.keys() & now.keys():
             assert job in moves or now[job][0] == then[job][0]
         if counts:
             assert len(set(moves)) == len(moves)
-            assert not any(debts.migrating(job) for job in moves)
-        debts.add(call)
+            assert not any(overheads.migrating(job) for job in moves)
+        overheads.add(call)
     if policy in ("gs", "bgs"):
         assert not any(call.migrations for call in watched.calls)
 
 
-class Debts:
+class Overheads:
     """What gangs have still to spend on migrations, from the decisions and from what a policy is told is left in all."""
 
     def __init__(self, machine: Machine) -> None:
@@ -269,8 +269,12 @@ class Debts:
             for job, columns in migration.moves:
                 tasks = moved_tasks(call, job, columns)
                 rounds = rounds_of(costs, tasks)
-                debts = [(Account.CHECKPOINT, costs.checkpoint), (Account.RESTART, costs.restart), (Account.BLOCKED, waiting)]
-                self.of.setdefault(job.id, []).extend([*(rounds - 1) * debts, *debts[:2]])
+                overheads = [
+                    (Account.CHECKPOINT, costs.checkpoint),
+                    (Account.RESTART, costs.restart),
+                    (Account.BLOCKED, waiting),
+                ]
+                self.of.setdefault(job.id, []).extend([*(rounds - 1) * overheads, *overheads[:2]])
                 most = job.nodes if costs.counts == "gang" else tasks
                 self.counted[job.id] = most if limit is None or costs.counts != "spread" else min(most, limit)
                 if costs.checkpoint:
@@ -279,18 +283,18 @@ class Debts:
                 self.of.setdefault(job.id, []).append((Account.BLOCKED, written))
 
     def catch_up(self, call: Call) -> None:
-        """Spend, first come first, what is no longer owed."""
+        """Spend, first come first, what is no longer left."""
         running = call.running
-        self.of = {job: debts for job, debts in self.of.items() if job in running}
-        for job, debts in self.of.items():
+        self.of = {job: overheads for job, overheads in self.of.items() if job in running}
+        for job, overheads in self.of.items():
             left = running[job].overhead_left
-            while debts and sum(ticks for _, ticks in debts) > left:
-                account, ticks = debts.pop(0)
-                over = left - sum(later for _, later in debts)
+            while overheads and sum(ticks for _, ticks in overheads) > left:
+                account, ticks = overheads.pop(0)
+                over = left - sum(later for _, later in overheads)
                 if over > 0:
                     assert over <= ticks
-                    debts.insert(0, (account, over))
-            assert sum(ticks for _, ticks in debts) == left
+                    overheads.insert(0, (account, over))
+            assert sum(ticks for _, ticks in overheads) == left
             assert self.migrating(job) == running[job].migrating
 
     def migrating(self, job: int) -> bool:
@@ -314,16 +318,16 @@ def test_no_more_tasks_than_q_migrate_in_a_slice(case: GangCase, policy: str) ->
     result = run(case, watched)
     limit = case.machine.checkpointing.max_tasks_per_slice
     moments = {moment.ticks: moment for moment in result.history.moments}
-    debts = Debts(case.machine)
+    overheads = Overheads(case.machine)
     for call in watched.calls:
-        debts.catch_up(call)
-        debts.add(call)
+        overheads.catch_up(call)
+        overheads.add(call)
         moved = {job.id for migration in call.migrations for job, _ in migration.moves}
         assert not (limit == 0 and moved)
         if limit is not None:
             for cells in moments[call.now].rows if call.now in moments else ():
-                moving = {cell.job for cell in cells if cell.job in moved or debts.migrating(cell.job)}
-                tasks = sum(debts.counted[job] for job in moving)
+                moving = {cell.job for cell in cells if cell.job in moved or overheads.migrating(cell.job)}
+                tasks = sum(overheads.counted[job] for job in moving)
                 assert tasks <= limit
 
 
@@ -369,11 +373,11 @@ def test_a_gang_gets_its_slices_less_what_switches_and_migrations_take(case: Gan
     machine = case.machine
     quantum, switch = machine.time_slicing.quantum, machine.switch_ticks
     calls = {call.now: call for call in watched.calls}
-    debts = Debts(machine)
+    overheads = Overheads(machine)
     for moment, length in intervals(result):
         call = calls[moment.ticks]
-        debts.catch_up(call)
-        debts.add(call)
+        overheads.catch_up(call)
+        overheads.add(call)
         gangs = placed(moment)
         for job, now in calls[moment.ticks + length].running.items():
             rows = gangs[job][1]
@@ -381,19 +385,19 @@ def test_a_gang_gets_its_slices_less_what_switches_and_migrations_take(case: Gan
             turns = [ticks for row, ticks in slices(moment, length, quantum) if rows >> row & 1]
             least, most = sum(max(0, ticks - switch) for ticks in turns), sum(turns)
             progress_before = call.running[job].progress if job in call.running else 0
-            owed_before = sum(ticks for _, ticks in debts.of.get(job, ()))
+            owed_before = sum(ticks for _, ticks in overheads.of.get(job, ()))
             spent = now.progress - progress_before + owed_before - now.overhead_left
             if machine.context_switch.charge == "every-slice":
                 assert spent == least
             else:
                 assert least <= spent <= most
-            assert now.overhead_left == 0 or now.progress == progress_before, "debts come before work"
+            assert now.overhead_left == 0 or now.progress == progress_before, "overheads come before work"
 
 
 @quick
 @given(case=gang_cases(), policy=migrating)
 def test_migrations_cost_what_equations_4_and_5_say(case: GangCase, policy: str) -> None:
-    # Nobody is killed by these policies, and debts come before work, so that all of them are paid by the end.
+    # Nobody is killed by these policies, and overheads come before work, so that all of them are paid by the end.
     assume(case.machine.checkpointing.counts != "spread")  # which costs further slices
     watched = Watched(make_policy(policy))
     result = run(case, watched)

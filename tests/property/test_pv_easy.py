@@ -198,7 +198,7 @@ def test_awkward_cases_are_as_in_the_twin(awkward: Awkward) -> None:
     case=workloads,
     kill=st.booleans(),
     predictor=st.sampled_from(ALL_PREDICTORS),
-    correction=st.sampled_from(["second", "estimate"]),
+    correction=st.sampled_from(["second", "estimate", "tsafrir"]),  # PV-EASY asks for "double" more often
 )
 def test_without_preemption_and_ventures_it_is_easy(case: Case, kill: bool, predictor: str, correction: str) -> None:
     setting, options = Setting("kill", kill=kill), f"predictor={predictor},correction={correction}"

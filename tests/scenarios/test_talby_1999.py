@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from clustermodel import StudyTable
-from clustermodel.compiled import is_compiled
 from clustermodel.experiment.exhibits import exhibits_of
 
 ROOT = Path(__file__).parents[2]
@@ -101,8 +100,6 @@ def test_experiments_without_a_table(table: StudyTable) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("script", ["compression.py", "conservative.py", "every_fifth.py", "experiments.py"])
 def test_small_runs_have_the_tables(script: str) -> None:
-    if script == "conservative.py" and is_compiled():
-        pytest.skip("its policies override methods of a policy, which compiled ones do not call")
     study = runpy.run_path(str(SCRIPTS / script))["study"](jobs=120)
     exhibits = exhibits_of(study, study.run(workers=1))
     assert not exhibits.problems

@@ -95,7 +95,7 @@ class Wrong(UserEstimate):
     [
         # Job 3, backfilled over job 2, outlives its prediction: job 2, due at 100 s, waits for it.
         ([(1, 0, 1, 100, 100), (2, 0, 2, 10, 10), (3, 0, 1, 300, 500)], 200, [True, True]),
-        # Job 1 too outlives the time at which job 2 is due, and ends before job 3: nobody can say so at 100 s.
+        # Job 1 too outlives the time at which job 2 is due, and ends before job 3: at 100 s that is not known.
         ([(1, 0, 1, 120, 100), (2, 0, 2, 10, 10), (3, 0, 1, 300, 500)], 200, [True, False]),
         # Only job 1 does.
         ([(1, 0, 1, 120, 100), (2, 0, 2, 10, 10), (3, 0, 1, 40, 500)], 20, [False, False]),

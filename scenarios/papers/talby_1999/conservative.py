@@ -9,35 +9,36 @@ Without a trace the log is synthetic, cut into three parts of equal length.
     clustermodel sweep scenarios/papers/talby_1999/conservative.py --out results --set jobs=600
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 
 from clustermodel import Machine, Scenario, Study, StudyTable, read_swf, synthetic_workload
 from clustermodel.experiment.measure_table import published_table
-from clustermodel.policies.conservative import Conservative
+from clustermodel.policies.backfilling.guarantees import EveryJob
+from clustermodel.policies.backfilling.scheduler import Backfilling
+from clustermodel.policies.backfilling.scheduling_cycle import SchedulingCycle
 from clustermodel.schedule.plan import Plan
 from clustermodel.schedule.reservations import Reservable, Reservation
-from clustermodel.schedule.running_profile import RunningProfile
 from clustermodel.workload.periods import by_month, in_parts
 
 NODES, WAIT, LATE = 128, "mean wait (s)", "starts later than announced"
 PAPER = published_table(__file__, "tables 1 and 3")["conservative"]
-Compress = Callable[[Plan, list[Reservable], int], None]
+Compress = Callable[[Plan, Sequence[Reservable], int], None]
 
 
-def by_start(plan: Plan, jobs: list[Reservable], now: int) -> None:
+def by_start(plan: Plan, jobs: Sequence[Reservable], now: int) -> None:
     Plan.compress(plan, sorted(jobs, key=lambda job: plan.reserved[job.id].start), now)
 
 
-def repeatedly(plan: Plan, jobs: list[Reservable], now: int) -> None:
+def repeatedly(plan: Plan, jobs: Sequence[Reservable], now: int) -> None:
     before: dict[int, Reservation] = {}
     while before != plan.reserved:
         before = dict(plan.reserved)
         Plan.compress(plan, jobs, now)
 
 
-def afresh(plan: Plan, jobs: list[Reservable], _: int) -> None:
+def afresh(plan: Plan, jobs: Sequence[Reservable], _: int) -> None:
     shapes = {job.id: [(plan.reserved[job.id].nodes, plan.reserved[job.id].length)] for job in jobs}
     for job in jobs:
         plan.drop(job)
@@ -54,28 +55,18 @@ COMPRESSIONS: dict[str, Compress] = {
 }
 
 
-class CompressedPlan(Plan):
-    """A plan with another compression."""
-
-    def __init__(self, profile: RunningProfile, how: Compress) -> None:
-        super().__init__(profile)
-        self._how = how
-
-    def compress(self, jobs: Iterable[Reservable], now: int) -> None:
-        """Compress the plan in its own way."""
-        self._how(self, [job for job in jobs if job.id in self.reserved], now)
-
-
-class OtherwiseCompressed(Conservative):
-    """Conservative backfilling with one of the compressions."""
+class OtherwiseCompressed(EveryJob):
+    """Every waiting job holds a reservation, and the plan is compressed in one of these ways."""
 
     def __init__(self, compression: str) -> None:
-        super().__init__()
-        self._how = COMPRESSIONS[compression]
+        self._compress = COMPRESSIONS[compression]
 
-    def empty_plan(self, nodes: int, *, may_overrun: bool) -> Plan:
-        """Return the plan that a run begins with."""
-        return CompressedPlan(RunningProfile(nodes, may_overrun=may_overrun), self._how)
+    def schedule(self, current: SchedulingCycle) -> None:
+        """Compress the plan if a job has ended early, place the arriving jobs, start those whose time has come."""
+        if current.nodes_freed:
+            self._compress(current.plan, [job for job in current.queue if job.id in current.plan.reserved], current.now)
+        current.place_arriving()
+        current.start_due()
 
 
 def study(trace: str = "", jobs: int = 3_000) -> Study:
@@ -83,7 +74,7 @@ def study(trace: str = "", jobs: int = 3_000) -> Study:
     parts = by_month(read_swf(trace)) if trace else in_parts(synthetic_workload(jobs=jobs, nodes=NODES, load=0.75), 3)
 
     def scenario(compression: str, month: str, seed: int) -> Scenario:
-        policy = OtherwiseCompressed(compression)
+        policy = Backfilling(guarantees=OtherwiseCompressed(compression))
         return Scenario(machine=Machine(nodes=NODES), workload=parts[month], policy=policy, seed=seed)
 
     return Study(
