@@ -212,6 +212,8 @@ def mser5(values: npt.ArrayLike) -> Truncation:
 
 _LONG: Final = 100
 """A run has to be so many correlation times long."""
+_WIDER: Final = 250
+"""So many of them widen the interval to twice that of the batches."""
 
 
 @dataclass(frozen=True)
@@ -246,8 +248,8 @@ def batch_means(values: npt.ArrayLike, batches: int = 20, level: float = LEVEL) 
     The values are divided into batches of the same length, whose means are treated as independent (Law & Kelton 2000,
     section 9.5.3).  A run that happens to miss its long queues has a low mean, and looks less correlated and less variable
     than it is: no test of the same run can exclude that.  So where the run is longer than 100 correlation times, the interval
-    is 1 + (200 correlation times / values)^2 times as wide as that of the batches: five times where it is just long enough,
-    1.04 times for 1,000 correlation times.  The two numbers were chosen on waits of M/M/1, so that intervals of runs that are
+    is 1 + (250 correlation times / values)^2 times as wide as that of the batches: 7.25 times where it is just long enough,
+    1.06 times for 1,000 correlation times.  The two numbers were chosen on waits of M/M/1, so that intervals of runs that are
     :attr:`BatchMeans.long_enough` cover in at least 90 %; docs/statistics.md has the coverage.  Shorter runs have the interval
     of the batches, which is too narrow.
 
@@ -270,7 +272,7 @@ def batch_means(values: npt.ArrayLike, batches: int = 20, level: float = LEVEL) 
     lag_1 = dot(deviations[:-1], deviations[1:]) / squares if squares else 0.0
     variance = float(kept.var())
     time = max(_correlation_time(kept), batch * squares / (batches - 1) / variance if variance else 0.0)
-    wider = 1 + (2 * _LONG * time / len(kept)) ** 2 if len(kept) > _LONG * time else 1.0
+    wider = 1 + (_WIDER * time / len(kept)) ** 2 if len(kept) > _LONG * time else 1.0
     return BatchMeans(mean.mean, wider * mean.half, mean.level, mean.count, batch, lag_1, time)
 
 

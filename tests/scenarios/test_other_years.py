@@ -30,13 +30,31 @@ def test_a_small_run_compares_policies_on_the_same_weeks() -> None:
     assert drawn.groupby("sample")["load"].nunique().tolist() == [2, 2]
 
 
-def test_the_page_shows_the_stored_table() -> None:
+@pytest.mark.parametrize("name", ["other_years_kth", "other_years_ctc"])
+def test_the_page_shows_the_stored_table(name: str) -> None:
     make_studies = module_of(DOCS / "make_studies.py")
-    study = next(one for one in make_studies.documented_studies() if one.name == "other_years_kth")
+    study = next(one for one in make_studies.documented_studies() if one.name == name)
     exhibits = make_studies.shown(study)
     assert not exhibits.problems
     page = study.page.read_text()
     assert make_studies.with_tables(page, study.name, make_studies.markdown(exhibits.tables)) == page
+
+
+def test_what_the_page_concludes_from_ctc() -> None:
+    table = stored("other_years_ctc")
+
+    def ratio(measure: str, policy: str, baseline: str) -> Interval:
+        return table.difference(measure, {"policy": policy, **DRAWN}, {"policy": baseline, **DRAWN}, ratio=True)
+
+    randomized, venture, conservative = (
+        ratio(SLOWDOWN, *pair) for pair in (("R/L-NG", "D"), ("PV-EASY", "EASY"), ("conservative", "EASY"))
+    )
+    assert (round(randomized.low, 1), round(randomized.high, 1)) == (0.2, 0.5)
+    assert ratio(WAIT, "R/L-NG", "D").high < 1
+    assert venture.low < 1 < venture.high < 1.31
+    assert ratio(WAIT, "PV-EASY", "EASY").low > 1.4
+    assert (round(conservative.low, 1), round(conservative.high, 1)) == (0.5, 2.4)
+    assert ratio(WAIT, "conservative", "EASY").low > 1
 
 
 def test_what_the_page_concludes() -> None:

@@ -22,6 +22,7 @@ POLICIES = ("gs", "bgs", "mgs", "mbgs")
 SLOWDOWN, WAIT = "mean_bounded_slowdown", "mean_wait_s"
 STUDIES = (
     "context_switch",
+    "running_slice",
     "table1_migration",
     "table1_second_model",
     "migration",
@@ -143,6 +144,26 @@ def test_readings_of_q() -> None:
         bgs = mean(here, "kappa", policy="bgs")
         assert all(mean(here, "kappa", policy="mgs", counts=counts) < bgs for counts in ("moved", "spread"))
     assert mean(here, "kappa", policy="mgs", counts="gang") > bgs
+
+
+def test_the_running_slice() -> None:
+    """Keeping it saves costly switches; long slices that are cut let short jobs through sooner."""
+    table, script = stored("running_slice"), module_of(SCRIPTS / "running_slice.py")
+    found = script.nearer(table).set_index("numbers")
+    assert found.loc["table 1, gs"].tolist() == [0, 6]
+    assert abs(found.sum().diff().iloc[-1]) <= 2  # neither rule is nearer
+    here = table.at(factor=1.5, policy="bgs")
+    for quantum_s, switch_s, keep_is_lower in (
+        (200.0, 10.0, True),
+        (50.0, 10.0, True),
+        (1000.0, 0.0, False),
+        (1000.0, 4.0, False),
+    ):
+        ratio = script.both(here, SLOWDOWN, quantum_s=quantum_s, switch_s=switch_s)["keep / cut"]
+        assert (ratio.high < 1, ratio.low > 1) == (keep_is_lower, not keep_is_lower)
+    highest = script.highest(table)
+    costly = highest[highest["switch"] == "5%"]
+    assert all(ratio.low > 1 for ratio in costly["keep / cut"])
 
 
 def test_figure_11() -> None:

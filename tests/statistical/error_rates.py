@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from math import exp, pi, sqrt
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -123,11 +123,25 @@ def waits(load: float, jobs: int, rng: np.random.Generator) -> FloatArray:
     return walk - np.minimum(np.minimum.accumulate(walk), 0)
 
 
-def coverage(load: float, jobs: int, repetitions: int) -> dict[int, tuple[float, float, float]]:
-    """Return by number of batches: the coverage, the share of runs that are long enough, and the coverage of these."""
+class Coverage(NamedTuple):
+    """What intervals of one number of batches have covered."""
+
+    covers: float
+    """Share of all runs."""
+    vouched: float
+    """Share of the runs that are long enough."""
+    of_vouched: float
+    """Share of these whose interval covers the mean; ``nan`` if they are fewer than 20."""
+
+
+def coverage(load: float, jobs: int, runs: int) -> dict[int, Coverage]:
+    """Return the coverage by number of batches, over so many runs at least, and up to 20 times as many until each number of
+    batches has so many that are long enough."""
     rng = np.random.default_rng([20261125, round(100 * load), jobs])
     hits: dict[int, list[tuple[bool, bool]]] = {batches: [] for batches in BATCHES}
-    for _ in range(repetitions):
+    for run in range(20 * runs):
+        if run >= runs and all(sum(vouched for _, vouched in found) >= runs for found in hits.values()):
+            break
         values = waits(load, jobs, rng)
         for batches, of_batches in hits.items():
             found = batch_means(values, batches)
@@ -135,19 +149,20 @@ def coverage(load: float, jobs: int, repetitions: int) -> dict[int, tuple[float,
     table = {}
     for batches, of_batches in hits.items():
         covers, vouched = np.array(of_batches).T
-        table[batches] = (covers.mean(), vouched.mean(), covers[vouched].mean() if vouched.any() else np.nan)
+        of_vouched = covers[vouched].mean() if vouched.sum() >= 20 else np.nan
+        table[batches] = Coverage(covers.mean(), vouched.mean(), of_vouched)
     return table
 
 
-def batch_coverage(repetitions: int) -> pd.DataFrame:
+def batch_coverage(runs: int) -> pd.DataFrame:
     """Return the table of batch means; shares are percentages."""
     rows = []
     for load in LOADS:
         for jobs in LENGTHS:
             row: dict[str, object] = {"load": load, "jobs": f"{jobs:,}"}
-            for batches, (covers, vouched, of_vouched) in coverage(load, jobs, repetitions).items():
+            for batches, (covers, vouched, of_vouched) in coverage(load, jobs, runs).items():
                 row[f"{batches} batches: covers %"] = f"{100 * covers:.0f}"
-                row[f"{batches}: long enough %"] = f"{100 * vouched:.0f}"
+                row[f"{batches}: long enough %"] = f"{100 * vouched:.0f}" if vouched >= 0.01 else f"{100 * vouched:.1g}"
                 row[f"{batches}: these cover %"] = "" if np.isnan(of_vouched) else f"{100 * of_vouched:.0f}"
             rows.append(row)
             print(*row.values(), sep=", ", flush=True)

@@ -428,7 +428,7 @@ def test_batches_are_long_enough_up_to_what_chance_gives_and_from_100_correlatio
 def test_the_interval_of_a_long_run_is_wider_than_that_of_its_batches() -> None:
     values = np.random.default_rng(1).normal(size=1000)
     found, plain = batch_means(values), interval(values.reshape(20, 50).mean(axis=1))
-    assert found.half == pytest.approx(plain.half * (1 + (200 * found.correlation_time / 1000) ** 2))
+    assert found.half == pytest.approx(plain.half * (1 + (250 * found.correlation_time / 1000) ** 2))
     assert plain.half < found.half < 1.2 * plain.half
     assert batch_means(values[:100]).half == interval(values[:100].reshape(20, 5).mean(axis=1)).half  # too short
 
@@ -442,11 +442,10 @@ def test_what_is_long_enough_covers_the_mean_wait_of_a_queue() -> None:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("jobs", [20_000, 50_000, 100_000])
+@pytest.mark.parametrize("jobs", [10_000, 20_000, 50_000, 100_000])
 @pytest.mark.parametrize("load", [0.5, 0.8, 0.9])
 def test_what_is_long_enough_covers_in_at_least_90_percent(load: float, jobs: int) -> None:
     for covers, vouched, of_vouched in coverage(load, jobs, 200).values():
-        if vouched >= 0.1:
-            assert of_vouched >= 0.9
-        assert vouched >= 0.8 or (load, jobs) in [(0.9, 20_000), (0.9, 50_000)]
-        assert covers >= 0.85
+        assert of_vouched >= 0.9
+        assert vouched >= 0.8 or (load, jobs) in [(0.8, 10_000), (0.9, 10_000), (0.9, 20_000), (0.9, 50_000)]
+        assert covers >= 0.85 or (load, jobs) == (0.9, 10_000)
