@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -17,7 +18,8 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from clustermodel.errors import SpecificationError, TraceError, did_you_mean, quoted
+from clustermodel.errors import SpecificationError, TraceError, did_you_mean, quoted, shown
+from clustermodel.text_files import specification_bytes
 from clustermodel.validation import flag
 
 SUFFIX: Final = ".toml"
@@ -25,6 +27,10 @@ _HEADINGS: Final = 2
 """Levels of tables with headings of their own in a written file."""
 _MOST_INCLUDES: Final = 10
 """Largest number of files of which each includes the next."""
+_STRING: Final = r'"""(?:[^\\]|\\.)*?(?:"{3,5}|\Z)|\'\'\'.*?(?:\'{3,5}|\Z)|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\''
+_STRING_OR_COMMENT: Final = re.compile(rf"{_STRING}|#[^\n]*", re.DOTALL)
+_DEEP: Final = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){32}")
+"""A key of more than 32 parts: reading one takes time and memory that grow as the square of its length."""
 _Made = TypeVar("_Made")
 
 _log = logging.getLogger(__name__)
@@ -47,6 +53,7 @@ class Place:
         """Return the place of a value below this one: of a key, or at a position of a list."""
         if isinstance(key, int):
             return replace(self, key=f"{self.key}[{key}]")
+        key = shown(key)
         return replace(self, key=f"{self.key}.{key}" if self.key else key)
 
     def error(self, message: str) -> SpecificationError:
@@ -67,11 +74,7 @@ def read_file(path: Path, *, depth: int = 0) -> tuple[dict[str, Any], Place]:
     place = Place(str(path), path.parent, depth=depth)
     if depth > _MOST_INCLUDES:
         raise place.error(f"more than {_MOST_INCLUDES} files include each other")
-    try:
-        content = path.read_bytes()
-    except (OSError, ValueError) as problem:  # a NUL in the name is a ValueError
-        words = problem.strerror if isinstance(problem, OSError) else str(problem)
-        raise SpecificationError(f"{quoted(str(path))[1:-1]}: cannot be read: {words}") from None
+    content = specification_bytes(path)
     _log.info("read %s", path)
     try:
         return read_text(content.decode("utf-8-sig"), place), place
@@ -83,12 +86,17 @@ def read_text(text: str, place: Place) -> dict[str, Any]:
     """Return what a TOML text has.
 
     Raises:
-        SpecificationError: the text is not TOML; the message has the line.
+        SpecificationError: the text is not TOML; the message has the line.  Or a key has too many parts, a number too many
+            digits.
     """
+    if _DEEP.search(_STRING_OR_COMMENT.sub(lambda one: "" if one[0][0] == "#" else "text", text)):
+        raise place.error("is not allowed: a key has more than 32 parts")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         raise place.error(f"is not TOML: {problem}") from None
+    except ValueError:  # of Python, about an integer of more than 4,300 digits
+        raise place.error("is not allowed: a number has thousands of digits") from None
     except RecursionError:
         raise place.error("is not TOML: it is nested too deeply") from None
 
@@ -105,7 +113,7 @@ def table_at(value: object, place: Place, what: str) -> tuple[Mapping[str, Any],
         SpecificationError: it is neither, or the file cannot be read.
     """
     if isinstance(value, str) and value.endswith(SUFFIX):
-        if not (place.folder / value).is_file():
+        if not os.path.isfile(place.folder / value):  # noqa: PTH113  false for a name that is too long
             raise place.error(f"{quoted(value)}: there is no such file")
         return read_file(place.folder / value, depth=place.depth + 1)
     if not isinstance(value, Mapping):

@@ -12,10 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Final
 
-from clustermodel.errors import TraceError, quoted
+from clustermodel.errors import SpecificationError, TraceError, quoted
 
 LONGEST_LINE: Final = 65_536
 """Largest number of characters in a line, unless a format has longer ones."""
+
+LARGEST_SPECIFICATION: Final = 2**22
+"""Largest file of a specification, bytes; no such file is larger, and parsing it takes some hundred times its size."""
 
 _ENCODING: Final = "utf-8-sig"  # skips the byte order mark that some editors write
 
@@ -25,6 +28,26 @@ def opened_by_name(path: Path) -> IO[str]:
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding=_ENCODING, errors="replace")
     return open(path, encoding=_ENCODING, errors="replace")
+
+
+def specification_bytes(path: Path) -> bytes:
+    """Return the content of a small file, such as a scenario or a workload model, of which nobody knows what it is.
+
+    Raises:
+        SpecificationError: the file cannot be read, is a pipe or a device, or has more than :data:`LARGEST_SPECIFICATION`
+            bytes.
+    """
+    try:
+        _require_file(path)
+        with open(path, "rb") as file:
+            content = file.read(LARGEST_SPECIFICATION + 1)
+    except TraceError as problem:
+        raise SpecificationError(str(problem)) from None
+    except OSError as problem:
+        raise SpecificationError(f"{quoted(str(path))[1:-1]}: cannot be read: {problem.strerror or problem}") from None
+    if len(content) > LARGEST_SPECIFICATION:
+        raise SpecificationError(f"{path}: cannot be read: it has more than {LARGEST_SPECIFICATION:,} bytes")
+    return content
 
 
 def numbered_lines(
@@ -65,4 +88,4 @@ def _require_file(path: Path) -> None:
     except ValueError as problem:  # a NUL in the name
         raise TraceError(f"{quoted(str(path))}: cannot be read: {problem}") from None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise TraceError(f"{path}: cannot be read: it is not a file but a pipe or a device, and a trace is read twice")
+        raise TraceError(f"{path}: cannot be read: it is not a file but a pipe or a device; write a file")

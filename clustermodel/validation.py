@@ -16,6 +16,8 @@ LARGEST_WHOLE: Final = 2**53
 """Largest whole number of any field: exact as a float, and far inside a 64-bit table."""
 
 
+MOST_JOBS: Final = 10_000_000
+"""Most jobs of a workload that is generated in memory, which takes some hundred bytes for each."""
 LONGEST_S: Final = 1e10
 """Longest time in seconds of any field: 317 years; hundreds of such jobs one after another fit 64-bit ticks."""
 
@@ -35,6 +37,18 @@ def require_whole(field: str, value: object, *, at_least: int | None = None) -> 
     if abs(whole) > LARGEST_WHOLE:
         raise SpecificationError(f"{field}: {shown(whole)} is not allowed; it must lie within +-{LARGEST_WHOLE}")
     return whole
+
+
+def require_jobs(value: object, *, at_least: int = 1) -> int:
+    """Return a number of jobs to generate as a plain ``int``.
+
+    Raises:
+        SpecificationError: ``value`` is not a whole number, is below ``at_least``, or exceeds :data:`MOST_JOBS`.
+    """
+    jobs = require_whole("jobs", value, at_least=at_least)
+    if jobs > MOST_JOBS:
+        raise SpecificationError(f"jobs: {jobs} is not allowed; it must be an integer >= {at_least} and <= {MOST_JOBS:,}")
+    return jobs
 
 
 def require_number(name: str, value: object, allowed: str, holds: Callable[[float], bool]) -> float:

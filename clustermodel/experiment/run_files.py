@@ -73,8 +73,8 @@ class RunFiles:
             raise SpecificationError(f"run: {key!r} has no {table} in {self._directory}")
         try:
             return pd.read_parquet(io.BytesIO(path.read_bytes()))
-        except (OSError, ValueError) as problem:
-            raise SpecificationError(f"{path}: damaged: {problem}") from None
+        except Exception as problem:  # of pyarrow and of pandas: any, where a file has only the form of a table
+            raise SpecificationError(f"{path}: damaged: {' '.join(str(problem).split())}") from None
 
     def damage(self, key: str, digests: Mapping[str, str]) -> str | None:
         """Return the first problem with the files of a run, ``None`` if they are as they were written.

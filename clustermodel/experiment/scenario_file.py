@@ -1,10 +1,11 @@
-"""Scenarios as TOML files: reading the fields of a scenario, and writing them; docs/scenario_files describes the keys."""
+"""Scenarios as TOML files: reading the fields of a scenario, and writing them; docs/scenario_files describes the keys.
+
+A file is data: nothing that it names is imported, except the code of this package and of installed plug-ins.
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
@@ -17,6 +18,7 @@ from clustermodel.failures.outage_files import read_outages
 from clustermodel.failures.outages import Outages
 from clustermodel.machine import Checkpointing, CheckpointStore, ContextSwitch, Machine, TimeSlicing
 from clustermodel.policies.interface import Policy
+from clustermodel.policies.registry import require_no_module
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup, speedup_of
 from clustermodel.tables import SUFFIX, Place, made, placed, plain, read_file, read_text, table_at, text_of_table
 from clustermodel.workload.table import JobSource
@@ -58,8 +60,6 @@ class Described(Protocol):
 def scenario_from(make: Callable[..., _Scenario], source: str | PathLike[str]) -> _Scenario:
     """Return the scenario that a file or a text describes.
 
-    While it is made, the folder of the file is on the module path, for a policy ``module:Class`` beside it.
-
     Args:
         make: the class of scenarios.
         source: a path, or the text itself, which has a line break or an equals sign.
@@ -72,13 +72,10 @@ def scenario_from(make: Callable[..., _Scenario], source: str | PathLike[str]) -
         table = read_text(source, place)
     else:
         table, place = read_file(Path(source))
-    with _modules_of(place.folder):
-        values = {key: _READERS[key](value, place.at(key)) if key in _READERS else value for key, value in table.items()}
-        if "workload" not in values:
-            raise place.at("workload").error("is missing; a scenario has a table [workload]")
-        scenario = made(make, values, place)
-        _require_own_module(values.get("policy", ""), place)
-    return scenario
+    values = {key: _READERS[key](value, place.at(key)) if key in _READERS else value for key, value in table.items()}
+    if "workload" not in values:
+        raise place.at("workload").error("is missing; a scenario has a table [workload]")
+    return made(make, values, place)
 
 
 def _machine_from(value: object, place: Place) -> Machine:
@@ -112,6 +109,7 @@ def _failures_from(value: object, place: Place) -> FailureSource:
 def _policy_from(value: object, place: Place) -> str:
     """Return the text of a policy: a text, a table with its name and parameters, or a file with such a table."""
     if isinstance(value, str) and not value.endswith(SUFFIX):
+        placed(lambda: require_no_module(value), place, ())
         return value
     table, place = table_at(value, place, "a policy")
     name = table.get(_POLICY_NAME)
@@ -126,7 +124,9 @@ def _policy_from(value: object, place: Place) -> str:
         if not isinstance(setting, bool | int | float | str) or "," in str(setting):
             raise place.at(key).refused(setting, "a number, a text without commas, true or false")
         settings.append(f"{key}={str(setting).lower() if isinstance(setting, bool) else setting}")
-    return f"{name}:{','.join(settings)}" if settings else name
+    text = f"{name}:{','.join(settings)}" if settings else name
+    placed(lambda: require_no_module(text), place, ())
+    return text
 
 
 def _speedup_from(value: object, place: Place) -> Speedup:
@@ -150,28 +150,6 @@ _READERS: Final[dict[str, Callable[[Any, Place], object]]] = {
     "workload": _workloads_from,
 }
 """How the values of keys are read that are no single values."""
-
-
-@contextmanager
-def _modules_of(folder: Path) -> Iterator[None]:
-    """Search the folder first for modules."""
-    name = str(folder.resolve())
-    sys.path.insert(0, name)
-    try:
-        yield
-    finally:
-        sys.path.remove(name)
-
-
-def _require_own_module(policy: object, place: Place) -> None:
-    """Refuse a policy ``module:Class`` of another folder's module, where the file has a module of that name beside it."""
-    name = str(policy).partition(":")[0].partition(".")[0]
-    beside = (place.folder / f"{name}.py").resolve()
-    loaded = getattr(sys.modules.get(name), "__file__", None)
-    if loaded is not None and beside.is_file() and Path(loaded).resolve() != beside:
-        raise place.at("policy").error(
-            f"module {name} has been imported from {loaded} already; give one of the two another name"
-        )
 
 
 def text_of(scenario: Described, folder: Path) -> str:
@@ -206,10 +184,10 @@ _WRITERS: Final = ("policy", "speedup", "machine", "workload")
 
 def _policy_text(policy: str | Policy, place: Place) -> str:
     if isinstance(policy, str):
+        placed(lambda: require_no_module(policy), place, ())
         return policy
     raise place.error(
-        f"the object {shown(policy.name)} cannot be written; name the policy, as in policy='easy:reserve_depth=2' or "
-        "policy='module:Class:key=value'"
+        f"the object {shown(policy.name)} cannot be written; name the policy, as in policy='easy:reserve_depth=2'"
     )
 
 

@@ -98,6 +98,8 @@ class StudyTable:
 
     def __str__(self) -> str:
         """Return the means of the columns that matter most, with their intervals: a line for each point."""
+        if not len(self):
+            return repr(self)
         means = self.means(*self.shown)
         for name in self.shown:
             halves = means.pop(f"{name}_half")

@@ -2,7 +2,8 @@
 
 A policy is written as ``"easy"`` or ``"easy:reserve_depth=2,backfill_order=shortest"``, or is any object that has what
 :class:`clustermodel.policies.interface.Policy` lists.  A name is one of this package, a registered one, a plug-in's
-(:mod:`clustermodel.plugins`), or ``"module:Class"``, followed by ``:key=value`` where it has parameters.
+(:mod:`clustermodel.plugins`), or ``"module:Class"``, followed by ``:key=value`` where it has parameters.  Scenario files must
+not name a module (:func:`require_no_module`): importing it would run code that the sender of a file has chosen.
 """
 
 from __future__ import annotations
@@ -158,6 +159,20 @@ def policy_settings(policy: str) -> dict[str, object]:
     return _parse_parameters(*_split(policy))
 
 
+def require_no_module(policy: str) -> None:
+    """Refuse ``"module:Class"``, in files that other people may have written; imports nothing.
+
+    Raises:
+        SpecificationError: the policy is not a shipped or registered one or a plug-in's, but one of a module.
+    """
+    name, _ = _split(policy)
+    if ":" in name:
+        raise SpecificationError(
+            f"{quoted(name)} is not allowed in a file, which must not run code; name a shipped policy or an installed plug-in, "
+            "or give module:Class with --policy or in Python"
+        )
+
+
 def policy_label(policy: str | Policy) -> str:
     """Return the label of ``policy`` in tables and file names: the requested description, or the name of an object."""
     return policy if isinstance(policy, str) else policy.name
@@ -196,7 +211,7 @@ def _import_shipped(name: str) -> PolicyFactory:
 
 
 def _of_module(name: str) -> PolicyFactory:
-    """Return the class or function ``module:Class`` of a module on the path, or in the working directory."""
+    """Return the class ``module:Class`` of a module on the path, or in the working directory; only a policy is ever called."""
     module, _, attribute = name.partition(":")
     try:
         with _working_directory_on_path():
@@ -211,9 +226,10 @@ def _of_module(name: str) -> PolicyFactory:
         raise SpecificationError(f"policy: {shown(name)!r}: the module cannot be imported: {words}") from problem
     for part in attribute.split("."):
         found = getattr(found, part, None)
-    if not callable(found):
+    if not (isinstance(found, type) and all(callable(getattr(found, method, None)) for method in ("begin", "decide"))):
         raise SpecificationError(
-            f"policy: {shown(name)!r} is not allowed: module {module} has no class or function {attribute}"
+            f"policy: {shown(name)!r} is not allowed: module {shown(module)} has no policy {shown(attribute)}, a class with "
+            "begin and decide"
         )
     return cast("PolicyFactory", found)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -71,10 +72,11 @@ def over_time(store: Store, study: Replications, trials: Sequence[FinishedTrial]
     groups: dict[str, Group] = {}
     labels: dict[str, None] = {}
     for (replication, *_), group in list(members.items())[:GROUPS]:
-        runs = [_states(store, study, trial) for trial in group]
         name = study.label(group[0].point, others) or "all"
         name += f", replication {replication}" if several else ""
-        groups[name if name not in groups else f"{name} ({len(groups) + 1})"] = group_of(runs, unit_s)
+        with _damaged_tables(store):
+            runs = [_states(store, study, trial) for trial in group]
+            groups[name if name not in groups else f"{name} ({len(groups) + 1})"] = group_of(runs, unit_s)
         labels |= dict.fromkeys(run.label for run in runs)
     text = "Averages over equal time bins; shorter peaks are smoothed away."
     if left := len(members) - len(groups):
@@ -82,6 +84,18 @@ def over_time(store: Store, study: Replications, trials: Sequence[FinishedTrial]
     plots, starts = curves_over_time(list(groups.values()), list(labels), unit)
     control = Control("over-time-runs", "runs", [(str(at), name) for at, name in enumerate(groups)], "0")
     return Section("over-time", "Utilization and queue over time", text, controls=[control], plots=plots, starts=starts)
+
+
+@contextmanager
+def _damaged_tables(store: Store) -> Iterator[None]:
+    """Report tables of runs that lack columns, or have others than numbers in them, in one line."""
+    try:
+        yield
+    except SpecificationError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
+        words = " ".join(f"{type(problem).__name__}: {problem}".split())
+        raise SpecificationError(f"{store.directory}: the tables of a run are damaged: {words}") from problem
 
 
 def _states(store: Store, study: Replications, trial: FinishedTrial) -> StatesOfRun:
@@ -116,7 +130,9 @@ def viewer(
     Raises:
         SpecificationError: no run has a key that is wanted.
     """
-    found = _viewed(store, study, _chosen(trials, wanted), at_least_one=bool(wanted), unit_s=unit_s)
+    chosen = _chosen(trials, wanted)
+    with _damaged_tables(store):
+        found = _viewed(store, study, chosen, at_least_one=bool(wanted), unit_s=unit_s)
     text = _ABOUT_RUNS
     if found.without:
         text += (

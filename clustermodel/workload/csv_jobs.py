@@ -10,7 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from clustermodel.errors import SpecificationError, TraceError, did_you_mean, quoted
+from clustermodel.errors import SpecificationError, TraceError, did_you_mean, quoted, shown, visible
 from clustermodel.job import JobRow
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import choice
@@ -41,6 +41,7 @@ _MURI_RESTARTS: Final[dict[str, tuple[int, ...]]] = {
 """Start-up cost of a model on 1, 2, 4, 8, 16 and 32 GPUs, seconds, as the authors of Muri measured it."""
 _MURI_SIZES: Final = (1, 2, 4, 8, 16, 32)
 _OTHER_RESTART: Final = 10
+_MOST_LISTED: Final = 50  # columns
 
 
 class _Line(NamedTuple):
@@ -168,19 +169,42 @@ def _lines(path: str, needed: Sequence[str]) -> Iterator[_Line]:
         TraceError: the file has no such column, no line, or a line with another number of fields than the header.
     """
     texts = log_lines(path)
-    header = next(csv.reader(iter([next(texts, "")])), [])
+    header = _fields(path, 1, next(texts, ""))
     for column in needed:
         if column not in header:
             hint = did_you_mean(column, header)
-            raise TraceError(f"{path}:1: there is no column {quoted(column)}{hint}; there are {', '.join(header) or 'none'}")
+            raise TraceError(f"{path}:1: there is no column {quoted(column)}{hint}; there are {_listed(header)}")
     number = 1
     for number, text in enumerate(texts, 2):
         if not text.strip():
             continue
-        fields = next(csv.reader([text]))
+        fields = _fields(path, number, text)
         if len(fields) != len(header):
             raise TraceError(f"{path}:{number}: the line has {len(fields)} fields; the header has {len(header)}")
         yield _Line(number, dict(zip(header, fields, strict=True)))
+
+
+def _fields(path: str, number: int, text: str) -> list[str]:
+    """Return the fields of a line.
+
+    Raises:
+        TraceError: the line is no CSV, or has a carriage return in it: a file of which each line ends in one is a single line.
+    """
+    if "\r" in text:
+        raise TraceError(
+            f"{path}:{number}: it has a carriage return within the line, which is not allowed; lines end in a line feed, "
+            "which may follow a carriage return"
+        )
+    try:
+        return next(csv.reader([text]), [])
+    except csv.Error as problem:
+        raise TraceError(f"{path}:{number}: it is no CSV: {problem}") from None
+
+
+def _listed(header: Sequence[str]) -> str:
+    """Return the names of columns as a message has them: without escape codes, the first ones of many."""
+    names = [visible(shown(name)) for name in header[:_MOST_LISTED]]
+    return ", ".join([*names, "..."] if len(header) > _MOST_LISTED else names) or "none"
 
 
 def is_muri(text: str) -> bool:

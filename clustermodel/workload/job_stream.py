@@ -18,7 +18,15 @@ from clustermodel.errors import SpecificationError, quoted
 from clustermodel.job import UNSET, JobRow
 from clustermodel.memory_units import KIB_PER_GIB, LARGEST_GIB
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
-from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, require_number, require_seconds, require_whole
+from clustermodel.validation import (
+    LARGEST_WHOLE,
+    LONGEST_S,
+    MOST_JOBS,
+    require_jobs,
+    require_number,
+    require_seconds,
+    require_whole,
+)
 from clustermodel.workload.arrivals import DAY_S, ArrivalProcess, arrival_process
 from clustermodel.workload.distributions import BySize, Distribution, draw, require_distribution
 from clustermodel.workload.estimates import EstimateModel, FactorEstimates, require_estimate_model
@@ -28,8 +36,6 @@ from clustermodel.workload.table import Provenance, Workload
 
 RANDOM_NUMBERS: Final = "random numbers"
 """Key of the provenance's options that identifies the random numbers of a generated stream."""
-MOST_JOBS: Final = 50_000_000
-"""Largest number of jobs of a generated stream."""
 
 _LONGEST_SOURCE: Final = 500  # characters; a distribution may be a list of a million values
 
@@ -121,9 +127,7 @@ class JobStream:
         if jobs is None:
             assert days is not None
             return draw_streams({"": self}, days=days, seed=seed, load=load, machine_nodes=machine_nodes)[""]
-        jobs = require_whole("jobs", jobs, at_least=1)
-        if jobs > MOST_JOBS:
-            raise SpecificationError(f"jobs: {jobs} is not allowed; it must be <= {MOST_JOBS:,}")
+        jobs = require_jobs(jobs)
         _require_load(self, seed, load, machine_nodes)
         if isinstance(self.arrivals, ClosedUsers):
             return self._of_users(self.arrivals, jobs, seed, machine_nodes)

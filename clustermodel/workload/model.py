@@ -18,10 +18,11 @@ from typing import Any, Final
 import numpy as np
 
 from clustermodel.arrays import FloatArray, dot
-from clustermodel.errors import SpecificationError, counted, did_you_mean
+from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted
 from clustermodel.job import JobRow
+from clustermodel.text_files import specification_bytes
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
-from clustermodel.validation import LONGEST_S, require_number, require_whole
+from clustermodel.validation import LONGEST_S, require_jobs, require_number, require_whole
 from clustermodel.workload.estimates import PHI
 from clustermodel.workload.hyper_erlang import HyperErlang
 from clustermodel.workload.memory import remembered
@@ -188,7 +189,7 @@ class WorkloadModel:
         Raises:
             SpecificationError: an argument is out of range, or the times do not fit 64-bit ticks.
         """
-        require_whole("jobs", jobs, at_least=1)
+        require_jobs(jobs)
         require_whole("seed", seed, at_least=0)
         scale = LoadScale(run_time=run_time_factor, interarrival=interarrival_factor)
         streams = [
@@ -307,16 +308,14 @@ def load_model(model: str | os.PathLike[str]) -> WorkloadModel:
     if model in names:
         return WorkloadModel.from_json((_SHIPPED / f"{model}.json").read_text(encoding="utf-8"), file=str(model))
     path = Path(model)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         raise SpecificationError(
-            f"model: {str(model)!r} is neither a file nor a shipped model{did_you_mean(str(model), names)}; "
+            f"model: {quoted(str(model))} is neither a file nor a shipped model{did_you_mean(str(model), names)}; "
             f"shipped are {', '.join(names)}"
-        ) from None
-    except OSError as problem:
-        raise SpecificationError(f"{path}: cannot be read: {problem.strerror or problem}") from None
-    except ValueError as problem:
+        )
+    try:
+        text = specification_bytes(path).decode("utf-8")
+    except UnicodeDecodeError as problem:
         raise SpecificationError(f"{path}: cannot be read: {problem}") from None
     return WorkloadModel.from_json(text, file=str(path))
 

@@ -12,7 +12,7 @@ from clustermodel.arrays import dot
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.job import JobRow
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.validation import LONGEST_S, require_number, require_whole
+from clustermodel.validation import LONGEST_S, require_jobs, require_number, require_whole
 from clustermodel.workload.estimates import PHI, phi_factors
 from clustermodel.workload.memory import remembered
 from clustermodel.workload.table import Provenance, Workload
@@ -45,7 +45,7 @@ def synthetic_workload(*, jobs: int = 30_000, nodes: int = 128, load: float = 0.
     Raises:
         SpecificationError: an argument is out of range, or there are too few jobs for so large a machine.
     """
-    require_whole("jobs", jobs, at_least=2)
+    require_jobs(jobs, at_least=2)
     require_whole("nodes", nodes, at_least=1)
     require_whole("seed", seed, at_least=0)
     load = require_number("load", load, "> 0 and < 10", lambda x: 0 < x < 10)

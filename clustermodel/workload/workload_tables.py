@@ -7,6 +7,7 @@ The keys of a table are the arguments of the function that makes the jobs, and o
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -70,11 +71,11 @@ def _of_trace(value: object, arguments: dict[str, Any], place: Place) -> JobSour
     for key, convert in ((KEEP, _filter_from), (SCALE, _scale_from)):
         if key in arguments:
             arguments[key] = convert(arguments[key], place.at(key))
+    if not os.path.isfile(path):  # noqa: PTH113  false for a name that is too long
+        raise place.at("trace").error(f"{quoted(value)}: there is no such file")
     streamed = arguments.pop("stream", False)
     if streamed is True:
         return made(SwfStream, arguments, place, path=path)
-    if not path.is_file():
-        raise place.at("trace").error(f"{quoted(value)}: there is no such file")
     reader = placed(lambda: reader_for(path), place, ())
     make: Callable[..., Workload] = read_swf if reader is SWF else read_trace
     return made(make, arguments, place, path=path)

@@ -249,7 +249,7 @@ def test_a_policy_of_a_module_in_the_working_directory(tmp_path: Path, monkeypat
     assert make_policy("beside_me:Narrowest:most=2").most == 2
     assert sys.path == before
     assert len(scenario("beside_me:Narrowest").run().records) == 60
-    with pytest.raises(SpecificationError, match=r"module beside_me has no class or function Narrow$"):
+    with pytest.raises(SpecificationError, match=r"module beside_me has no policy Narrow, a class with begin and decide$"):
         make_policy("beside_me:Narrow")
     with pytest.raises(SpecificationError, match=r"there is no module bgss \(did you mean 'bgs'\?\)"):
         make_policy("bgss:mpl")

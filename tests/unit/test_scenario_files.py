@@ -175,7 +175,6 @@ def test_a_round_trip_gives_the_same_scenario_and_run_key(here: Path, kind: str)
         {"machine": Machine(nodes=8, failures=Outages(node=[1, 0], down_s=[5, 9.5], up_s=[7, 20], nodes=8, cause=("a", "b")))},
         {"policy": "easy:reserve_depth=2,backfill_order=shortest"},
         {"policy": "R/L-NG:speculation=0.9,test_runs=true"},
-        {"policy": "clustermodel.policies.easy:Easy:reserve_depth=3"},
         {"seed": 7, "explain": True, "history": True, "name": "a = 'name'\t".strip()},
         {"fidelity": "node", "policy": "gs"},
         {"events": "one-by-one"},
@@ -222,6 +221,7 @@ def test_workloads_are_equal_if_their_jobs_are(here: Path) -> None:
         ),
         ({"workload": JOBS.split()[0]}, "exists in memory only"),
         ({"workload": merge(a=JOBS.renumbered(3))}, r"workload\.merge\.a: 'synthetic-1' exists in memory only"),
+        ({"policy": "clustermodel.policies.easy:Easy"}, "policy: 'clustermodel.policies.easy:Easy' is not allowed in a file"),
         ({"policy": Fcfs()}, "policy: the object fcfs cannot be written; name the policy, as in "),
         ({"speedup": Mine()}, "speedup: .* cannot be written"),
         (
@@ -368,16 +368,32 @@ def test_machines_policies_and_workloads_are_files_that_scenarios_share(here: Pa
     assert Scenario.from_toml(scenario.to_toml()) == scenario
 
 
-def test_a_policy_of_a_module_beside_the_file(here: Path) -> None:
-    code = "from clustermodel.policies.easy import Easy\n\nclass Beside(Easy):\n    pass\n"
-    for folder in ("one", "two"):
-        (here / folder).mkdir()
-        (here / folder / "beside_the_file.py").write_text(code)
-        (here / folder / "file.toml").write_text('policy = "beside_the_file:Beside:reserve_depth=2"\n' + SMALL)
-    scenario = Scenario.from_toml("one/file.toml")
-    assert len(scenario.run().records) == 30
-    with pytest.raises(SpecificationError, match=r"^two/file\.toml: policy: module beside_the_file has been imported from"):
-        Scenario.from_toml("two/file.toml")
+def test_a_module_beside_the_file_is_not_imported(here: Path, command_line: Command) -> None:
+    (here / "beside_the_file.py").write_text("from pathlib import Path\nPath('imported').touch()\n")
+    (here / "file.toml").write_text('policy = "beside_the_file:Beside:reserve_depth=2"\n' + SMALL)
+    for options in ([], ["--policy", "easy"]):
+        finished = command_line("run", "file.toml", *options)
+        assert finished.code == 2
+        assert finished.err.startswith(
+            "clustermodel: error: file.toml: policy: 'beside_the_file:Beside' is not allowed in a file, which must not run code"
+        )
+    assert not (here / "imported").exists()
+
+
+def test_a_policy_of_a_module_is_given_on_the_command_line(here: Path, command_line: Command) -> None:
+    (here / "given_by_hand.py").write_text("from clustermodel.policies.easy import Easy\n\nclass Mine(Easy):\n    pass\n")
+    (here / "file.toml").write_text(SMALL)
+    assert len(run(command_line, "file.toml", "--policy", "given_by_hand:Mine:reserve_depth=2")) == 1
+
+
+@pytest.mark.parametrize("policy", ["os:system:command=touch called", "os:_exit:status=0", "subprocess:Popen:args=ls"])
+def test_what_is_no_policy_is_never_called(here: Path, command_line: Command, policy: str) -> None:
+    (here / "file.toml").write_text(SMALL)
+    finished = command_line("run", "file.toml", "--policy", policy)
+    assert finished.code == 2
+    assert "a class with begin and decide" in finished.err
+    assert len(finished.err.splitlines()) == 1
+    assert not (here / "called").exists()
 
 
 # The command line
