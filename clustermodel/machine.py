@@ -238,6 +238,11 @@ class Checkpointing:
         if self.max_tasks_per_slice is not None:
             limit = require_whole("Checkpointing.max_tasks_per_slice", self.max_tasks_per_slice, at_least=0)
             object.__setattr__(self, "max_tasks_per_slice", limit)
+            if limit == 0 and self.interval_s is not None:
+                raise SpecificationError(
+                    f"Checkpointing.interval_s: {self.interval_s!r} is not allowed with max_tasks_per_slice=0, "
+                    "where no checkpoints are written; it must be None"
+                )
 
     def _require_no_costs_beside(self, store: object) -> None:
         if not isinstance(store, CheckpointStore):

@@ -38,16 +38,24 @@ def shares_over_time(records: JobRecords, machine: Machine, ticks: IntArray) -> 
 
 
 def memory_share(records: JobRecords, memory: int, ticks: IntArray) -> FloatArray:
-    """Return the share of the memory that running and suspended jobs have from each event on, shape ``(events,)``.
+    """Return the share of the memory that running and suspended jobs have from each event until the next, shape ``(events,)``.
+
+    It is the mean where it changes in between: where nodes are shared in time, a gang that is restored on other nodes leaves
+    its memory on the old ones between two events.
 
     Args:
         records: of the run.
         memory: of all nodes, KiB.
-        ticks: times of all scheduling events, ascending; memory in use changes at scheduling events only.
+        ticks: times of all scheduling events, ascending.
     """
     log = records.memory.in_use
     known = np.append(0, log.kib)  # nothing is in use before the first change
     share: FloatArray = known[np.searchsorted(log.ticks, ticks, side="right")] / memory
+    between = np.flatnonzero(~np.isin(log.ticks, ticks))
+    for tick, change in zip(log.ticks[between].tolist(), np.diff(known)[between].tolist(), strict=True):
+        event = int(np.searchsorted(ticks, tick)) - 1
+        if 0 <= event < len(ticks) - 1:
+            share[event] += change / memory * float((ticks[event + 1] - tick) / (ticks[event + 1] - ticks[event]))
     return share
 
 

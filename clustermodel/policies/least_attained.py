@@ -64,6 +64,11 @@ class Las(PreemptiveScheduler):
         self._thresholds = [round(threshold * TICKS_PER_SECOND) for threshold in _ascending(thresholds) if threshold < inf]
         if promote is not None:
             require_number("las: promote", promote, "a finite number > 0, or None", lambda factor: 0 < factor < inf)
+            if self._mode == "kill":
+                raise SpecificationError(
+                    f"las: promote: {promote:g} is not allowed with mode=kill, where jobs that return to the first queue can "
+                    "kill each other for ever; it must be None, or mode checkpoint or suspend"
+                )
         self._promote = promote
 
     def begin(self, setup: Setup) -> None:

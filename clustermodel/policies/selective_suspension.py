@@ -205,17 +205,21 @@ class SelectiveSuspension(CopiedWithoutRun):
             return () if own & ~reduce(or_, (self._held[other.job.id] for other in there), free) else there
         missing = job.nodes - free.bit_count()
         victims: list[_Running] = []
+
+        def gained_from(other: _Running) -> int:  # counting the bits of a mask takes long on a large machine
+            return other.job.nodes if suitable == -1 else (self._held[other.job.id] & suitable).bit_count()
+
         for other in self._running:
             if missing <= 0:
                 break
-            gained = (self._held[other.job.id] & suitable).bit_count()
+            gained = gained_from(other)
             if gained and other.job.nodes <= 2 * job.nodes and self._can_stop(other, view):
                 victims.append(other)
                 missing -= gained
         if missing > 0:
             return ()
         for other in victims[::-1]:  # spare those without whose nodes it fits as well
-            gained = (self._held[other.job.id] & suitable).bit_count()
+            gained = gained_from(other)
             if missing + gained <= 0:
                 victims.remove(other)
                 missing += gained

@@ -265,5 +265,6 @@ class UrgentJobs:
     def _store_has_room(self, nodes: int, occupant: Occupant[QueuedJob]) -> bool:
         if self._limit is None:
             return True
-        others = self._matrix.tasks_migrating(occupant.home) - (occupant.moving if occupant.migrating else 0)
+        rows = range(self._matrix.mpl) if occupant.job.id in self._matrix.undivided else (occupant.home,)
+        others = max(map(self._matrix.tasks_migrating, rows)) - (occupant.moving if occupant.migrating else 0)
         return min(nodes, self._limit) + others <= self._limit

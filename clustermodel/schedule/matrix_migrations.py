@@ -52,8 +52,16 @@ class MatrixMigrations(MatrixColumns[Job]):
         """Whether migration costs something or is limited; if not, a gang may be moved as often as one event likes."""
 
     def tasks_migrating(self, row: int) -> int:
-        """Return how many tasks in a row are on their way to or from the checkpoint store."""
-        return sum(gang.moving for gang in self.row_contents(row) if gang.migrating)
+        """Return how many tasks in a row are on their way to or from the checkpoint store.
+
+        Undivided gangs are in each row: in those too that come into use when another gang is placed there.
+        """
+        undivided = self.undivided
+        return sum(
+            gang.moving
+            for gang in self.occupants.values()
+            if gang.migrating and (gang.rows >> row & 1 or gang.job.id in undivided)
+        )
 
     def note_migrating(self, gang: Occupant[Job], *, migrates: bool, in_rounds: bool = False) -> None:
         """Note whether a gang migrates on the machine, or is saved or restored in rounds: then all its tasks count."""

@@ -6,12 +6,13 @@ run, and what they have done so far, is the business of a :class:`~clustermodel.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from types import MappingProxyType
+from typing import Any
 
 from simpy import Event, Process
 
-from clustermodel.errors import DecisionError, SpecificationError, StrandedJobsError
+from clustermodel.errors import DecisionError, SpecificationError, StrandedJobsError, shown
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
 from clustermodel.policies.interface import Policy, Reason
@@ -235,8 +236,7 @@ class Coordinator:
         gang.ran = executed if job.image is None else job.image.work + executed
         discarded = self._saved.ended(gang, executed)
         if outcome in REQUEUING:
-            if outcome is Status.FAILED:
-                require_progress(job)
+            require_progress(job, self._policy.name)
             self._records.stopped(job.index, now, outcome, executed, discarded)
             if gang.job is self._head:
                 self._head = None
@@ -256,7 +256,9 @@ class Coordinator:
         if busy and decisions.sharing.is_settled:
             decisions.sharing.settle(now)
         view.now, view.idle, view.up = now, idle_nodes.count, self._nodes - len(self._states.down)
-        decided = list(self._policy.decide(batch, view))
+        decided: Any = self._policy.decide(batch, view)  # a user's code may return anything
+        if type(decided) is not list:
+            decided = self._as_list(decided)
         try:
             decisions.carry_out(decided, now, self._policy.name)
             if self._node_memory is not None:
@@ -271,6 +273,13 @@ class Coordinator:
             if waiting:
                 self._note_queue(now)
             decisions.started.clear()
+
+    def _as_list(self, decided: Any) -> list[Any]:
+        """Return the decisions of a policy as a list."""
+        if isinstance(decided, Iterable) and not isinstance(decided, str):
+            return list(decided)
+        returned = "nothing (None)" if decided is None else shown(repr(decided))
+        raise DecisionError(f"policy {self._policy.name}: decide returned {returned}; it must return a list of decisions")
 
     def _note_queue(self, now: int) -> None:
         """Record which job is blocked at the head of the queue, and which have overtaken it."""

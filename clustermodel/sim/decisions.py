@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NoReturn
 
-from clustermodel.errors import DecisionError
+from clustermodel.errors import DecisionError, shown
 from clustermodel.machine import Machine
 from clustermodel.policies.interface import (
     Checkpoint,
@@ -22,7 +22,7 @@ from clustermodel.policies.interface import (
     WakeAt,
     Withdraw,
 )
-from clustermodel.policies.view import QueuedJob
+from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet
@@ -33,6 +33,7 @@ from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.sharing import Sharing
 from clustermodel.speedup import Speedup
 
+_OF_NO_JOB: Final = (WakeAt, Migrate)
 _COMPLETED: Final = Status.COMPLETED  # a global name is looked up faster than a member of an enumeration
 
 
@@ -116,8 +117,12 @@ class Decisions:
             self._stopped.clear()
             self._interrupts = False
         for decision in decisions:
-            if (carry_out := self._table.get(type(decision))) is None:
+            kind = type(decision)
+            if (carry_out := self._table.get(kind)) is None:
                 self._refuse(decision)
+            if kind not in _OF_NO_JOB:
+                given: Any = decision
+                _require_job(given.job, kind.__name__)
             carry_out(decision)
 
     def begin_granted(self) -> None:
@@ -129,7 +134,7 @@ class Decisions:
 
     def _refuse(self, decision: object) -> NoReturn:
         kinds = ", ".join(kind.__name__ for kind in self._table)
-        raise DecisionError(f"{decision!r} is not a decision; it must be one of {kinds}")
+        raise DecisionError(f"{shown(repr(decision))} is not a decision; it must be one of {kinds}")
 
     # Starts.
 
@@ -229,7 +234,7 @@ class Decisions:
 
     def _migrate(self, decision: Any) -> None:
         moves: dict[Execution, NodeSet] = {}
-        for job, columns in decision.moves:
+        for job, columns in _moves(decision):
             gang = self._gang_going_on(job, "migrate")
             if gang in moves:
                 raise DecisionError(f"job {job.id} cannot migrate: the decision moves it twice")
@@ -247,6 +252,8 @@ class Decisions:
         start = _plain(decision.start, refused := f"job {job.id} cannot hold a reservation")
         if start is None:
             raise DecisionError(f"{refused}: it has no start")
+        if start < self._now:
+            raise DecisionError(f"{refused} at {start}: it is {self._now} already")
         self._records.reserved(self._jobs[job.id].index, start, self._now)
 
     def _wake_at(self, decision: Any) -> None:
@@ -258,6 +265,30 @@ class Decisions:
 
 # What a policy writes into a decision is read as ``Any``: it may be a number of numpy, which would turn clock and ledger into
 # 64 bits, or no number at all.
+
+
+def _require_job(job: Any, decision: str) -> None:
+    """Check that what a decision gives as a job is one as policies know it."""
+    if type(job) is QueuedJob:
+        return
+    if isinstance(job, RunningJob):
+        raise DecisionError(f"{decision} is given the running gang of job {job.job.id}; it must be given the job, gang.job")
+    raise DecisionError(f"{decision} is given {shown(repr(job))} as a job; it must be given one of view.waiting, or gang.job")
+
+
+def _moves(decision: Any) -> list[tuple[QueuedJob, Any]]:
+    """Return the moves of a migration: gangs and their new nodes."""
+    try:
+        moves = [(job, columns) for job, columns in decision.moves]
+        jobs = [*(job for job, _ in moves), *decision.blocked]
+    except (TypeError, ValueError):
+        given = shown(repr((decision.moves, decision.blocked)))
+        raise DecisionError(
+            f"Migrate is given moves and blocked {given}; they must be pairs (job, columns), and jobs"
+        ) from None
+    for job in jobs:
+        _require_job(job, "Migrate")
+    return moves
 
 
 def _plain(number: Any, refused: str) -> int | None:

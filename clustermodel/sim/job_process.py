@@ -43,7 +43,10 @@ class JobInSystem:
         index: of its record.
     """
 
-    __slots__ = ("attempts", "execution", "image", "index", "process", "queued", "request", "row", "run_time")
+    __slots__ = (
+        "attempts", "execution", "image", "index", "most_saved", "process", "queued", "request", "row", "run_time",
+        "without_progress",
+    )  # fmt: skip
     __deletable__ = ("execution",)  # as compiled classes want to know
 
     process: Process
@@ -66,6 +69,10 @@ class JobInSystem:
         """What has been saved of it."""
         self.attempts = 0
         """How often it has been started."""
+        self.most_saved = 0
+        """The most that has been saved of it, ticks."""
+        self.without_progress = 0
+        """Run attempts since more of it was saved."""
 
     @property
     def saved(self) -> int:

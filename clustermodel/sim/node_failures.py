@@ -15,6 +15,7 @@ from clustermodel.failures.failure import Failure
 from clustermodel.policies.view import Outage
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account, Ledger
+from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import members
 from clustermodel.sim.events import Clock
 from clustermodel.sim.job_process import Execution, JobInSystem, nodes_needed_by
@@ -23,21 +24,37 @@ from clustermodel.sim.sharing import Sharing
 from clustermodel.ticks import duration_to_ticks, to_seconds
 
 MOST_ATTEMPTS: Final = 10_000
-"""Run attempts of a job after which a run ends whose nodes fail faster than the job can complete."""
+"""Run attempts of a job, one after the other, that save nothing of it, after which a run ends."""
 NO_OUTAGES: Final[tuple[list[Outage], list[Outage]]] = ([], [])
 
 
-def require_progress(job: JobInSystem) -> None:
-    """Refuse to start a job for ever whose nodes always fail before it completes.
+def require_progress(job: JobInSystem, policy: str) -> None:
+    """Refuse to start a job for ever whose nodes always fail, or that is always preempted, before it completes.
+
+    Args:
+        job: one that waits again.
+        policy: name of the policy.
 
     Raises:
-        SpecificationError: it has had :data:`MOST_ATTEMPTS` run attempts.
+        SpecificationError: it has had :data:`MOST_ATTEMPTS` run attempts since more of it was saved.
     """
-    if job.attempts >= MOST_ATTEMPTS:
+    if job.saved > job.most_saved:
+        job.most_saved, job.without_progress = job.saved, 0
+        return
+    job.without_progress += 1
+    if job.without_progress >= MOST_ATTEMPTS:
+        started = (
+            f"job {job.queued.id} ({counted(job.queued.nodes, 'node')}, {to_seconds(job.run_time):g} s) "
+            f"has been started {MOST_ATTEMPTS:,} times and not completed, because"
+        )
+        if job.execution.outcome is Status.FAILED:
+            raise SpecificationError(
+                f"Machine.failures: {started} its nodes fail before; "
+                "give it checkpoints (Checkpointing.interval_s), or nodes that fail less often"
+            )
         raise SpecificationError(
-            f"Machine.failures: job {job.queued.id} ({counted(job.queued.nodes, 'node')}, {to_seconds(job.run_time):g} s) "
-            f"has been started {MOST_ATTEMPTS:,} times and not completed, because its nodes fail before; "
-            "give it checkpoints (Checkpointing.interval_s), or nodes that fail less often"
+            f"policy {policy}: {started} it is preempted before; "
+            "let preemption keep its work (checkpoint or suspend instead of kill), or preempt less often"
         )
 
 

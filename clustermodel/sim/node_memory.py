@@ -30,8 +30,8 @@ class NodeMemory:
         self._of_a_node = machine.node_memory
         self.free = None if self._of_a_node is None else FreeMemory.of(machine.nodes, self._of_a_node)
         """The free memory; ``None`` where memory is not limited."""
-        self.changed: Callable[[int], None] = lambda _: None
-        """Called when jobs get so much more memory on all nodes together, or less if negative."""
+        self.changed: Callable[[int, int | None], None] = lambda _kib, _when: None
+        """Called when jobs get so much more memory on all nodes together, or less if negative, and when: ``None`` is now."""
         self._held: dict[int, NodeSet] = {}  # job id -> the nodes on which it has memory
 
     # Amounts of memory.
@@ -40,8 +40,8 @@ class NodeMemory:
         """Return a copy of the free memory to plan with, ``None`` where memory is not limited."""
         return None if self.free is None else self.free.copy()
 
-    def hold(self, job: JobInSystem, *places: NodeSet | None) -> None:
-        """Let a job have its memory on the nodes of all ``places``, and on no others."""
+    def hold(self, job: JobInSystem, *places: NodeSet | None, since: int | None = None) -> None:
+        """Let a job have its memory on the nodes of all ``places``, and on no others; ``since`` when, ``None`` is now."""
         if self.free is None:
             return
         kib, number = job.queued.memory, job.queued.id
@@ -54,7 +54,7 @@ class NodeMemory:
             self._held[number] = columns = from_mask(nodes)
             self.free.take(columns, kib)
         if more := kib * (nodes.bit_count() - sum(high - low for low, high in _ranges(before or ()))):
-            self.changed(more)
+            self.changed(more, since)
 
     def require_room(self, running: Iterable[Execution]) -> None:
         """Check that the tasks of all nodes fit, now that the decisions of the present have been carried out.

@@ -163,15 +163,15 @@ class SavedWork:
 
     # What becomes of images.
 
-    def restored(self, gang: Execution) -> None:
-        """Note that what had been saved of a gang's job is on its nodes again."""
+    def restored(self, gang: Execution, since: int | None = None) -> None:
+        """Note that what had been saved of a gang's job is on its nodes again; ``since`` when, ticks, ``None`` is now."""
         job = gang.owner
         image = job.image
         assert image is not None
         self.memory.resume(image.columns)
         job.image = image.restored_on(gang.columns)
         gang.fetching = False
-        self.memory.hold(job, gang.columns)
+        self.memory.hold(job, gang.columns, since=since)
 
     def ended(self, gang: Execution, executed: int) -> int:
         """Settle what is saved of a gang's job at the end of a run attempt; return how much work is discarded, ticks.

@@ -104,7 +104,7 @@ def simulate(
     allocation = Allocation(machine.gpus_per_node, machine.allocation) if machine.gpus_per_node > 1 else None
     states = History(machine.time_slicing.quantum) if history else None
     pool, saved = NodePool(env, machine.processors, allocation), SavedWork(machine)
-    saved.memory.changed = lambda kib: records.memory.changed(env.now, kib)
+    saved.memory.changed = lambda kib, when: records.memory.changed(env.now if when is None else when, kib)
     store = _store(env, machine)
     sharing = dedicated_nodes(
         machine,

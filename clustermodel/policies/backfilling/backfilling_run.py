@@ -55,6 +55,9 @@ class BackfillingRun:
             if (nodes := view.saved_on(job)) is not None:  # it goes on, after the failure of a node, on as many nodes as before
                 run_time = self._setup.speedup.time_on(lengths.predicted(job), job.nodes, nodes)
                 shapes[job.id] = ((nodes, self._setup.holding(job, run_time)),)
+                if (held := plan.reserved.get(job.id)) is not None and held.nodes != nodes:
+                    plan.drop(job)  # it kept that during a test run, which has saved it with another number of tasks
+                    nodes_freed = True
         current = SchedulingCycle(self._scheduler, batch, view, nodes_freed=nodes_freed)
         late = plan.profile.overrunning(view.now, view.running)
         if late or batch.failed:

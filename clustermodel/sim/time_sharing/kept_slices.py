@@ -201,6 +201,9 @@ class KeptSlices(ComputedSlices):
         for gang in self._held_up:
             assert gang.pace is not None
             self._held_up[gang] = gang.pace.served
+            if restoring := gang.restoring_left():
+                switching = self._switching[gang][0] if gang in self._switching else 0
+                gang.restored_at = rotation.time_of(gang, switching + restoring)
         rows.changed.clear()
         alarm = rotation.next_finish()
         if alarm is not None and self._on_change and any(left > rest for left, _ in self._switching.values()):

@@ -244,6 +244,11 @@ class Rotation:
                     self._finishing.append(pace)
         return None if soonest == NEVER else soonest
 
+    def time_of(self, gang: Member, ticks: int) -> int:
+        """Return when ``gang`` has had ``ticks`` of its own slices, if no scheduling event comes before, ticks."""
+        assert gang.pace is not None
+        return self._now + self._elapsed_until(gang.pace, ticks)
+
     def finished(self) -> list[Member]:
         """Return the gangs that have finished, in the order of their starts, now that the time has come that
         :meth:`next_finish` returned.

@@ -70,6 +70,7 @@ class SlicedGang(Execution):
         "order",
         "pace",
         "pending",
+        "restored_at",
     )
 
     def __init__(
@@ -96,6 +97,8 @@ class SlicedGang(Execution):
         """How many of its tasks get another node while it migrates."""
         self._slices = slices
         self._saved = saved
+        self.restored_at: int | None = None
+        """When it will have been restored if no scheduling event comes before, ticks; kept by the fast mode."""
         self._to_restore = 0  # how much of the pending overheads restores what was saved, ticks
         self._executed: int | None = None  # once the run attempt has ended, ticks
         # Of periodic checkpoints, where there are any:
@@ -230,6 +233,10 @@ class SlicedGang(Execution):
         """Return its pending overhead, ticks of its own slices."""
         return sum(ticks for _, ticks in self.pending) if self.pending else 0
 
+    def restoring_left(self) -> int:
+        """Return how much of its pending overhead restores what was saved, ticks of its own slices; that comes first."""
+        return self._to_restore
+
     def note_migrating(self) -> None:
         """Note whether a checkpoint or a restart is pending."""
         self.migrating = any(account in TRANSFERS for account, _ in self.pending)
@@ -249,7 +256,7 @@ class SlicedGang(Execution):
         if self._to_restore:
             self._to_restore -= min(self._to_restore, before - ticks)
             if not self._to_restore:
-                self._saved.restored(self)
+                self._saved.restored(self, self.restored_at)
         if self._being_written:
             self._being_written -= min(self._being_written, before - ticks)
             if not self._being_written:

@@ -217,5 +217,7 @@ class ComputedSlices:
             for gang in self._held_up:
                 assert gang.pace is not None
                 self._held_up[gang] = gang.pace.served
+                if restoring := gang.restoring_left():
+                    gang.restored_at = rotation.time_of(gang, restoring)
         rows.changed.clear()
         self._alarm.set(rotation.next_finish())

@@ -1,0 +1,145 @@
+"""What a policy may not return, or give a decision: one line with the policy's name; and runs that would never end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from clustermodel import (
+    Checkpoint,
+    Checkpointing,
+    DecisionError,
+    Job,
+    Kill,
+    Machine,
+    Migrate,
+    Replicate,
+    Reserve,
+    Scenario,
+    SpecificationError,
+    Start,
+    Suspend,
+    TimeSlicing,
+    WakeAt,
+    Workload,
+)
+from clustermodel.policies.view import View
+from clustermodel.sim import node_failures
+
+JOBS = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=100), Job(id=2, nodes=1, submit_s=10, run_s=100)])
+
+
+class Mine:
+    """A policy of one function, which is asked from job 2 on; before, job 1 starts."""
+
+    name = "mine"
+
+    def __init__(self, decide: Callable[[View], Any]) -> None:
+        self._decide = decide
+
+    def begin(self, setup: object) -> None:
+        pass
+
+    def decide(self, batch: object, view: View) -> Any:
+        return self._decide(view) if view.now else [Start(job=job) for job in view.waiting.values()]
+
+
+def waiting(view: View) -> Any:
+    return next(iter(view.waiting.values()))
+
+
+@pytest.mark.parametrize(
+    ("decide", "words"),
+    [
+        (lambda _: None, "decide returned nothing (None); it must return a list of decisions"),
+        (lambda view: Start(job=waiting(view)), "it must return a list of decisions"),
+        (lambda _: "start", "decide returned 'start'; it must return a list of decisions"),
+        (lambda _: [None], "None is not a decision; it must be one of Start, "),
+        (lambda _: [Start(job=3)], "Start is given 3 as a job; it must be given one of view.waiting, or gang.job"),
+        (lambda _: [Reserve(job=None, start=5)], "Reserve is given None as a job"),
+        (lambda _: [Replicate(job=3, row=1)], "Replicate is given 3 as a job"),
+        *(
+            (lambda view, kind=kind: [kind(job=view.running[1])], f"{kind.__name__} is given the running gang of job 1; it")
+            for kind in (Start, Kill, Checkpoint, Suspend)
+        ),
+        (lambda _: [Migrate(moves=None, blocked=())], "Migrate is given moves and blocked (None, ())"),
+        (lambda _: [Migrate(moves=(3,), blocked=())], "they must be pairs (job, columns), and jobs"),
+        (lambda view: [Migrate(moves=((view.running[1], (0, 1)),), blocked=())], "Migrate is given the running gang of job 1"),
+        (lambda _: [Migrate(moves=(), blocked=(3,))], "Migrate is given 3 as a job"),
+        (lambda view: [Reserve(job=waiting(view), start=-1)], "job 2 cannot hold a reservation at -1: it is 10000000 already"),
+        (lambda view: [Reserve(job=waiting(view), start=view.now - 1)], "job 2 cannot hold a reservation at 9999999"),
+    ],
+)
+def test_what_is_no_decision_is_one_line_with_the_name_of_the_policy(decide: Callable[[View], Any], words: str) -> None:
+    with pytest.raises(DecisionError) as refused:
+        Scenario(machine=Machine(nodes=4), workload=JOBS, policy=Mine(decide)).run()
+    message = str(refused.value)
+    assert message.startswith("policy mine: ")
+    assert words in message
+    assert "\n" not in message
+
+
+def test_any_iterable_of_decisions_will_do() -> None:
+    policy = Mine(lambda view: (Start(job=job) for job in view.waiting.values()))
+    assert Scenario(machine=Machine(nodes=4), workload=JOBS, policy=policy).run().summary().jobs == 2
+
+
+def test_las_does_not_promote_jobs_that_it_kills() -> None:
+    with pytest.raises(SpecificationError, match=r"^las: promote: 1 is not allowed with mode=kill"):
+        Scenario(machine=Machine(nodes=1), workload=JOBS, policy="las:promote=1,mode=kill").run()
+
+
+def test_a_policy_that_kills_a_job_again_and_again_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def decide(view: View) -> list[Any]:
+        return [
+            *(Kill(job=gang.job, requeue=True) for gang in view.running.values()),
+            *(Start(job=job) for job in view.waiting.values()),
+            WakeAt(time=view.now + 1),
+        ]
+
+    monkeypatch.setattr(node_failures, "MOST_ATTEMPTS", 50)
+    with pytest.raises(
+        SpecificationError, match=r"^policy mine: job \d \(1 node, 100 s\) has been started 50 times"
+    ) as refused:
+        Scenario(machine=Machine(nodes=4), workload=JOBS, policy=Mine(decide)).run()
+    assert "let preemption keep its work" in str(refused.value)
+
+
+@pytest.mark.parametrize("interval_s", [10, "own", "daly"])
+def test_no_periodic_checkpoints_where_the_store_takes_no_tasks(interval_s: float | str) -> None:
+    with pytest.raises(SpecificationError, match=r"^Checkpointing.interval_s: .* is not allowed with max_tasks_per_slice=0"):
+        Checkpointing(checkpoint_s=1, interval_s=interval_s, max_tasks_per_slice=0)
+
+
+@pytest.mark.parametrize("policy", ["bgs", "mbgs"])
+def test_an_undivided_gang_that_is_restored_counts_in_rows_that_come_into_use(policy: str) -> None:
+    jobs = [
+        Job(id=number, nodes=nodes, submit_s=submit, run_s=100, priority=priority)
+        for number, nodes, submit, priority in ((111, 1, 0, 0), (759, 4, 0, -1), (958, 8, 17, 1))
+    ]
+    machine = Machine(
+        nodes=8,
+        kill_at_estimate=False,
+        time_slicing=TimeSlicing(quantum_s=10, mpl=2),
+        checkpointing=Checkpointing(restart_s=3, max_tasks_per_slice=4),
+    )
+    result = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy=f"{policy}:urgent=checkpoint").run()
+    assert result.summary().preempted == 2
+
+
+@pytest.mark.parametrize(("interval_s", "checkpoint_s", "estimate_s"), [(20, 30, 600), (20, 30, 1000), (10, 3, 10_000)])
+def test_a_job_saved_in_a_test_run_gives_up_its_reservation_of_another_size(
+    interval_s: float, checkpoint_s: float, estimate_s: float
+) -> None:
+    jobs = [
+        Job(id=565, nodes=1, submit_s=0, run_s=500),
+        Job(id=750, nodes=3, submit_s=0, run_s=2000, estimate_s=10_000),
+        Job(id=779, nodes=2, submit_s=60, run_s=20, estimate_s=estimate_s, checkpoint_interval_s=1),
+        Job(id=140, nodes=2, submit_s=0, run_s=2000, estimate_s=20_000),
+    ]
+    costs = Checkpointing(checkpoint_s=checkpoint_s, interval_s=interval_s)
+    machine = Machine(nodes=5, kill_at_estimate=False, checkpointing=costs)
+    result = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy="1/L:test_runs=true,width=greedy").run()
+    assert result.summary().jobs == 4
