@@ -272,7 +272,9 @@ class Coordinator:
         if not decisions.frees_nodes:
             if waiting:
                 self._note_queue(now)
-            decisions.started.clear()
+            if decisions.started:
+                self._states.without_start = 0
+                decisions.started.clear()
 
     def _as_list(self, decided: Any) -> list[Any]:
         """Return the decisions of a policy as a list."""

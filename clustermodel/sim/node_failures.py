@@ -25,6 +25,8 @@ from clustermodel.ticks import duration_to_ticks, to_seconds
 
 MOST_ATTEMPTS: Final = 10_000
 """Run attempts of a job, one after the other, that save nothing of it, after which a run ends."""
+MOST_FAILURES: Final = 200_000
+"""Failures of nodes, one after the other, during which no job starts, after which a run ends."""
 NO_OUTAGES: Final[tuple[list[Outage], list[Outage]]] = ([], [])
 
 
@@ -76,6 +78,8 @@ class NodeStates:
         """Called when a node fails or is repaired; what follows is done when everything else of the instant is known."""
         self.changing = False
         """Whether nodes fail or are repaired at the present instant."""
+        self.without_start = 0
+        """Failures since the last start of a job."""
         self._env = env
         self._mean_repair = duration_to_ticks(mean_repair_s)
         self._saved = saved
@@ -90,8 +94,17 @@ class NodeStates:
 
         Args:
             failures: in order of time.
+
+        Raises:
+            SpecificationError: no job has started during :data:`MOST_FAILURES` of them.
         """
         for time, node, repair in failures:
+            self.without_start += 1
+            if self.without_start > MOST_FAILURES:
+                raise SpecificationError(
+                    f"Machine.failures: nodes have failed {MOST_FAILURES:,} times by {to_seconds(time):g} s since a job last "
+                    "started; let them fail less often"
+                )
             if time > self._env.now:
                 yield self._env.timeout(time - self._env.now)
             self._failing.append(node)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustermodel import Failure, NodeFailures, SpecificationError, to_ticks
+from clustermodel import Failure, Job, Machine, NodeFailures, Scenario, SpecificationError, to_ticks
 from clustermodel.experiment.random_streams import random_stream
 from clustermodel.failures.failure import FailureSource
+from clustermodel.sim import node_failures
 
 HOUR = 3600.0
 
@@ -170,3 +171,10 @@ def test_bad_fields_are_refused_in_one_line(fields: dict[str, Any], message: str
 def test_the_number_of_nodes_is_checked_before_the_first_failure_is_asked_for() -> None:
     with pytest.raises(SpecificationError, match=r"^nodes: 0 is not allowed"):
         NodeFailures(mtbf_s=1.0, repair_s=0.0).failures(0, random_stream(1, "failures"))
+
+
+def test_failures_that_let_no_job_start_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_failures, "MOST_FAILURES", 300)
+    machine = Machine(nodes=8, failures=NodeFailures(mtbf_s=0.001))
+    with pytest.raises(SpecificationError, match=r"^Machine.failures: nodes have failed 300 times by 0\.0\d+ s since a job"):
+        Scenario(machine=machine, workload=[Job(id=1, submit_s=3600, nodes=1, run_s=1)], policy="fcfs").run()
