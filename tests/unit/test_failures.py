@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustermodel import Failure, Job, Machine, NodeFailures, Scenario, SpecificationError, to_ticks
+from clustermodel import Failure, Job, Machine, NodeFailures, Scenario, SpecificationError, Workload, to_ticks
 from clustermodel.experiment.random_streams import random_stream
 from clustermodel.failures.failure import FailureSource
 from clustermodel.sim import node_failures
@@ -175,6 +175,8 @@ def test_the_number_of_nodes_is_checked_before_the_first_failure_is_asked_for() 
 
 def test_failures_that_let_no_job_start_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_failures, "MOST_FAILURES", 300)
-    machine = Machine(nodes=8, failures=NodeFailures(mtbf_s=0.001))
+    machine = Machine(nodes=8, failures=NodeFailures(mtbf_s=0.001, repair_s=0))
     with pytest.raises(SpecificationError, match=r"^Machine.failures: nodes have failed 300 times by 0\.0\d+ s since a job"):
-        Scenario(machine=machine, workload=[Job(id=1, submit_s=3600, nodes=1, run_s=1)], policy="fcfs").run()
+        Scenario(
+            machine=machine, workload=Workload.from_jobs([Job(id=1, submit_s=3600, nodes=1, run_s=1)]), policy="fcfs"
+        ).run()
