@@ -1,6 +1,7 @@
 """Reading outages: the failure data of Los Alamos National Laboratory, and a plain table of one's own.
 
-Both are CSV files, plain or gzip, whose first line names the columns, in any order; other columns are ignored.
+Both are CSV files, plain or compressed with gzip, bzip2 or xz.  The first line names the columns, in any order; others are
+ignored.
 
 *A table of one's own* has ``node`` (from 0), ``down_s`` and ``up_s`` (seconds from a second 0 of one's choice), and may have
 ``cause``.
@@ -26,7 +27,7 @@ import numpy as np
 from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import SpecificationError, TraceError, counted, quoted
 from clustermodel.failures.outages import Outages
-from clustermodel.text_files import numbered_lines
+from clustermodel.text_files import numbered_lines, without_compression
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, require_whole
 
 _PLAIN: Final = ("node", "down_s", "up_s")
@@ -69,7 +70,7 @@ def read_outages(path: str | os.PathLike[str], *, system: str | int | None = Non
     that overlap stay as recorded; :meth:`Outages.merged <clustermodel.failures.outages.Outages.merged>` joins them.
 
     Args:
-        path: a CSV file; ``.gz`` is decompressed.
+        path: a CSV file; it may be compressed with gzip, bzip2 or xz.
         system: which machine of a file of Los Alamos; not needed if the file has one only.
         nodes: number of nodes; by default that of the file, or the highest node of a plain table + 1.
 
@@ -114,7 +115,7 @@ def _plain(file: Path, rows: _Rows, nodes: int | None) -> Outages:
     return Outages(
         **_columns(recorded),
         nodes=nodes or max(one.node for one in recorded) + 1,
-        name=file.name.removesuffix(".gz").removesuffix(".csv"),
+        name=without_compression(file.name).removesuffix(".csv"),
         source=str(file),
         dropped=dropped,
     )

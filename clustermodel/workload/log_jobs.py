@@ -18,6 +18,7 @@ MOST_EXAMPLES: Final = 10
 """Number of damaged lines that a report shows."""
 _MOST_REASONS: Final = 30
 DAMAGED: Final = "damaged lines"
+BACKWARDS: Final = "ending before their start"
 REPEATED: Final = "repeated records"
 COMPONENTS: Final = "components of heterogeneous jobs, added to their first component"
 

@@ -14,6 +14,7 @@ import numpy as np
 from clustermodel.arrays import IntArray
 from clustermodel.errors import TraceError, counted, quoted, visible
 from clustermodel.job import UNSET, JobRow
+from clustermodel.text_files import without_compression
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, choice, flag
 from clustermodel.workload.extra_columns import (
@@ -33,12 +34,21 @@ from clustermodel.workload.extra_columns import (
     ExtraColumns,
 )
 from clustermodel.workload.import_report import JOBS, ImportReport, counts_in_words
-from clustermodel.workload.log_jobs import COMPONENTS, REPEATED, LogJobs
-from clustermodel.workload.log_machine import NodeUse, is_shared, node_use, peak_in_use, shared_by_cores
+from clustermodel.workload.log_jobs import BACKWARDS, COMPONENTS, REPEATED, LogJobs
+from clustermodel.workload.log_machine import (
+    NodeUse,
+    Peak,
+    is_shared,
+    node_use,
+    peak_in_use,
+    peak_with_suspensions,
+    shared_by_cores,
+)
 from clustermodel.workload.table import Provenance, Workload
 
 UNITS: Final = ("auto", "nodes", "cores", "gpus")
 """What a node of the workload may stand for; ``auto`` chooses nodes or cores by the log."""
+_LONGEST_REQUEUE_S: Final = 7 * 86_400
 _LAST_SECOND: Final = 253_402_300_799  # of the year 9999
 _Columns = dict[str, IntArray]
 
@@ -84,7 +94,7 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
     _require_jobs(jobs, jobs.columns(), lines)
     columns = _of_one_cluster(jobs, jobs.columns(), options.cluster, remarks)
     columns = _without_repetitions(jobs, columns)
-    columns = _attempts_apart(jobs, columns)
+    columns = _attempts_apart(jobs, _recycled_apart(columns))
     use = _node_use(jobs, columns, names)
     columns = _components_joined(jobs, columns)
     unit, shared = _unit_of(columns, options.unit, use, remarks)
@@ -92,7 +102,7 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
     columns = jobs.kept(columns, size > 0, f"without allocated {'GPUs' if unit == 'gpus' else unit}")
     _require_jobs(jobs, columns, lines)
     size = columns[unit]
-    peak = peak_in_use(columns["start"], columns["start"] + columns["run"] + columns["suspended"], size)
+    peak = _peak(jobs, columns, size, names)
     remarks.append(
         f"machine: {counted(peak.units, unit[:-1])}, the most in use at the same time, at {_iso(peak.at)} ({shared}; --nodes)"
     )
@@ -105,6 +115,11 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
         remarks.append(
             f"clock: {counted(jobs.clock_change, 'job')} ran an hour more or less than from start to end: local times with "
             "daylight saving? (--timezone, or export with TZ=UTC)"
+        )
+    if backwards := jobs.counts[BACKWARDS]:
+        remarks.append(
+            f"clock: {counted(backwards, 'record')} without an elapsed time ended before the start: local times with daylight "
+            "saving? (--timezone, or export with TZ=UTC)"
         )
     if jobs.eligible_later:
         remarks.append(
@@ -134,7 +149,7 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
     ends = columns["start"] + columns["run"] + columns["suspended"]
     return Workload(
         table,
-        name=Path(source).name.removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz"),
+        name=without_compression(Path(source).name),
         provenance=Provenance(
             source=source,
             options={"unit": unit, "cluster": options.cluster, "timezone": options.timezone},
@@ -161,6 +176,20 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
         machine_nodes=peak.units,
         extra=_recorded(jobs, columns, numbers, followers=options.feedback),
     )
+
+
+def _peak(jobs: LogJobs, columns: _Columns, size: IntArray, names: Callable[[str], list[str]]) -> Peak:
+    """Return the largest number of units in use at the same time."""
+    start, end = columns["start"], columns["start"] + columns["run"] + columns["suspended"]
+    if not (columns["suspended"] > 0).any():
+        return peak_in_use(start, end, size)
+    known: dict[str, int] = {}
+    texts = ("", *jobs.node_lists.texts())
+    members: dict[int, list[int]] = {}
+    for code in np.unique(columns["node_list"]).tolist():
+        members[code] = [known.setdefault(name, len(known)) for name in dict.fromkeys(names(texts[max(code, 0)])) if name]
+    nodes = [members[code] for code in columns["node_list"].tolist()]
+    return peak_with_suspensions(start, end, columns["run"], size, nodes)
 
 
 def _recorded(jobs: LogJobs, columns: _Columns, numbers: IntArray, *, followers: bool) -> ExtraColumns:
@@ -230,6 +259,19 @@ def _without_repetitions(jobs: LogJobs, columns: _Columns) -> _Columns:
     return jobs.kept(columns, keep, REPEATED)
 
 
+def _recycled_apart(columns: _Columns) -> _Columns:
+    """Give jobs keys of their own that have the identifier of an earlier one: of another user, or submitted a week after
+    its end; identifiers begin again where they are exhausted or a database is set up anew.
+    """
+    order = np.lexsort((columns["start"], columns["key"]))
+    key, user, submit = (columns[name][order] for name in ("key", "user", "submit"))
+    end = (columns["start"] + columns["run"] + columns["suspended"])[order]
+    recycled = (user[1:] != user[:-1]) | (submit[1:] > end[:-1] + _LONGEST_REQUEUE_S)
+    number = np.empty_like(key)
+    number[order] = np.cumsum(np.append(True, (key[1:] != key[:-1]) | recycled))
+    return {**columns, "key": number}
+
+
 def _attempts_apart(jobs: LogJobs, columns: _Columns) -> _Columns:
     """Number the run attempts of a job; an attempt is submitted when the one before has ended, unless the log says later.
 
@@ -278,7 +320,7 @@ def _components_joined(jobs: LogJobs, columns: _Columns) -> _Columns:
 def _node_use(jobs: LogJobs, columns: _Columns, names: Callable[[str], list[str]]) -> NodeUse:
     end = columns["start"] + columns["run"] + columns["suspended"]
     lists = np.where(columns["node_list"] > 0, columns["node_list"] - 1, UNSET)
-    return node_use(columns["start"], end, lists, jobs.node_lists.texts(), names)
+    return node_use(columns["start"], end, columns["suspended"] > 0, lists, jobs.node_lists.texts(), names)
 
 
 def _unit_of(columns: _Columns, unit: str, use: NodeUse, remarks: list[str]) -> tuple[str, str]:

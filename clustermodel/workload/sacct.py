@@ -17,8 +17,18 @@ from clustermodel.errors import SpecificationError, TraceError, quoted
 from clustermodel.job import UNSET
 from clustermodel.workload.import_report import JOBS
 from clustermodel.workload.log_file import log_blocks
-from clustermodel.workload.log_jobs import LogJob, LogJobs
-from clustermodel.workload.log_values import NO_VALUE, Clock, checked_run, duration, gres_gpus, requested_kib, tres, whole
+from clustermodel.workload.log_jobs import BACKWARDS, LogJob, LogJobs
+from clustermodel.workload.log_values import (
+    LONGEST_CHANGE_S,
+    NO_VALUE,
+    Clock,
+    checked_run,
+    duration,
+    gres_gpus,
+    requested_kib,
+    tres,
+    whole,
+)
 from clustermodel.workload.log_workload import LogOptions, workload_of
 from clustermodel.workload.node_names import node_names
 from clustermodel.workload.plain_sacct import PlainReader
@@ -34,6 +44,7 @@ from clustermodel.workload.sacct_fields import (
     SIZE_MISSING,
     STATUS,
     STEP,
+    SUSPENSION,
     Fields,
     state_of,
     why_not_ended,
@@ -210,7 +221,12 @@ class _Reader:
         length = duration(fields[at.elapsed_raw])
         if length is None:
             length = duration(fields[at.elapsed])
+        if start is not None and submit is not None:
+            start = self._clock.not_before(fields[at.start].strip(), start, submit)
         if length is None and start is not None and end is not None:
+            end = self._clock.not_before(fields[at.end].strip(), end, start)
+            if end < start:
+                return BACKWARDS
             length = checked_run(end - start - suspended)
         if start is None:
             return NO_START if length and length > 0 else NEVER
@@ -225,19 +241,26 @@ class _Reader:
         if end is not None:
             start = self._clock.later_pass(fields[at.start].strip(), start, end - run - suspended)
             end = self._clock.later_pass(fields[at.end].strip(), end, start + run + suspended)
-            self._compare(end - start, run + suspended)
+            suspended += self._unexplained(start, end, run + suspended)
         if fields[at.eligible] != fields[at.submit]:
             eligible = seconds(fields[at.eligible])
             self.jobs.eligible_later += eligible is not None and submit + MOST_SUSPICIOUS_S < eligible <= start
         return _Times(submit, start, run, suspended)
 
-    def _compare(self, between: int, ran: int) -> None:
-        """Count a job whose times do not agree; the run time is what its record says."""
-        off = abs(between - ran)
-        if abs(off - 3600) <= 2:
+    def _unexplained(self, start: int, end: int, ran: int) -> int:
+        """Return the seconds for which a job held its nodes and did not run, beyond those that its record calls suspended.
+
+        A job whose times do not agree is counted; the run time is what its record says.
+        """
+        off = end - start - ran
+        if abs(abs(off) - LONGEST_CHANGE_S) <= 2 and self._clock.changes(start, end):
             self.jobs.clock_change += 1
         elif off > MOST_SUSPICIOUS_S:
+            self.jobs.repaired[SUSPENSION] += 1
+            return off
+        elif off < -MOST_SUSPICIOUS_S:
             self.jobs.repaired[OTHER_TIME] += 1
+        return 0
 
     def _add(
         self,

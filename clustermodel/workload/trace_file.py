@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Final
 
 from clustermodel.errors import SpecificationError, TraceError
+from clustermodel.text_files import without_compression
 from clustermodel.workload.log_file import log_lines
 from clustermodel.workload.pbs import read_pbs
 from clustermodel.workload.readers import PBS, SACCT, SWF, Reader, read_with, reader_named, reader_of
@@ -125,13 +126,11 @@ def reader_for(path: str | os.PathLike[str]) -> Reader:
         TraceError: no reader recognises the file.
     """
     name = os.fspath(path)
-    if name.endswith((".swf", ".swf.gz")):
+    if without_compression(name).endswith(".swf"):
         return SWF
     try:
         reader = recognised(path)
     except TraceError:
-        if name.endswith((".bz2", ".xz")):
-            raise
         return SWF
     if reader is None and os.path.getsize(path) > 0:  # noqa: PTH202
         raise TraceError(

@@ -1,0 +1,132 @@
+"""Logs as people really have them: suspended jobs, changed clocks, recycled numbers, prefixes, compressed files."""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clustermodel import Machine, Scenario, Workload, read_outages
+from clustermodel.measure.observed import observed_schedule
+from clustermodel.workload.trace_file import read_trace
+
+Write = Callable[..., Path]
+SWF = "; MaxProcs: 4\n1 0 5 60 2 -1 -1 2 60 -1 1 1 1 -1 1 -1 -1 -1\n"
+
+
+def remarks(workload: Workload) -> tuple[str, ...]:
+    report = workload.provenance.report
+    assert report is not None
+    return report.remarks
+
+
+def gangs(
+    write: Write, *records: str, header: str = "JobID|Submit|Start|End|Elapsed|State|AllocNodes|AllocCPUS|NodeList"
+) -> Path:
+    return write(header, *records, name="gangs.sacct")
+
+
+@pytest.mark.parametrize("day", ["2018-11-13", "2018-06-01"])
+def test_gangs_that_share_nodes_in_time_slices_need_them_once(write_trace: Write, day: str) -> None:
+    times = f"{day}T08:00:00|{day}T08:00:00|{day}T10:00:00|01:00:00|COMPLETED|4|16|n[1-4]"
+    workload = read_trace(gangs(write_trace, f"1|{times}", f"2|{times}"))
+    assert workload.machine_nodes == 4
+    assert workload.frame["run_s"].tolist() == workload.frame["suspended_s"].tolist() == [3600, 3600]
+    assert observed_schedule(workload, 4).utilization == 1
+    assert not any(remark.startswith("clock") for remark in remarks(workload))
+
+
+def test_an_hour_on_the_day_of_a_clock_change_is_no_suspension(write_trace: Write) -> None:
+    times = "2018-03-25T01:30:00|2018-03-25T01:30:00|2018-03-25T03:30:00|01:00:00|COMPLETED|4|16|n[1-4]"
+    workload = read_trace(gangs(write_trace, f"1|{times}"))
+    assert workload.frame["suspended_s"].tolist() == [0]
+    assert any(remark.startswith("clock: 1 job") for remark in remarks(workload))
+
+
+def test_many_suspended_records_are_read_as_one(write_trace: Write) -> None:
+    day = "2018-06-{:02d}T"
+    records = [
+        f"{number}|{day.format(number)}08:00:00|{day.format(number)}08:00:00|{day.format(number)}10:00:00|00:30:00|COMPLETED|1|4|n1"
+        for number in range(1, 29)
+    ]
+    workload = read_trace(gangs(write_trace, *records))
+    assert workload.frame["suspended_s"].unique().tolist() == [5400]
+
+
+def test_a_job_suspended_by_another_one_on_its_nodes_shares_none(write_trace: Write) -> None:
+    day = "2024-01-01T"
+    path = write_trace(
+        "JobID|User|Submit|Start|End|Elapsed|Suspended|State|AllocNodes|AllocCPUS|NodeList",
+        f"1|low|{day}00:00:00|{day}00:00:00|{day}03:00:00|02:00:00|01:00:00|COMPLETED|4|16|n[1-4]",
+        f"2|high|{day}01:00:00|{day}01:00:00|{day}02:00:00|01:00:00|00:00:00|COMPLETED|4|16|n[1-4]",
+        f"3|low|{day}00:30:00|{day}03:00:00|{day}04:00:00|01:00:00|00:00:00|COMPLETED|4|16|n[1-4]",
+        name="preempted.sacct",
+    )
+    workload = read_trace(path)
+    assert workload.machine_nodes == 4
+    assert workload.column("nodes").tolist() == [4, 4, 4]
+    assert observed_schedule(workload, 4).utilization == 1
+    assert observed_schedule(workload).peak_nodes == 4
+    run = Scenario(machine=Machine(nodes=4), workload=workload, policy="fcfs").run()
+    assert run.summary().mean_wait_s == 4200
+
+
+def test_suspended_jobs_without_node_names_count_as_long_as_they_execute(write_trace: Write) -> None:
+    times = "2018-06-01T08:00:00|2018-06-01T08:00:00|2018-06-01T10:00:00|01:00:00|COMPLETED|4|16|"
+    assert read_trace(gangs(write_trace, f"1|{times}", f"2|{times}")).machine_nodes == 4
+
+
+def test_ends_in_the_second_pass_of_a_repeated_hour(write_trace: Write) -> None:
+    path = gangs(
+        write_trace,
+        "1|2017-10-28T23:00:00|2017-10-29T01:00:00|2017-10-29T04:00:00|COMPLETED|1",
+        "2|2017-10-28T23:00:00|2017-10-29T02:30:00|2017-10-29T02:10:00|COMPLETED|1",
+        "3|2017-10-29T02:50:00|2017-10-29T02:10:00|2017-10-29T02:30:00|COMPLETED|1",
+        header="JobID|Submit|Start|End|State|NNodes",
+    )
+    frame = read_trace(path, timezone="Europe/Amsterdam").frame.set_index("job")
+    assert frame["run_s"].to_dict() == {1: 14_400, 2: 2400, 3: 1200}
+    assert frame.loc[3, "wait_s"] == 1200
+    without = read_trace(path)
+    assert without.provenance.report is not None
+    assert without.provenance.report.counts["ending before their start"] == 1
+    assert any(remark.startswith("clock: 1 record") and "--timezone" in remark for remark in remarks(without))
+
+
+@pytest.mark.parametrize("user", ["old", "new"])
+def test_a_recycled_number_is_another_job(write_trace: Write, user: str) -> None:
+    path = write_trace(
+        "JobID|User|Submit|Start|End|Elapsed|State|AllocNodes",
+        f"12728|{user}|2017-10-03T17:00:00|2017-10-03T17:39:29|2017-10-03T18:39:29|01:00:00|NODE_FAIL|1",
+        "12728|new|2026-08-21T10:00:00|2026-08-21T10:05:00|2026-08-21T12:05:00|02:00:00|COMPLETED|2",
+        name="recycled.sacct",
+    )
+    workload = read_trace(path, feedback=True)
+    assert workload.frame["requeues"].tolist() == [0, 0]
+    assert set(workload.column("preceding").tolist()) == {-1}
+
+
+@pytest.mark.parametrize("prefix", ["20150327:", "accounting/20150327:", "17:", "20150327:17:", "/var/spool/my logs/20150327:"])
+def test_what_grep_writes_in_front_of_a_record_is_skipped(tmp_path: Path, prefix: str) -> None:
+    record = (
+        "03/27/2015 00:06:27;E;25.b0;user=u4 queue=q3 ctime=1427422724 start=1427422975 exec_host=b391/0-3 "
+        "Resource_List.nodect=1 end=1427439987 resources_used.walltime=04:43:32\n"
+    )
+    path = tmp_path / "accounting"
+    path.write_text(prefix + record + prefix + record.replace("25.b0", "26.b0"))
+    workload = read_trace(path)
+    assert workload.frame["run_s"].tolist() == [17_012, 17_012]
+    assert workload.frame["cores"].tolist() == [4, 4]
+
+
+@pytest.mark.parametrize(("ending", "compress"), [(".bz2", bz2.compress), (".xz", lzma.compress), ("", bz2.compress)])
+def test_swf_and_outages_compressed_with_bzip2_or_xz(tmp_path: Path, ending: str, compress: Callable[[bytes], bytes]) -> None:
+    trace, outages = tmp_path / f"t.swf{ending}", tmp_path / f"o.csv{ending}"
+    trace.write_bytes(compress(SWF.encode()))
+    outages.write_bytes(compress(b"node,down_s,up_s\n0,1,2\n"))
+    workload = read_trace(trace)
+    assert (len(workload), workload.name, workload.machine_nodes) == (1, "t", 4)
+    assert read_outages(outages).node.tolist() == [0]
