@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from functools import partial
 from itertools import islice
 from typing import Final
 
 from clustermodel.errors import SpecificationError, TraceError
 from clustermodel.text_files import without_compression
+from clustermodel.workload.csv_jobs import read_csv
 from clustermodel.workload.log_file import log_lines
 from clustermodel.workload.pbs import read_pbs
-from clustermodel.workload.readers import PBS, SACCT, SWF, Reader, read_with, reader_named, reader_of
+from clustermodel.workload.readers import PBS, SACCT, SWF, Format, Reader, read_with, reader_named, reader_of
 from clustermodel.workload.sacct import SACCT_COMMAND, read_sacct
 from clustermodel.workload.swf import read_swf
 from clustermodel.workload.table import Workload
@@ -59,6 +62,7 @@ def read_trace(
     feedback: bool = False,
     waits: bool = False,
     format: str | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> Workload:
     """Read a trace in SWF, a log of sacct or PBS, a workload of Zhao et al. 2022 (Muri), or what another package can read.
 
@@ -66,12 +70,18 @@ def read_trace(
     ``waits`` those of :func:`~clustermodel.workload.swf.read_swf`; the others are for all kinds.  ``feedback`` is for jobs that
     follow others: of SWF those with a preceding job, of a log further run attempts.  ``format`` is the name of a reader
     (``"swf"``, ``"sacct"``, ``"pbs"``, ``"muri"``); by default the first lines of the file tell.
+    With ``columns`` the file is a table that :func:`~clustermodel.workload.csv_jobs.read_csv` reads.
 
     Raises:
         TraceError: the file cannot be read, or has no usable job.
         SpecificationError: an option has a value that is not allowed, or that the kind of file does not have.
     """
-    reader = reader_for(path) if format is None else reader_named(format)
+    if columns is None:
+        reader = reader_for(path) if format is None else reader_named(format)
+    else:
+        reader = Format("csv", lambda _: True, partial(read_csv, columns=columns))
+        if format is not None:
+            raise SpecificationError(f"--columns: it reads a CSV table, not --format {format}; give one of the two")
     kind = reader.name
     for option, value, kinds in (
         ("unit", None if unit == "auto" else unit, ("sacct", "pbs")),
@@ -108,7 +118,7 @@ def read_trace(
             ("lenient", lenient),
             ("processors-from", processors_from != "allocated"),
             ("feedback", feedback),
-            ("waits", waits),
+            ("waits", waits and columns is None),
         ):
             if given:
                 raise SpecificationError(f"--{option}: {os.fspath(path)} is read as {kind}, which has no such option")

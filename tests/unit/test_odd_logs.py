@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import bz2
+import json
 import lzma
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from clustermodel import Machine, Scenario, Workload, read_outages
+from clustermodel import Machine, Scenario, TraceError, Workload, read_csv, read_outages
 from clustermodel.measure.observed import observed_schedule
 from clustermodel.workload.trace_file import read_trace
+from tests.conftest import Finished
 
 Write = Callable[..., Path]
 SWF = "; MaxProcs: 4\n1 0 5 60 2 -1 -1 2 60 -1 1 1 1 -1 1 -1 -1 -1\n"
@@ -130,3 +133,102 @@ def test_swf_and_outages_compressed_with_bzip2_or_xz(tmp_path: Path, ending: str
     workload = read_trace(trace)
     assert (len(workload), workload.name, workload.machine_nodes) == (1, "t", 4)
     assert read_outages(outages).node.tolist() == [0]
+
+
+def test_commas_of_fields_in_a_log_separated_by_commas(write_trace: Write) -> None:
+    path = write_trace(
+        "JobID,Submit,Start,End,Elapsed,State,AllocNodes,AllocTRES,NodeList",
+        "1,2024-02-28T23:00:00,2024-02-28T23:30:00,2024-02-29T00:30:00,01:00:00,COMPLETED,2,billing=8,cpu=8,mem=16G,node=2,n[1,3]",
+        "2,2024-02-29T00:00:00,2024-02-29T00:30:00,2024-03-01T00:30:00,1-00:00:00,COMPLETED,2,cpu=8,gres/gpu=2,node=2,n[1-2]",
+        "3,2023-02-29T00:00:00,2024-02-29T00:30:00,2024-03-01T00:30:00,1-00:00:00,COMPLETED,2,cpu=8,node=2,n[1-2]",
+        name="commas.sacct",
+    )
+    workload = read_trace(path)
+    report = workload.provenance.report
+    assert report is not None
+    assert workload.frame["run_s"].tolist() == [3600, 86_400]
+    assert workload.frame["nodes"].tolist() == [2, 2]
+    assert workload.frame["gpus"].tolist() == [0, 2]
+    assert report.counts["damaged lines"] == 1
+    assert "2023-02-29" in report.examples[0]
+
+
+def test_a_table_with_dates_names_and_jobs_without_gpus(write_trace: Write, command_line: Callable[..., Finished]) -> None:
+    path = write_trace(
+        "job_id,user,vc,gpu_num,state,submit_time,start_time,end_time,duration",
+        "1,u1,vcA,8,COMPLETED,2020-04-01 10:00:00,2020-04-01 10:05:00,2020-04-01 11:05:00,1:00:00",
+        "2,u2,vcA,0,COMPLETED,2020-04-01 10:10:00,2020-04-01 10:10:00,2020-04-01 10:20:00,0:10:00",
+        "3,u3,vcB,1,FAILED,2020-04-01 10:10:00,2020-04-01 10:10:00,2020-04-01 10:10:03,0:00:03",
+        "4,u3,vcB,1,CANCELLED,2020-04-01 10:10:00,None,2020-04-01 10:20:00,",
+        name="table.csv",
+    )
+    fields = {"job": "job_id", "submit_s": "submit_time", "nodes": "gpu_num", "user": "user", "partition": "vc"}
+    both = {"start_s": "start_time", "end_s": "end_time"}
+    workload = read_csv(path, columns={**fields, **both, "status": "state"})
+    assert workload.provenance.dropped == {"of size 0": 1, "never started": 1}
+    frame = workload.frame
+    for name, values in {"job": [1, 3], "submit_s": [0, 600], "run_s": [3600, 3], "wait_s": [300, 0], "status": [1, 0]}.items():
+        assert frame[name].tolist() == values
+    assert [workload.names["user"][number - 1] for number in frame["user"]] == ["u1", "u3"]
+    assert [part.name for part in workload.split("partition")] == ["table.csv partition vcA", "table.csv partition vcB"]
+    durations = read_csv(path, columns={**fields, "start_s": "start_time", "run_s": "duration"})
+    assert durations.frame["run_s"].tolist() == [3600, 3]
+    option = ",".join(f"{field}={column}" for field, column in {**fields, **both}.items())
+    finished = command_line("run", "--trace", path, "--columns", option, "--nodes", 8, "--policy", "fcfs", "--json")
+    assert finished.code == 0
+    assert json.loads(finished.out)[0]["jobs"] == 2
+    for wrong in ("submit_s", "submit_s=", "=x", "submit_s=a,,nodes=b"):
+        refused = command_line("trace", "info", path, "--columns", wrong)
+        assert refused.code != 0
+        assert refused.err.startswith("clustermodel: error: --columns: ")
+
+
+def test_a_table_of_dates_that_are_none(write_trace: Write) -> None:
+    path = write_trace("s,n,r", "2020-04-01 10:00:00,1,5", "2020-02-30 10:00:00,1,5", name="t.csv")
+    with pytest.raises(TraceError, match=r"t\.csv:3: s: '2020-02-30 10:00:00' is not allowed; it must be a number, or a date"):
+        read_csv(path, columns={"submit_s": "s", "nodes": "n", "run_s": "r"})
+
+
+def test_node_events_of_slurm_are_outages_and_open_ones_have_no_end(write_trace: Write) -> None:
+    path = write_trace(
+        "NodeName|TimeStart|TimeEnd|State|Reason|User",
+        "cn07|2024-03-01T10:00:00|2024-03-01T12:30:00|DOWN*|Not responding|root(0)",
+        "cn[11-12]|2024-03-02T09:00:00|Unknown|DRAIN|bad DIMM|admin(1000)",
+        "|2024-03-02T09:00:00|2024-03-02T10:00:00||Cluster registered TRES|slurm(64030)",
+        name="events.txt",
+    )
+    outages = read_outages(path)
+    assert outages.nodes == 3
+    assert outages.node.tolist() == [0, 1, 2]
+    assert outages.down_s.tolist() == [0, 82_800, 82_800]
+    assert outages.up_s[0] == 9000
+    assert outages.dropped == {"events of the whole cluster": 1}
+    jobs = Workload.from_frame(pd.DataFrame({"submit_s": [0.0, 90_000.0], "nodes": [1, 1], "run_s": [2e5, 1.0]}))
+    run = Scenario(machine=Machine(nodes=4, failures=outages), workload=jobs, policy="fcfs").run()
+    end_s = 82_800 + 200_000  # the first job starts again when its node goes down
+    assert run.jobs["end_s"].max() == end_s
+    down_node_s = 9000 + 2 * (end_s - 82_800)
+    assert run.ledger.frame.loc["down", "total_node_s"] == down_node_s
+
+
+def test_recorded_columns_of_a_log_are_in_the_job_table(write_trace: Write) -> None:
+    times = "2025-03-03T08:00:00|2025-03-03T08:10:00|2025-03-03T08:20:00|00:10:00|COMPLETED"
+    path = write_trace(
+        "JobID|Partition|Account|QOS|Submit|Start|End|Elapsed|State|AllocNodes|AllocTRES",
+        f"7|gpu|phys|high|{times}|2|cpu=8,gres/gpu=4,node=2",
+        f"3|cpu|chem|low|{times}|1|cpu=4,node=1",
+        f"5|gpu|chem|low|{times}|1|cpu=4,node=1",
+        name="jobs.sacct",
+    )
+    workload = read_trace(path)
+    run = Scenario(machine=Machine(nodes=4), workload=workload, policy="fcfs").run()
+    jobs = run.jobs.set_index("job")
+    assert jobs["partition"].astype(str).to_dict() == {3: "cpu", 5: "gpu", 7: "gpu"}
+    assert jobs["qos"].astype(str).to_dict() == {3: "low", 5: "low", 7: "high"}
+    assert jobs["gpus"].to_dict() == {3: 0, 5: 0, 7: 4}
+    assert jobs["recorded_wait_s"].tolist() == [600, 600, 600]
+    assert jobs["wait_s"].tolist() == [0, 0, 0]
+    assert run.by_group("partition")["jobs"].to_dict() == {"cpu": 1, "gpu": 2}
+    assert run.by_group("account")["jobs"].to_dict() == {"phys": 1, "chem": 2}
+    two = Scenario(machine=Machine(nodes=4), workload=[workload, workload], policy="fcfs").run()
+    assert two.by_group("partition")["jobs"].to_dict() == {"cpu": 2, "gpu": 4}
