@@ -127,7 +127,9 @@ def read_csv(
         ]
         for field, column in columns.items()
     }
-    names = {field: _numbered(values, field) for field in ("job", "user", "group") if field in values}
+    names: dict[str, tuple[str, ...]] = {
+        field: _numbered(values, field) for field in ("job", "user", "group") if field in values
+    }
     frame, dropped = _jobs_that_ran(pd.DataFrame(values))
     lines = [lines[row] for row in frame.index]
     if not lines and dropped:

@@ -7,8 +7,10 @@ documentation of Open XDMoD.
 
 from __future__ import annotations
 
+import lzma
 import os
 import re
+import zlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -49,6 +51,7 @@ from clustermodel.workload.sacct_fields import (
     state_of,
     why_not_ended,
 )
+from clustermodel.workload.sacct_json import is_json, json_blocks
 from clustermodel.workload.sacct_records import HEADERS, JOB_ID, Layout, Records, header_layout, headerless_layout
 from clustermodel.workload.table import Workload
 
@@ -120,6 +123,14 @@ def is_sacct(text: str) -> bool:
     return header_layout(text) is not None or headerless_layout(text) is not None
 
 
+def looks_like_json(path: Path) -> bool:
+    """Return whether a file looks like the output of ``sacct --json``; false if it cannot be read."""
+    try:
+        return path.is_file() and is_json(path)
+    except (EOFError, OSError, lzma.LZMAError, zlib.error):
+        return False
+
+
 class _Times(NamedTuple):
     """Times of a run attempt, seconds."""
 
@@ -147,7 +158,8 @@ class _Reader:
         records = Records(self.jobs)
         by_columns = PlainReader(self.jobs, self._clock, self.read_one, requested_first=self._requested_first)
         at: Fields | None = None
-        for block in records.of(log_blocks(self.jobs.path)):
+        path = Path(self.jobs.path)
+        for block in records.of(json_blocks(path) if looks_like_json(path) else log_blocks(path)):
             if at is None or at.layout is not block.layout:
                 at = Fields(self._checked(block.layout, block.line))
             by_columns.read(at, block)

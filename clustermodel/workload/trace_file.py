@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Final
 
 from clustermodel.errors import SpecificationError, TraceError
@@ -14,7 +15,7 @@ from clustermodel.workload.csv_jobs import read_csv
 from clustermodel.workload.log_file import log_lines
 from clustermodel.workload.pbs import read_pbs
 from clustermodel.workload.readers import PBS, SACCT, SWF, Format, Reader, read_with, reader_named, reader_of
-from clustermodel.workload.sacct import SACCT_COMMAND, read_sacct
+from clustermodel.workload.sacct import SACCT_COMMAND, looks_like_json, read_sacct
 from clustermodel.workload.swf import read_swf
 from clustermodel.workload.table import Workload
 from clustermodel.workload.transforms import JobFilter, LoadScale
@@ -28,6 +29,8 @@ def recognised(path: str | os.PathLike[str]) -> Reader | None:
     Raises:
         TraceError: the file cannot be read.
     """
+    if looks_like_json(Path(path)):
+        return SACCT
     return reader_of([text for text in islice(log_lines(path), _LOOKED_AT) if text.strip()])
 
 

@@ -232,3 +232,54 @@ def test_recorded_columns_of_a_log_are_in_the_job_table(write_trace: Write) -> N
     assert run.by_group("account")["jobs"].to_dict() == {"phys": 1, "chem": 2}
     two = Scenario(machine=Machine(nodes=4), workload=[workload, workload], policy="fcfs").run()
     assert two.by_group("partition")["jobs"].to_dict() == {"cpu": 2, "gpu": 4}
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_the_json_of_sacct(tmp_path: Path, indent: int | None) -> None:
+    unset = {"set": False, "infinite": False, "number": 0}
+
+    def job(number: int, **changes: object) -> dict[str, object]:
+        return {
+            "job_id": number,
+            "name": "a | b",
+            "user": "u",
+            "partition": "p",
+            "nodes": "n[1-2]",
+            "allocation_nodes": 2,
+            "state": {"current": ["COMPLETED"]},
+            "array": {"job_id": 0, "task_id": unset},
+            "required": {"CPUs": 8, "memory_per_node": {"set": True, "infinite": False, "number": 4096}},
+            "tres": {"allocated": [{"type": "cpu", "name": "", "count": 8}, {"type": "gres", "name": "gpu", "count": 2}]},
+            "time": {
+                "elapsed": 3600,
+                "start": 1_700_000_400,
+                "end": 1_700_004_000,
+                "submission": 1_700_000_000,
+                "suspended": 0,
+                "limit": {"set": True, "infinite": False, "number": 120},
+            },
+            **changes,
+        }
+
+    task = {"job_id": 40, "task_id": {"set": True, "infinite": False, "number": 0}}
+    jobs = [job(41), job(42, array=task, nodes="n[3-4]"), job(43, state={"current": ["PENDING"]}), {}]
+    path = tmp_path / "jobs.json"
+    path.write_text(json.dumps({"meta": {"plugin": {"type": "openapi/slurmdbd"}}, "jobs": jobs}, indent=indent))
+    workload = read_trace(path)
+    frame = workload.frame
+    assert frame["job"].tolist() == [41, 42]
+    for name, value in {
+        "nodes": 2,
+        "cores": 8,
+        "gpus": 2,
+        "wait_s": 400,
+        "run_s": 3600,
+        "estimate_s": 7200,
+        "memory_gib": 4,
+    }.items():
+        assert frame[name].tolist() == [value, value]
+    assert workload.names["job_name"] == ("a | b",)
+    for text, message in (('{"meta": {}, "jobs": 3}', "no list 'jobs'"), ('{"meta": {}, "jobs": [', "not readable as JSON")):
+        path.write_text(text)
+        with pytest.raises(TraceError, match=message):
+            read_trace(path)
