@@ -19,6 +19,7 @@ from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, choice, flag
 from clustermodel.workload.extra_columns import (
     ACCOUNT,
+    ARRAY_LIMIT,
     CORES,
     GPUS,
     JOB_NAME,
@@ -111,6 +112,13 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
             f"job arrays: {counted(jobs.several_tasks, 'line')} stood for several tasks each; with them there are "
             f"{counted(len(size), 'job')}"
         )
+    if jobs.array_limits:
+        limits = [f"{number} to {limit}" for (number, _), limit in jobs.array_limits.items()]
+        limited = int((columns.get(ARRAY_LIMIT, np.zeros(0)) > 0).sum())
+        remarks.append(
+            f"job arrays: {counted(len(limits), 'array')} with a limit (%) of tasks that run at a time, "
+            f"{_listed(tuple(limits))}; the waits of their tasks ({counted(limited, 'job')}) are not all the scheduler's"
+        )
     if jobs.clock_change:
         remarks.append(
             f"clock: {counted(jobs.clock_change, 'job')} ran an hour more or less than from start to end: local times with "
@@ -198,6 +206,7 @@ def _recorded(jobs: LogJobs, columns: _Columns, numbers: IntArray, *, followers:
         WAIT: (columns["start"] - columns["submit"]) * TICKS_PER_SECOND,
         SUSPENDED: columns["suspended"] * TICKS_PER_SECOND,
         REQUEUES: columns["restarts"],
+        **({ARRAY_LIMIT: columns[ARRAY_LIMIT]} if ARRAY_LIMIT in columns else {}),
         NODE_COUNT: np.where(columns["nodes"] > 0, columns["nodes"], UNSET),
         CORES: np.where(columns["cores"] > 0, columns["cores"], UNSET),
         GPUS: columns["gpus"],

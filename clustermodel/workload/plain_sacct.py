@@ -153,6 +153,7 @@ class PlainReader:
         records = block.size
         columns = [*block.columns, [""] * records]  # the last one for the position -1
         identities = _identities(columns[at.job_id], columns[at.raw_id])
+        self._note_arrays(columns[at.job_id], columns[at.cluster])
         status, requeued, completed = self._states.of(columns[at.state])
         if at.state < 0:
             status = np.full(records, UNSET)
@@ -216,6 +217,12 @@ class PlainReader:
             eligible_later=(times.submit + MOST_SUSPICIOUS_S < times.eligible) & (times.eligible <= times.start),
             size_missing=sizes.missing & ((nodes > 0) | (sizes.cores > 0)),
         )
+
+    def _note_arrays(self, texts: Sequence[str], clusters: Sequence[str]) -> None:
+        """Keep the limits of job arrays, which stand in records of tasks that have not been split off."""
+        for text, cluster in zip(texts, clusters, strict=True):
+            if "%" in text and (found := JOB_ID.fullmatch(text)) and found[3]:
+                self._jobs.note_array(int(found[1]), cluster, found[3])
 
     def _of(self, values: Values[str], columns: _Texts, at: int) -> IntArray:
         """Return the numbers in a field; a field that the log does not have is empty everywhere."""

@@ -19,7 +19,7 @@ from clustermodel.errors import SpecificationError, TraceError, quoted
 from clustermodel.job import UNSET
 from clustermodel.workload.import_report import JOBS
 from clustermodel.workload.log_file import log_blocks
-from clustermodel.workload.log_jobs import BACKWARDS, LogJob, LogJobs
+from clustermodel.workload.log_jobs import BACKWARDS, LogJob, LogJobs, task_key
 from clustermodel.workload.log_values import (
     LONGEST_CHANGE_S,
     NO_VALUE,
@@ -204,6 +204,8 @@ class _Reader:
         assert identity is not None
         if identity[5]:
             return STEP
+        if identity[3]:
+            self.jobs.note_array(int(identity[1]), fields[at.cluster], identity[3])
         state = state_of(fields[at.state])
         status = STATUS.get(state) if at.state >= 0 else UNSET
         if status is None:
@@ -307,11 +309,7 @@ class _Reader:
         cluster = jobs.clusters.number(fields[at.cluster])
         raw = JOB_ID.fullmatch(fields[at.raw_id])
         each = [int(task)] if task else [UNSET] if tasks is None else _tasks(tasks)
-        # One number for cluster, job, task and component: a tuple for each job would take much more memory.
-        keys = [
-            jobs.keys.number((((int(number) << 30 | one + 1) << 30) | int(component or UNSET) + 1) << 10 | cluster + 1)
-            for one in each
-        ]
+        keys = [jobs.keys.number(task_key(int(number), one, int(component or UNSET), cluster)) for one in each]
         job = LogJob(
             line=line,
             key=keys[0],

@@ -53,6 +53,8 @@ def _line(job: dict[str, Any]) -> str:
     number = job.get("job_id", "")
     array, task = _at(job, "array", "job_id"), _at(job, "array", "task_id")
     het, offset = _at(job, "het", "job_id"), _at(job, "het", "job_offset")
+    if limit := _at(job, "array", "limits", "max", "running", "tasks"):
+        task = f"[{_at(job, 'array', 'task') if task == '' else task}%{limit}]"
     name = f"{array}_{task}" if array and task != "" else f"{het}+{offset}" if het and offset != "" else number
     state = _at(job, "state", "current")
     granted = job.get("tres", {}).get("allocated", []) if isinstance(job.get("tres"), dict) else []

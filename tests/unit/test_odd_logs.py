@@ -283,3 +283,52 @@ def test_the_json_of_sacct(tmp_path: Path, indent: int | None) -> None:
         path.write_text(text)
         with pytest.raises(TraceError, match=message):
             read_trace(path)
+
+
+def arrays(*records: str) -> list[str]:
+    times = "2021-05-06T10:00:00|2021-05-06T10:10:00|2021-05-06T11:10:00|01:00:00|COMPLETED|1"
+    waiting = "2021-05-06T10:00:00|Unknown|Unknown|00:00:00|PENDING|1"
+    return [
+        "JobID|Submit|Start|End|Elapsed|State|AllocNodes",
+        *(f"{one}|{waiting if '[' in one else times}" for one in records),
+    ]
+
+
+@pytest.mark.parametrize("others", [0, 100])
+def test_limits_of_job_arrays_are_kept_and_reported(write_trace: Write, others: int) -> None:
+    more = map(str, range(1000, 1000 + others))
+    path = write_trace(
+        *arrays("100_[3-4%2]", "100_1", "100_2", "200_[1,3,...%500]", "300_[1-4]", "300_5", *more), name="arrays.sacct"
+    )
+    workload = read_trace(path)
+    assert workload.frame["array_limit"].tolist() == [2, 2, -1, *[-1] * others]
+    assert [remark for remark in remarks(workload) if remark.startswith("job arrays")] == [
+        "job arrays: 2 arrays with a limit (%) of tasks that run at a time, 100 to 2, 200 to 500; the waits of their tasks "
+        "(2 jobs) are not all the scheduler's"
+    ]
+    run = Scenario(machine=Machine(nodes=4), workload=workload, policy="fcfs").run()
+    assert run.jobs["array_limit"].tolist() == [2, 2, -1, *[-1] * others]
+    assert "array_limit" not in read_trace(write_trace(*arrays("300_[1-4]", "300_5"), name="without.sacct")).frame
+
+
+def test_limits_of_arrays_are_those_of_their_cluster_and_count_for_tasks_in_one_record(write_trace: Write) -> None:
+    times = "2021-05-06T10:00:00|2021-05-06T10:10:00|2021-05-06T11:10:00|01:00:00|COMPLETED|1"
+    header = "JobID|Cluster|Submit|Start|End|Elapsed|State|AllocNodes"
+    path = write_trace(header, f"100_[1-4%2]|a|{times}", f"100_5|b|{times}", name="clusters.sacct")
+    assert read_trace(path).frame["array_limit"].tolist() == [2, 2, 2, 2]
+    assert "array_limit" not in read_trace(path, cluster="b").frame
+
+
+def test_limits_of_arrays_in_the_json_of_sacct(tmp_path: Path) -> None:
+    time = {"elapsed": 3600, "start": 1_700_000_400, "end": 1_700_004_000, "submission": 1_700_000_000}
+    limits = {"max": {"running": {"tasks": 2}}}
+    job = {"job_id": 41, "allocation_nodes": 2, "state": {"current": ["COMPLETED"]}, "time": time}
+    array = {"job_id": 40, "task_id": {"set": True, "infinite": False, "number": 7}, "limits": limits}
+    waiting = {"job_id": 50, "task_id": {"set": False, "infinite": False, "number": 0}, "task": "1-4", "limits": limits}
+    path = tmp_path / "arrays.json"
+    path.write_text(
+        json.dumps({"meta": {}, "jobs": [{**job, "array": array}, {"array": waiting, "state": {"current": ["PENDING"]}}]})
+    )
+    workload = read_trace(path)
+    assert workload.frame["array_limit"].tolist() == [2]
+    assert any("2 arrays with a limit (%)" in remark and "40 to 2, 50 to 2" in remark for remark in remarks(workload))
