@@ -126,8 +126,8 @@ def log_options(command: Command) -> Command:
                 type=click.Choice(UNITS),
                 default="auto",
                 show_default=True,
-                help="sacct and PBS: what a node of the simulation is.  auto: cores if the log shows jobs that share nodes, "
-                "else nodes.",
+                help="sacct, PBS and LSF: what a node of the simulation is.  auto: cores for LSF and where the log shows jobs "
+                "that share nodes, else nodes.",
             ),
             click.option(
                 "--timezone",
@@ -158,7 +158,7 @@ def trace_options(command: Command) -> Command:
                 help="Read the trace as a CSV table with these columns: submit_s=submit_time,nodes=gpu_num,run_s=duration; or "
                 "start_s and end_s for run_s.",
             ),
-            click.option("--format", help="Format of the trace: swf, sacct, pbs or muri; default: its first lines tell."),
+            click.option("--format", help="Format of the trace: swf, sacct, pbs, lsf or muri; default: its first lines tell."),
             click.option(
                 "--processors-from",
                 type=click.Choice(["allocated", "requested"]),

@@ -38,7 +38,7 @@ def observed_schedule(workload: Workload, nodes: int | None = None) -> Observed:
     """Return what a trace has recorded.
 
     Args:
-        workload: with the column ``wait``: from a log of sacct or PBS, or ``read_swf(path, waits=True)``.
+        workload: with the column ``wait``: from a log of sacct, PBS or LSF, or ``read_swf(path, waits=True)``.
         nodes: size of the machine; by default the largest number of nodes in use at the same time.
 
     Raises:

@@ -78,7 +78,9 @@ class LogOptions:
         flag("feedback", self.feedback)
 
 
-def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, names: Callable[[str], list[str]]) -> Workload:
+def workload_of(
+    jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, names: Callable[[str], list[str]], slots: bool = False
+) -> Workload:
     """Return the jobs of a log as a workload with a report.
 
     Args:
@@ -87,6 +89,7 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
         kind: of log, for the report.
         lines: number of lines of the file.
         names: splits a node list of the log into node names.
+        slots: whether the scheduler allocates slots, so that a node of the workload is one unless another unit is asked for.
 
     Raises:
         TraceError: the log has no usable job, or none of the cluster that is asked for.
@@ -98,7 +101,7 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
     columns = _attempts_apart(jobs, _recycled_apart(columns))
     use = _node_use(jobs, columns, names)
     columns = _components_joined(jobs, columns)
-    unit, shared = _unit_of(columns, options.unit, use, remarks)
+    unit, shared = _unit_of(columns, options.unit, use, remarks, slots=slots)
     size = columns[unit]
     columns = jobs.kept(columns, size > 0, f"without allocated {'GPUs' if unit == 'gpus' else unit}")
     _require_jobs(jobs, columns, lines)
@@ -332,12 +335,15 @@ def _node_use(jobs: LogJobs, columns: _Columns, names: Callable[[str], list[str]
     return node_use(columns["start"], end, columns["suspended"] > 0, lists, jobs.node_lists.texts(), names)
 
 
-def _unit_of(columns: _Columns, unit: str, use: NodeUse, remarks: list[str]) -> tuple[str, str]:
+def _unit_of(columns: _Columns, unit: str, use: NodeUse, remarks: list[str], *, slots: bool) -> tuple[str, str]:
     """Return the unit to use, and in words what the log shows of the nodes."""
     named = f"the log names {counted(use.distinct, 'node')}" if use.distinct else "the log names no nodes"
     if unit != "auto":
         remarks.append(f"unit: {unit}, as asked for")
         return unit, named
+    if slots:
+        remarks.append("unit: cores, because slots are what the scheduler allocates (--unit)")
+        return "cores", named
     shared = is_shared(use)
     if use.shared is not None:
         why = f"{100 * use.shared:.1f} % of the jobs started on a node that another job held"

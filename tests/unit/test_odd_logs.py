@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from clustermodel import Machine, Scenario, TraceError, Workload, read_csv, read_outages
+from clustermodel import Machine, Scenario, TraceError, Workload, read_csv, read_lsf, read_outages
 from clustermodel.measure.observed import observed_schedule
 from clustermodel.workload.trace_file import read_trace
 from tests.conftest import Finished
@@ -301,13 +301,13 @@ def test_limits_of_job_arrays_are_kept_and_reported(write_trace: Write, others: 
         *arrays("100_[3-4%2]", "100_1", "100_2", "200_[1,3,...%500]", "300_[1-4]", "300_5", *more), name="arrays.sacct"
     )
     workload = read_trace(path)
-    assert workload.frame["array_limit"].tolist() == [2, 2, -1, *[-1] * others]
+    assert sorted(workload.frame["array_limit"]) == [*[-1] * others, -1, 2, 2]
     assert [remark for remark in remarks(workload) if remark.startswith("job arrays")] == [
         "job arrays: 2 arrays with a limit (%) of tasks that run at a time, 100 to 2, 200 to 500; the waits of their tasks "
         "(2 jobs) are not all the scheduler's"
     ]
     run = Scenario(machine=Machine(nodes=4), workload=workload, policy="fcfs").run()
-    assert run.jobs["array_limit"].tolist() == [2, 2, -1, *[-1] * others]
+    assert sorted(run.jobs["array_limit"]) == [*[-1] * others, -1, 2, 2]
     assert "array_limit" not in read_trace(write_trace(*arrays("300_[1-4]", "300_5"), name="without.sacct")).frame
 
 
@@ -332,3 +332,72 @@ def test_limits_of_arrays_in_the_json_of_sacct(tmp_path: Path) -> None:
     workload = read_trace(path)
     assert workload.frame["array_limit"].tolist() == [2]
     assert any("2 arrays with a limit (%)" in remark and "40 to 2, 50 to 2" in remark for remark in remarks(workload))
+
+
+def lsf(
+    job: int, *, hosts: str = '2 "h1" "h1"', index: int = 0, start: int = 1_000_010, exit_info: int = 0, **texts: str
+) -> str:
+    """Return a record of LSF that ends at 1,000,110; the job was submitted at 1,000,000 and asked for two slots."""
+    name, command = texts.get("name", ""), texts.get("command", "./x")
+    used = " ".join(["-1"] * 19)
+    return (
+        f'"JOB_FINISH" "10.1" 1000110 {job} 500 33 2 1000000 0 0 {start} "ann" "long" "" "" "" "sub" "/p" "" "" "" "1.2" '
+        f'1 "h9" {hosts} 32 60.0 "{name}" "{command}" {used} "" "proj" 256 2 "" "" {index} 49 0 "" "" "" "" 0 "" {exit_info} ""'
+    )
+
+
+def test_records_of_lsf(write_trace: Write, command_line: Callable[..., Finished]) -> None:
+    path = write_trace(
+        lsf(1, hosts='4 "h1" "h1" "h2" "h2"'),
+        lsf(2, hosts='2 "3*h2" "h3"', exit_info=14, name='say ""hello"" to all'),
+        lsf(3, start=0, hosts="0"),
+        lsf(4, name="sweep[1-9]%3", index=7, hosts="0"),
+        *lsf(5, command="a\nb").split("\n"),
+        '"JOB_RESIZE" "10.1" 1000000 5 0',
+        lsf(6).replace(" 1000110 ", " 1000010 "),
+        lsf(7).replace(" 33 2 ", " 33 two "),
+        lsf(8)[:120],
+        lsf(9).replace('"ann"', '"ann'),
+        "",
+        lsf(10, hosts='90 "h1"'),
+        "no record",
+        name="lsb.acct",
+    )
+    workload = read_trace(path)
+    report = workload.provenance.report
+    assert report is not None
+    frame = workload.frame
+    assert frame["job"].tolist() == [1, 2, 4, 5]
+    assert frame["nodes"].tolist() == frame["cores"].tolist() == [4, 4, 2, 2]
+    assert frame["node_count"].tolist() == [2, 2, -1, 1]
+    assert set(frame["run_s"]) == set(frame["estimate_s"]) == {100}
+    assert set(frame["wait_s"]) == {10}
+    assert frame["status"].tolist() == [0, 5, 0, 0]
+    assert frame["array_limit"].tolist() == [-1, -1, 3, -1]
+    assert frame["job_name"].astype(object).fillna("").tolist() == ["", 'say "hello" to all', "sweep[1-9]%3", ""]
+    assert (workload.names["user"], workload.names["queue"], workload.names["account"]) == (("ann",), ("long",), ("proj",))
+    assert report.counts == {
+        "jobs": 4, "damaged lines": 6, "never started": 1, "line breaks inside fields": 1, "records 'JOB_RESIZE'": 1,
+        "with run time zero": 1,
+    }  # fmt: skip
+    assert [example.partition("lsb.acct:")[2] for example in report.examples] == [
+        "9: field numProcessors: 'two' is not a whole number",
+        "10: 26 fields; the record ends before the last of its 2 hosts",
+        "11: a text without a closing quotation mark",
+        "13: 66 fields; the record ends before the last of its 90 hosts",
+        "14: it is no accounting record of LSF",
+    ]
+    assert read_lsf(path, processors_from="requested").frame["nodes"].tolist() == [2, 2, 2, 2]
+    assert read_lsf(path, unit="nodes").frame["nodes"].tolist() == [2, 2, 1]
+    imported = command_line("trace", "import", path, "-o", path.with_name("out.swf"))
+    assert imported.code == 0
+    assert "unit: cores, because slots are what the scheduler allocates" in imported.out + imported.err
+
+
+def test_a_file_of_lsf_without_records_of_jobs(write_trace: Write) -> None:
+    path = write_trace('"JOB_NEW" "10.1" 1000000 5 0 "x"', name="lsb.events")
+    with pytest.raises(TraceError, match=r"no usable job: 1 line: 1 record 'JOB_NEW'"):
+        read_trace(path)
+    path = write_trace("nothing", name="other")
+    with pytest.raises(TraceError, match="no records"):
+        read_lsf(path)
