@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from clustermodel.workload.hyper_erlang import HyperErlang
     from clustermodel.workload.import_report import ImportReport
     from clustermodel.workload.job_stream import JobStream
+    from clustermodel.workload.lsf import read_lsf
     from clustermodel.workload.merging import merge
     from clustermodel.workload.model import RUN_TIME_FACTORS, SizeClass, WorkloadModel, load_model
     from clustermodel.workload.model_fit import fit_model
@@ -222,6 +223,7 @@ _MODULES = {  # the module that defines each public name; it is imported when th
     "JobStream": "workload.job_stream",
     "merge": "workload.merging",
     "read_csv": "workload.csv_jobs",
+    "read_lsf": "workload.lsf",
     "read_pbs": "workload.pbs",
     "read_sacct": "workload.sacct",
     "Schedule": "workload.schedule",
@@ -255,7 +257,7 @@ __all__ = [
     "bars", "batch_means", "bounded_slowdown", "by_size", "check_policy", "comparison_table", "crossover", "curves",
     "delays_by_later_jobs", "distributions", "equivalence_test", "estimates_used", "fit_model", "fit_weibull",
     "improvements", "interval", "load_model", "make_policy", "merge", "outage_facts", "paired_difference", "paired_ratio",
-    "policy_names", "read_csv", "read_outages", "read_pbs", "read_sacct", "read_schedule", "read_swf", "read_trace",
+    "policy_names", "read_csv", "read_lsf", "read_outages", "read_pbs", "read_sacct", "read_schedule", "read_swf", "read_trace",
     "register_policy", "replicate_until", "suggest_warm_up", "sweep", "synthetic_workload", "to_seconds", "to_ticks",
     "trace_facts", "tradeoff_map", "validate", "write_report", "write_swf", "write_trace",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import lzma
 import stat
@@ -9,8 +10,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from clustermodel.errors import SpecificationError, TraceError, quoted
 
@@ -23,11 +25,35 @@ LARGEST_SPECIFICATION: Final = 2**22
 _ENCODING: Final = "utf-8-sig"  # skips the byte order mark that some editors write
 
 
-def opened_by_name(path: Path) -> IO[str]:
-    """Return a file opened as text; one whose name ends in ``.gz`` is decompressed."""
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding=_ENCODING, errors="replace")
-    return open(path, encoding=_ENCODING, errors="replace")
+_OPENERS: Final[dict[bytes, Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+"""First bytes of a compressed file, and the function that opens it."""
+_BY_NAME: Final[dict[str, Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+COMPRESSED: Final = tuple(_BY_NAME)
+"""How the names of compressed files end."""
+
+
+def opened(path: Path, newline: str | None = None) -> IO[str]:
+    """Return a file opened as text; what gzip, bzip2 or xz has compressed, by its first bytes, is decompressed.
+
+    Args:
+        path: the file; a name that ends as one of a compressed file promises that it is one.
+        newline: as for ``open``.
+    """
+    return TextIOWrapper(decompressed(path, named=newline is None), encoding=_ENCODING, errors="replace", newline=newline)
+
+
+def decompressed(path: Path, *, named: bool = True) -> IO[bytes]:
+    """Return a file opened as bytes, decompressed as by :func:`opened`; if ``named``, a name that promises it is believed."""
+    with open(path, "rb") as file:
+        begin = file.read(8)
+    found = (opener for magic, opener in _OPENERS.items() if begin.startswith(magic))
+    file_of: Callable[[Path, str], IO[bytes]] = next(found, _BY_NAME.get(path.suffix, open) if named else open)
+    return file_of(path, "rb")
+
+
+def without_compression(name: str) -> str:
+    """Return the name of a file without the ending of its compression."""
+    return name[: -len(Path(name).suffix)] if name.endswith(COMPRESSED) else name
 
 
 def specification_bytes(path: Path) -> bytes:
@@ -51,7 +77,7 @@ def specification_bytes(path: Path) -> bytes:
 
 
 def numbered_lines(
-    path: Path, *, opened: Callable[[Path], IO[str]] = opened_by_name, longest: int = LONGEST_LINE
+    path: Path, *, opened: Callable[[Path], IO[str]] = opened, longest: int = LONGEST_LINE
 ) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, line with its line break).
 

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from clustermodel.cli.selection import filter_of, scale_of
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import SpecificationError, quoted
 from clustermodel.failures.failure import FailureSource
 from clustermodel.failures.node_failures import NodeFailures
 from clustermodel.failures.outage_files import read_outages
@@ -126,8 +126,8 @@ def log_options(command: Command) -> Command:
                 type=click.Choice(UNITS),
                 default="auto",
                 show_default=True,
-                help="sacct and PBS: what a node of the simulation is.  auto: cores if the log shows jobs that share nodes, "
-                "else nodes.",
+                help="sacct, PBS and LSF: what a node of the simulation is.  auto: cores for LSF and where the log shows jobs "
+                "that share nodes, else nodes.",
             ),
             click.option(
                 "--timezone",
@@ -151,7 +151,14 @@ def trace_options(command: Command) -> Command:
     command = log_options(command)
     for option in reversed(
         (
-            click.option("--format", help="Format of the trace: swf, sacct, pbs or muri; default: its first lines tell."),
+            click.option(
+                "--columns",
+                metavar="FIELD=COLUMN,...",
+                callback=_columns,
+                help="Read the trace as a CSV table with these columns: submit_s=submit_time,nodes=gpu_num,run_s=duration; or "
+                "start_s and end_s for run_s.",
+            ),
+            click.option("--format", help="Format of the trace: swf, sacct, pbs, lsf or muri; default: its first lines tell."),
             click.option(
                 "--processors-from",
                 type=click.Choice(["allocated", "requested"]),
@@ -362,6 +369,16 @@ def _store(options: dict[str, Any]) -> CheckpointStore | None:
     return CheckpointStore(bandwidth_gib_s=bandwidth, writers=writers or WRITERS[0])
 
 
+def _columns(_context: click.Context, _option: click.Parameter, text: str | None) -> dict[str, str] | None:
+    """Return the columns of a table by field."""
+    if text is None:
+        return None
+    pairs = [pair.partition("=") for pair in text.split(",")]
+    if any(not (field.strip() and column.strip()) for field, _, column in pairs):
+        raise SpecificationError(f"--columns: {quoted(text)} is not allowed; it must be FIELD=COLUMN,FIELD=COLUMN,...")
+    return {field.strip(): column.strip() for field, _, column in pairs}
+
+
 def given_options(context: click.Context) -> dict[str, Any]:
     """Return the options that the user has given, by name; those left at their defaults are not in it."""
     default = ParameterSource.DEFAULT
@@ -401,6 +418,7 @@ def load_workload(
 
         workload = read_trace(
             trace,
+            columns=options.get("columns"),
             unit=options["unit"],
             timezone=options["timezone"],
             cluster=options["cluster"],

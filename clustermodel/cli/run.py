@@ -51,7 +51,9 @@ def _model_names(_context: click.Context, _option: click.Parameter, typed: str) 
 
 @click.command()
 @click.argument("scenarios", metavar="[SCENARIO]...", type=click.Path(path_type=Path), nargs=-1)
-@click.option("--trace", type=click.Path(path_type=Path), help="SWF file, or a log of sacct or PBS; default: a synthetic year.")
+@click.option(
+    "--trace", type=click.Path(path_type=Path), help="SWF file, or a log of sacct, PBS or LSF; default: a synthetic year."
+)
 @click.option(
     "--model",
     shell_complete=_model_names,

@@ -37,7 +37,7 @@ _ALIKE: Final = 0.1  # difference of mean waits that needs no explanation
 
 
 @click.command()
-@click.option("--trace", type=click.Path(path_type=Path), required=True, help="Log of sacct or PBS, or SWF file.")
+@click.option("--trace", type=click.Path(path_type=Path), required=True, help="Log of sacct, PBS or LSF, or SWF file.")
 @click.option(
     "--nodes",
     type=click.IntRange(1, LARGEST_WHOLE),

@@ -128,8 +128,13 @@ class Result:
 
     @cached_property
     def jobs(self) -> pd.DataFrame:
-        """The job table: one row per job, in order of submission."""
-        return job_table(self.records).assign(stream=self.scenario.streams.of(self.records.column("id")))
+        """The job table: one row per job, in order of submission.
+
+        After the columns of the run come those that a log has recorded of a job: partition, account, QOS, GPUs and others;
+        ``recorded_wait_s`` is the recorded wait.
+        """
+        table = job_table(self.records).assign(stream=self.scenario.streams.of(self.records.column("id")))
+        return table.assign(**self.scenario.streams.recorded(self.records.column("id")))
 
     @property
     def run_attempts(self) -> pd.DataFrame:

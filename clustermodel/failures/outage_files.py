@@ -1,6 +1,7 @@
 """Reading outages: the failure data of Los Alamos National Laboratory, and a plain table of one's own.
 
-Both are CSV files, plain or gzip, whose first line names the columns, in any order; other columns are ignored.
+Both are CSV files, plain or compressed with gzip, bzip2 or xz.  The first line names the columns, in any order; others are
+ignored.
 
 *A table of one's own* has ``node`` (from 0), ``down_s`` and ``up_s`` (seconds from a second 0 of one's choice), and may have
 ``cause``.
@@ -8,6 +9,9 @@ Both are CSV files, plain or gzip, whose first line names the columns, in any or
 *Los Alamos* (LANL 2005) has ``system``, ``nodes``, ``node``, ``started``, ``fixed`` (month/day/year hour:minute, local
 time), ``down_minutes`` and ``cause``.  ``down_minutes`` is the time that has passed, so it differs from ``fixed`` - ``started``
 where the clocks were changed in between, and it is used where both are there.
+
+*Slurm* has ``NodeName``, ``TimeStart`` and ``TimeEnd``, as ``sacctmgr show event --parsable2`` writes them, separated by ``|``.
+A node without an end is down until the end of the run.  Nodes are numbered in the order of their names.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sized
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple, TypedDict
 
@@ -26,11 +30,14 @@ import numpy as np
 from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import SpecificationError, TraceError, counted, quoted
 from clustermodel.failures.outages import Outages
-from clustermodel.text_files import numbered_lines
+from clustermodel.text_files import numbered_lines, without_compression
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, require_whole
+from clustermodel.workload.log_values import Clock
+from clustermodel.workload.node_names import node_names
 
 _PLAIN: Final = ("node", "down_s", "up_s")
 _LOS_ALAMOS: Final = ("system", "nodes", "node", "started", "fixed", "down_minutes")
+_SLURM: Final = ("nodename", "timestart", "timeend")
 _CAUSE: Final = "cause"
 _DATE: Final = "%m/%d/%Y %H:%M"
 _YEARS: Final = (1970, 2100)
@@ -69,12 +76,12 @@ def read_outages(path: str | os.PathLike[str], *, system: str | int | None = Non
     that overlap stay as recorded; :meth:`Outages.merged <clustermodel.failures.outages.Outages.merged>` joins them.
 
     Args:
-        path: a CSV file; ``.gz`` is decompressed.
+        path: a CSV file; it may be compressed with gzip, bzip2 or xz.
         system: which machine of a file of Los Alamos; not needed if the file has one only.
         nodes: number of nodes; by default that of the file, or the highest node of a plain table + 1.
 
     Returns:
-        The outages; second 0 is the first failure in the data of Los Alamos, and the table's own in a plain table.
+        The outages; second 0 is the first failure in the data of Los Alamos and of Slurm, and the table's own in a plain table.
 
     Raises:
         TraceError: the file cannot be read, is damaged, lacks a column, has a wrong value, or no usable outage.
@@ -89,6 +96,10 @@ def read_outages(path: str | os.PathLike[str], *, system: str | int | None = Non
         if system is not None:
             raise SpecificationError(f"system: {quoted(system)} is not allowed; {file} is a table of one machine")
         return _plain(file, rows, nodes)
+    if set(_SLURM) <= set(columns):
+        if system is not None:
+            raise SpecificationError(f"system: {quoted(system)} is not allowed; {file} has the events of one cluster")
+        return _slurm(file, rows, nodes)
     if not columns:
         raise TraceError(f"{file}: the file is empty; the first line must name the columns {', '.join(_PLAIN)}")
     raise TraceError(
@@ -114,8 +125,53 @@ def _plain(file: Path, rows: _Rows, nodes: int | None) -> Outages:
     return Outages(
         **_columns(recorded),
         nodes=nodes or max(one.node for one in recorded) + 1,
-        name=file.name.removesuffix(".gz").removesuffix(".csv"),
+        name=without_compression(file.name).removesuffix(".csv"),
         source=str(file),
+        dropped=dropped,
+    )
+
+
+def _slurm(file: Path, rows: _Rows, nodes: int | None) -> Outages:
+    """Return the events of nodes; second 0 is the first of them, and an event without an end lasts for all of a run."""
+    clock = Clock()
+    numbers: dict[str, int] = {}
+    dropped: Counter[str] = Counter()
+    found: list[tuple[str, int, int | None, str]] = []
+    for place, row in rows:
+        times = []
+        for name in _SLURM[1:]:
+            try:
+                times.append(clock.seconds(row[name]))
+            except ValueError as problem:
+                raise TraceError(f"{place}: field {name}: {problem}") from None
+        start, end = times
+        names = node_names(row["nodename"])
+        if not names:
+            dropped["events of the whole cluster"] += 1
+        elif start is None:
+            dropped[_NO_TIME] += 1
+        elif end is not None and end < start:
+            dropped[_NEGATIVE] += 1
+        else:
+            cause = " ".join(word for word in (row.get("state", ""), row.get("reason", "")) if word)
+            found += [(name, start, end, cause) for name in names]
+    _require_some(file, found, dropped)
+    for name in sorted({name for name, *_ in found}):
+        numbers[name] = len(numbers)
+    if nodes is not None and require_whole("nodes", nodes, at_least=1) < len(numbers):
+        raise SpecificationError(f"nodes: {nodes} is not allowed; {file} names {len(numbers)} nodes")
+    origin = min(start for _, start, *_ in found)
+    return Outages(
+        **_columns(
+            [
+                _Recorded(numbers[name], start - origin, LONGEST_S if end is None else end - origin, cause)
+                for name, start, end, cause in found
+            ]
+        ),
+        nodes=nodes or len(numbers),
+        name=file.name,
+        source=str(file),
+        origin=datetime.fromtimestamp(origin, UTC).isoformat(timespec="minutes"),
         dropped=dropped,
     )
 
@@ -190,10 +246,13 @@ def _require_some(file: Path, outages: Sized, dropped: Mapping[str, int]) -> Non
 def _rows(file: Path) -> _Rows:
     """Yield (``file:line``, column -> text without margins) of the lines that are not blank; the first one is the header."""
     header: list[str] = []
+    separator = ","
     for number, line in numbered_lines(file):
         place = f"{file}:{number}"
         try:
-            words = [word.strip() for word in next(csv.reader([line], strict=True), [])]
+            if not header:
+                separator = "|" if "|" in line else ","
+            words = [word.strip() for word in next(csv.reader([line], strict=separator == ",", delimiter=separator), [])]
         except csv.Error as problem:
             raise TraceError(f"{place}: not readable as CSV: {problem}") from None
         if not any(words):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clustermodel.arrays import BoolArray, FloatArray
+from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.measure.job_table import dedicated, useful, wasted
-from clustermodel.measure.metrics import PERCENTILES, bounded_slowdown, bounded_slowdown_perkovic, weighted_mean
+from clustermodel.measure.metrics import PERCENTILES, bounded_slowdown, bounded_slowdown_perkovic
 from clustermodel.measure.node_time import node_seconds
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import Status
@@ -52,9 +53,8 @@ def by_group(records: JobRecords, groups: pd.Series[str] | npt.ArrayLike, *, war
     codes = np.where(counted, labels.codes, -1)
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(labels.categories) + 1))
-    rows = [measured.of(order[low:high]) for low, high in pairwise(bounds)]
     name = getattr(groups, "name", None) or "group"
-    frame = pd.DataFrame(rows, index=pd.Index(labels.categories, name=name), columns=list(measured.of(order[:0])))
+    frame = pd.DataFrame(measured.of(order, bounds), index=pd.Index(labels.categories, name=name))
     frame["share_of_work"] = frame["useful_node_s"] / (frame["useful_node_s"].sum() or np.nan)
     return frame
 
@@ -95,33 +95,81 @@ class _Measured:
         self._perkovic = bounded_slowdown_perkovic(self._response, run)
         self._useful, self._wasted = (np.asarray(node_seconds(one(records)), dtype=float) for one in (useful, wasted))
 
-    def of(self, jobs: npt.NDArray[np.intp]) -> dict[str, float]:
-        """Return the metrics of the jobs at these positions."""
-        ran, ended_as = jobs[self._ran[jobs]], self._ended_as[jobs]
-        nodes, slowdown = self._nodes[ran], self._slowdown[ran]
+    def of(self, jobs: IntArray, bounds: IntArray) -> dict[str, npt.NDArray[np.generic]]:
+        """Return the metrics of groups, shape ``(groups,)`` each.
+
+        Args:
+            jobs: positions of jobs, one group after the other.
+            bounds: where in ``jobs`` each group begins, and where the last one ends, shape ``(groups + 1,)``.
+        """
+        ended_as, has_run = self._ended_as[jobs], np.concatenate([[0], np.cumsum(self._ran[jobs])])
+        ran, ran_bounds = jobs[self._ran[jobs]], has_run[bounds]
+
+        def number(chosen: BoolArray) -> IntArray:
+            return np.diff(np.concatenate([[0], np.cumsum(chosen)])[bounds])
+
+        every = _Groups(jobs, bounds)
+        finished = _Groups(ran, ran_bounds)
         return {
-            "jobs": len(ran),
-            "rejected": int((ended_as == Status.REJECTED).sum()),
-            "killed": int((ended_as == Status.KILLED).sum()),
-            "aborted": int((ended_as == Status.ABORTED).sum()),
-            **_statistics("wait_s", self._wait[ran], nodes),
-            **_statistics("response_s", self._response[ran], nodes),
-            **_statistics("bounded_slowdown", slowdown, nodes),
-            "mean_bounded_slowdown_perkovic": float(np.mean(self._perkovic[ran])) if len(ran) else float("nan"),
-            "useful_node_s": float(self._useful[jobs].sum()),
-            "wasted_node_s": float(self._wasted[jobs].sum()),
+            "jobs": np.diff(ran_bounds),
+            "rejected": number(ended_as == Status.REJECTED),
+            "killed": number(ended_as == Status.KILLED),
+            "aborted": number(ended_as == Status.ABORTED),
+            **_statistics("wait_s", finished, self._wait, self._nodes),
+            **_statistics("response_s", finished, self._response, self._nodes),
+            **_statistics("bounded_slowdown", finished, self._slowdown, self._nodes),
+            "mean_bounded_slowdown_perkovic": finished.each(partial(np.mean, axis=1), self._perkovic),
+            "useful_node_s": every.each(partial(np.sum, axis=1), self._useful, empty=0.0),
+            "wasted_node_s": every.each(partial(np.sum, axis=1), self._wasted, empty=0.0),
         }
 
 
-def _statistics(metric: str, values: FloatArray, nodes: npt.NDArray[np.int64]) -> dict[str, float]:
-    if not len(values):
-        values, nodes = np.array([np.nan]), np.ones(1, dtype=np.int64)
-    median, *high = np.percentile(values, (50, *PERCENTILES)).tolist()
+class _Groups:
+    """Groups of jobs; those of one size are the rows of a table, so that a statistic is computed once for all of them.
+
+    Args:
+        jobs: positions of jobs, one group after the other.
+        bounds: where in ``jobs`` each group begins, and where the last one ends, shape ``(groups + 1,)``.
+    """
+
+    def __init__(self, jobs: IntArray, bounds: IntArray) -> None:
+        sizes = np.diff(bounds)
+        self._number = len(sizes)
+        order = np.argsort(sizes, kind="stable")
+        different, first = np.unique(sizes[order], return_index=True)
+        self._tables = [
+            (groups, jobs[bounds[groups, np.newaxis] + np.arange(size)])
+            for size, groups in zip(different.tolist(), np.split(order, first[1:]), strict=True)
+            if size
+        ]
+
+    def each(self, statistic: Callable[..., npt.ArrayLike], *values: npt.NDArray[Any], empty: float = math.nan) -> FloatArray:
+        """Return a statistic of each group, shape ``(groups,)``; ``empty`` for groups without jobs.
+
+        Args:
+            statistic: returns it for tables of values, shape ``(groups, jobs)``.
+            values: of all jobs.
+            empty: of a group without jobs.
+        """
+        result = np.full(self._number, empty)
+        for groups, table in self._tables:
+            result[groups] = statistic(*(column[table] for column in values))
+        return result
+
+
+def _statistics(metric: str, groups: _Groups, values: FloatArray, nodes: IntArray) -> dict[str, FloatArray]:
+    percents = (50, *PERCENTILES)
+    median, *high = (groups.each(partial(np.percentile, q=percent, axis=1), values) for percent in percents)
     return {
-        f"mean_{metric}": float(np.mean(values)),
+        f"mean_{metric}": groups.each(partial(np.mean, axis=1), values),
         f"median_{metric}": median,
-        f"std_{metric}": float(np.std(values)),
+        f"std_{metric}": groups.each(partial(np.std, axis=1), values),
         **{f"p{percent}_{metric}": value for percent, value in zip(PERCENTILES, high, strict=True)},
-        f"max_{metric}": float(np.max(values)),
-        f"mean_weighted_{metric}": weighted_mean(values, nodes),
+        f"max_{metric}": groups.each(partial(np.max, axis=1), values),
+        f"mean_weighted_{metric}": groups.each(_weighted, values, nodes),
     }
+
+
+def _weighted(values: FloatArray, nodes: IntArray) -> FloatArray:
+    """Return the means of rows, weighted by the nodes of the jobs, shape ``(groups,)``."""
+    return np.asarray(np.average(values, axis=1, weights=nodes))

@@ -38,7 +38,7 @@ def observed_schedule(workload: Workload, nodes: int | None = None) -> Observed:
     """Return what a trace has recorded.
 
     Args:
-        workload: with the column ``wait``: from a log of sacct or PBS, or ``read_swf(path, waits=True)``.
+        workload: with the column ``wait``: from a log of sacct, PBS or LSF, or ``read_swf(path, waits=True)``.
         nodes: size of the machine; by default the largest number of nodes in use at the same time.
 
     Raises:
@@ -54,6 +54,8 @@ def observed_schedule(workload: Workload, nodes: int | None = None) -> Observed:
     held = workload.column("run") + np.maximum(workload.column(SUSPENDED), 0)
     start = workload.column("submit") + wait
     peak = peak_in_use(start[known], (start + held)[known], workload.column("nodes")[known]).units
+    if workload.machine_nodes is not None and (workload.column(SUSPENDED)[known] > 0).any():
+        peak = min(peak, workload.machine_nodes)  # nodes of a suspended job are another one's
     size = peak if nodes is None else nodes
     members = known & (workload.column("nodes") <= size)
     if not members.any():

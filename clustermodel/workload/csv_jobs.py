@@ -5,24 +5,34 @@ from __future__ import annotations
 import csv
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError, TraceError, did_you_mean, quoted, shown, visible
 from clustermodel.job import JobRow
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import choice
+from clustermodel.workload.extra_columns import ExtraColumns
 from clustermodel.workload.frames import COLUMNS_OF_JOBS
+from clustermodel.workload.import_report import counts_in_words
 from clustermodel.workload.log_file import log_lines
+from clustermodel.workload.log_values import EARLIEST_S, NO_VALUE, Clock, duration
+from clustermodel.workload.sacct_fields import STATUS, state_of
 from clustermodel.workload.table import Provenance, Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TIME_UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 """Units of columns of times, in seconds."""
 MEMORY_UNITS: Final = {"KiB": 2.0**-20, "MiB": 2.0**-10, "GiB": 1.0, "TiB": 2.0**10}
 """Units of columns of memory, in GiB."""
 _LABELS: Final = ("stream", "account", "partition", "qos", "queue", "job_name")
+_STAMPS: Final = ("submit_s", "start_s", "end_s")
 _PLACE: Final = re.compile(r"Workload\.from_frame: row (\d+): ")
 
 MURI_COLUMNS: Final = ("job_id", "num_gpu", "submit_time", "iterations", "iteration_time", "model_name")
@@ -92,7 +102,10 @@ def read_csv(
         path: a file, plain or compressed with gzip, bzip2 or xz.
         columns: the columns of the file by field of a job: ``{"submit_s": "submit_time", "nodes": "num_gpu", ...}``.  The
             fields are those of :meth:`~clustermodel.workload.table.Workload.from_frame`; ``submit_s``, ``nodes`` and ``run_s``
-            are needed.  Other columns are ignored; an empty field is a missing value.
+            are needed, or the dates ``start_s`` and ``end_s`` instead of ``run_s``.  Other columns are ignored; an empty
+            field is a missing value.  Times may be numbers, dates as ``2020-04-01 10:05:00`` (then the first submission is
+            second 0) or durations as ``0:00:03``; users and groups may be names.  Jobs of 0 nodes are left out and counted in
+            ``provenance.dropped``.
         units: of columns, by field, where these are not seconds or GiB: ``{"submit_s": "ms"}``, from :data:`TIME_UNITS` and
             :data:`MEMORY_UNITS`.
         name: a label for tables and figures; by default the name of the file.
@@ -108,28 +121,89 @@ def read_csv(
     text, units = os.fspath(path), units or {}
     factors = {field: _factor(field, units.get(field), columns) for field in (*columns, *units)}
     lines = list(_lines(text, tuple(columns.values())))
-    values = {
+    values: dict[str, list[Any]] = {
         field: [
-            line.fields[column] or None if field in _LABELS else _value(text, line, column, factors[field]) for line in lines
+            line.fields[column] or None if field in _LABELS else _value(text, line, field, column, factors[field])
+            for line in lines
         ]
         for field, column in columns.items()
     }
+    names: dict[str, tuple[str, ...]] = {
+        field: _numbered(values, field) for field in ("job", "user", "group") if field in values
+    }
+    frame, dropped = _jobs_that_ran(pd.DataFrame(values))
+    lines = [lines[row] for row in frame.index]
+    if not lines and dropped:
+        raise TraceError(f"{text}: no usable job: {counts_in_words(dropped)}")
+    frame = frame.reset_index(drop=True)
     try:
-        workload = Workload.from_frame(pd.DataFrame(values), name=name or Path(text).name, machine_nodes=machine_nodes)
+        workload = Workload.from_frame(frame, name=name or Path(text).name, machine_nodes=machine_nodes)
     except SpecificationError as problem:
         if (place := _PLACE.match(str(problem))) is not None:
             message = str(problem)[place.end() :]
             raise TraceError(f"{text}:{lines[int(place[1])].number}: {message}") from None
         raise SpecificationError(f"read_csv: {text}: {str(problem).removeprefix('Workload.from_frame: ')}") from None
-    workload.provenance = Provenance(source=text, options={"columns": dict(columns), "units": dict(units)})
+    known = {field: texts for field, texts in names.items() if texts and field != "job"}
+    if known:
+        extra = workload.extra or ExtraColumns(ids=workload.column("id"), columns={})
+        workload = Workload(
+            workload.rows(),
+            name=workload.name,
+            provenance=workload.provenance,
+            machine_nodes=machine_nodes,
+            extra=replace(extra, names={**extra.names, **known}),
+        )
+    workload.provenance = Provenance(
+        source=text, options={"columns": dict(columns), "units": dict(units)}, dropped=Counter(dropped)
+    )
     return workload
 
 
+def _numbered(values: dict[str, list[Any]], field: str) -> tuple[str, ...]:
+    """Replace texts in a field by numbers, from 1 in order of appearance; return them, nothing where all are numbers."""
+    if not any(isinstance(value, str) for value in values[field]):
+        return ()
+    numbers: dict[str, int] = {}
+    values[field] = [None if value is None else numbers.setdefault(str(value), len(numbers) + 1) for value in values[field]]
+    return tuple(numbers)
+
+
+def _jobs_that_ran(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Return the jobs of a table that held nodes, with times from the first submission, and the others counted by reason.
+
+    The columns ``start_s`` and ``end_s`` become ``wait_s``, and ``run_s`` where the table does not have it.
+    """
+    dropped: dict[str, int] = {}
+
+    def keep(which: pd.Series[bool], reason: str) -> None:
+        nonlocal frame
+        if lost := int((~which).sum()):
+            dropped[reason] = lost
+            frame = frame[which]
+
+    if "nodes" in frame:
+        keep(frame["nodes"] != 0, "of size 0")
+    if "start_s" in frame:
+        keep(frame["start_s"].notna(), "never started")
+    if "run_s" not in frame and {"start_s", "end_s"} <= set(frame):
+        keep(frame["end_s"].notna(), "without an end")
+        keep(frame["end_s"] > frame["start_s"], "with run time zero or less")
+        frame = frame.assign(run_s=frame["end_s"] - frame["start_s"])
+    if "submit_s" not in frame and "start_s" in frame:
+        frame = frame.assign(submit_s=frame["start_s"])
+    if "start_s" in frame and "wait_s" not in frame:
+        frame = frame.assign(wait_s=(frame["start_s"] - frame["submit_s"]).clip(lower=0))
+    if len(frame) and "submit_s" in frame and frame["submit_s"].min() > EARLIEST_S:
+        frame = frame.assign(submit_s=frame["submit_s"] - frame["submit_s"].min())
+    return frame.drop(columns=["start_s", "end_s"], errors="ignore"), dropped
+
+
 def _factor(field: str, unit: str | None, columns: Mapping[str, str]) -> float:
-    if field not in COLUMNS_OF_JOBS:
-        hint = did_you_mean(field, COLUMNS_OF_JOBS)
+    known_fields = (*COLUMNS_OF_JOBS, "start_s", "end_s")
+    if field not in known_fields:
+        hint = did_you_mean(field, known_fields)
         raise SpecificationError(
-            f"read_csv: columns: {quoted(field)} is not known{hint}; it must be one of {', '.join(COLUMNS_OF_JOBS)}"
+            f"read_csv: columns: {quoted(field)} is not known{hint}; it must be one of {', '.join(known_fields)}"
         )
     if field not in columns:
         raise SpecificationError(f"read_csv: units: {quoted(field)} is not among the columns")
@@ -141,12 +215,26 @@ def _factor(field: str, unit: str | None, columns: Mapping[str, str]) -> float:
     return known[choice(f"read_csv: units: {field}", unit, known)]
 
 
-def _value(path: str, line: _Line, column: str, factor: float) -> float | None:
-    if not (given := line.fields[column].strip()):
+def _value(path: str, line: _Line, field: str, column: str, factor: float) -> float | str | None:
+    given = line.fields[column].strip()
+    if given.lower() in NO_VALUE:
         return None
-    if (value := _number(given)) is None:
-        raise line.refused(path, column, "it must be a number")
-    return value * factor if factor != 1 else value
+    if (value := _number(given)) is not None:
+        return value * factor if factor != 1 else value
+    if field in ("job", "user", "group"):
+        return given
+    if field == "status" and (state := STATUS.get(state_of(given))) is not None:
+        return state
+    allowed = "a number"
+    try:
+        if field in _STAMPS:
+            allowed = "a number, or a date and time as 2020-04-01 10:05:00"
+            return Clock().seconds(given)
+        if field.endswith("_s") and ":" in given:
+            return duration(given)
+    except ValueError:
+        pass
+    raise line.refused(path, column, f"it must be {allowed}")
 
 
 def _number(text: str) -> float | None:

@@ -24,6 +24,7 @@ EXTRA_COLUMNS: Final = (STREAM, PRECEDING, THINK)
 WAIT: Final = "wait"
 SUSPENDED: Final = "suspended"
 REQUEUES: Final = "requeues"
+ARRAY_LIMIT: Final = "array_limit"
 NODE_COUNT: Final = "node_count"
 CORES: Final = "cores"
 GPUS: Final = "gpus"
@@ -34,7 +35,7 @@ QUEUE: Final = "queue"
 JOB_NAME: Final = "job_name"
 NAMED_COLUMNS: Final = (ACCOUNT, PARTITION, QOS, QUEUE, JOB_NAME)
 """Recorded columns whose numbers stand for names."""
-RECORDED_COLUMNS: Final = (WAIT, SUSPENDED, REQUEUES, NODE_COUNT, CORES, GPUS, *NAMED_COLUMNS)
+RECORDED_COLUMNS: Final = (WAIT, SUSPENDED, REQUEUES, ARRAY_LIMIT, NODE_COUNT, CORES, GPUS, *NAMED_COLUMNS)
 """What an accounting log records of a job; no schedule depends on it."""
 
 
@@ -47,8 +48,9 @@ class ExtraColumns:
     has no value.
 
     Recorded by an accounting log: ``wait``: ticks from the submission to the start; ``suspended``: ticks for which the job was
-    suspended; ``requeues``: number of run attempts before this one; ``node_count``, ``cores``, ``gpus``: allocated;
-    ``account``, ``partition``, ``qos``, ``queue``, ``job_name``: numbers of :attr:`names`.
+    suspended; ``requeues``: number of run attempts before this one; ``array_limit``: largest number of tasks of its job array
+    that may run at a time; ``node_count``, ``cores``, ``gpus``: allocated; ``account``, ``partition``, ``qos``, ``queue``,
+    ``job_name``: numbers of :attr:`names`.
     """
 
     ids: IntArray

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import lzma
 import os
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
-from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 
 from clustermodel.errors import TraceError
-from clustermodel.text_files import numbered_lines
+from clustermodel.text_files import numbered_lines, opened
 
 LONGEST_LINE: Final = 2**20
 """Largest number of characters in a line of an accounting log."""
@@ -23,8 +20,6 @@ MOST_LINES: Final = 512
 """Largest number of lines in a block.  With more, their texts may be out of the processor's cache when they are read."""
 
 _CHUNK: Final = 2**18  # characters
-_OPENERS: Final[dict[bytes, Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
-"""First bytes of a compressed file, and the function that opens it."""
 
 
 def log_lines(path: str | os.PathLike[str]) -> Iterator[str]:
@@ -98,8 +93,4 @@ def _blocks(path: Path) -> Iterator[list[str]]:
 
 
 def _opened_by_content(path: Path) -> IO[str]:
-    with open(path, "rb") as file:
-        begin = file.read(8)
-    opener = next((opener for magic, opener in _OPENERS.items() if begin.startswith(magic)), open)
-    # newline="\n": a carriage return inside a field does not end a line
-    return TextIOWrapper(opener(path, "rb"), encoding="utf-8-sig", errors="replace", newline="\n")
+    return opened(path, newline="\n")  # a carriage return inside a field does not end a line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
@@ -12,12 +13,16 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray, IntArray
 from clustermodel.job import UNSET
+from clustermodel.workload.extra_columns import ARRAY_LIMIT
 from clustermodel.workload.import_report import JOBS
 
 MOST_EXAMPLES: Final = 10
 """Number of damaged lines that a report shows."""
 _MOST_REASONS: Final = 30
+_LIMIT: Final = re.compile(r"%(\d{1,9})", re.ASCII)
+_MOST_CLUSTERS: Final = 2**10 - 1
 DAMAGED: Final = "damaged lines"
+BACKWARDS: Final = "ending before their start"
 REPEATED: Final = "repeated records"
 COMPONENTS: Final = "components of heterogeneous jobs, added to their first component"
 
@@ -60,6 +65,14 @@ class LogJob(NamedTuple):
     node_list: int
 
 
+def task_key(number: int, task: int, component: int, cluster: int) -> int:
+    """Return the key of a task of a job; :data:`UNSET` for what it has not.
+
+    One number: a tuple for each job would take much more memory.
+    """
+    return (((number << 30 | task + 1) << 30) | component + 1) << 10 | cluster + 1
+
+
 class _Numbers(dict[Hashable, int]):
     """Gives new names the next number from 1."""
 
@@ -84,6 +97,10 @@ class Names:
         """Yield the numbers of names, as :meth:`number` returns them one by one."""
         return map(self._numbers.__getitem__, names)
 
+    def __iter__(self) -> Iterator[Hashable]:
+        """Yield the names in order of their numbers."""
+        return iter(self._numbers)
+
     def texts(self) -> tuple[str, ...]:
         """Return the names in order of their numbers."""
         return tuple(map(str, self._numbers))
@@ -103,6 +120,8 @@ class LogJobs:
         self.repaired: Counter[str] = Counter()
         self.several_tasks = 0
         """Lines that describe several tasks of a job array."""
+        self.array_limits: dict[tuple[int, str], int] = {}
+        """Largest number of tasks that may run at a time, by number and cluster of the job array."""
         self.clock_change = 0
         """Jobs whose start and end are an hour further apart, or less, than they ran: local times with daylight saving."""
         self.eligible_later = 0
@@ -128,6 +147,11 @@ class LogJobs:
         """Add jobs: rows of :class:`LogJob`, shape ``(jobs, fields)``."""
         self._values.frombytes(np.ascontiguousarray(table, dtype=np.int64).tobytes())
 
+    def note_array(self, number: int, cluster: str, tasks: str) -> None:
+        """Keep the limit of a job array whose tasks are ``1-4%2``: so many may run at a time."""
+        if (found := _LIMIT.search(tasks)) and (limit := int(found[1])):
+            self.array_limits[number, cluster] = limit
+
     def damaged(self, line: int, problem: object, lines: int = 1) -> None:
         """Count a line that cannot be used; the report shows the first ones."""
         self.counts[DAMAGED] += lines
@@ -146,7 +170,14 @@ class LogJobs:
     def columns(self) -> dict[str, IntArray]:
         """Return the columns of :class:`LogJob`, shape ``(jobs,)``."""
         table = np.frombuffer(self._values, dtype=np.int64).reshape(-1, len(LogJob._fields)).T
-        return dict(zip(LogJob._fields, table, strict=True))
+        columns = dict(zip(LogJob._fields, table, strict=True))
+        return {**columns, ARRAY_LIMIT: self._limits()[columns["key"]]} if self.array_limits else columns
+
+    def _limits(self) -> IntArray:
+        """Return the limits of the job arrays of keys, by their number; :data:`UNSET` where there is none."""
+        clusters = ("", "", *self.clusters.texts())
+        arrays = ((key >> 70, clusters[key & _MOST_CLUSTERS]) for key in self.keys if isinstance(key, int))
+        return np.array([UNSET, *(self.array_limits.get(array, UNSET) for array in arrays)])
 
     def kept(self, columns: dict[str, IntArray], keep: BoolArray, reason: str) -> dict[str, IntArray]:
         """Return the columns of the jobs to ``keep``; lines of which no job is left are counted by ``reason``."""

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.arrays import IntArray
+from clustermodel.arrays import BoolArray, IntArray
 
 _MOST_JOBS: Final = 100_000  # looked at to see whether jobs share nodes
 _MOST_NODES: Final = 2_000_000
@@ -39,6 +39,34 @@ def peak_in_use(start: IntArray, end: IntArray, units: IntArray) -> Peak:
     return Peak(int(in_use[highest]), int(times[order[highest]]))
 
 
+def peak_with_suspensions(start: IntArray, end: IntArray, run: IntArray, size: IntArray, nodes: Sequence[list[int]]) -> Peak:
+    """Return the largest number of units in use at the same time in a log with suspended jobs, whose nodes others may use.
+
+    Args:
+        start: of the jobs, shape ``(jobs,)``, as ``end``, ``run`` and ``size``.
+        end: of the jobs.
+        run: how long each of them executed.
+        size: units of each of them.
+        nodes: numbers of each job's nodes.  If they are as many as its units, a node that several jobs hold counts once; else
+            a job counts with the share of its time for which it executed, and no less than the largest job is returned.
+    """
+    held = np.array([len(one) for one in nodes])
+    if (held == size).all():
+        job = np.repeat(np.arange(len(size)), size)
+        node = np.fromiter((number for one in nodes for number in one), dtype=np.int64, count=len(job))
+        order = np.lexsort((start[job], node))
+        node, begin, until = node[order], start[job][order], end[job][order]
+        base = node * (int(end.max()) - int(start.min()) + 1)  # each node in a time of its own: one running maximum for all
+        latest = np.maximum.accumulate(base + until - int(start.min()))
+        first = np.append(True, base[1:] + begin[1:] - int(start.min()) > latest[:-1])
+        first |= np.append(True, node[1:] != node[:-1])
+        last = np.append(first[1:], True)
+        ends = latest[last] - base[last] + int(start.min())
+        return peak_in_use(begin[first], ends, np.ones(int(first.sum()), dtype=np.int64))
+    peak = peak_in_use(start, end, -(-size * run // np.maximum(end - start, 1)))
+    return max(peak, Peak(int(size.max()), int(start[size.argmax()])))
+
+
 class NodeUse(NamedTuple):
     """Node names of a log."""
 
@@ -49,7 +77,12 @@ class NodeUse(NamedTuple):
 
 
 def node_use(
-    start: IntArray, end: IntArray, lists: IntArray, texts: Sequence[str], names: Callable[[str], list[str]]
+    start: IntArray,
+    end: IntArray,
+    suspended: BoolArray,
+    lists: IntArray,
+    texts: Sequence[str],
+    names: Callable[[str], list[str]],
 ) -> NodeUse:
     """Return the number of nodes that the log names, and how often jobs share one.
 
@@ -58,6 +91,7 @@ def node_use(
     Args:
         start: of the jobs, seconds, shape ``(jobs,)``, as ``end`` and ``lists``.
         end: of the jobs, seconds.
+        suspended: whether a job was suspended, shape ``(jobs,)``: its nodes were then another job's, which shares nothing.
         lists: numbers of the jobs' node lists in ``texts``, -1 for none.
         texts: the different node lists.
         names: splits a node list into names.
@@ -73,7 +107,8 @@ def node_use(
             break
     released: dict[int, int] = {}
     looked_at = sharing = 0
-    order = np.argsort(start, kind="stable")[:_MOST_JOBS]
+    order = np.argsort(start, kind="stable")
+    order = order[~suspended[order]][:_MOST_JOBS]
     for code, begin, until in zip(lists[order].tolist(), start[order].tolist(), end[order].tolist(), strict=True):
         nodes = members.get(code, [])
         if not nodes:

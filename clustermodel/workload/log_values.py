@@ -30,6 +30,11 @@ _KIB: Final = {"k": 1, "m": 2**10, "g": 2**20, "t": 2**30, "p": 2**40, "e": 2**5
 _PER_CPU: Final = 2**31  # the flag of Slurm's MEM_PER_CPU, in megabytes, where an old sacct printed it as part of the number
 
 
+LONGEST_CHANGE_S: Final = 3600
+"""Length of the hour by which clocks are changed."""
+_CLOCKS: Final = ("Europe/Paris", "America/New_York", "America/Santiago", "Australia/Sydney", "Pacific/Auckland")
+
+
 class Clock:
     """Reads time stamps as seconds since 1970 UTC.
 
@@ -89,6 +94,21 @@ class Clock:
             return seconds
         second = int(datetime.fromisoformat(text[:19]).replace(tzinfo=self._zone, fold=1).timestamp())
         return second if second > seconds and abs(second - expected) < abs(seconds - expected) else seconds
+
+    def not_before(self, text: str, seconds: int, earliest: int) -> int:
+        """Return ``seconds`` or, if that is before ``earliest``, the second pass of a repeated hour, where that is not."""
+        second = self.later_pass(text, seconds, LONGEST_CHANGE_S + seconds) if seconds < earliest else seconds
+        return second if second >= earliest else seconds
+
+    def changes(self, begin: int, end: int) -> bool:
+        """Return whether the clock may have been changed between two times of stamps that have been taken as they are.
+
+        False if the time zone is known.  Where it is not, the clocks of Europe, America and Australia tell.
+        """
+        if self._zone is not None:
+            return False
+        first, last = (datetime.fromtimestamp(time, UTC).replace(tzinfo=None) for time in (begin, end))
+        return any(zone.utcoffset(first) != zone.utcoffset(last.replace(fold=1)) for zone in map(ZoneInfo, _CLOCKS))
 
     def may_repeat(self, text: str) -> bool:
         """Return whether :meth:`later_pass` has to be asked about a time stamp."""

@@ -14,10 +14,12 @@ import numpy as np
 from clustermodel.arrays import IntArray
 from clustermodel.errors import TraceError, counted, quoted, visible
 from clustermodel.job import UNSET, JobRow
+from clustermodel.text_files import without_compression
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, choice, flag
 from clustermodel.workload.extra_columns import (
     ACCOUNT,
+    ARRAY_LIMIT,
     CORES,
     GPUS,
     JOB_NAME,
@@ -33,12 +35,21 @@ from clustermodel.workload.extra_columns import (
     ExtraColumns,
 )
 from clustermodel.workload.import_report import JOBS, ImportReport, counts_in_words
-from clustermodel.workload.log_jobs import COMPONENTS, REPEATED, LogJobs
-from clustermodel.workload.log_machine import NodeUse, is_shared, node_use, peak_in_use, shared_by_cores
+from clustermodel.workload.log_jobs import BACKWARDS, COMPONENTS, REPEATED, LogJobs
+from clustermodel.workload.log_machine import (
+    NodeUse,
+    Peak,
+    is_shared,
+    node_use,
+    peak_in_use,
+    peak_with_suspensions,
+    shared_by_cores,
+)
 from clustermodel.workload.table import Provenance, Workload
 
 UNITS: Final = ("auto", "nodes", "cores", "gpus")
 """What a node of the workload may stand for; ``auto`` chooses nodes or cores by the log."""
+_LONGEST_REQUEUE_S: Final = 7 * 86_400
 _LAST_SECOND: Final = 253_402_300_799  # of the year 9999
 _Columns = dict[str, IntArray]
 
@@ -67,7 +78,9 @@ class LogOptions:
         flag("feedback", self.feedback)
 
 
-def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, names: Callable[[str], list[str]]) -> Workload:
+def workload_of(
+    jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, names: Callable[[str], list[str]], slots: bool = False
+) -> Workload:
     """Return the jobs of a log as a workload with a report.
 
     Args:
@@ -76,6 +89,7 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
         kind: of log, for the report.
         lines: number of lines of the file.
         names: splits a node list of the log into node names.
+        slots: whether the scheduler allocates slots, so that a node of the workload is one unless another unit is asked for.
 
     Raises:
         TraceError: the log has no usable job, or none of the cluster that is asked for.
@@ -84,15 +98,15 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
     _require_jobs(jobs, jobs.columns(), lines)
     columns = _of_one_cluster(jobs, jobs.columns(), options.cluster, remarks)
     columns = _without_repetitions(jobs, columns)
-    columns = _attempts_apart(jobs, columns)
+    columns = _attempts_apart(jobs, _recycled_apart(columns))
     use = _node_use(jobs, columns, names)
     columns = _components_joined(jobs, columns)
-    unit, shared = _unit_of(columns, options.unit, use, remarks)
+    unit, shared = _unit_of(columns, options.unit, use, remarks, slots=slots)
     size = columns[unit]
     columns = jobs.kept(columns, size > 0, f"without allocated {'GPUs' if unit == 'gpus' else unit}")
     _require_jobs(jobs, columns, lines)
     size = columns[unit]
-    peak = peak_in_use(columns["start"], columns["start"] + columns["run"] + columns["suspended"], size)
+    peak = _peak(jobs, columns, size, names)
     remarks.append(
         f"machine: {counted(peak.units, unit[:-1])}, the most in use at the same time, at {_iso(peak.at)} ({shared}; --nodes)"
     )
@@ -101,10 +115,22 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
             f"job arrays: {counted(jobs.several_tasks, 'line')} stood for several tasks each; with them there are "
             f"{counted(len(size), 'job')}"
         )
+    if jobs.array_limits:
+        limits = [f"{number} to {limit}" for (number, _), limit in jobs.array_limits.items()]
+        limited = int((columns.get(ARRAY_LIMIT, np.zeros(0)) > 0).sum())
+        remarks.append(
+            f"job arrays: {counted(len(limits), 'array')} with a limit (%) of tasks that run at a time, "
+            f"{_listed(tuple(limits))}; the waits of their tasks ({counted(limited, 'job')}) are not all the scheduler's"
+        )
     if jobs.clock_change:
         remarks.append(
             f"clock: {counted(jobs.clock_change, 'job')} ran an hour more or less than from start to end: local times with "
             "daylight saving? (--timezone, or export with TZ=UTC)"
+        )
+    if backwards := jobs.counts[BACKWARDS]:
+        remarks.append(
+            f"clock: {counted(backwards, 'record')} without an elapsed time ended before the start: local times with daylight "
+            "saving? (--timezone, or export with TZ=UTC)"
         )
     if jobs.eligible_later:
         remarks.append(
@@ -134,7 +160,7 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
     ends = columns["start"] + columns["run"] + columns["suspended"]
     return Workload(
         table,
-        name=Path(source).name.removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz"),
+        name=without_compression(Path(source).name),
         provenance=Provenance(
             source=source,
             options={"unit": unit, "cluster": options.cluster, "timezone": options.timezone},
@@ -163,12 +189,27 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
     )
 
 
+def _peak(jobs: LogJobs, columns: _Columns, size: IntArray, names: Callable[[str], list[str]]) -> Peak:
+    """Return the largest number of units in use at the same time."""
+    start, end = columns["start"], columns["start"] + columns["run"] + columns["suspended"]
+    if not (columns["suspended"] > 0).any():
+        return peak_in_use(start, end, size)
+    known: dict[str, int] = {}
+    texts = ("", *jobs.node_lists.texts())
+    members: dict[int, list[int]] = {}
+    for code in np.unique(columns["node_list"]).tolist():
+        members[code] = [known.setdefault(name, len(known)) for name in dict.fromkeys(names(texts[max(code, 0)])) if name]
+    nodes = [members[code] for code in columns["node_list"].tolist()]
+    return peak_with_suspensions(start, end, columns["run"], size, nodes)
+
+
 def _recorded(jobs: LogJobs, columns: _Columns, numbers: IntArray, *, followers: bool) -> ExtraColumns:
     """Return what the log has recorded, as extra columns; columns without a single value are left out."""
     recorded = {
         WAIT: (columns["start"] - columns["submit"]) * TICKS_PER_SECOND,
         SUSPENDED: columns["suspended"] * TICKS_PER_SECOND,
         REQUEUES: columns["restarts"],
+        **({ARRAY_LIMIT: columns[ARRAY_LIMIT]} if ARRAY_LIMIT in columns else {}),
         NODE_COUNT: np.where(columns["nodes"] > 0, columns["nodes"], UNSET),
         CORES: np.where(columns["cores"] > 0, columns["cores"], UNSET),
         GPUS: columns["gpus"],
@@ -230,6 +271,19 @@ def _without_repetitions(jobs: LogJobs, columns: _Columns) -> _Columns:
     return jobs.kept(columns, keep, REPEATED)
 
 
+def _recycled_apart(columns: _Columns) -> _Columns:
+    """Give jobs keys of their own that have the identifier of an earlier one: of another user, or submitted a week after
+    its end; identifiers begin again where they are exhausted or a database is set up anew.
+    """
+    order = np.lexsort((columns["start"], columns["key"]))
+    key, user, submit = (columns[name][order] for name in ("key", "user", "submit"))
+    end = (columns["start"] + columns["run"] + columns["suspended"])[order]
+    recycled = (user[1:] != user[:-1]) | (submit[1:] > end[:-1] + _LONGEST_REQUEUE_S)
+    number = np.empty_like(key)
+    number[order] = np.cumsum(np.append(True, (key[1:] != key[:-1]) | recycled))
+    return {**columns, "key": number}
+
+
 def _attempts_apart(jobs: LogJobs, columns: _Columns) -> _Columns:
     """Number the run attempts of a job; an attempt is submitted when the one before has ended, unless the log says later.
 
@@ -278,15 +332,18 @@ def _components_joined(jobs: LogJobs, columns: _Columns) -> _Columns:
 def _node_use(jobs: LogJobs, columns: _Columns, names: Callable[[str], list[str]]) -> NodeUse:
     end = columns["start"] + columns["run"] + columns["suspended"]
     lists = np.where(columns["node_list"] > 0, columns["node_list"] - 1, UNSET)
-    return node_use(columns["start"], end, lists, jobs.node_lists.texts(), names)
+    return node_use(columns["start"], end, columns["suspended"] > 0, lists, jobs.node_lists.texts(), names)
 
 
-def _unit_of(columns: _Columns, unit: str, use: NodeUse, remarks: list[str]) -> tuple[str, str]:
+def _unit_of(columns: _Columns, unit: str, use: NodeUse, remarks: list[str], *, slots: bool) -> tuple[str, str]:
     """Return the unit to use, and in words what the log shows of the nodes."""
     named = f"the log names {counted(use.distinct, 'node')}" if use.distinct else "the log names no nodes"
     if unit != "auto":
         remarks.append(f"unit: {unit}, as asked for")
         return unit, named
+    if slots:
+        remarks.append("unit: cores, because slots are what the scheduler allocates (--unit)")
+        return "cores", named
     shared = is_shared(use)
     if use.shared is not None:
         why = f"{100 * use.shared:.1f} % of the jobs started on a node that another job held"

@@ -1,8 +1,9 @@
 """Accounting records of PBS (OpenPBS, PBS Professional, TORQUE) as a workload.
 
 A record is ``MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value key=value ...``; an E record ends a job, an R record a run attempt after
-which the job is queued again.  docs/guide_own_log says what becomes of the other types.  The records are described in the
-PBS Professional Reference Guide and in the TORQUE Administrator's Guide.
+which the job is queued again.  What ``grep`` writes in front is skipped.  docs/guide_own_log says
+what becomes of the other types.  The records are described in the PBS Professional Reference Guide and in the TORQUE
+Administrator's Guide.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ NO_PBS: Final = (
     "MM/DD/YYYY HH:MM:SS;E;ID;key=value ..."
 )
 
-_RECORD: Final = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)(?:\.\d+)?;([A-Za-z]);([^;]*);(.*)", re.ASCII | re.DOTALL)
+_RECORD: Final = re.compile(
+    r"(?:[^;=\n]{1,4096}?[:-])?(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)(?:\.\d+)?;([A-Za-z]);([^;]*);(.*)", re.ASCII | re.DOTALL
+)
 _ID: Final = re.compile(r"(\d{1,18})(\[\])?", re.ASCII)
 _TYPES: Final = {
     "Q": "queue records (Q)", "S": "start records (S)", "D": "deletion records (D)", "A": "abort records (A)",

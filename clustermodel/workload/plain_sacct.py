@@ -29,7 +29,6 @@ from clustermodel.workload.sacct_fields import (
     NO_START,
     NO_SUBMISSION,
     NO_TIME,
-    OTHER_TIME,
     REQUEUED,
     SIZE_MISSING,
     STATUS,
@@ -105,8 +104,6 @@ class _Parsed(NamedTuple):
     odd: BoolArray
     table: IntArray
     """Rows of :class:`~clustermodel.workload.log_jobs.LogJob`, without the numbers of names."""
-    disagree: BoolArray
-    clock_change: BoolArray
     eligible_later: BoolArray
     size_missing: BoolArray
 
@@ -156,6 +153,7 @@ class PlainReader:
         records = block.size
         columns = [*block.columns, [""] * records]  # the last one for the position -1
         identities = _identities(columns[at.job_id], columns[at.raw_id])
+        self._note_arrays(columns[at.job_id], columns[at.cluster])
         status, requeued, completed = self._states.of(columns[at.state])
         if at.state < 0:
             status = np.full(records, UNSET)
@@ -176,7 +174,10 @@ class PlainReader:
         reasons[identities.step] = STEP
         is_job = reasons == JOBS
         is_read = (status != _NOT_ENDED) & ~identities.step
-        odd = is_read & (times.odd | sizes.odd | (limit == ODD) | (restarts == ODD)) | (is_job & identities.odd)
+        off = np.where(times.end == UNSET, 0, np.abs(times.end - times.start - times.run - times.suspended))
+        backwards = (times.end != UNSET) & (times.end < times.start)
+        odd = is_job & (off > MOST_SUSPICIOUS_S) | is_read & (times.start != UNSET) & backwards
+        odd |= is_read & (times.odd | sizes.odd | (limit == ODD) | (restarts == ODD)) | (is_job & identities.odd)
         is_job &= ~odd
 
         nodes, memory = sizes.nodes.copy(), sizes.memory.copy()
@@ -187,8 +188,6 @@ class PlainReader:
             odd[record] = asked > _LARGEST_MEMORY
             memory[record] = UNSET if odd[record] else asked
         is_job &= ~odd
-        off = np.where(times.end == UNSET, 0, np.abs(times.end - times.start - times.run - times.suspended))
-        clock_change = np.abs(off - 3600) <= 2
         table = np.full((records, len(LogJob._fields)), UNSET, dtype=np.int64)
         _fill(
             table,
@@ -215,11 +214,15 @@ class PlainReader:
             is_job=is_job,
             odd=odd,
             table=table,
-            disagree=~clock_change & (off > MOST_SUSPICIOUS_S),
-            clock_change=clock_change,
             eligible_later=(times.submit + MOST_SUSPICIOUS_S < times.eligible) & (times.eligible <= times.start),
             size_missing=sizes.missing & ((nodes > 0) | (sizes.cores > 0)),
         )
+
+    def _note_arrays(self, texts: Sequence[str], clusters: Sequence[str]) -> None:
+        """Keep the limits of job arrays, which stand in records of tasks that have not been split off."""
+        for text, cluster in zip(texts, clusters, strict=True):
+            if "%" in text and (found := JOB_ID.fullmatch(text)) and found[3]:
+                self._jobs.note_array(int(found[1]), cluster, found[3])
 
     def _of(self, values: Values[str], columns: _Texts, at: int) -> IntArray:
         """Return the numbers in a field; a field that the log does not have is empty everywhere."""
@@ -295,9 +298,9 @@ class PlainReader:
         if not len(chosen):
             return
         flags = parsed.is_job[begin:end].tolist()
-        jobs.clock_change += int(parsed.clock_change[chosen].sum())
         jobs.eligible_later += int(parsed.eligible_later[chosen].sum())
-        self._count_repairs(parsed, chosen)
+        if missing := int(parsed.size_missing[chosen].sum()):
+            jobs.repaired[SIZE_MISSING[self._requested_first]] += missing
 
         def numbers(names: Names, first: Sequence[str], second: Sequence[str] = ()) -> IntArray:
             texts: Iterable[str] = compress(first[begin:end], flags)
@@ -323,16 +326,6 @@ class PlainReader:
             node_list=numbers(jobs.node_lists, parsed.node_lists),
         )
         jobs.add_table(table)
-
-    def _count_repairs(self, parsed: _Parsed, chosen: IntArray) -> None:
-        """Count what has been repaired in the chosen records, in the order of the first record of each kind."""
-        kinds = (
-            (OTHER_TIME, parsed.disagree[chosen]),
-            (SIZE_MISSING[self._requested_first], parsed.size_missing[chosen]),
-        )
-        first = [(int(records.argmax()), order) for order, (_, records) in enumerate(kinds) if records.any()]
-        for _, order in sorted(first):
-            self._jobs.repaired[kinds[order][0]] += int(kinds[order][1].sum())
 
 
 def _identities(texts: Sequence[str], raw_texts: Sequence[str]) -> _Identities:

@@ -7,12 +7,11 @@ and names the line of an error (:mod:`clustermodel.workload.swf`).
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Final, Literal
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ import numpy.typing as npt
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.job import UNSET, JobRow
 from clustermodel.memory_units import KIB_PER_GIB, LARGEST_GIB
-from clustermodel.text_files import LONGEST_LINE
+from clustermodel.text_files import LONGEST_LINE, decompressed
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LONGEST_S
 from clustermodel.workload.swf_line import (
@@ -80,8 +79,7 @@ def plain_jobs(
 
 def _chunks(path: Path) -> Iterator[bytes]:
     """Yield the data lines, some thousands at a time; each chunk ends with a line break."""
-    opened: Callable[[Path, Literal["rb"]], IO[bytes]] = gzip.open if path.suffix == ".gz" else open  # type: ignore[assignment]
-    with opened(path, "rb") as file:
+    with decompressed(path) as file:
         text = file.read(_CHUNK)
         while text.startswith(b";"):
             _, line_break, text = text.partition(b"\n")

@@ -18,6 +18,7 @@ from clustermodel.errors import ClusterModelError, SpecificationError, TraceErro
 from clustermodel.plugins import READERS, Plugin, plugins
 from clustermodel.validation import choice
 from clustermodel.workload.csv_jobs import is_muri, read_muri
+from clustermodel.workload.lsf import is_lsf, read_lsf
 from clustermodel.workload.pbs import is_pbs, read_pbs
 from clustermodel.workload.sacct import is_sacct, read_sacct
 from clustermodel.workload.swf import read_swf
@@ -61,9 +62,10 @@ class Format(NamedTuple):
 
 SWF: Final = Format("swf", lambda lines: bool(lines) and _SWF_LINE.match(lines[0]) is not None, read_swf)
 PBS: Final = Format("pbs", lambda lines: any(map(is_pbs, lines)), read_pbs)
+LSF: Final = Format("lsf", lambda lines: any(map(is_lsf, lines)), read_lsf)
 SACCT: Final = Format("sacct", lambda lines: any(map(is_sacct, lines)), read_sacct)
 MURI: Final = Format("muri", lambda lines: bool(lines) and is_muri(lines[0]), read_muri)
-SHIPPED: Final = (PBS, SACCT, MURI, SWF)
+SHIPPED: Final = (PBS, LSF, SACCT, MURI, SWF)
 """The formats of this package, in the order in which they are asked: a log may begin with messages that look like SWF."""
 
 

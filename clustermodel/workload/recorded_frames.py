@@ -11,6 +11,7 @@ from clustermodel.arrays import IntArray
 from clustermodel.job import UNSET
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.extra_columns import (
+    ARRAY_LIMIT,
     CORES,
     GPUS,
     NAMED_COLUMNS,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TIMES: Final = {WAIT: "wait_s", SUSPENDED: "suspended_s"}
-_NUMBERS: Final = (REQUEUES, NODE_COUNT, CORES, GPUS)
+_NUMBERS: Final = (REQUEUES, ARRAY_LIMIT, NODE_COUNT, CORES, GPUS)
 RECORDED_FIELDS: Final = tuple(_TIMES.get(name, name) for name in RECORDED_COLUMNS)
 """Names of the recorded columns in a table."""
 

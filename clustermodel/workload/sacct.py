@@ -7,8 +7,10 @@ documentation of Open XDMoD.
 
 from __future__ import annotations
 
+import lzma
 import os
 import re
+import zlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -17,8 +19,18 @@ from clustermodel.errors import SpecificationError, TraceError, quoted
 from clustermodel.job import UNSET
 from clustermodel.workload.import_report import JOBS
 from clustermodel.workload.log_file import log_blocks
-from clustermodel.workload.log_jobs import LogJob, LogJobs
-from clustermodel.workload.log_values import NO_VALUE, Clock, checked_run, duration, gres_gpus, requested_kib, tres, whole
+from clustermodel.workload.log_jobs import BACKWARDS, LogJob, LogJobs, task_key
+from clustermodel.workload.log_values import (
+    LONGEST_CHANGE_S,
+    NO_VALUE,
+    Clock,
+    checked_run,
+    duration,
+    gres_gpus,
+    requested_kib,
+    tres,
+    whole,
+)
 from clustermodel.workload.log_workload import LogOptions, workload_of
 from clustermodel.workload.node_names import node_names
 from clustermodel.workload.plain_sacct import PlainReader
@@ -34,10 +46,12 @@ from clustermodel.workload.sacct_fields import (
     SIZE_MISSING,
     STATUS,
     STEP,
+    SUSPENSION,
     Fields,
     state_of,
     why_not_ended,
 )
+from clustermodel.workload.sacct_json import is_json, json_blocks
 from clustermodel.workload.sacct_records import HEADERS, JOB_ID, Layout, Records, header_layout, headerless_layout
 from clustermodel.workload.table import Workload
 
@@ -109,6 +123,14 @@ def is_sacct(text: str) -> bool:
     return header_layout(text) is not None or headerless_layout(text) is not None
 
 
+def looks_like_json(path: Path) -> bool:
+    """Return whether a file looks like the output of ``sacct --json``; false if it cannot be read."""
+    try:
+        return path.is_file() and is_json(path)
+    except (EOFError, OSError, lzma.LZMAError, zlib.error):
+        return False
+
+
 class _Times(NamedTuple):
     """Times of a run attempt, seconds."""
 
@@ -136,7 +158,8 @@ class _Reader:
         records = Records(self.jobs)
         by_columns = PlainReader(self.jobs, self._clock, self.read_one, requested_first=self._requested_first)
         at: Fields | None = None
-        for block in records.of(log_blocks(self.jobs.path)):
+        path = Path(self.jobs.path)
+        for block in records.of(json_blocks(path) if looks_like_json(path) else log_blocks(path)):
             if at is None or at.layout is not block.layout:
                 at = Fields(self._checked(block.layout, block.line))
             by_columns.read(at, block)
@@ -181,6 +204,8 @@ class _Reader:
         assert identity is not None
         if identity[5]:
             return STEP
+        if identity[3]:
+            self.jobs.note_array(int(identity[1]), fields[at.cluster], identity[3])
         state = state_of(fields[at.state])
         status = STATUS.get(state) if at.state >= 0 else UNSET
         if status is None:
@@ -210,7 +235,12 @@ class _Reader:
         length = duration(fields[at.elapsed_raw])
         if length is None:
             length = duration(fields[at.elapsed])
+        if start is not None and submit is not None:
+            start = self._clock.not_before(fields[at.start].strip(), start, submit)
         if length is None and start is not None and end is not None:
+            end = self._clock.not_before(fields[at.end].strip(), end, start)
+            if end < start:
+                return BACKWARDS
             length = checked_run(end - start - suspended)
         if start is None:
             return NO_START if length and length > 0 else NEVER
@@ -225,19 +255,26 @@ class _Reader:
         if end is not None:
             start = self._clock.later_pass(fields[at.start].strip(), start, end - run - suspended)
             end = self._clock.later_pass(fields[at.end].strip(), end, start + run + suspended)
-            self._compare(end - start, run + suspended)
+            suspended += self._unexplained(start, end, run + suspended)
         if fields[at.eligible] != fields[at.submit]:
             eligible = seconds(fields[at.eligible])
             self.jobs.eligible_later += eligible is not None and submit + MOST_SUSPICIOUS_S < eligible <= start
         return _Times(submit, start, run, suspended)
 
-    def _compare(self, between: int, ran: int) -> None:
-        """Count a job whose times do not agree; the run time is what its record says."""
-        off = abs(between - ran)
-        if abs(off - 3600) <= 2:
+    def _unexplained(self, start: int, end: int, ran: int) -> int:
+        """Return the seconds for which a job held its nodes and did not run, beyond those that its record calls suspended.
+
+        A job whose times do not agree is counted; the run time is what its record says.
+        """
+        off = end - start - ran
+        if abs(abs(off) - LONGEST_CHANGE_S) <= 2 and self._clock.changes(start, end):
             self.jobs.clock_change += 1
         elif off > MOST_SUSPICIOUS_S:
+            self.jobs.repaired[SUSPENSION] += 1
+            return off
+        elif off < -MOST_SUSPICIOUS_S:
             self.jobs.repaired[OTHER_TIME] += 1
+        return 0
 
     def _add(
         self,
@@ -272,11 +309,7 @@ class _Reader:
         cluster = jobs.clusters.number(fields[at.cluster])
         raw = JOB_ID.fullmatch(fields[at.raw_id])
         each = [int(task)] if task else [UNSET] if tasks is None else _tasks(tasks)
-        # One number for cluster, job, task and component: a tuple for each job would take much more memory.
-        keys = [
-            jobs.keys.number((((int(number) << 30 | one + 1) << 30) | int(component or UNSET) + 1) << 10 | cluster + 1)
-            for one in each
-        ]
+        keys = [jobs.keys.number(task_key(int(number), one, int(component or UNSET), cluster)) for one in each]
         job = LogJob(
             line=line,
             key=keys[0],

@@ -38,6 +38,7 @@ NO_LENGTH: Final = "without a run time"
 
 MOST_SUSPICIOUS_S: Final = 60
 """Differences of times in a record, seconds, up to which they agree."""
+SUSPENSION: Final = "elapsed time less than end - start - suspended time, the rest counted as suspended"
 OTHER_TIME: Final = "elapsed time is not end - start - suspended time, elapsed time used"
 SIZE_MISSING: Final = tuple(f"{size} size missing, the other one used" for size in ("allocated", "requested"))
 """What is repaired if allocated sizes are preferred, or requested ones."""

@@ -58,6 +58,9 @@ _TYPES: Final = {
     "cluster": r"[\w.-]*",
 }  # fmt: skip
 """What fields look like that are not free text."""
+_LISTS: Final = frozenset(("reqtres", "alloctres", "nodelist", "reqgres", "allocgres"))
+"""Fields with commas of their own."""
+_NODES: Final = re.compile(r"(?:[\w.-]|\[[\d,-]*\])+(?:,(?:[\w.-]|\[[\d,-]*\])+)*", re.ASCII)
 _FREE: Final = frozenset(
     (
         "jobname", "comment", "admincomment", "systemcomment", "workdir", "submitline", "constraints", "wckey", "extra",
@@ -149,6 +152,11 @@ class Layout:
         ends = accumulate(counts)
         return [self.separator.join(fields[end - count : end]) for count, end in zip(counts, ends, strict=True)]
 
+    def _most_parts(self, field: int) -> int:
+        """Return of how many parts a field may consist."""
+        lists = self.separator == "," and self.names[field] in _LISTS
+        return _MOST_SEPARATORS if lists or self.names[field] in _FREE else 1
+
     def _parts(self, fields: Sequence[str], field: int, part: int, dead: set[tuple[int, int]]) -> list[int] | None:
         """Return how many of ``fields`` each field from ``field`` on consists of, if the first of them is at ``part``.
 
@@ -159,7 +167,7 @@ class Layout:
         if (field, part) in dead:
             return None
         spare = len(fields) - part - (len(self.names) - field)
-        for count in range(1, 2 + (spare if self.names[field] in _FREE else 0)):
+        for count in range(1, 1 + min(1 + spare, self._most_parts(field))):
             if self._looks_right(field, fields, part, count):
                 others = self._parts(fields, field + 1, part + count, dead)
                 if others is not None:
@@ -169,7 +177,9 @@ class Layout:
 
     def _looks_right(self, field: int, fields: Sequence[str], part: int, count: int) -> bool:
         pattern = self._types[field]
-        return pattern is None or (count == 1 and pattern.fullmatch(fields[part]) is not None)
+        if self.names[field] == "nodelist":
+            return count == 1 or all(map(_NODES.fullmatch, [",".join(fields[part : part + count])]))
+        return pattern is None or pattern.fullmatch(self.separator.join(fields[part : part + count])) is not None
 
     def begins_like_a_record(self, fields: Sequence[str]) -> bool:
         """Return whether ``fields``, of which the last one may be cut, can be the beginning of a record."""

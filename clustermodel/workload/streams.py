@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, TraceError
 from clustermodel.job import UNSET, JobRow
 from clustermodel.ticks import LAST_TICK
-from clustermodel.workload.extra_columns import PRECEDING, STREAM
+from clustermodel.workload.extra_columns import PRECEDING, RECORDED_COLUMNS, STREAM
+from clustermodel.workload.recorded_frames import add_recorded
 from clustermodel.workload.table import JobSource, Provenance, Workload
 
 if TYPE_CHECKING:
@@ -40,6 +41,28 @@ class JobStreams:
             self._shifts = [0] * len(sources)
         else:
             self._shifts, self._largest = _shifts(sources)
+
+    def recorded(self, ids: IntArray) -> dict[str, pd.Series[Any]]:
+        """Return the recorded columns of jobs in memory, by their numbers in the run; missing for other jobs.
+
+        Args:
+            ids: shape ``(jobs,)``.
+        """
+        import pandas as pd
+
+        tables = []
+        for source in self:
+            if isinstance(source, Workload) and source.extra is not None:
+                columns = {name: source.column(name) for name in RECORDED_COLUMNS if name in source.extra.columns}
+                frame = pd.DataFrame({"job": source.column("id")})
+                add_recorded(frame, columns, source.names)
+                if columns:
+                    tables.append(frame.set_index("job"))
+        if not tables:
+            return {}
+        found = pd.concat(tables) if len(tables) > 1 else tables[0]
+        found = found.rename(columns={"wait_s": "recorded_wait_s", "suspended_s": "recorded_suspended_s"}).reindex(ids)
+        return {str(name): column.reset_index(drop=True) for name, column in found.items()}
 
     def __iter__(self) -> Iterator[JobSource]:
         """Yield the streams, with the job numbers of the run."""

@@ -29,6 +29,7 @@ from clustermodel.errors import SpecificationError, TraceError, visible
 from clustermodel.job import UNSET, JobRow
 from clustermodel.memory_units import KIB_PER_GIB, LARGEST_GIB, default_used, require_gib, to_kib
 from clustermodel.output_files import write_file
+from clustermodel.text_files import without_compression
 from clustermodel.ticks import duration_to_ticks, to_ticks
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
 from clustermodel.workload.extra_columns import PRECEDING, THINK, WAIT, ExtraColumns
@@ -92,7 +93,7 @@ class SwfStream:
                 f"processors_from: {processors_from!r} is not allowed; it must be 'allocated' or 'requested'"
             )
         self.path = Path(path)
-        self.name = self.path.name.removesuffix(".gz").removesuffix(".swf")
+        self.name = without_compression(self.path.name).removesuffix(".swf")
         self._processors_from = processors_from
         self._use_estimates = use_estimates
         self._keep = keep

@@ -19,6 +19,7 @@ from clustermodel.output_files import write_file
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.extra_columns import (
     ACCOUNT,
+    ARRAY_LIMIT,
     CORES,
     GPUS,
     JOB_NAME,
@@ -44,6 +45,7 @@ _NOT_IN_SWF: Final = {
     GPUS: "GPUs",
     SUSPENDED: "suspended time",
     REQUEUES: "run attempts before this one",
+    ARRAY_LIMIT: "limits of job arrays",
     NODE_COUNT: "nodes and cores together",
     QOS: "QOS",
 }

@@ -419,13 +419,18 @@ class Workload:
         return [
             Workload(
                 map(JobRow._make, self._table[column == value].tolist()),
-                name=self.streams[value] if by == STREAM else f"{self.name} {by} {value}",
+                name=self.streams[value] if by == STREAM else f"{self.name} {by} {self._text_of(by, value)}",
                 provenance=self.provenance,
                 machine_nodes=self.machine_nodes,
                 extra=None if self.extra is None else self.extra.without_streams(),
             )
             for value in np.unique(column).tolist()
         ]
+
+    def _text_of(self, column: str, value: int) -> str:
+        """Return the name that a number of a column stands for, or the number where it has none."""
+        texts = self.names.get(column, ())
+        return texts[value - 1] if 0 < value <= len(texts) else str(value)
 
     def made_by(self, source: Source, arguments: Mapping[str, object]) -> Workload:
         """Note the function and its arguments that made the workload, and return it."""

@@ -7,8 +7,9 @@ from random import Random
 
 import pytest
 
-from clustermodel import TraceError, read_pbs, read_sacct
+from clustermodel import TraceError, read_lsf, read_pbs, read_sacct
 
+READERS = {".pbs": read_pbs, ".acct": read_lsf}
 LOGS = sorted((Path(__file__).resolve().parents[1] / "logs").iterdir())
 PIECES = (b"|", b"||", b"\n", b"\r\n", b"\0", b"\xff", b"=", b"+", b"[1-", b"]", b";", b"-1", b"9" * 30, "²".encode())
 
@@ -39,7 +40,7 @@ def test_every_line_of_a_damaged_log_is_counted(log: Path, tmp_path: Path) -> No
         path.write_bytes(text)
         refusal = ""
         try:
-            workload = read_pbs(path) if log.suffix == ".pbs" else read_sacct(path)
+            workload = READERS.get(log.suffix, read_sacct)(path)
         except TraceError as refused:
             refusal = str(refused)
         assert "\n" not in refusal

@@ -49,7 +49,7 @@ MAY_IMPORT = {
     "memory_units": {"errors", "validation"},
     "plugins": {"errors"},
     "tables": {"errors", "validation"},
-    "failures": FOUNDATION | {"failures"},
+    "failures": FOUNDATION | {"failures", "workload"},  # values of logs
     "machine": FOUNDATION | {"failures"},
     "job": FOUNDATION,
     "speedup": FOUNDATION,

@@ -39,7 +39,7 @@ def test_an_import_prints_its_report_and_writes_a_trace(command_line: Command, t
     lines = finished.out.splitlines()
     assert lines[0].endswith("arrays.sacct: sacct with a header line")
     assert lines[1].startswith("10 lines: 4 jobs, 2 steps, 1 header line, 1 still waiting, 1 never started, 1 damaged line")
-    assert lines[-1] == "not in the SWF file: accounts, nodes and cores together"
+    assert lines[-1] == "not in the SWF file: accounts, limits of job arrays, nodes and cores together"
     assert finished.err == f"trace: {path}\n"
     trace = read_swf(path, waits=True)
     log = read_sacct(LOGS / "arrays.sacct")

@@ -57,6 +57,7 @@ INTERNAL = {
     "workload.node_names",
     "workload.notebook",
     "workload.pbs_resources",
+    "workload.sacct_json",
     "workload.recorded_frames",
     "workload.sacct_records",
 }

@@ -17,9 +17,9 @@ from clustermodel import (
     SpecificationError,
     TraceError,
     Workload,
-    read_pbs,
     read_sacct,
     read_swf,
+    read_trace,
     write_trace,
 )
 from clustermodel.workload import plain_sacct
@@ -51,7 +51,7 @@ def counts(workload: Workload) -> dict[str, int]:
 
 @pytest.mark.parametrize("path", sorted(LOGS.iterdir()), ids=lambda path: path.name)
 def test_the_counts_sum_to_the_lines_of_the_file(path: Path) -> None:
-    workload = read_pbs(path) if path.suffix == ".pbs" else read_sacct(path)
+    workload = read_trace(path)
     counts(workload)
     report = workload.provenance.report
     assert report is not None
