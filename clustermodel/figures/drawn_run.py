@@ -11,10 +11,12 @@ from clustermodel.figures.style import plain
 from clustermodel.machine import Machine
 from clustermodel.measure.event_log import EventLog
 from clustermodel.measure.metrics import Summary
+from clustermodel.policies.interface import Policy
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.matrix_history import History
 from clustermodel.recording.slice_log import SliceLog
+from clustermodel.speedup import Speedup
 
 
 class ComparedScenario(Protocol):
@@ -27,6 +29,14 @@ class ComparedScenario(Protocol):
     @property
     def workload_name(self) -> str:
         """The workload."""
+
+    @property
+    def policy(self) -> str | Policy:
+        """The policy: a name or an object."""
+
+    @property
+    def speedup(self) -> Speedup:
+        """The speedup model."""
 
 
 class ComparedRun(Protocol):

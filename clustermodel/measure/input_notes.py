@@ -1,4 +1,4 @@
-"""Notes on what looks wrong: jobs killed or rejected, unknown memory, too much load, estimates in minutes, cut switches."""
+"""Notes on what looks wrong: jobs killed or rejected, work discarded at failures, unused costs, too much load, and the like."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ from clustermodel.job import UNSET
 from clustermodel.machine import Machine
 from clustermodel.measure.metrics import Summary
 from clustermodel.measure.row_use import switch_count
+from clustermodel.measure.unused_costs import CostedScenario, unused_costs
 from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.run_attempts import Status
 from clustermodel.recording.slice_log import SliceLog
 from clustermodel.recording.streamed_records import StreamedRecords
+from clustermodel.ticks import to_seconds
 
 KILLED_SHARE: Final = 0.05
 """Share of jobs killed at the wall-time limit above which a note says so."""
 CUT_SHARE: Final = 0.1
 """Share of context switches that start over at scheduling events above which a note says so."""
+DISCARDED_SHARE: Final = 0.1
+"""Share of the executed work that is discarded, where nodes fail, above which a note says so."""
 _MINUTE: Final = 60
 _MOST_OVERESTIMATED: Final = 10
 """Ratio of estimates in minutes to run times up to which most run times are still longer than the estimates."""
@@ -67,6 +72,14 @@ class NotedRun(Protocol):
     """A run that notes are made of, such as :class:`~clustermodel.experiment.result.Result`."""
 
     @property
+    def scenario(self) -> CostedScenario:
+        """What was asked for."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The capacity ledger."""
+
+    @property
     def records(self) -> JobRecords:
         """Job records, ticks."""
 
@@ -85,7 +98,8 @@ class NotedRun(Protocol):
 def run_notes(runs: Sequence[NotedRun]) -> list[Note]:
     """Return what looks wrong in the input of runs that are compared; of streamed runs only what their summaries show."""
     if any(isinstance(run.records, StreamedRecords) for run in runs):
-        return count_notes([Counts.of(run.summary()) for run in runs], with_memory=True)
+        counts = [Counts.of(run.summary()) for run in runs]
+        return [*count_notes(counts, with_memory=True), *_without_effect(runs, counts)]
     refused = [_needing_too_much(run) for run in runs]
     counts = [
         (one := Counts.of(run.summary()))._replace(rejected=one.rejected - number)
@@ -96,7 +110,9 @@ def run_notes(runs: Sequence[NotedRun]) -> list[Note]:
         *map(_in_minutes, ratios[:1]),
         *count_notes(counts),
         *_memory_notes(runs, refused),
+        *_discarded_work(runs, counts),
         *_cut_switches(runs, counts),
+        *_without_effect(runs, counts),
         *_same_schedule(runs, counts),
     ]
 
@@ -123,6 +139,46 @@ def _memory_notes(runs: Sequence[NotedRun], refused: Sequence[int]) -> Iterator[
     if unknown := int((memory == UNSET).sum()):
         fact = f"the memory of {unknown:,} of {counted(len(memory), 'job')} is unknown: they count as needing none"
         yield Note(fact, "give such jobs a default", "--default-memory")
+
+
+def _discarded_work(runs: Sequence[NotedRun], counts: Sequence[Counts]) -> Iterator[Note]:
+    """Yield a note if much of the work is discarded because nodes fail before jobs complete."""
+    shares = [_discarded_share(run) for run in runs]
+    many = [one for share, one in zip(shares, counts, strict=True) if share > DISCARDED_SHARE]
+    if many:
+        run = runs[shares.index(max(shares))]
+        fact = f"{100 * max(shares):.0f} % of the executed work is discarded under {_names(many, counts)}, because nodes fail"
+        yield Note(f"{fact} before jobs complete{_most_often(run)}", _against_failures(run.machine), "--checkpoint-interval")
+
+
+def _discarded_share(run: NotedRun) -> float:
+    """Return the share of the executed work that is discarded, 0 if no failure has stopped a run attempt."""
+    lost, useful = (sum(run.ledger.amount(account)) for account in (Account.LOST, Account.USEFUL))
+    return lost / (lost + useful) if lost and run.machine.failures is not None and run.summary().failed_attempts else 0.0
+
+
+def _most_often(run: NotedRun) -> str:
+    """Return which job failures have stopped most often, as the end of a sentence."""
+    stopped = run.records.stopped_runs
+    times = np.bincount(stopped.job[stopped.ended_as == Status.FAILED], minlength=len(run.records))
+    job = int(times.argmax())
+    number, run_time = (int(run.records.column(name)[job]) for name in ("id", "run"))
+    return f": job {number} ({to_seconds(run_time):g} s) is stopped {counted(int(times[job]), 'time')}"
+
+
+def _against_failures(machine: Machine) -> str:
+    if machine.checkpointing.interval_s is None:
+        return "give periodic checkpoints, or leave jobs longer than the times between failures out"
+    return "checkpoint more often, or leave jobs longer than the times between failures out"
+
+
+def _without_effect(runs: Sequence[NotedRun], counts: Sequence[Counts]) -> Iterator[Note]:
+    """Yield notes on costs that were given and that no policy uses, unless no job ran."""
+    if not any(one.jobs for one in counts):
+        return
+    for unused in unused_costs(runs):
+        fact = f"{unused.given}: no effect under {_names(counts, counts)}"
+        yield Note(fact, f"leave it out, or {unused.needed}", unused.options)
 
 
 def _cut_switches(runs: Sequence[NotedRun], counts: Sequence[Counts]) -> Iterator[Note]:

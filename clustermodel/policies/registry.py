@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 
 from clustermodel.errors import ClusterModelError, SpecificationError, did_you_mean, quoted, shown
 from clustermodel.plugins import POLICIES, plugins
+from clustermodel.policies.declared_types import as_declared, declared_types
 from clustermodel.policies.interface import Policy
 from clustermodel.policies.queue_order import CRITERIA
 
@@ -124,7 +125,8 @@ def make_policy(policy: str | Policy) -> Policy:
     """Return ``policy`` itself, or the one that ``"name"`` or ``"name:key=value,key=value"`` describes.
 
     Raises:
-        SpecificationError: unknown name (the nearest one is suggested), unknown parameter, or a value not allowed.
+        SpecificationError: unknown name (the nearest one is suggested), unknown parameter, a value that is not allowed or not
+            of the declared type, or a user's class that cannot be made.
     """
     if not isinstance(policy, str):
         if isinstance(policy, type) or not isinstance(policy, Policy):
@@ -138,7 +140,16 @@ def make_policy(policy: str | Policy) -> Policy:
         named = parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         if named and parameter.default is parameter.empty and key not in parameters:
             raise SpecificationError(f"policy {name}: parameter {key!r} is missing; write {name}:{key}=value")
-    return _factory(name)(**parameters)
+    factory = _factory(name)
+    if name in _SHIPPED:
+        return factory(**parameters)
+    try:
+        return factory(**parameters)
+    except ClusterModelError:
+        raise
+    except Exception as problem:  # of the user's code
+        words = shown(" ".join(f"{type(problem).__name__}: {problem}".split()))
+        raise SpecificationError(f"policy {shown(policy)}: it cannot be made: {words}") from problem
 
 
 def policy_factory(policy: str) -> PolicyFactory:
@@ -249,6 +260,7 @@ def _working_directory_on_path() -> Iterator[None]:
 
 def _parse_parameters(name: str, text: str) -> dict[str, object]:
     allowed = policy_parameters(name)
+    types = declared_types(_factory(name)) if text and name not in _SHIPPED else {}
     parameters: dict[str, object] = {}
     for assignment in text.split(",") if text else ():
         key, equals, value = assignment.partition("=")
@@ -261,7 +273,9 @@ def _parse_parameters(name: str, text: str) -> dict[str, object]:
             )
         if key in parameters:
             raise SpecificationError(f"policy {name}: parameter {key!r} is given twice")
-        parameters[key] = _parse_value(value)
+        parameters[key], needed = as_declared(_parse_value(value), value, types.get(key))
+        if needed:
+            raise SpecificationError(f"policy {name}: {key}: {shown(value)!r} is not allowed; it must be {needed}")
     return parameters
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -32,7 +32,7 @@ from clustermodel.policies.conservative import Conservative
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.interface import Decision, Policy
-from clustermodel.policies.registry import policy_label, policy_parameters, policy_summary
+from clustermodel.policies.registry import policy_label, policy_parameters, policy_settings, policy_summary
 from tests.tiers import some
 
 Decide = Callable[[Batch, View], Iterable[Any]]
@@ -178,6 +178,74 @@ def test_a_registered_policy_is_made_with_its_parameters(forgetful_registry: Non
     assert str(refused.value) == "policy part: parameter 'share' is missing; write part:share=value"
     with pytest.raises(SpecificationError, match=r"policy: 'prt' is unknown \(did you mean 'part'\?\)"):
         make_policy("prt")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ("levels=abc", "policy typed: levels: 'abc' is not allowed; it must be an integer"),
+        ("levels=2.5", "policy typed: levels: '2.5' is not allowed; it must be an integer"),
+        ("levels=true", "policy typed: levels: 'true' is not allowed; it must be an integer"),
+        ("share=half", "policy typed: share: 'half' is not allowed; it must be a number"),
+        ("share=false", "policy typed: share: 'false' is not allowed; it must be a number"),
+        ("strict=1", "policy typed: strict: '1' is not allowed; it must be true or false"),
+        ("limit=none at all", "policy typed: limit: 'none at all' is not allowed; it must be an integer"),
+        ("side=up", "policy typed: side: 'up' is not allowed; it must be 'left' or 'right' or an integer"),
+        ("levels=-1", "policy typed:levels=-1: it cannot be made: ZeroDivisionError: no levels"),
+        ("steps=3", "policy typed:steps=3: it cannot be made: TypeError: 'int' object is not iterable"),
+    ],
+)
+def test_parameters_of_a_users_policy_are_of_the_declared_types(
+    forgetful_registry: None, parameters: str, message: str
+) -> None:
+    register_policy("typed", Typed)
+    with pytest.raises(SpecificationError) as refused:
+        make_policy(f"typed:{parameters}")
+    assert str(refused.value) == message
+    with pytest.raises(SpecificationError):
+        Scenario(workload=Workload([]), machine=Machine(nodes=1), policy=f"typed:{parameters}")
+
+
+def test_text_is_text_where_it_is_declared(forgetful_registry: None) -> None:
+    register_policy("typed", Typed)
+    made = make_policy("typed:word=007,side=left,share=2,limit=4,strict=true,anything=1")
+    assert isinstance(made, Typed)
+    assert made.given == {"word": "007", "side": "left", "share": 2, "limit": 4, "strict": True, "anything": 1}
+    assert policy_settings("typed:word=1.50") == {"word": "1.50"}
+
+
+def test_a_type_that_is_imported_for_types_only_hides_no_other(forgetful_registry: None) -> None:
+    def factory(*, levels: int | None = 3, other: Missing | None = None) -> Policy:  # type: ignore[name-defined]  # noqa: F821
+        return Mine(fcfs)
+
+    register_policy("hiding", factory)
+    make_policy("hiding:levels=4,other=abc")
+    with pytest.raises(SpecificationError, match=r"^policy hiding: levels: 'abc' is not allowed; it must be an integer$"):
+        make_policy("hiding:levels=abc")
+
+
+class Typed(Mine):
+    """Has parameters of all types that can be written."""
+
+    def __init__(
+        self,
+        *,
+        levels: int = 3,
+        share: float = 0.5,
+        strict: bool = False,
+        word: str = "a",
+        limit: int | None = None,
+        side: Literal["left", "right"] | int = "left",
+        steps: list[int] | None = None,
+        anything=None,  # type: ignore[no-untyped-def]
+    ) -> None:
+        super().__init__(fcfs)
+        if levels < 0:
+            raise ZeroDivisionError("no levels")
+        self.given = {
+            "word": word, "side": side, "share": share, "limit": limit, "strict": strict, "anything": anything,
+        }  # fmt: skip
+        self.steps = list(steps or ())
 
 
 @pytest.mark.parametrize(
