@@ -13,6 +13,7 @@ from rich.console import Console
 
 from clustermodel.cli.interrupts import leaving_quietly
 from clustermodel.cli.progress import progress_of_sweep
+from clustermodel.cli.streams import json_option, print_json
 from clustermodel.compiled import advice
 from clustermodel.errors import ExecutionError, SpecificationError, counted, did_you_mean, missing_package, quoted
 from clustermodel.figures.study_tables import OVERHEADS, frame_table, means_table, study_notes, trials_table
@@ -165,20 +166,21 @@ def show_exhibits(design: Design, table: StudyTable, directory: Path) -> None:
     if not len(table) or not isinstance(design, Experiment):
         return
     notes = standard_error()
+    conclusion = ""
     try:
-        conclusion = design.conclude(table)
+        concluded = design.conclude(table)
+        conclusion = "" if concluded is table else str(concluded)
     except SpecificationError as problem:  # for example because runs have failed
         notes.print(literal(problem))
-    else:
-        if conclusion is not table:
-            standard_output().print(literal(conclusion))
     exhibits = exhibits_of(design, table)
+    folder = write_exhibits(exhibits, directory) if exhibits.tables or exhibits.figures else None
+    if conclusion:
+        standard_output().print(literal(conclusion))
     for title, frame in exhibits.tables.items():
         print_table(frame_table(frame, title), titled=True)
     for line in exhibits.problems:
         notes.print(literal(line))
-    if exhibits.tables or exhibits.figures:
-        folder = write_exhibits(exhibits, directory)
+    if folder is not None:
         counts = f"{counted(len(exhibits.tables), 'table')}, {counted(len(exhibits.figures), 'figure')}"
         notes.print(f"{literal(folder)}: {counts}")
 
@@ -233,7 +235,7 @@ def _security(ca: str | None, cert: str | None, key: str | None) -> dict[str, An
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--measure", "measures", multiple=True, metavar="COLUMN", help="Print the mean of this column; repeat.")
 @click.option("--runs", "each", is_flag=True, help="Print a row for each run instead of means over replications.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: means and half-widths, or with --runs the whole table.")
+@json_option("Print JSON: means and half-widths, or with --runs the whole table.")
 @click.option("--csv", type=click.Path(path_type=Path), help="Write the tidy table, a row per run, as CSV.")
 @click.option("--parquet", type=click.Path(path_type=Path), help="Write it as Parquet.")
 @click.option("--earlier", is_flag=True, help="Include runs that the study had before it was changed.")
@@ -278,9 +280,12 @@ def results(
         shown = trials_table(frame, str(directory), keys, [name for name in wanted if name not in keys], extra)
     else:
         shown = means_table(table, str(directory), wanted, extra)
+    for path, write in ((csv, _write_csv), (parquet, _write_parquet)):  # before the table: its reader may have gone (| head)
+        if path is not None:
+            write(frame, path)
     if as_json:
         whole = frame if each or earlier else table.means(*wanted, *extra)
-        click.echo(whole.to_json(orient="records", double_precision=15))
+        print_json(whole.to_json(orient="records", double_precision=15))
     elif len(frame):
         print_table(shown)
         print_notes(study_notes(table), notes)
@@ -289,9 +294,6 @@ def results(
         which = f"{counted(left_out, 'run')} that the study had before it was changed"
         notes.print(f"left out: {which}; --earlier shows them too")
     _print_failures(failures, notes, whole=tracebacks)
-    for path, write in ((csv, _write_csv), (parquet, _write_parquet)):
-        if path is not None:
-            write(frame, path)
     return _print_damaged(damaged, directory, notes)
 
 
@@ -355,8 +357,13 @@ def _write_parquet(table: pd.DataFrame, path: Path) -> None:
 
 
 def _print_failures(failures: Sequence[tuple[str, str]], notes: Console, *, whole: bool) -> None:
+    """Print a line for each distinct error, with the first run that had it and the number of the others."""
+    alike: dict[str, list[tuple[str, str]]] = {}
     for factors, error in failures:
-        last_line = error.rstrip().rpartition("\n")[2]
-        notes.print(f"failed: {literal(factors)}: {literal(last_line)}")
-        if whole and last_line != error.rstrip():
-            notes.print("\n".join(map(literal, error.rstrip().rpartition("\n")[0].rstrip().splitlines())))
+        alike.setdefault(error.rstrip().rpartition("\n")[2], []).append((factors, error.rstrip()))
+    for last_line, runs in alike.items():
+        factors, error = runs[0]
+        others = f" and {counted(len(runs) - 1, 'other run')}" if len(runs) > 1 else ""
+        notes.print(f"failed: {literal(factors)}{others}: {literal(last_line)}")
+        if whole and last_line != error:
+            notes.print("\n".join(map(literal, error.rpartition("\n")[0].rstrip().splitlines())))

@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 
 from clustermodel.cli.options import load_workload, log_options, trace_options
+from clustermodel.cli.streams import json_option, print_json
 from clustermodel.errors import SpecificationError
 from clustermodel.figures.terminal import literal, standard_error, standard_output
 from clustermodel.figures.terminal_tables import percentile_table
@@ -33,7 +34,7 @@ def trace() -> None:
 @trace.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--nodes", type=_MACHINE_SIZE, help="Size of the machine; default: MaxProcs or MaxNodes of the trace.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@json_option("Print one JSON object instead of text.")
 @trace_options
 def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
     """Show facts about FILE: counts, load, percentiles of sizes and run times, dropped and repaired jobs.
@@ -46,7 +47,7 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
     workload = load_workload(options, trace=file, seed=1)
     facts = trace_facts(workload, nodes or workload.machine_nodes)
     if as_json:
-        click.echo(json.dumps(facts, indent=2))
+        print_json(json.dumps(facts, indent=2))
         return
     out = standard_output()
     for key in ("Computer", "Installation", "Acknowledge", "MaxProcs", "MaxNodes", "StartTime", "EndTime"):
@@ -75,7 +76,7 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
     type=click.Path(path_type=Path),
     help="SWF file (.swf, .swf.gz) to write; without it, the report alone is printed.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object instead of text.")
+@json_option("Print the report as one JSON object instead of text.")
 @log_options
 def import_log(log: Path, output: Path | None, as_json: bool, **options: Any) -> None:
     """Make an SWF trace of LOG, an accounting log of Slurm (sacct --parsable2) or PBS, and report what became of each line.
@@ -95,7 +96,7 @@ def import_log(log: Path, output: Path | None, as_json: bool, **options: Any) ->
     assert report is not None
     notes = [] if output is None else write_trace(output, workload)
     if as_json:
-        click.echo(json.dumps({**asdict(report), "repaired": dict(workload.provenance.repaired), "notes": notes}, indent=2))
+        print_json(json.dumps({**asdict(report), "repaired": dict(workload.provenance.repaired), "notes": notes}, indent=2))
     else:
         out = standard_output()
         for line in (f"{log}: {report.format}", *workload.provenance.lines(), *notes):
@@ -128,13 +129,14 @@ def fit(file: Path, output: Path | None, nodes: int | None, **options: Any) -> N
     if nodes is None and workload.machine_nodes is None:
         raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {file} is the size of a machine; give one")
     model = fit_model(workload, nodes=nodes)
+    if output is not None:
+        write_file(output, model.to_json())
     print_table(_model_table(model), titled=True, error=True)
     for line in model.notes:
         notes.print(f"{literal(model.name)}: {literal(line)}", soft_wrap=True)
     if output is None:
         click.echo(model.to_json(), nl=False)
         return
-    write_file(output, model.to_json())
     notes.print(f"model: {literal(output)}", soft_wrap=True)
 
 

@@ -12,6 +12,7 @@ import click
 
 from clustermodel.cli.options import load_workload, machine_options, machine_with, trace_options
 from clustermodel.cli.progress import progress_of_run
+from clustermodel.cli.streams import json_option, print_json
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.figures.terminal import literal, standard_error
@@ -50,7 +51,7 @@ _ALIKE: Final = 0.1  # difference of mean waits that needs no explanation
     help="Policy as NAME or NAME:key=value,key=value; repeat to compare.  Default: fcfs, easy, conservative.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Root of all random streams.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, an object per row, instead of the table.")
+@json_option("Print a JSON list, an object per row, instead of the table.")
 @machine_options
 @trace_options
 def whatif(trace: Path, nodes: int | None, policies: tuple[str, ...], seed: int, *, as_json: bool, **options: Any) -> None:
@@ -93,7 +94,7 @@ def whatif(trace: Path, nodes: int | None, policies: tuple[str, ...], seed: int,
     for line in (*_about_machine(workload, size, peak, given=nodes is not None), *_remarks(rows, recorded)):
         notes.print(literal(line))
     if as_json:
-        click.echo(json.dumps(rows, indent=2))
+        print_json(json.dumps(rows, indent=2))
     else:
         print_table(_table(rows, f"{workload.name} on {counted(size, _unit(workload))}"))
 
