@@ -271,14 +271,14 @@ def results(
         if verify:
             return _verify(store, directory, notes)
         frame, table, states, failures = store.results(earlier=earlier), store.table(), store.states(), store.failures()
-        left_out, damaged = 0 if earlier else store.earlier(), store.damaged()
+        left_out, damaged, absent = 0 if earlier else store.earlier(), store.damaged(), store.missing_shards()
     wanted = list(measures) or [name for name in store.study.shown if name in frame]
     extra = [] if measures else [name for name in OVERHEADS if name in frame and name not in wanted]
     if each or earlier:
         _require_columns(frame, measures)
         keys = [name for name in (*table.factors, "replication") if name in frame]
         shown = trials_table(frame, str(directory), keys, [name for name in wanted if name not in keys], extra)
-    else:
+    elif len(frame):
         shown = means_table(table, str(directory), wanted, extra)
     for path, write in ((csv, _write_csv), (parquet, _write_parquet)):  # before the table: its reader may have gone (| head)
         if path is not None:
@@ -290,6 +290,9 @@ def results(
         print_table(shown)
         print_notes(study_notes(table), notes)
     notes.print(", ".join(f"{number:,} {state}" for state, number in states.items()))
+    if absent:
+        names = ", ".join(absent[:5]) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")
+        notes.print(f"{literal(directory)}: without the runs of {counted(len(absent), 'shard')} not there: {names}")
     if left_out:
         which = f"{counted(left_out, 'run')} that the study had before it was changed"
         notes.print(f"left out: {which}; --earlier shows them too")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
-import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -13,14 +12,11 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
-from typing import Any, Final
+from typing import Any
 
 from clustermodel.experiment.user_code import ignore_interrupts, interrupts_held
 from clustermodel.experiment.worker import Origin, Outcome, Task, execute, opened
-from clustermodel.forks import forks_of
 
-_LAST_WORDS_S: Final = 2.0
-"""Time that worker processes without work have to end, seconds."""
 _log = logging.getLogger(__name__)
 
 
@@ -100,9 +96,6 @@ class Pool:
         """End the processes, ``now`` or after the runs in progress."""
         thread: Any = self._pool._executor_manager_thread  # typeshed has the type of its wake-up pipe
         processes = list((self._pool._processes or {}).values())
-        for fork in [fork for process in processes if process.pid is not None for fork in forks_of(process.pid)]:
-            with suppress(OSError):  # code of users has left it
-                os.kill(fork, signal.SIGKILL)
         if now:  # the thread must drop cancelled futures before it notices dead processes: it cannot fail a cancelled future
             self._pool.shutdown(wait=False, cancel_futures=True)
             for process in processes:
@@ -110,13 +103,7 @@ class Pool:
             if thread is not None:
                 thread.join()
         else:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            if thread is not None:
-                thread.join(_LAST_WORDS_S)
-            for process in processes:  # threads that code of users has left keep it from ending
-                process.kill()
-            if thread is not None:
-                thread.join()
+            self._pool.shutdown(wait=True, cancel_futures=True)  # else Python would wake the thread again at exit
 
 
 @contextmanager

@@ -82,17 +82,6 @@ def test_what_a_policy_leaves_does_not_keep_a_run_or_its_reader_waiting(tmp_path
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="forks are found in /proc")
-@pytest.mark.parametrize("left", LEFT)
-@pytest.mark.parametrize("workers", [1, 2])
-def test_nor_a_sweep(tmp_path: Path, left: str, workers: int) -> None:
-    (tmp_path / "s.py").write_text(POLICY.format(left=LEFT[left]) + STUDY.format())
-    finished = shell(tmp_path, f"$MODEL sweep s.py --out out --workers {workers} 2>&1 | cat")
-    assert finished.returncode == 0, finished.stdout
-    assert "2 of 2 runs done" in finished.stdout
-
-
-@pytest.mark.long
 @pytest.mark.parametrize(
     "printing",
     ["print('policy')", "os.write(1, b'policy')", "subprocess.run(['echo', 'policy'])", "sys.__stdout__.write('policy')"],
