@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from clustermodel.figures.text_tables import TextColumn, TextTable
 from clustermodel.measure.accounts import account_column
 from clustermodel.measure.input_notes import Counts, Note, count_notes, same_results
-from clustermodel.measure.quantities import column_heading
+from clustermodel.measure.quantities import column_heading, named
 from clustermodel.readable import cell, column, intervals, time_units
 from clustermodel.recording.ledger import Account
 
@@ -107,7 +107,7 @@ def _columns_of(measures: Sequence[str]) -> set[str]:
 
 
 def _is_time(name: str) -> bool:
-    return name.endswith("_s") and not name.endswith("_node_s")
+    return named(name).unit == "s"
 
 
 def _in_percent(name: str) -> bool:
@@ -134,7 +134,7 @@ def frame_table(frame: pd.DataFrame, title: str) -> TextTable:
 
 
 def _text_column(name: str, values: pd.Series) -> TextColumn:
-    heading = fill(_words(name), _HEADING, break_long_words=False)
+    heading = fill(column_heading(name), _HEADING, break_long_words=False)
     return TextColumn(heading, [cell(value) for value in values.tolist()], _is_numeric(values))
 
 
