@@ -93,8 +93,9 @@ def workload_of(jobs: LogJobs, options: LogOptions, *, kind: str, lines: int, na
     _require_jobs(jobs, columns, lines)
     size = columns[unit]
     peak = peak_in_use(columns["start"], columns["start"] + columns["run"] + columns["suspended"], size)
+    noun = "GPU" if unit == "gpus" else unit[:-1]
     remarks.append(
-        f"machine: {counted(peak.units, unit[:-1])}, the most in use at the same time, at {_iso(peak.at)} ({shared}; --nodes)"
+        f"machine: {counted(peak.units, noun)}, the most in use at the same time, at {_iso(peak.at)} ({shared}; --nodes)"
     )
     if jobs.several_tasks:
         remarks.append(
