@@ -16,7 +16,7 @@ from clustermodel.cli.progress import progress_of_sweep
 from clustermodel.cli.streams import json_option, print_json
 from clustermodel.compiled import advice
 from clustermodel.errors import ExecutionError, SpecificationError, counted, did_you_mean, missing_package, quoted
-from clustermodel.figures.study_tables import OVERHEADS, frame_table, means_table, study_notes, trials_table
+from clustermodel.figures.study_tables import OVERHEADS, frame_table, means_table, repeated_runs, study_notes, trials_table
 from clustermodel.figures.terminal import literal, print_notes, standard_error, standard_output
 from clustermodel.figures.text_tables import print_table
 from clustermodel.output_files import replacing, without_formulas, write_file
@@ -143,6 +143,7 @@ def run_experiment(origin: Origin, out: Path, options: Mapping[str, Any], *, who
     notes.print(f"{literal(out)}: {done} of {counted(total, 'run')} done")
     for remark in (*remarks, *filter(None, [advice(perf_counter() - began)])):
         notes.print(literal(remark))
+    print_notes(repeated_runs(table), notes)
     if options.get("shard") is None:
         show_exhibits(design, table, directory)
     _print_failures(table.failures, notes, whole=whole_tracebacks)
