@@ -93,9 +93,9 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def did_you_mean(word: str, allowed: Iterable[str]) -> str:
+def did_you_mean(word: object, allowed: Iterable[str]) -> str:
     """Return ``" (did you mean 'easy'?)"`` with the closest of ``allowed``, or an empty string if none is close."""
-    if len(word) > _LONGEST_SHOWN:
+    if len(text := str(word)) > _LONGEST_SHOWN:
         return ""
-    near = difflib.get_close_matches(word.lower(), list(allowed), n=1)
+    near = difflib.get_close_matches(text.lower(), list(allowed), n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""

@@ -1,4 +1,4 @@
-"""Ctrl-C: the first one ends a command cleanly, later ones are ignored for some seconds, and none shows a traceback."""
+"""Ctrl-C, SIGTERM, SIGHUP: the first ends a command cleanly, later ones are ignored for seconds; none shows a traceback."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Final, NoReturn
 
 INTERRUPTED: Final = 130
 """Exit code of a command that Ctrl-C has ended."""
+_ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 _PATIENCE_S: Final = 5.0
 """Time that a command has to end before Ctrl-C counts again, seconds: the user's code may have caught the first one."""
 
@@ -61,8 +62,16 @@ def _leave(*_: object) -> NoReturn:
     os._exit(INTERRUPTED)
 
 
+def exit_code_of(problem: KeyboardInterrupt) -> int:
+    """Return the exit code of a command that a signal has ended, as in shells."""
+    return 128 + int(getattr(problem, "number", signal.SIGINT))
+
+
 class OneInterrupt:
     """Context manager in which one Ctrl-C raises ``KeyboardInterrupt``, and others soon after it are ignored.
+
+    With ``for_good``, SIGTERM and SIGHUP raise :class:`~clustermodel.experiment.user_code.Stopped`, a ``KeyboardInterrupt``, so
+    that finished runs are reported and no half-written file stays.
 
     Args:
         for_good: keep ignoring Ctrl-C after the block, because the process ends.
@@ -77,6 +86,10 @@ class OneInterrupt:
         self._set = _can_be_set()
         if self._set:
             self._before = signal.signal(signal.SIGINT, self._interrupt)
+        if self._for_good and threading.current_thread() is threading.main_thread():
+            for number in _ENDING:
+                if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP
+                    signal.signal(number, self._interrupt)
 
     def __exit__(self, *_: object) -> None:
         if self._set:
@@ -86,4 +99,8 @@ class OneInterrupt:
         now = time.monotonic()
         if now - self._last > _PATIENCE_S:
             self._last = now
-            raise KeyboardInterrupt
+            if number == signal.SIGINT:
+                raise KeyboardInterrupt
+            from clustermodel.experiment.user_code import Stopped  # noqa: PLC0415  few commands are stopped
+
+            raise Stopped(number)

@@ -6,18 +6,23 @@ be written and for policies that fail, 130 for Ctrl-C.  Results go to standard o
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Final
 
 import click
 
-from clustermodel.cli.interrupts import INTERRUPTED, OneInterrupt, leaving_quietly
+from clustermodel.cli.interrupts import OneInterrupt, exit_code_of, leaving_quietly
 from clustermodel.cli.log import log_to_standard_error
 from clustermodel.cli.streams import guarded_streams
 from clustermodel.compiled import is_compiled
 from clustermodel.errors import ClusterModelError, ExecutionError, OutputError, PolicyError, visible
+from clustermodel.forks import forks_of
 
 BAD_INPUT: Final = 2
 BAD_OUTPUT: Final = 1
@@ -95,9 +100,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         try:
             with guarded_streams():
                 code = _exit_code(arguments)
-        except KeyboardInterrupt:  # while another error was being printed
-            code = INTERRUPTED
+        except KeyboardInterrupt as problem:  # while another error was being printed
+            code = exit_code_of(problem)
+        if arguments is None:
+            _end_without_waiting(code)
     sys.exit(code)
+
+
+def _end_without_waiting(code: int) -> None:
+    """End the process if threads or processes that code of users has left would keep it, or readers of its output, waiting."""
+    others = [one for one in threading.enumerate() if not (one.daemon or one is threading.main_thread())]
+    forks = forks_of(os.getpid())
+    for fork in forks:
+        with suppress(OSError):
+            os.kill(fork, signal.SIGKILL)
+    if others or forks:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
 
 
 def _exit_code(arguments: Sequence[str] | None) -> int:
@@ -128,8 +149,9 @@ def _run_command(arguments: Sequence[str] | None) -> int:
         return _complain(str(problem), FAILED)
     except ClusterModelError as problem:
         return _complain(str(problem), BAD_INPUT)
-    except (click.Abort, KeyboardInterrupt):
-        return _complain("interrupted", INTERRUPTED)
+    except (click.Abort, KeyboardInterrupt) as problem:
+        stopped = problem if isinstance(problem, KeyboardInterrupt) else KeyboardInterrupt()
+        return _complain("interrupted", exit_code_of(stopped))
     return code if isinstance(code, int) else 0
 
 

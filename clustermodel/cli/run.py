@@ -16,9 +16,10 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
-from clustermodel.cli.interrupts import INTERRUPTED
+from clustermodel.cli.interrupts import exit_code_of
 from clustermodel.cli.options import SpeedupModel, given_options, load_workload, machine_options, machine_with, trace_options
 from clustermodel.cli.progress import progress_of_run
+from clustermodel.cli.streams import json_option, print_json
 from clustermodel.compiled import advice
 from clustermodel.errors import ClusterModelError, OutputError, PolicyError, SpecificationError, shown, visible
 from clustermodel.experiment.result import Result
@@ -71,7 +72,7 @@ def _model_names(_context: click.Context, _option: click.Parameter, typed: str) 
     help="Policy as NAME or NAME:key=value,key=value; repeat to compare.  Default: fcfs, easy, conservative.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Root of all random streams.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, an object per policy, instead of the table.")
+@json_option("Print a JSON list, an object per policy, instead of the table.")
 @click.option("--jobs-csv", type=click.Path(path_type=Path), help="Directory to write POLICY.csv into, a row per job.")
 @click.option("--figure", type=click.Path(path_type=Path), help="File (.png, .svg, .pdf) for a figure that compares the runs.")
 @click.option(
@@ -80,7 +81,8 @@ def _model_names(_context: click.Context, _option: click.Parameter, typed: str) 
 @click.option(
     "--stream",
     is_flag=True,
-    help="Keep no finished job in memory: the summary is made of running sums, median and 95th percentile within 0.1 %.",
+    help="Keep no finished job in memory: the summary is made of running sums, median and 95th percentile of more than "
+    "10,000 jobs within 0.1 %.",
 )
 @click.option(
     "--jobs-parquet",
@@ -183,30 +185,22 @@ def run(
 
     results: list[Result] = []
     interrupted: str | None = None
+    code = 0
     try:
-        _run_all(specified, results, files, notes, told, with_traceback=with_traceback)
-    except KeyboardInterrupt:
-        interrupted = next((unfinished.label for unfinished in specified[len(results) :]), "the last report")
+        try:
+            _run_all(specified, results, files, notes, told, with_traceback=with_traceback)
+        except KeyboardInterrupt as problem:
+            interrupted = next((unfinished.label for unfinished in specified[len(results) :]), "the last report")
+            code = exit_code_of(problem)
+        _write(results, figure, perfetto, notes)  # before the table: its reader may have gone (| head)
     finally:
         _show(results, notes, as_json=as_json)  # finished runs are reported, whatever stopped the others
-    if figure is not None and results:
-        from clustermodel.figures.compare import comparison  # noqa: PLC0415  matplotlib takes a second to import
-        from clustermodel.figures.files import save  # noqa: PLC0415
-
-        save(comparison(results), figure)
-        notes.print(f"figure: {literal(figure)}")
-    if perfetto is not None and results:
-        from clustermodel.figures.perfetto import write_perfetto  # noqa: PLC0415  the same
-
-        write_perfetto(results, perfetto)
-        notes.print(f"perfetto: {literal(perfetto)}, for ui.perfetto.dev", soft_wrap=True)
     if interrupted is not None:
         notes.print(
             f"clustermodel: interrupted during {literal(interrupted)}; "
             f"{len(results)} of {len(specified)} runs had finished and are reported"
         )
-        return INTERRUPTED
-    return 0
+    return code
 
 
 def _scenarios(
@@ -363,9 +357,23 @@ def _finished_run(scenario: Scenario, file: Path | None, advance: Callable[[int]
     return result
 
 
+def _write(results: Sequence[Result], figure: Path | None, perfetto: Path | None, notes: Console) -> None:
+    if figure is not None and results:
+        from clustermodel.figures.compare import comparison  # noqa: PLC0415  matplotlib takes a second to import
+        from clustermodel.figures.files import save  # noqa: PLC0415
+
+        save(comparison(results), figure)
+        notes.print(f"figure: {literal(figure)}")
+    if perfetto is not None and results:
+        from clustermodel.figures.perfetto import write_perfetto  # noqa: PLC0415  the same
+
+        write_perfetto(results, perfetto)
+        notes.print(f"perfetto: {literal(perfetto)}, for ui.perfetto.dev", soft_wrap=True)
+
+
 def _show(results: Sequence[Result], notes: Console, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps([run_row(result) for result in results], indent=2))
+        print_json(json.dumps([run_row(result) for result in results], indent=2))
     elif results:
         table = comparison_table(results)
         print_table(table)

@@ -5,11 +5,58 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, TextIO, cast
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from io import UnsupportedOperation
+from typing import Any, Final, TextIO, cast
+
+import click
 
 from clustermodel.errors import OutputError
 from clustermodel.readable import encodable
+
+_APART: Final = "clustermodel.output_of_users"
+
+
+def json_option(text: str) -> Any:
+    """Return the option ``--json``: whatever code of users prints goes to standard error until :func:`print_json`.
+
+    Args:
+        text: its line in the help.
+    """
+    return click.option("--json", "as_json", is_flag=True, callback=_keep_apart, help=text)
+
+
+def print_json(text: str) -> None:
+    """Print the JSON of a command with :func:`json_option` on standard output."""
+    click.get_current_context().meta[_APART].close()
+    click.echo(text)
+
+
+def _keep_apart(context: click.Context, _option: click.Parameter, as_json: bool) -> bool:
+    if as_json and not context.resilient_parsing:
+        context.meta[_APART] = context.with_resource(ExitStack())
+        context.meta[_APART].enter_context(_output_to_standard_error())
+    return as_json
+
+
+@contextmanager
+def _output_to_standard_error() -> Iterator[None]:
+    """Redirect what Python, and compiled code and processes that it starts, write to standard output."""
+    with redirect_stdout(sys.stderr) as redirected:
+        try:
+            shared = sys.__stdout__ is not None and sys.__stdout__.fileno() == 1 and redirected.fileno() == 2
+        except (UnsupportedOperation, ValueError, AttributeError):  # no files, as in tests
+            shared = False
+        if not shared:
+            yield
+            return
+        own = os.dup(1)
+        os.dup2(2, 1)
+        try:
+            yield
+        finally:
+            os.dup2(own, 1)
+            os.close(own)
 
 
 @contextmanager
@@ -76,11 +123,12 @@ class _Stream:
             yield
         except (OSError, ValueError) as problem:  # a ValueError where user code has closed it
             self._give_up()
+            if self._name is None:
+                return
             if isinstance(problem, BrokenPipeError):  # its reader has seen enough (| head)
                 raise
-            if self._name is not None:
-                self._failure = OutputError(f"{self._name} cannot be written: {getattr(problem, 'strerror', None) or problem}")
-                raise self._failure from None
+            self._failure = OutputError(f"{self._name} cannot be written: {getattr(problem, 'strerror', None) or problem}")
+            raise self._failure from None
 
     def _give_up(self) -> None:
         """Redirect the stream to the null device: its buffered output would fail again when Python ends."""

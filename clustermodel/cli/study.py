@@ -13,9 +13,10 @@ from rich.console import Console
 
 from clustermodel.cli.interrupts import leaving_quietly
 from clustermodel.cli.progress import progress_of_sweep
+from clustermodel.cli.streams import json_option, print_json
 from clustermodel.compiled import advice
 from clustermodel.errors import ExecutionError, SpecificationError, counted, did_you_mean, missing_package, quoted
-from clustermodel.figures.study_tables import OVERHEADS, frame_table, means_table, study_notes, trials_table
+from clustermodel.figures.study_tables import OVERHEADS, frame_table, means_table, repeated_runs, study_notes, trials_table
 from clustermodel.figures.terminal import literal, print_notes, standard_error, standard_output
 from clustermodel.figures.text_tables import print_table
 from clustermodel.output_files import replacing, without_formulas, write_file
@@ -142,6 +143,7 @@ def run_experiment(origin: Origin, out: Path, options: Mapping[str, Any], *, who
     notes.print(f"{literal(out)}: {done} of {counted(total, 'run')} done")
     for remark in (*remarks, *filter(None, [advice(perf_counter() - began)])):
         notes.print(literal(remark))
+    print_notes(repeated_runs(table), notes)
     if options.get("shard") is None:
         show_exhibits(design, table, directory)
     _print_failures(table.failures, notes, whole=whole_tracebacks)
@@ -165,20 +167,21 @@ def show_exhibits(design: Design, table: StudyTable, directory: Path) -> None:
     if not len(table) or not isinstance(design, Experiment):
         return
     notes = standard_error()
+    conclusion = ""
     try:
-        conclusion = design.conclude(table)
+        concluded = design.conclude(table)
+        conclusion = "" if concluded is table else str(concluded)
     except SpecificationError as problem:  # for example because runs have failed
         notes.print(literal(problem))
-    else:
-        if conclusion is not table:
-            standard_output().print(literal(conclusion))
     exhibits = exhibits_of(design, table)
+    folder = write_exhibits(exhibits, directory) if exhibits.tables or exhibits.figures else None
+    if conclusion:
+        standard_output().print(literal(conclusion))
     for title, frame in exhibits.tables.items():
         print_table(frame_table(frame, title), titled=True)
     for line in exhibits.problems:
         notes.print(literal(line))
-    if exhibits.tables or exhibits.figures:
-        folder = write_exhibits(exhibits, directory)
+    if folder is not None:
         counts = f"{counted(len(exhibits.tables), 'table')}, {counted(len(exhibits.figures), 'figure')}"
         notes.print(f"{literal(folder)}: {counts}")
 
@@ -233,7 +236,7 @@ def _security(ca: str | None, cert: str | None, key: str | None) -> dict[str, An
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("--measure", "measures", multiple=True, metavar="COLUMN", help="Print the mean of this column; repeat.")
 @click.option("--runs", "each", is_flag=True, help="Print a row for each run instead of means over replications.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: means and half-widths, or with --runs the whole table.")
+@json_option("Print JSON: means and half-widths, or with --runs the whole table.")
 @click.option("--csv", type=click.Path(path_type=Path), help="Write the tidy table, a row per run, as CSV.")
 @click.option("--parquet", type=click.Path(path_type=Path), help="Write it as Parquet.")
 @click.option("--earlier", is_flag=True, help="Include runs that the study had before it was changed.")
@@ -269,29 +272,32 @@ def results(
         if verify:
             return _verify(store, directory, notes)
         frame, table, states, failures = store.results(earlier=earlier), store.table(), store.states(), store.failures()
-        left_out, damaged = 0 if earlier else store.earlier(), store.damaged()
+        left_out, damaged, absent = 0 if earlier else store.earlier(), store.damaged(), store.missing_shards()
     wanted = list(measures) or [name for name in store.study.shown if name in frame]
     extra = [] if measures else [name for name in OVERHEADS if name in frame and name not in wanted]
     if each or earlier:
         _require_columns(frame, measures)
         keys = [name for name in (*table.factors, "replication") if name in frame]
         shown = trials_table(frame, str(directory), keys, [name for name in wanted if name not in keys], extra)
-    else:
+    elif len(frame):
         shown = means_table(table, str(directory), wanted, extra)
+    for path, write in ((csv, _write_csv), (parquet, _write_parquet)):  # before the table: its reader may have gone (| head)
+        if path is not None:
+            write(frame, path)
     if as_json:
         whole = frame if each or earlier else table.means(*wanted, *extra)
-        click.echo(whole.to_json(orient="records", double_precision=15))
+        print_json(whole.to_json(orient="records", double_precision=15))
     elif len(frame):
         print_table(shown)
         print_notes(study_notes(table), notes)
     notes.print(", ".join(f"{number:,} {state}" for state, number in states.items()))
+    if absent:
+        names = ", ".join(absent[:5]) + (f" and {len(absent) - 5} more" if len(absent) > 5 else "")
+        notes.print(f"{literal(directory)}: without the runs of {counted(len(absent), 'shard')} not there: {names}")
     if left_out:
         which = f"{counted(left_out, 'run')} that the study had before it was changed"
         notes.print(f"left out: {which}; --earlier shows them too")
     _print_failures(failures, notes, whole=tracebacks)
-    for path, write in ((csv, _write_csv), (parquet, _write_parquet)):
-        if path is not None:
-            write(frame, path)
     return _print_damaged(damaged, directory, notes)
 
 
@@ -355,8 +361,13 @@ def _write_parquet(table: pd.DataFrame, path: Path) -> None:
 
 
 def _print_failures(failures: Sequence[tuple[str, str]], notes: Console, *, whole: bool) -> None:
+    """Print a line for each distinct error, with the first run that had it and the number of the others."""
+    alike: dict[str, list[tuple[str, str]]] = {}
     for factors, error in failures:
-        last_line = error.rstrip().rpartition("\n")[2]
-        notes.print(f"failed: {literal(factors)}: {literal(last_line)}")
-        if whole and last_line != error.rstrip():
-            notes.print("\n".join(map(literal, error.rstrip().rpartition("\n")[0].rstrip().splitlines())))
+        alike.setdefault(error.rstrip().rpartition("\n")[2], []).append((factors, error.rstrip()))
+    for last_line, runs in alike.items():
+        factors, error = runs[0]
+        others = f" and {counted(len(runs) - 1, 'other run')}" if len(runs) > 1 else ""
+        notes.print(f"failed: {literal(factors)}{others}: {literal(last_line)}")
+        if whole and last_line != error:
+            notes.print("\n".join(map(literal, error.rpartition("\n")[0].rstrip().splitlines())))

@@ -10,7 +10,8 @@ from typing import Any, Final
 import click
 
 from clustermodel.cli.options import load_workload, log_options, trace_options
-from clustermodel.errors import SpecificationError
+from clustermodel.cli.streams import json_option, print_json
+from clustermodel.errors import SpecificationError, counted
 from clustermodel.figures.terminal import literal, standard_error, standard_output
 from clustermodel.figures.terminal_tables import percentile_table
 from clustermodel.figures.text_tables import TextColumn, TextTable, print_table
@@ -33,7 +34,7 @@ def trace() -> None:
 @trace.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--nodes", type=_MACHINE_SIZE, help="Size of the machine; default: MaxProcs or MaxNodes of the trace.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@json_option("Print one JSON object instead of text.")
 @trace_options
 def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
     """Show facts about FILE: counts, load, percentiles of sizes and run times, dropped and repaired jobs.
@@ -46,23 +47,23 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
     workload = load_workload(options, trace=file, seed=1)
     facts = trace_facts(workload, nodes or workload.machine_nodes)
     if as_json:
-        click.echo(json.dumps(facts, indent=2))
+        print_json(json.dumps(facts, indent=2))
         return
-    out = standard_output()
+    out, unit = standard_output(), workload.provenance.unit
     for key in ("Computer", "Installation", "Acknowledge", "MaxProcs", "MaxNodes", "StartTime", "EndTime"):
         if key in workload.provenance.header:
             lines = workload.provenance.header[key].split("\n")  # more than one where the key is repeated
             out.print(f"{key}: " + "\n".join(map(literal, lines)))
     out.print(f"{len(workload):,} jobs of {facts['users']} users, submitted over {workload.span_s / 86400:,.1f} days")
-    if facts["machine_nodes"]:
+    if isinstance(nodes := facts["machine_nodes"], int) and nodes:
         if facts["offered_load"] is not None:
             out.print(
-                f"offered load on {facts['machine_nodes']:,} nodes: {facts['offered_load']:.4f} "
+                f"offered load on {counted(nodes, unit)}: {facts['offered_load']:.4f} "
                 f"({facts['offered_load_without_killing']:.4f} if nothing is killed at its estimate)"
             )
         out.print(f"jobs wider than the machine: {facts['jobs_wider_than_machine']:,}")
     out.print(f"jobs that run past their estimate: {facts['jobs_beyond_estimate']:,}")
-    print_table(percentile_table(facts), titled=True)
+    print_table(percentile_table(facts, unit), titled=True)
     for line in workload.provenance.lines() or ["nothing dropped, nothing repaired"]:
         out.print(literal(line))
 
@@ -75,7 +76,7 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
     type=click.Path(path_type=Path),
     help="SWF file (.swf, .swf.gz) to write; without it, the report alone is printed.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object instead of text.")
+@json_option("Print the report as one JSON object instead of text.")
 @log_options
 def import_log(log: Path, output: Path | None, as_json: bool, **options: Any) -> None:
     """Make an SWF trace of LOG, an accounting log of Slurm (sacct --parsable2), PBS or LSF; report what became of each line.
@@ -95,7 +96,7 @@ def import_log(log: Path, output: Path | None, as_json: bool, **options: Any) ->
     assert report is not None
     notes = [] if output is None else write_trace(output, workload)
     if as_json:
-        click.echo(json.dumps({**asdict(report), "repaired": dict(workload.provenance.repaired), "notes": notes}, indent=2))
+        print_json(json.dumps({**asdict(report), "repaired": dict(workload.provenance.repaired), "notes": notes}, indent=2))
     else:
         out = standard_output()
         for line in (f"{log}: {report.format}", *workload.provenance.lines(), *notes):
@@ -128,13 +129,14 @@ def fit(file: Path, output: Path | None, nodes: int | None, **options: Any) -> N
     if nodes is None and workload.machine_nodes is None:
         raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {file} is the size of a machine; give one")
     model = fit_model(workload, nodes=nodes)
+    if output is not None:
+        write_file(output, model.to_json())
     print_table(_model_table(model), titled=True, error=True)
     for line in model.notes:
         notes.print(f"{literal(model.name)}: {literal(line)}", soft_wrap=True)
     if output is None:
         click.echo(model.to_json(), nl=False)
         return
-    write_file(output, model.to_json())
     notes.print(f"model: {literal(output)}", soft_wrap=True)
 
 

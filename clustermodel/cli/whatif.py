@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ import click
 
 from clustermodel.cli.options import load_workload, machine_options, machine_with, trace_options
 from clustermodel.cli.progress import progress_of_run
+from clustermodel.cli.streams import json_option, print_json
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.figures.terminal import literal, standard_error
@@ -50,7 +51,7 @@ _ALIKE: Final = 0.1  # difference of mean waits that needs no explanation
     help="Policy as NAME or NAME:key=value,key=value; repeat to compare.  Default: fcfs, easy, conservative.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Root of all random streams.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list, an object per row, instead of the table.")
+@json_option("Print a JSON list, an object per row, instead of the table.")
 @machine_options
 @trace_options
 def whatif(trace: Path, nodes: int | None, policies: tuple[str, ...], seed: int, *, as_json: bool, **options: Any) -> None:
@@ -81,9 +82,11 @@ def whatif(trace: Path, nodes: int | None, policies: tuple[str, ...], seed: int,
         notes.print(f"{literal(workload.name)}: {literal(line)}")
     peak = observed_schedule(workload).peak_nodes
     own_size = workload.machine_nodes or peak
-    size = nodes or own_size
+    machine = machine_with(Machine(nodes=nodes or 1), options)
+    if nodes is None:
+        machine = replace(machine, nodes=-(-own_size // machine.gpus_per_node))
+    size = machine.processors
     recorded = observed_schedule(workload, max(size, own_size))
-    machine = machine_with(Machine(nodes=size), options)
     rows: list[dict[str, object]] = [{"policy": OBSERVED, **_measures(asdict(recorded))}]
     for policy in dict.fromkeys(policies or ("fcfs", "easy", "conservative")):
         scenario = Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
@@ -93,20 +96,14 @@ def whatif(trace: Path, nodes: int | None, policies: tuple[str, ...], seed: int,
     for line in (*_about_machine(workload, size, peak, given=nodes is not None), *_remarks(rows, recorded)):
         notes.print(literal(line))
     if as_json:
-        click.echo(json.dumps(rows, indent=2))
+        print_json(json.dumps(rows, indent=2))
     else:
-        print_table(_table(rows, f"{workload.name} on {counted(size, _unit(workload))}"))
-
-
-def _unit(workload: Workload) -> str:
-    """Return what a node of the workload is, in the singular."""
-    report = workload.provenance.report
-    return "node" if report is None else report.unit.removesuffix("s")
+        print_table(_table(rows, f"{workload.name} on {counted(machine.processors, scenario.unit)}"))
 
 
 def _about_machine(workload: Workload, size: int, peak: int, *, given: bool) -> list[str]:
     """Return where the size of the machine comes from; the report of an import has said it, if it comes from there."""
-    unit, report, own_size = _unit(workload), workload.provenance.report, workload.machine_nodes or peak
+    unit, report, own_size = workload.provenance.unit, workload.provenance.report, workload.machine_nodes or peak
     if report is not None and not given:
         return []
     source = "as asked for" if given else "by the header of the trace" if workload.machine_nodes else "as none is given"

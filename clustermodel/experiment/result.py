@@ -83,6 +83,10 @@ class SimulatedScenario(Protocol):
         """The job streams with the job numbers of the run."""
 
     @property
+    def unit(self) -> str:
+        """What a node of the machine stands for, in the singular."""
+
+    @property
     def workload_name(self) -> str:
         """The names of the job streams."""
 

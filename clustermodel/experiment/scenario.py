@@ -196,6 +196,14 @@ class Scenario:
         return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
     @property
+    def unit(self) -> str:
+        """What jobs ask for, in the singular: ``"node"``, ``"core"``, ``"GPU"``; ``"processor"`` where job streams differ."""
+        units = {source.provenance.unit for source in self.sources}
+        if units == {"node"} and self.used_machine.gpus_per_node > 1:
+            return "GPU"
+        return units.pop() if len(units) == 1 else "processor"
+
+    @property
     def label(self) -> str:
         """The name, or the policy as requested."""
         return self.name or policy_label(self.policy)
@@ -204,7 +212,7 @@ class Scenario:
         """Return the scenario for a notebook."""
         fields: list[tuple[str, object]] = [
             ("workload", ", ".join(source.name for source in self.sources)),
-            ("machine", counted(self.used_machine.processors, "node")),
+            ("machine", counted(self.used_machine.processors, self.unit)),
             ("policy", policy_label(self.policy)),
             ("seed", str(self.seed)),
         ]

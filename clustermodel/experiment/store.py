@@ -110,8 +110,23 @@ class Store:
         return next((run for run in runs if run.state == "done"), runs[0] if runs else None)
 
     def damaged(self) -> list[tuple[str, str]]:
-        """Return the keys of damaged runs, and what is wrong with each."""
+        """Return the keys of damaged runs that were not repeated in another folder, and what is wrong with each."""
+        return [(key, what) for key, what in self._all_damaged() if self.run(key) is None]
+
+    def _all_damaged(self) -> list[tuple[str, str]]:
         return sorted((key, what) for part in self._parts for key, what in part.damaged.items())
+
+    def missing_shards(self) -> list[str]:
+        """Return the names of the folders of shards that have not been started, while others have.
+
+        None are missing where the whole experiment has been run in the directory itself.
+        """
+        there = [part.folder.name for part in self._parts if part.folder != self.directory]
+        if len(there) < len(self._parts):
+            return []
+        counts = {int(name.rpartition("-")[2]) for name in there}
+        every = [folder_of(self.directory, (number, count)).name for count in counts for number in range(1, count + 1)]
+        return [name for name in every if name not in there]
 
     # Writing.
 
@@ -235,7 +250,7 @@ class Store:
 
     def verify(self) -> list[str]:
         """Return a line for each deviation from what was written, with keys and digests recomputed."""
-        problems = [f"{key}: {what}" for key, what in self.damaged()]
+        problems = [f"{key}: {what}" for key, what in self._all_damaged()]
         for part in self._parts:
             wrong = [run.key for run in part.runs.values() if key_of(run.specification) != run.key]
             problems += [f"{key}: its key is not that of its specification" for key in wrong]

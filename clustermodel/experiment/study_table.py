@@ -97,7 +97,9 @@ class StudyTable:
         return f"<StudyTable {self.name}: {len(self):,} trials, factors {', '.join(self.factors) or 'none'}>"
 
     def __str__(self) -> str:
-        """Return the means of the columns that matter most, with their intervals: a line for each point."""
+        """Return the means of the columns that matter most, with their intervals: a line for each point, and notes."""
+        from clustermodel.figures.study_tables import repeated_runs  # noqa: PLC0415  with rich
+
         if not len(self):
             return repr(self)
         means = self.means(*self.shown)
@@ -105,7 +107,8 @@ class StudyTable:
             halves = means.pop(f"{name}_half")
             pairs = zip(means[name], halves, strict=True)
             means[name] = ["-" if isnan(mean) else str(Interval(mean, half, LEVEL, 1)) for mean, half in pairs]
-        return f"{self.name}: means ± half of the 95 % intervals\n{means.to_string(index=False)}"
+        notes = "".join(f"\nnote: {note}" for note in repeated_runs(self))
+        return f"{self.name}: means ± half of the 95 % intervals\n{means.to_string(index=False)}{notes}"
 
     def trials(self) -> list[Trial]:
         """Return the finished trials."""

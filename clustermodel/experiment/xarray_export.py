@@ -9,7 +9,7 @@ import numpy as np
 
 from clustermodel.errors import SpecificationError, did_you_mean, missing_package, quoted
 from clustermodel.experiment.factors import Label, label_key
-from clustermodel.measure.quantities import quantity
+from clustermodel.measure.quantities import named, quantity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,4 +90,5 @@ def _attributes(measure: str) -> dict[str, str]:
     known = quantity(measure)
     if known is not None:
         return {"long_name": known.name, "units": known.unit or "1"}
-    return {"units": "s"} if measure.endswith("_s") else {}
+    unit = named(measure).unit
+    return {"units": unit} if unit else {}

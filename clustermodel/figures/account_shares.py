@@ -16,7 +16,7 @@ from clustermodel.figures.capacity import IDLE_EMPTY, IDLE_WAITING
 from clustermodel.figures.drawn_table import DrawnTable, varying
 from clustermodel.figures.labels import factor_label
 from clustermodel.figures.notebook_figure import NotebookFigure
-from clustermodel.figures.run_tables import shown_value
+from clustermodel.figures.run_tables import level_of, shown_value
 from clustermodel.figures.style import BLACK, BLUE, ORANGE, PURPLE, SKY, VERMILLION, YELLOW, legend_below
 from clustermodel.measure.accounts import account_column
 from clustermodel.recording.ledger import Account
@@ -71,16 +71,18 @@ def account_bars(table: DrawnTable, *, by: str = "policy") -> Figure:
         by: the factor whose levels are neighbouring bars.
 
     Raises:
-        SpecificationError: the table has no rows or no accounts.
+        SpecificationError: the table has no rows, no accounts or no such factor.
     """
     if not len(table.frame):
         raise SpecificationError("table: it has no rows; there is nothing to draw")
+    if by != "policy":
+        table.levels(by)  # refuses what is no factor
     names = varying(table)
     others, inner = [name for name in names if name != by], [name for name in names if name == by]
     columns = (*SHARES, _DOWN) if _DOWN in table.frame else SHARES
     means = table.means(*columns, by=[*others, *inner])
     shares = account_shares(means)
-    groups = [tuple(means[name].iloc[row] for name in others) for row in range(len(means))]
+    groups = [tuple(level_of(means[name].iloc[row]) for name in others) for row in range(len(means))]
     order = sorted(range(len(means)), key=lambda row: list(dict.fromkeys(groups)).index(groups[row]))
     new_group = np.array([at > 0 and groups[order[at]] != groups[order[at - 1]] for at in range(len(order))])
     places = np.arange(len(order)) + 0.6 * np.cumsum(new_group)

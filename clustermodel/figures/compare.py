@@ -46,7 +46,7 @@ def comparison(results: Sequence[DrawnRun], *, bins: int = 120) -> Figure:
     _draw_node_time(bottom, drawable)
     first = drawable[0]
     top.set_title(
-        f"{plain(first.scenario.workload_name)} on {counted(first.machine.processors, 'node')}, "
+        f"{plain(first.scenario.workload_name)} on {counted(first.machine.processors, first.scenario.unit)}, "
         f"{counted(len(first.records), 'job')}; means over {bins} equal intervals"
     )
     legend_below(figure, dict(zip((result.scenario.label for result in drawable), below.get_lines(), strict=True)))

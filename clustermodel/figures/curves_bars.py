@@ -25,8 +25,8 @@ from pandas.api.types import is_numeric_dtype
 
 from clustermodel import statistics
 from clustermodel.arrays import FloatArray
-from clustermodel.errors import SpecificationError
-from clustermodel.figures.labels import axis_label
+from clustermodel.errors import SpecificationError, did_you_mean, quoted
+from clustermodel.figures.labels import axis_label, factor_label
 from clustermodel.figures.notebook_figure import NotebookFigure
 from clustermodel.figures.run_tables import (
     Point,
@@ -35,7 +35,9 @@ from clustermodel.figures.run_tables import (
     improvement_label,
     interval_of,
     labels_of,
+    level_text,
     mean_of,
+    one_column,
     parts_of,
     points_of,
     require_columns,
@@ -84,14 +86,16 @@ def curves(
 
     Raises:
         SpecificationError: the table has no rows or lacks a column, a column has a value that is no finite number, several rows
-            are the same replication of the same point, or a logarithmic axis has no value above zero.
+            are the same replication of the same point, ``log`` or ``bands`` names what is not drawn, or a logarithmic axis has
+            no value above zero.
     """
-    columns = columns_of("y", y)
-    at = at or ("workload" if x in QUANTITIES else x)
+    columns, at = columns_of("y", y), _points_at(x, at, by)
+    require_columns(table, [x])
+    _require_numbers_along(table, x)
     parts = {title: points_of(part, [*columns, x], by, at) for title, part in parts_of(table, panels).items()}
     styles = policy_styles(labels_of(parts))
-    banded = {label for label in styles if _chosen(label, bands)}
-    return _curves(parts, columns, x, by, styles, banded=banded, log=log, share_y=share_y, level=level)
+    banded, scaled = _chosen("bands", bands, styles), _chosen("log", log, columns)
+    return _curves(parts, columns, (x, at), by, styles, banded=banded, log=scaled, share_y=share_y, level=level)
 
 
 def bars(
@@ -121,8 +125,10 @@ def bars(
         SpecificationError: as for :func:`curves`.
     """
     columns = columns_of("y", y)
+    _points_at(x, None, by)
     parts = {title: points_of(part, columns, by, x) for title, part in parts_of(table, panels).items()}
-    return _bars(parts, columns, x, by, policy_styles(labels_of(parts)), log=log, share_y=share_y, level=level)
+    scaled = _chosen("log", log, columns)
+    return _bars(parts, columns, x, by, policy_styles(labels_of(parts)), log=scaled, share_y=share_y, level=level)
 
 
 def improvements(
@@ -155,21 +161,21 @@ def improvements(
     Raises:
         SpecificationError: as for :func:`curves` and :func:`~clustermodel.figures.run_tables.improved`.
     """
-    columns = columns_of("y", y)
+    columns, at = columns_of("y", y), _points_at(x, at, by)
     if x is not None:
-        at = at or ("workload" if x in QUANTITIES else x)
         require_columns(table, [x])
     improvements_of = {
         title: improved(part, y=columns, baseline=baseline, at=at, by=by) for title, part in parts_of(table, panels).items()
     }
     names = [improvement_label(column, baseline) for column in columns]
-    styles = {label: style for label, style in policy_styles(list(map(str, table[by].unique()))).items() if label != baseline}
+    styles = policy_styles(list(map(level_text, table[by].unique())))
+    del styles[level_text(baseline)]
     if x is not None and is_numeric_dtype(table[x]):
         parts = {title: points_of(part, [*names, x], by, at) for title, part in improvements_of.items()}
-        figure = _curves(parts, names, x, by, styles, banded=styles, log=False, share_y=True, level=level)
+        figure = _curves(parts, names, (x, at), by, styles, banded=styles, log=(), share_y=True, level=level)
     else:
         parts = {title: points_of(part, names, by, x) for title, part in improvements_of.items()}
-        figure = _bars(parts, names, x, by, styles, log=False, share_y=True, level=level)
+        figure = _bars(parts, names, x, by, styles, log=(), share_y=True, level=level)
     for axes in figure.axes:
         axes.axhline(0, color="0.4", linewidth=0.8)
     return figure
@@ -178,9 +184,36 @@ def improvements(
 # Drawing.
 
 
-def _chosen(name: str, among: bool | Collection[str]) -> bool:
-    """Return whether a name is chosen by an argument that says all, none, one or several."""
-    return among if isinstance(among, bool) else name == among if isinstance(among, str) else name in among
+def _chosen(field: str, given: bool | Collection[object], there: Collection[str]) -> set[str]:
+    """Return the names that an argument chooses that says all, none, one or several; refuse others."""
+    if isinstance(given, bool):
+        return set(there) if given else set()
+    if not isinstance(given, Collection):
+        raise SpecificationError(f"{field}: {quoted(given)} is not allowed; it must be True, False, a name or several")
+    names = [given] if isinstance(given, str) else list(map(level_text, given))
+    for name in names:
+        if name not in there:
+            raise SpecificationError(
+                f"{field}: {quoted(name)} is not drawn{did_you_mean(name, there)}; there are {', '.join(there)}"
+            )
+    return set(names)
+
+
+def _points_at(x: str | None, at: str | None, by: str) -> str | None:
+    """Return the factor that distinguishes the points of a curve; refuse what names no single column."""
+    for field, name in (("x", x), ("at", at), ("by", by)):
+        if name is not None or field == "by":
+            one_column(field, name)
+    return at or ("workload" if x in QUANTITIES else x)
+
+
+def _require_numbers_along(table: pd.DataFrame, x: str) -> None:
+    """Refuse text along the axis of curves."""
+    text = next((value for value in table[x].tolist() if isinstance(value, str)), None)
+    if text is not None and pd.to_numeric(table[x], errors="coerce").isna().any():
+        raise SpecificationError(
+            f"x: {x!r} has texts, such as {quoted(text)}, and curves need numbers along the axis; bars(x={x!r}) draws texts"
+        )
 
 
 def _panels(columns: Sequence[str], titles: Sequence[str], *, share_y: bool) -> tuple[Figure, list[tuple[str, str, Axes]]]:
@@ -200,16 +233,16 @@ def _panels(columns: Sequence[str], titles: Sequence[str], *, share_y: bool) -> 
 def _curves(
     parts: Mapping[str, Sequence[Point]],
     columns: Sequence[str],
-    x: str,
+    along: tuple[str, str | None],
     by: str,
     styles: Mapping[str, Style],
     *,
     banded: Collection[str],
-    log: bool | Collection[str],
+    log: Collection[str],
     share_y: bool,
     level: float,
 ) -> Figure:
-    figure, panels = _panels(columns, list(parts), share_y=share_y)
+    (x, at), (figure, panels) = along, _panels(columns, list(parts), share_y=share_y)
     handles: dict[str, Any] = dict.fromkeys(styles)
     for column, title, axes in panels:
         for label, style in styles.items():
@@ -217,8 +250,8 @@ def _curves(
             if points:
                 means = [(mean_of(point.values[x]), interval_of(point.values[column], level)) for point in points]
                 handles[label] = _draw_curve(axes, means, style, band=label in banded)
-    _finish(panels, axis_label(x), log)
-    legend_below(figure, handles, title=axis_label(by))
+    _finish(panels, factor_label(x) if x == at else axis_label(x), log)
+    legend_below(figure, handles, title=factor_label(by))
     return figure
 
 
@@ -237,7 +270,7 @@ def _bars(
     by: str,
     styles: Mapping[str, Style],
     *,
-    log: bool | Collection[str],
+    log: Collection[str],
     share_y: bool,
     level: float,
 ) -> Figure:
@@ -265,13 +298,13 @@ def _bars(
         axes.tick_params(axis="x", length=0)
         axes.set_xlim(-0.5, len(groups) - 0.5)
         axes.axhline(0, color="0.4", linewidth=0.8)
-    _finish(panels, "" if x is None else axis_label(x), log)
+    _finish(panels, "" if x is None else factor_label(x), log)
     figure.set_figheight(figure.get_figheight() + tallest)
-    legend_below(figure, handles, title=axis_label(by))
+    legend_below(figure, handles, title=factor_label(by))
     return figure
 
 
-def _finish(panels: Sequence[tuple[str, str, Axes]], x: str, log: bool | Collection[str]) -> None:
+def _finish(panels: Sequence[tuple[str, str, Axes]], x: str, log: Collection[str]) -> None:
     """Label the axes and panels, and scale the axes."""
     first, last = panels[0][0], panels[-1][0]
     several = panels[0][1] != panels[-1][1]
@@ -285,7 +318,7 @@ def _finish(panels: Sequence[tuple[str, str, Axes]], x: str, log: bool | Collect
         axes.set_axisbelow(True)
     for column in dict.fromkeys(column for column, *_ in panels):
         of_column = [axes for name, _, axes in panels if name == column]
-        if _chosen(column, log):
+        if column in log:
             _use_log_scale(column, of_column)
         elif column in QUANTITIES and all(axes.get_ylim()[0] < 0 <= min(_means(axes), default=-1) for axes in of_column):
             for axes in of_column:

@@ -38,6 +38,10 @@ class ComparedScenario(Protocol):
     def speedup(self) -> Speedup:
         """The speedup model."""
 
+    @property
+    def unit(self) -> str:
+        """What a node of the machine stands for, in the singular."""
+
 
 class ComparedRun(Protocol):
     """A run that can be compared with others, such as :class:`~clustermodel.experiment.result.Result`."""

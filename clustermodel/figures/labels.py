@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from clustermodel.figures.style import plain
-from clustermodel.measure.quantities import QUANTITIES
+from clustermodel.measure.quantities import QUANTITIES, column_heading
 
 
 def axis_label(column: str) -> str:
-    """Return the axis label of a column: a quantity's name and unit, or the name of any other column, seconds as a unit."""
+    """Return the axis label of a measure: a quantity's name and unit, or what the name of any other column says."""
     known = QUANTITIES.get(column)
-    if known:
-        return known.label()
-    name, seconds, _ = column.rpartition("_s")
-    text = f"{name} (s)" if seconds and column.endswith("_s") else column
-    return plain(text.replace("_", " ").strip() or column, longest=90)
+    return known.label() if known else factor_label(column)
 
 
 def factor_label(name: str) -> str:
-    """Return the axis label of a factor: its name; a name that ends in ``_s`` is a time in seconds."""
-    stem = name.removesuffix("_s")
-    return plain(stem.replace("_", " ").strip() or name, longest=90) + (" (s)" if stem not in {name, ""} else "")
+    """Return the axis label of a factor: its name and the unit that the name ends in, also if a measure has the same name."""
+    return plain(column_heading(name), longest=90)

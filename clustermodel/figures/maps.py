@@ -24,7 +24,7 @@ from clustermodel.errors import SpecificationError, did_you_mean, quoted
 from clustermodel.figures.drawn_table import DrawnTable, Level, varying
 from clustermodel.figures.labels import axis_label, factor_label
 from clustermodel.figures.notebook_figure import NotebookFigure
-from clustermodel.figures.run_tables import shown_value
+from clustermodel.figures.run_tables import level_of, shown_value
 from clustermodel.figures.style import legend_below, plain, policy_styles
 
 _HATCH: Final = "////"
@@ -45,7 +45,7 @@ class _Grid(NamedTuple):
         """Return a column of a table of points as an array, shape ``(y, x)``; ``nan`` where there is no point."""
         cells = np.full((len(self.y), len(self.x)), np.nan)
         for across, down, value in zip(rows[x], rows[y], rows[column], strict=True):
-            cells[self.y.index(_level(down)), self.x.index(_level(across))] = value
+            cells[self.y.index(level_of(down)), self.x.index(level_of(across))] = value
         return cells
 
 
@@ -129,7 +129,7 @@ def difference_map(
     if not shown:
         raise SpecificationError(f"compared: {quoted(compared)} is not there{did_you_mean(str(compared), map(str, others))}")
     grid = _grid(table, x, y)
-    parts = {shown_value(one): rows[[str(_level(value)) == str(one) for value in rows[of]]] for one in shown}
+    parts = {shown_value(one): rows[[str(level_of(value)) == str(one) for value in rows[of]]] for one in shown}
     column, none = ("ratio", 1.0) if relative else ("difference", 0.0)
     cells_of = {}
     for title, part in parts.items():
@@ -193,7 +193,7 @@ def winners(
     figure, (axes,) = _figure({"": table}, grid, x, y)
     handles: dict[str, Any] = {name: Patch(facecolor=style.colour) for name, style in styles.items()}
     for row in rows.to_dict("records"):
-        place = grid.x.index(_level(row[x])), grid.y.index(_level(row[y]))
+        place = grid.x.index(level_of(row[x])), grid.y.index(level_of(row[y]))
         colour, tied = styles[str(row["lowest"])].colour, [name for name in row["tied"].split(", ") if name]
         axes.add_patch(Rectangle((place[0] - 0.5, place[1] - 0.5), 1, 1, facecolor=colour, edgecolor="white"))
         if tied:
@@ -251,12 +251,6 @@ def _grid(table: DrawnTable, x: str, y: str) -> _Grid:
 
 def _is_numeric(levels: Sequence[Level]) -> bool:
     return len(levels) > 1 and all(isinstance(one, int | float) and not isinstance(one, bool) for one in levels)
-
-
-def _level(value: Any) -> Level:
-    """Return a cell of a column as a level: pandas turns ``None`` among numbers into ``nan``."""
-    one: Level = value.item() if isinstance(value, np.generic) else value
-    return None if one != one else one  # noqa: PLR0124  nan
 
 
 # Drawing.

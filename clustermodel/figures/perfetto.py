@@ -14,7 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Final
 
-from clustermodel.errors import visible
+from clustermodel.errors import counted, visible
 from clustermodel.figures.drawn_run import DrawnRun
 from clustermodel.figures.perfetto_packets import Event, Packets
 from clustermodel.figures.time_slices import Slice, slices_between
@@ -63,7 +63,8 @@ def write_perfetto(runs: Sequence[DrawnRun], path: str | PathLike[str]) -> None:
 def _add_run(packets: Packets, run: DrawnRun) -> None:
     records, nodes = run.records, run.machine.processors
     label, workload = visible(run.scenario.label), visible(run.scenario.workload_name)
-    process = packets.process(f"{label}: {nodes:,} nodes", f"{workload} on {nodes:,} nodes under {label}")
+    size = counted(nodes, run.scenario.unit)
+    process = packets.process(f"{label}: {size}", f"{workload} on {size} under {label}")
     events = run.events
     packets.counter(process, "waiting jobs", 0, "jobs", events.ticks, events.waiting)
     if run.slices is None:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import nan
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from clustermodel import statistics
-from clustermodel.errors import SpecificationError, did_you_mean
+from clustermodel.errors import SpecificationError, did_you_mean, quoted
 from clustermodel.figures.drawn_run import DrawnRun
 from clustermodel.figures.style import plain
-from clustermodel.measure.quantities import QUANTITIES, Quantity
+from clustermodel.measure.quantities import QUANTITIES, Quantity, named
 
 REPLICATION: Final = "replication"
 """The column that distinguishes the replications of a point; a table without it has one run for each point."""
@@ -47,6 +47,17 @@ def columns_of(field: str, given: str | Sequence[str]) -> list[str]:
     if wrong := [column for column in columns if not isinstance(column, str)]:
         raise SpecificationError(f"{field}: {wrong[0]!r} is not allowed; it must be the name of a column, or several")
     return columns
+
+
+def one_column(field: str, given: object) -> None:
+    """Refuse what is not the name of one column.
+
+    Raises:
+        SpecificationError: it is refused.
+    """
+    if not isinstance(given, str):
+        second = "; panels takes a second factor" if field == "by" else ""
+        raise SpecificationError(f"{field}: {quoted(given)} is not allowed; it must be the name of one column{second}")
 
 
 def require_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
@@ -99,13 +110,25 @@ def points_of(table: pd.DataFrame, numbers: Sequence[str], by: str, at: str | No
         values = rows.set_index(replication.rename(None))
         if RUN in values:
             values = values[~values[RUN].duplicated().to_numpy()]
-        points.append(Point(str(place[0]), None if at is None else place[1], values))
+        points.append(Point(level_text(place[0]), None if at is None else level_of(place[1]), values))
     return points
+
+
+def level_of(value: Any) -> Any:
+    """Return a cell of a factor's column as its level: pandas turns ``None`` among numbers into ``nan``."""
+    level = value.item() if isinstance(value, np.generic) else value
+    return None if level != level else level  # noqa: PLR0124  nan
+
+
+def level_text(value: Any) -> str:
+    """Return the whole text of a level; whole numbers are without the ``.0`` that pandas gives them beside ``None``."""
+    level = level_of(value)
+    return str(level).removesuffix(".0") if isinstance(level, float) else str(level)
 
 
 def _shown_cell(value: object) -> str:
     """Return a cell of a table for a message, on one line."""
-    return repr(value) if isinstance(value, str) else str(value)
+    return repr(value) if isinstance(value, str) else level_text(value)
 
 
 def _require_finite(table: pd.DataFrame, column: str, factors: Sequence[str]) -> None:
@@ -125,6 +148,7 @@ def parts_of(table: pd.DataFrame, panels: str | None) -> dict[str, pd.DataFrame]
     """Return the rows of each panel, by its title."""
     if panels is None:
         return {"": table}
+    one_column("panels", panels)
     require_columns(table, [panels])
     return {shown_value(value): rows for value, rows in table.groupby(panels, sort=False, dropna=False)}
 
@@ -168,7 +192,7 @@ def improved(
     Raises:
         SpecificationError: the baseline is missing, or 0 where another number is not, or the replications do not match.
     """
-    columns, baseline = columns_of("y", y), str(baseline)
+    columns, baseline = columns_of("y", y), level_text(baseline)
     points = points_of(table, columns, by, at)
     known = labels_of({by: points})
     if baseline not in known:
@@ -203,7 +227,7 @@ def improved(
 
 def improvement_label(column: str, baseline: object) -> str:
     """Return the name of a column of :func:`improved`, which is its axis label."""
-    name = QUANTITIES[column].name if column in QUANTITIES else column.replace("_", " ")
+    name = (QUANTITIES.get(column) or named(column)).name
     return Quantity(name, "%").label(f"less than with {baseline}")
 
 
@@ -236,4 +260,5 @@ def by_size(results: Sequence[DrawnRun]) -> pd.DataFrame:
 
 def shown_value(value: object) -> str:
     """Return the text of a factor's value in a figure."""
-    return f"{value:g}" if isinstance(value, float) else plain(value)
+    level = level_of(value)
+    return f"{level:g}" if isinstance(level, float) else plain(level)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import SpecificationError, counted
 from clustermodel.figures.capacity import draw_capacity
 from clustermodel.figures.compare import draw_over_time
 from clustermodel.figures.drawn_run import DrawnRun, require_drawable, title_of
@@ -135,10 +135,9 @@ class ResultPlots:
         require_drawable(self._run, "capacity")
         figure = NotebookFigure(figsize=(9, 4.5), layout="constrained")
         draw_capacity(figure.subplots(), self._run, bins)
-        figure.suptitle(
-            f"{title_of(self._run)}: capacity of {self._run.machine.processors:,} nodes, means over {bins} equal intervals",
-            fontsize="large",
-        )
+        size = counted(self._run.machine.processors, self._run.scenario.unit)
+        title = f"{title_of(self._run)}: capacity of {size}, means over {bins} equal intervals"
+        figure.suptitle(title, fontsize="large")
         figure.legend(loc="outside right center", reverse=True)
         return figure
 
@@ -205,6 +204,6 @@ def draw_gantt(
     axes.set_ylim(-0.5, run.machine.processors - 0.5)
     axes.set_xlim(earliest / unit, latest / unit)
     axes.set_xlabel(f"time ({name})")
-    axes.set_ylabel("node")
+    axes.set_ylabel(run.scenario.unit)
     title = f"{title_of(run)}: jobs {ids[shown[0]]} to {ids[shown[-1]]}"
     axes.set_title(title if len(shown) == records.finished.sum() else f"{title} (others are not drawn)")

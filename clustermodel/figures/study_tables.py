@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from clustermodel.figures.text_tables import TextColumn, TextTable
 from clustermodel.measure.accounts import account_column
 from clustermodel.measure.input_notes import Counts, Note, count_notes, same_results
-from clustermodel.measure.quantities import column_heading
+from clustermodel.measure.quantities import column_heading, named
 from clustermodel.readable import cell, column, intervals, time_units
 from clustermodel.recording.ledger import Account
 
@@ -107,7 +107,7 @@ def _columns_of(measures: Sequence[str]) -> set[str]:
 
 
 def _is_time(name: str) -> bool:
-    return name.endswith("_s") and not name.endswith("_node_s")
+    return named(name).unit == "s"
 
 
 def _in_percent(name: str) -> bool:
@@ -134,7 +134,7 @@ def frame_table(frame: pd.DataFrame, title: str) -> TextTable:
 
 
 def _text_column(name: str, values: pd.Series) -> TextColumn:
-    heading = fill(_words(name), _HEADING, break_long_words=False)
+    heading = fill(column_heading(name), _HEADING, break_long_words=False)
     return TextColumn(heading, [cell(value) for value in values.tolist()], _is_numeric(values))
 
 
@@ -149,13 +149,28 @@ def _is_numeric(cells: pd.Series) -> bool:
     return bool(values) and all(" ± " in text or fullmatch(_NUMBER, text) for text in texts)
 
 
-def study_notes(table: DrawnTable) -> list[Note]:
-    """Return what looks wrong in the input of an experiment: its worst runs, and policies that make no difference."""
+def repeated_runs(table: DrawnTable) -> list[Note]:
+    """Return a note if all replications of a point are the same run: its function ignores the seed, and nothing is random."""
     frame = table.frame
-    if not {*Counts._fields, *_COMPARED} <= set(frame.columns) or not len(frame):
+    if not len(frame):
         return []
+    point = [frame[name] for name in table.factors] or [frame["run"].isna()]
+    runs = frame.groupby(point, dropna=False, sort=False)["run"].agg(["size", "nunique"])
+    same = runs[(runs["size"] > 1) & (runs["nunique"] == 1)]
+    if not len(same):
+        return []
+    which = "each point" if len(same) == len(runs) else f"{len(same):,} of {len(runs):,} points"
+    fact = f"the {same['size'].max():,} replications of {which} are one and the same run, so that means have no interval"
+    return [Note(fact, "let the workload of the study depend on its seed, or ask for one replication")]
+
+
+def study_notes(table: DrawnTable) -> list[Note]:
+    """Return what looks wrong in an experiment: replications that are the same run, its worst runs, policies without effect."""
+    frame, repeated = table.frame, repeated_runs(table)
+    if not {*Counts._fields, *_COMPARED} <= set(frame.columns) or not len(frame):
+        return repeated
     rows = frame[list(Counts._fields)].astype({"policy": str, "load": float})  # a single job has no load: None
-    notes = count_notes([Counts(*row) for row in rows.itertuples(index=False)], with_memory=True)
+    notes = [*repeated, *count_notes([Counts(*row) for row in rows.itertuples(index=False)], with_memory=True)]
     policies = rows["policy"].nunique()
     if policies > 1 and "policy" in table.factors:
         others = [name for name in (*table.factors, "replication") if name != "policy"]

@@ -103,12 +103,12 @@ def comparison_table(runs: Sequence[ComparedRun], title: str = "") -> TextTable:
 
     Args:
         runs: a row each.
-        title: by default the workload and the machine of the first run.
+        title: by default the workload and the machine; where runs differ in one of them, their names say it.
     """
     rows = [run_row(run) for run in runs]
+    sizes = [counted(row["nodes"], run.scenario.unit) for run, row in zip(runs, rows, strict=True)]
     if not title and rows:
-        title = f"{rows[0]['workload']} on {counted(rows[0]['nodes'], 'node')}"
-        title += "" if rows[0]["load"] is None else f", offered load {rows[0]['load']:.2f}"
+        title = _title(rows, sizes)
 
     def values(name: str) -> Values:
         return [row[name] for row in rows]
@@ -125,16 +125,35 @@ def comparison_table(runs: Sequence[ComparedRun], title: str = "") -> TextTable:
 
     in_time = any(run.slices is not None for run in runs)
     order = (*_RESPONSE, *_WAIT) if in_time else (*_WAIT, *_RESPONSE)
-    names = [run.scenario.label for run in runs]
+    names = [_row_name(run.scenario.label, at, rows, sizes) for at, run in enumerate(runs)]
     keys = [TextColumn("policy", names, number=False)]
     plain = {"policy": names, **{name: values(name) for name in PLAIN}}
     return TextTable(title, keys, [group([_JOBS, *order]), group(_NODE_TIME), group(_COUNTS)], plain, run_notes(runs))
 
 
-def percentile_table(facts: Mapping[str, Any]) -> TextTable:
-    """Return a table of the percentiles of :func:`~clustermodel.workload.facts.trace_facts`."""
+def _differ(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
+    return len({row[name] for row in rows}) > 1
+
+
+def _title(rows: Sequence[Mapping[str, Any]], sizes: Sequence[str]) -> str:
+    """Return the workload, the machine and the load that all rows have in common."""
+    workload = "several workloads" if _differ(rows, "workload") else rows[0]["workload"]
+    machine = "several machines" if len(set(sizes)) > 1 else sizes[0]
+    known = rows[0]["load"] is not None and not _differ(rows, "load")
+    return f"{workload} on {machine}" + (f", offered load {rows[0]['load']:.2f}" if known else "")
+
+
+def _row_name(label: str, at: int, rows: Sequence[Mapping[str, Any]], sizes: Sequence[str]) -> str:
+    """Return the policy, with the workload and the machine where rows differ in them."""
+    differing = [str(rows[at]["workload"])] if _differ(rows, "workload") else []
+    differing += [sizes[at]] if len(set(sizes)) > 1 else []
+    return ", ".join([label, *differing])
+
+
+def percentile_table(facts: Mapping[str, Any], unit: str = "node") -> TextTable:
+    """Return a table of the percentiles of :func:`~clustermodel.workload.facts.trace_facts`, of jobs that ask for ``unit``."""
     rows = {
-        "nodes": "nodes",
+        "nodes": f"{unit}s",
         "run_s": "run time (s)",
         "estimate_s": "estimate (s)",
         "estimate_over_run": "estimate / run time",

@@ -103,7 +103,7 @@ def slices_figure(run: DrawnRun, first_s: float, last_s: float) -> Figure:
     axes.set_xlim(to_seconds(first) / unit, to_seconds(last) / unit)
     axes.set_ylim(-0.5, nodes - 0.5)
     axes.set_xlabel(f"time ({name})")
-    axes.set_ylabel("node")
+    axes.set_ylabel(run.scenario.unit)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     _name_rows(axes, [(max(time_slice.begin, first), min(time_slice.end, last), time_slice.row) for time_slice in shown], unit)
     axes.set_title(

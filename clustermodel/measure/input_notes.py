@@ -68,12 +68,20 @@ class Counts(NamedTuple):
         return cls(*(getattr(summary, name) for name in cls._fields))
 
 
+class NotedScenario(CostedScenario, Protocol):
+    """What a run simulated."""
+
+    @property
+    def unit(self) -> str:
+        """What a node of the machine stands for, in the singular."""
+
+
 class NotedRun(Protocol):
     """A run that notes are made of, such as :class:`~clustermodel.experiment.result.Result`."""
 
     @property
-    def scenario(self) -> CostedScenario:
-        """What was asked for."""
+    def scenario(self) -> NotedScenario:
+        """What was simulated."""
 
     @property
     def ledger(self) -> Ledger:
@@ -99,7 +107,7 @@ def run_notes(runs: Sequence[NotedRun]) -> list[Note]:
     """Return what looks wrong in the input of runs that are compared; of streamed runs only what their summaries show."""
     if any(isinstance(run.records, StreamedRecords) for run in runs):
         counts = [Counts.of(run.summary()) for run in runs]
-        return [*count_notes(counts, with_memory=True), *_without_effect(runs, counts)]
+        return [*count_notes(counts, _unit_of(runs), with_memory=True), *_without_effect(runs, counts)]
     refused = [_needing_too_much(run) for run in runs]
     counts = [
         (one := Counts.of(run.summary()))._replace(rejected=one.rejected - number)
@@ -108,13 +116,18 @@ def run_notes(runs: Sequence[NotedRun]) -> list[Note]:
     ratios = [ratio for run in runs if (ratio := _estimates_in_minutes(run.records)) is not None]
     return [
         *map(_in_minutes, ratios[:1]),
-        *count_notes(counts),
+        *count_notes(counts, _unit_of(runs)),
         *_memory_notes(runs, refused),
         *_discarded_work(runs, counts),
         *_cut_switches(runs, counts),
         *_without_effect(runs, counts),
         *_same_schedule(runs, counts),
     ]
+
+
+def _unit_of(runs: Sequence[NotedRun]) -> str:
+    units = {run.scenario.unit for run in runs}
+    return units.pop() if len(units) == 1 else "processor"
 
 
 def _needing_too_much(run: NotedRun) -> int:
@@ -208,11 +221,12 @@ def _in_minutes(ratio: float) -> Note:
     )
 
 
-def count_notes(runs: Sequence[Counts], *, with_memory: bool = False) -> list[Note]:
+def count_notes(runs: Sequence[Counts], unit: str = "processor", *, with_memory: bool = False) -> list[Note]:
     """Return notes on jobs that were killed or rejected and on loads above 1, the worst run of each.
 
     Args:
         runs: their numbers.
+        unit: what the machines have, in the singular.
         with_memory: whether jobs that need more memory than a node has may be among the rejected ones.
     """
     if not runs:
@@ -232,13 +246,13 @@ def count_notes(runs: Sequence[Counts], *, with_memory: bool = False) -> list[No
         other = "of none, or in need of more memory than a node has" if with_memory else "or of none"
         fact = (
             f"{counted(most.rejected, 'job')} {'is' if most.rejected == 1 else 'are'} rejected: larger than the machine of "
-            f"{counted(most.nodes, 'node')}, {other}"
+            f"{counted(most.nodes, unit)}, {other}"
         )
         notes.append(Note(fact, "give a larger machine, or leave such jobs out", f"--nodes, --size 1:{most.nodes}"))
     heaviest = max(runs, key=lambda run: 0.0 if isnan(run.load) else run.load)
     if heaviest.load > 1:
         fact = (
-            f"the offered load is {heaviest.load:.3g}: more work arrives than {counted(heaviest.nodes, 'node')} can do, and "
+            f"the offered load is {heaviest.load:.3g}: more work arrives than {counted(heaviest.nodes, unit)} can do, and "
             "waits grow as long as jobs arrive"
         )
         stretch = ceil(10 * heaviest.load / _LOAD_TO_TRY) / 10

@@ -81,14 +81,42 @@ def quantity(column: str) -> Quantity | None:
     return None
 
 
+_TIMES: Final = {"s": "s", "ms": "ms", "us": "µs", "h": "h"}
+_SIZES: Final = {name.lower(): name for name in ("KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB")}
+_UNITS: Final = {
+    **_TIMES,
+    **_SIZES,
+    **{f"{size}_{per}{time}": f"{_SIZES[size]}/{_TIMES[time]}" for size in _SIZES for per in ("", "per_") for time in _TIMES},
+    **{f"{one}_{time}": f"{one}-{_TIMES[time]}" for one in ("node", "core", "processor") for time in _TIMES},
+    **{f"gpu_{time}": f"GPU-{symbol}" for time, symbol in _TIMES.items()},
+}
+"""Units by the words that end the names of columns and factors."""
+_MOST_WORDS: Final = 3
+"""Of a unit."""
+
+
+def named(column: str) -> Quantity:
+    """Return the name in words and the unit that a column's or factor's own name says: ``bandwidth_gib_s`` is in GiB/s.
+
+    After ``per`` the unit stays with the name, as in ``jobs per s``.
+    """
+    if "_" in column and column in _UNITS:
+        return Quantity(_UNITS[column])
+    words = column.split("_")
+    for count in range(_MOST_WORDS, 0, -1):
+        stem, unit = words[:-count], _UNITS.get("_".join(words[-count:]))
+        if unit is not None and any(stem):
+            name = " ".join(stem).strip()
+            return Quantity(f"{name} {unit}") if stem[-1] == "per" else Quantity(name, unit)
+    return Quantity(column.replace("_", " ").strip() or column)
+
+
 def column_heading(column: str, unit: str = "s") -> str:
-    """Return the heading of any column: its name in words, with the unit of a time in brackets.
+    """Return the heading of any column: its name in words, with its unit in brackets.
 
     Args:
         column: a name; one that ends in ``_s`` is a time, in ``_node_s`` node time.
         unit: in which times are shown.
     """
-    for ending, shown in (("_node_s", f"node-{unit}"), ("_s", unit)):
-        if column.endswith(ending) and column != ending:
-            return f"{column.removesuffix(ending).replace('_', ' ')} ({shown})"
-    return column.replace("_", " ").strip() or column
+    found = named(column)
+    return found._replace(unit={"s": unit, "node-s": f"node-{unit}"}.get(found.unit, found.unit)).label()

@@ -1,8 +1,8 @@
-"""The summary of a streamed run from running sums: exact, but for the median and the 95th percentile of the waits.
+"""The summary of a streamed run from running sums: exact, but for the median and the 95th percentile of many waits.
 
-These two come from a quantile sketch (DDSketch; Masson et al. 2019, section 2): each is within :data:`QUANTILE_ERROR` of the
-wait that stands at position floor(q (n - 1)) of the n sorted waits.  The sketch is deterministic, and its memory depends on
-the range of the waits only.
+Up to :data:`EXACT` jobs these two are exact.  Of more they come from a quantile sketch (DDSketch; Masson et al. 2019,
+section 2): each is within :data:`QUANTILE_ERROR` of the wait that stands at position floor(q (n - 1)) of the n sorted waits.
+The sketch is deterministic, and its memory depends on the range of the waits only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from clustermodel.arrays import FloatArray
+from clustermodel.arrays import FloatArray, percentile
 from clustermodel.errors import SpecificationError, missing_package
 from clustermodel.measure.metrics import JobStatistics, Summary, bounded_slowdown, bounded_slowdown_perkovic
 from clustermodel.recording.ledger import Ledger
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 QUANTILE_ERROR: Final = 0.001
 """Largest relative error of the median and of the 95th percentile of the waits."""
+EXACT: Final = 10_000
+"""Number of jobs up to which both are exact: interpolated between neighbours, as for runs that keep their jobs."""
 _NAN: Final = float("nan")
 
 
@@ -39,6 +41,7 @@ class RunningSummary:
 
     def __init__(self) -> None:
         self._waits = _sketch()
+        self._first_waits: list[int] = []  # ticks; of at most EXACT jobs and one more
         self._jobs = self._rejected = self._killed = self._aborted = self._retried = 0
         self._backfilled = self._blocked = self._preempted = self._preemptions = 0
         self._wait = self._squared_wait = self._response = self._work = self._nodes = 0  # ticks, ticks squared, node-ticks
@@ -58,6 +61,7 @@ class RunningSummary:
         waits = [job.start - job.row.submit for job in ran]
         for wait in waits:
             self._waits.add(wait)
+        self._first_waits += waits[: EXACT + 1 - len(self._first_waits)]
         responses, run = [job.end - job.row.submit for job in ran], [dedicated_run(job) for job in ran]
         nodes = [job.row.nodes for job in ran]
         self._jobs += len(ran)
@@ -152,6 +156,8 @@ class RunningSummary:
         }
 
     def _quantile(self, q: float) -> float:
+        if 0 < self._jobs <= EXACT:
+            return percentile(np.array(self._first_waits, dtype=np.float64) / TICKS_PER_SECOND, 100 * q)
         ticks = self._waits.get_quantile_value(q)
         return _NAN if ticks is None else ticks / TICKS_PER_SECOND
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from clustermodel.experiment.factors import Label
 from clustermodel.figures.style import short, visible
-from clustermodel.measure.quantities import quantity
+from clustermodel.measure.quantities import named, quantity
 
 LONGEST: Final = 36
 """Characters of a name beside curves, so that the curves fit a page 700 pixels wide."""
@@ -29,8 +29,8 @@ class Factor(NamedTuple):
     @property
     def title(self) -> str:
         """The factor's name for readers: ``quantum_s`` is ``quantum (s)``."""
-        stem = self.name.removesuffix("_s")
-        return short(visible(stem.replace("_", " ") or self.name), LONGEST) + (" (s)" if stem not in {self.name, ""} else "")
+        found = named(self.name)
+        return found._replace(name=short(visible(found.name), LONGEST)).label()
 
     @property
     def places(self) -> list[float]:
@@ -66,11 +66,12 @@ def short_labels(names: Iterable[str]) -> dict[str, str]:
 
 
 def measure_title(name: str) -> str:
-    """Return the name of a measure for readers, with its unit if that is seconds; for an unknown one its column."""
+    """Return the name of a measure for readers, with its unit if that is seconds; for an unknown one what its column says."""
     known = quantity(name)
     if known is not None:
         return known.label() if known.unit in ("s", "node-seconds") else known.name
-    return short(visible(name), LONGEST)
+    found = named(name)
+    return found._replace(name=short(visible(found.name), LONGEST)).label()
 
 
 def literal(text: object) -> str:

@@ -325,7 +325,8 @@ def read_muri(path: str | os.PathLike[str]) -> Workload:
         if row.id in ids:
             raise line.refused(text, "job_id", "another line has the same; numbers must be unique")
         ids.add(row.id)
-    workload = Workload(rows, name=Path(text).name, provenance=Provenance(source=text), machine_nodes=_MURI_GPUS)
+    provenance = Provenance(source=text, options={"unit": "gpus"})
+    workload = Workload(rows, name=Path(text).name, provenance=provenance, machine_nodes=_MURI_GPUS)
     return workload.made_by("trace", {"trace": Path(path)})
 
 

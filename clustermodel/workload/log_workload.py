@@ -107,8 +107,9 @@ def workload_of(
     _require_jobs(jobs, columns, lines)
     size = columns[unit]
     peak = _peak(jobs, columns, size, names)
+    noun = "GPU" if unit == "gpus" else unit[:-1]
     remarks.append(
-        f"machine: {counted(peak.units, unit[:-1])}, the most in use at the same time, at {_iso(peak.at)} ({shared}; --nodes)"
+        f"machine: {counted(peak.units, noun)}, the most in use at the same time, at {_iso(peak.at)} ({shared}; --nodes)"
     )
     if jobs.several_tasks:
         remarks.append(

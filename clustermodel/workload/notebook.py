@@ -17,6 +17,10 @@ class _Source(Protocol):
     def source(self) -> str:
         """File name, or the generator and its seed."""
 
+    @property
+    def unit(self) -> str:
+        """What a node of the jobs stands for, in the singular."""
+
 
 class ShownWorkload(Protocol):
     """A workload, such as a :class:`~clustermodel.workload.table.Workload`."""
@@ -49,14 +53,14 @@ class ShownWorkload(Protocol):
 
 def workload_html(workload: ShownWorkload) -> str:
     """Return the jobs of a workload as a table: their number, and smallest, median and largest values."""
-    nodes, size = workload.column("nodes"), workload.machine_nodes
+    nodes, size, unit = workload.column("nodes"), workload.machine_nodes, workload.provenance.unit
     load = None if size is None or len(workload) < 2 or not workload.span_s else workload.offered_load(size)
     fields: list[tuple[str, object]] = [
         ("jobs", f"{len(workload):,} of {counted(len(np.unique(workload.column('user'))), 'user')}"),
         ("submitted over", duration(workload.span_s)),
-        ("recorded on", "unknown" if size is None else counted(size, "node")),
+        ("recorded on", "unknown" if size is None else counted(size, unit)),
         ("offered load", load),
-        ("nodes of a job", f"{nodes.min():,}, median {np.median(nodes):,.4g}, up to {nodes.max():,}"),
+        (f"{unit}s of a job", f"{nodes.min():,}, median {np.median(nodes):,.4g}, up to {nodes.max():,}"),
     ]
     for name, title in (("run", "run time"), ("estimate", "estimate")):
         values = workload.seconds(name)

@@ -62,6 +62,11 @@ class Provenance:
     report: ImportReport | None = None
     """What became of each line of the accounting log that the jobs come from; ``None`` for any other source."""
 
+    @property
+    def unit(self) -> str:
+        """What a node of the jobs stands for, in the singular: ``"node"``, or the ``"core"`` or ``"GPU"`` that a log counts."""
+        return {"cores": "core", "gpus": "GPU"}.get(str(self.options.get("unit")), "node")
+
     def lines(self) -> list[str]:
         """Return what an import reports, notes, and a line per reason of drops and repairs and kind of partial executions."""
         return [

@@ -230,7 +230,7 @@ def test_notes_on_the_input_of_a_study(command_line: Command, tmp_path: Path) ->
     with Store.read(tmp_path) as store:
         table = store.table()
     load = table.frame["load"].max()
-    assert heavy.startswith(f"note: the offered load is {load:.3g}: more work arrives than 32 nodes can do")
+    assert heavy.startswith(f"note: the offered load is {load:.3g}: more work arrives than 32 processors can do")
     assert heavy.endswith("; give more nodes, or more time between arrivals")  # without options of another command
     light = study_notes(table.at(load=0.1))
     assert all("offered load is" not in note.fact for note in light)

@@ -17,6 +17,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 
 FOUNDATION = {
     "errors",
+    "forks",
     "ticks",
     "arrays",
     "output_files",
@@ -39,6 +40,7 @@ EXPERIMENT = MECHANISM | FIGURES | {"experiment"}
 MAY_IMPORT = {
     "compiled": set(),
     "errors": set(),
+    "forks": set(),
     "ticks": set(),
     "arrays": set(),
     "output_files": {"errors"},

@@ -463,7 +463,7 @@ def test_hostile_values_of_other_columns(tmp_path: Path) -> None:
         (
             {},
             {"y": "mean_wait_s", "x": "workload"},
-            "table: workload: 'light' of policy 'easy', workload 'light' is not allowed",
+            "x: 'workload' has texts, such as 'light', and curves need numbers along the axis; bars(x='workload') draws texts",
         ),
         ({"mean_wait_s": -1.0}, {"y": "mean_wait_s", "log": True}, "log: mean_wait_s is nowhere above zero"),
         (

@@ -28,6 +28,7 @@ from clustermodel import (
     synthetic_workload,
     write_swf,
 )
+from clustermodel.measure import running_summary
 from clustermodel.measure.running_summary import QUANTILE_ERROR
 from clustermodel.recording import streamed_records
 from tests.shared_data import trace_path
@@ -49,6 +50,8 @@ def assert_streams_alike(scenario: Scenario, path: Path) -> Result:
     for name, value in found.items():
         if name in OF_THE_WHOLE_SCHEDULE:
             assert value is None
+        elif name in QUANTILES and len(waits) <= running_summary.EXACT:
+            assert value == pytest.approx(expected[name], rel=1e-12)
         elif name in QUANTILES:
             at = waits[math.floor(QUANTILES[name] * (len(waits) - 1))]
             assert abs(value - at) <= QUANTILE_ERROR * at + 1e-9
@@ -73,12 +76,23 @@ def test_a_streamed_run_has_the_summary_and_the_jobs_of_the_run_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str
 ) -> None:
     monkeypatch.setattr(streamed_records, "BLOCK", 100)
+    monkeypatch.setattr(running_summary, "EXACT", 100)
     jobs = [Job(id=1_000, submit_s=1e9, nodes=200, run_s=5, estimate_s=5)]  # rejected
     workload = Workload([*synthetic_workload(jobs=400, load=0.95).rows(), *Workload.from_jobs(jobs).rows()])
     kept = assert_streams_alike(
         Scenario(workload=workload, machine=Machine(nodes=128), policy=policy), tmp_path / "jobs.parquet"
     )
     assert kept.summary().rejected == 1
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 4, 5, 400])
+def test_the_percentiles_of_few_jobs_are_those_of_the_run_in_memory(jobs: int) -> None:
+    workload = Workload.from_jobs(
+        [Job(id=n, submit_s=n, nodes=4, run_s=500 * n, estimate_s=500 * n) for n in range(1, jobs + 1)]
+    )
+    scenario = Scenario(workload=workload, machine=Machine(nodes=4), policy="fcfs")
+    kept, streamed = scenario.run().summary(), replace(scenario, stream=True).run().summary()
+    assert (streamed.median_wait_s, streamed.p95_wait_s) == (kept.median_wait_s, kept.p95_wait_s)
 
 
 @pytest.mark.long
