@@ -6,12 +6,8 @@ be written and for policies that fail, 130 for Ctrl-C.  Results go to standard o
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib import import_module
 from typing import Final
 
@@ -22,7 +18,7 @@ from clustermodel.cli.log import log_to_standard_error
 from clustermodel.cli.streams import guarded_streams
 from clustermodel.compiled import is_compiled
 from clustermodel.errors import ClusterModelError, ExecutionError, OutputError, PolicyError, visible
-from clustermodel.forks import forks_of
+from clustermodel.leftovers import end_forks_with_this_process, end_without_waiting
 
 BAD_INPUT: Final = 2
 BAD_OUTPUT: Final = 1
@@ -99,26 +95,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with OneInterrupt(for_good=arguments is None):
         try:
             with guarded_streams():
+                if arguments is None:
+                    end_forks_with_this_process()
                 code = _exit_code(arguments)
         except KeyboardInterrupt as problem:  # while another error was being printed
             code = exit_code_of(problem)
         if arguments is None:
-            _end_without_waiting(code)
+            end_without_waiting(code)
     sys.exit(code)
-
-
-def _end_without_waiting(code: int) -> None:
-    """End the process if threads or processes that code of users has left would keep it, or readers of its output, waiting."""
-    others = [one for one in threading.enumerate() if not (one.daemon or one is threading.main_thread())]
-    forks = forks_of(os.getpid())
-    for fork in forks:
-        with suppress(OSError):
-            os.kill(fork, signal.SIGKILL)
-    if others or forks:
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(code)
 
 
 def _exit_code(arguments: Sequence[str] | None) -> int:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from io import UnsupportedOperation
-from typing import Any, Final, TextIO, cast
+from typing import Any, Final, TextIO, TypeVar, cast
 
 import click
 
 from clustermodel.errors import OutputError
 from clustermodel.readable import encodable
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 _APART: Final = "clustermodel.output_of_users"
 
 
-def json_option(text: str) -> Any:
+def json_option(text: str) -> Callable[[_Command], _Command]:
     """Return the option ``--json``: whatever code of users prints goes to standard error until :func:`print_json`.
 
     Args:

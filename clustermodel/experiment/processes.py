@@ -12,10 +12,12 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
+from multiprocessing.util import Finalize
 from typing import Any
 
 from clustermodel.experiment.user_code import ignore_interrupts, interrupts_held
 from clustermodel.experiment.worker import Origin, Outcome, Task, execute, opened
+from clustermodel.leftovers import end_forks_with_this_process, end_without_waiting
 
 _log = logging.getLogger(__name__)
 
@@ -132,6 +134,8 @@ def _prepare(origin: Origin) -> None:
     global _received  # noqa: PLW0603  the argument of a worker process
     _received = origin
     ignore_interrupts()
+    end_forks_with_this_process()
+    Finalize(None, end_without_waiting, args=(0,), exitpriority=0)  # before Python waits for them
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(BaseException):
         os.chdir(origin.folder)  # the script may have changed it in the parent process

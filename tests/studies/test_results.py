@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from clustermodel import ContextSwitch, Machine, Scenario, Store, Study, crossover, sweep, synthetic_workload
+from clustermodel import ContextSwitch, Machine, Scenario, Store, Study, compiled, crossover, sweep, synthetic_workload
 from clustermodel.figures.study_tables import frame_table, study_notes
 from tests.conftest import Finished
 from tests.studies.test_sweep import serial
@@ -236,7 +236,10 @@ def test_notes_on_the_input_of_a_study(command_line: Command, tmp_path: Path) ->
     assert all("offered load is" not in note.fact for note in light)
 
 
-def test_the_slow_mode_with_nothing_to_simulate_is_one_line_of_a_sweep(command_line: Command, tmp_path: Path) -> None:
+def test_the_slow_mode_with_nothing_to_simulate_is_one_line_of_a_sweep(
+    command_line: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled, "LONG_S", math.inf)  # no advice on a busy machine
     script = tmp_path / "study.py"
     script.write_text(
         "from clustermodel import Machine, Scenario, Study, synthetic_workload\n"

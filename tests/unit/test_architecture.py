@@ -17,7 +17,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 
 FOUNDATION = {
     "errors",
-    "forks",
+    "leftovers",
     "ticks",
     "arrays",
     "output_files",
@@ -40,7 +40,7 @@ EXPERIMENT = MECHANISM | FIGURES | {"experiment"}
 MAY_IMPORT = {
     "compiled": set(),
     "errors": set(),
-    "forks": set(),
+    "leftovers": set(),
     "ticks": set(),
     "arrays": set(),
     "output_files": {"errors"},

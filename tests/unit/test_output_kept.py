@@ -16,6 +16,7 @@ from tests.processes import started
 ROOT = Path(__file__).resolve().parents[2]
 POLICY = """
 import multiprocessing, os, subprocess, sys, threading, time
+from concurrent.futures import ProcessPoolExecutor
 from clustermodel import Machine, Scenario, Start, synthetic_workload
 
 
@@ -58,7 +59,7 @@ def shell(tmp_path: Path, line: str) -> subprocess.CompletedProcess[str]:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT), "MODEL": f"{sys.executable} -m clustermodel"},
     )
@@ -68,17 +69,27 @@ LEFT = {
     "thread": "threading.Thread(target=time.sleep, args=(3600,)).start()",
     "process": "multiprocessing.get_context('fork').Process(target=time.sleep, args=(3600,)).start()",
     "fork": "os.fork() or time.sleep(3600)",
+    "forks of forks": "os.fork() or (os.fork(), time.sleep(3600))",
+    "pool": "self.pool = ProcessPoolExecutor(1); self.pool.submit(time.sleep, 3600)",
 }
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="forks are found in /proc")
 @pytest.mark.parametrize("left", LEFT)
 def test_what_a_policy_leaves_does_not_keep_a_run_or_its_reader_waiting(tmp_path: Path, left: str) -> None:
     (tmp_path / "s.py").write_text(POLICY.format(left=LEFT[left]) + SCENARIO)
     finished = shell(tmp_path, "$MODEL run s.py --json | cat")
     assert finished.returncode == 0, finished.stderr
     assert json.loads(finished.stdout)[0]["jobs"] == 5
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("workers", [1, 2])
+def test_nor_a_sweep(tmp_path: Path, workers: int) -> None:
+    (tmp_path / "s.py").write_text(POLICY.format(left="; ".join(LEFT.values())) + STUDY.format())
+    finished = shell(tmp_path, f"$MODEL sweep s.py --out out --workers {workers} 2>&1 | cat")
+    assert finished.returncode == 0, finished.stdout
+    assert "2 of 2 runs done" in finished.stdout
 
 
 @pytest.mark.long

@@ -1,0 +1,52 @@
+"""Threads and processes that code of users leaves: they end with the process that ran the code, which does not await them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from contextlib import suppress
+
+_read: int | None = None
+_written: int | None = None
+"""Ends of a pipe: no other process has the second, so that the first is readable as soon as this process has ended."""
+
+
+def end_forks_with_this_process() -> None:
+    """Let each fork of this process, and their forks, end as soon as this process has ended, for whatever reason."""
+    global _read, _written
+    if _read is None and hasattr(os, "register_at_fork"):
+        _read, _written = os.pipe()  # programs that code of users starts do not get it
+        os.register_at_fork(after_in_child=_end_with_this_process)
+
+
+def _end_with_this_process() -> None:
+    global _written  # noqa: PLW0603
+    if _written is not None:
+        os.close(_written)
+        _written = None
+    threading.Thread(target=_wait_and_end, daemon=True).start()
+
+
+def _wait_and_end() -> None:
+    assert _read is not None
+    os.read(_read, 1)
+    os._exit(1)
+
+
+def end_without_waiting(code: int) -> None:
+    """End this process at once if Python would wait for threads or processes that code of users has left; else return.
+
+    Args:
+        code: exit code of the process.
+    """
+    from multiprocessing import active_children  # noqa: PLC0415  few commands start processes
+
+    children = active_children()
+    if children or any(not one.daemon for one in threading.enumerate() if one is not threading.main_thread()):
+        for child in children:
+            child.kill()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
