@@ -55,10 +55,10 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
             lines = workload.provenance.header[key].split("\n")  # more than one where the key is repeated
             out.print(f"{key}: " + "\n".join(map(literal, lines)))
     out.print(f"{len(workload):,} jobs of {facts['users']} users, submitted over {workload.span_s / 86400:,.1f} days")
-    if isinstance(nodes := facts["machine_nodes"], int) and nodes:
+    if isinstance(machine := facts["machine_nodes"], int) and machine:
         if facts["offered_load"] is not None:
             out.print(
-                f"offered load on {counted(nodes, unit)}: {facts['offered_load']:.4f} "
+                f"offered load on {counted(machine, unit)}: {facts['offered_load']:.4f} "
                 f"({facts['offered_load_without_killing']:.4f} if nothing is killed at its estimate)"
             )
         out.print(f"jobs wider than the machine: {facts['jobs_wider_than_machine']:,}")
