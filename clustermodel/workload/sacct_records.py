@@ -58,7 +58,7 @@ _TYPES: Final = {
     "cluster": r"[\w.-]*",
 }  # fmt: skip
 """What fields look like that are not free text."""
-_LISTS: Final = frozenset(("reqtres", "alloctres", "nodelist", "reqgres", "allocgres"))
+_LISTS: Final = frozenset(("jobid", "reqtres", "alloctres", "nodelist", "reqgres", "allocgres"))
 """Fields with commas of their own."""
 _NODES: Final = re.compile(r"(?:[\w.-]|\[[\d,-]*\])+(?:,(?:[\w.-]|\[[\d,-]*\])+)*", re.ASCII)
 _FREE: Final = frozenset(

@@ -141,6 +141,7 @@ def test_commas_of_fields_in_a_log_separated_by_commas(write_trace: Write) -> No
         "1,2024-02-28T23:00:00,2024-02-28T23:30:00,2024-02-29T00:30:00,01:00:00,COMPLETED,2,billing=8,cpu=8,mem=16G,node=2,n[1,3]",
         "2,2024-02-29T00:00:00,2024-02-29T00:30:00,2024-03-01T00:30:00,1-00:00:00,COMPLETED,2,cpu=8,gres/gpu=2,node=2,n[1-2]",
         "3,2023-02-29T00:00:00,2024-02-29T00:30:00,2024-03-01T00:30:00,1-00:00:00,COMPLETED,2,cpu=8,node=2,n[1-2]",
+        "4_[1,3,5%2],2024-02-29T00:00:00,Unknown,Unknown,00:00:00,PENDING,2,,None assigned",
         name="commas.sacct",
     )
     workload = read_trace(path)
@@ -149,8 +150,9 @@ def test_commas_of_fields_in_a_log_separated_by_commas(write_trace: Write) -> No
     assert workload.frame["run_s"].tolist() == [3600, 86_400]
     assert workload.frame["nodes"].tolist() == [2, 2]
     assert workload.frame["gpus"].tolist() == [0, 2]
-    assert report.counts["damaged lines"] == 1
+    assert (report.counts["damaged lines"], report.counts["still waiting"]) == (1, 1)
     assert "2023-02-29" in report.examples[0]
+    assert any("4 to 2" in remark for remark in remarks(workload))
 
 
 def test_a_table_with_dates_names_and_jobs_without_gpus(write_trace: Write, command_line: Callable[..., Finished]) -> None:
