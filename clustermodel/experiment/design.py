@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, Self, get_args
 
 from clustermodel.errors import ClusterModelError, SpecificationError, did_you_mean, quoted
 from clustermodel.experiment.factors import RESAMPLED, RESERVED, Factors, Label, Trial, plain, require_text
+from clustermodel.experiment.fingerprint import fingerprint
 from clustermodel.experiment.identified_run import DigestsOfJobs, Run, identified, without_scenario
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME
@@ -25,6 +26,7 @@ from clustermodel.html import html_fields
 from clustermodel.measure.accounts import ACCOUNT_COLUMNS, account_columns
 from clustermodel.measure.metrics import Summary
 from clustermodel.policies.interface import Policy
+from clustermodel.policies.registry import registered_policies
 from clustermodel.readable import cell
 from clustermodel.validation import require_seconds, require_whole
 from clustermodel.workload.resampling import is_resampled
@@ -33,6 +35,8 @@ Measure = Callable[[Result], float | None]
 """A number of a run."""
 JobTables = Literal["first", "all"]
 """Which replications keep their job tables."""
+_NO_NUMBERS: Final = frozenset({"history", "job_tables", "shown", "text", "tables", "figures"})
+"""Fields of experiments that change no number of a run."""
 _ABOUT: Final = ("policy", "workload", "seed")
 """Fields of the summary that say what was run; a run may belong to several trials."""
 
@@ -140,6 +144,19 @@ class Design(ABC):
     def levels(self) -> Factors:
         """The levels of the factors."""
         return Factors(self.factors)
+
+    @cached_property
+    def version(self) -> str:
+        """Digest of what makes the trials, with all code that it reaches; empty where that has no known source and value.
+
+        It must be read before the first run, which may change values that the code reads.
+        """
+        names = {one.name for one in fields(self)} - _NO_NUMBERS
+        parts = [(name, getattr(self, name)) for name in sorted(names)]
+        try:
+            return fingerprint([parts, sorted(registered_policies().items())], f"study {self.name}").sha256
+        except SpecificationError:
+            return ""
 
     @abstractmethod
     def trials(self, table: StudyTable) -> list[Trial]:

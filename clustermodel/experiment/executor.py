@@ -142,6 +142,7 @@ def checked_shard(shard: Shard | None) -> None:
 def _run_trials(origin: Origin, directory: Path, options: Options) -> tuple[Design, StudyTable]:
     mine = opened(origin)
     design = mine.design
+    _ = options.shard and design.version  # before any run
     first = _trials_of(design, design.first_table(), options.shard)
     workers = options.workers or min(os.cpu_count() or 1, max(len(first), 1))
     # A run that catches the exception of its timeout ends only with its process.

@@ -11,12 +11,11 @@ the whole experiment does not repeat their runs.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import pandas as pd
 
@@ -26,11 +25,9 @@ from clustermodel.experiment.factors import Label, describe
 from clustermodel.experiment.identified_run import Finished, Run
 from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME, RunFiles
 from clustermodel.experiment.run_key import key_of
-from clustermodel.experiment.store_part import Part, Shard, facts_of, is_there, opened_for_writing
+from clustermodel.experiment.store_part import SHARD, Part, Shard, facts_of, is_there, opened_for_writing
 from clustermodel.experiment.stored_files import STATES, STUDY_FILE, Entry, RunFile, State, StudyFile
 from clustermodel.experiment.study_table import StudyTable
-
-_SHARD: Final = re.compile(r"shard-(\d+)-of-(\d+)")
 
 
 class Store:
@@ -81,7 +78,8 @@ class Store:
         Damaged runs are left out; :meth:`damaged` names them.
 
         Raises:
-            SpecificationError: the directory holds no experiment, its file is damaged, or its shards are of several.
+            SpecificationError: the directory holds no experiment, its file is damaged, its shards are of several or of several
+                versions, or one is in the place of another.
         """
         directory = Path(directory)
         folders = [directory] if is_there(directory / STUDY_FILE) else []
@@ -91,6 +89,7 @@ class Store:
         parts = [Part.read(folder) for folder in folders]
         for part in parts[1:]:
             _require_same(parts[0], part, "study", "seed", "warm_up_s")
+        _require_own_places(directory, parts)
         _require_same_runs(parts)
         yield cls(directory, parts, parts)
 
@@ -150,7 +149,7 @@ class Store:
                     tables=list(tables),
                 )
             )
-        study = replace(facts_of(design), trials=entries)
+        study = replace(facts_of(design, self._mine.folder), trials=entries)
         if study != self._mine.study:
             self._mine.write_study(study)
 
@@ -344,7 +343,7 @@ def _writable(value: Any) -> Any:
 def _shards_in(directory: Path) -> list[Path]:
     """Return the folders of shards that have been started, in the order of their numbers."""
     try:
-        folders = [folder for folder in directory.iterdir() if _SHARD.fullmatch(folder.name) and is_there(folder / STUDY_FILE)]
+        folders = [folder for folder in directory.iterdir() if SHARD.fullmatch(folder.name) and is_there(folder / STUDY_FILE)]
     except OSError:
         return []
     return sorted(folders, key=lambda folder: [int(number) for number in folder.name.split("-")[1::2]])
@@ -368,13 +367,22 @@ def _require_same(one: Part, other: Part, *names: str) -> None:
             raise SpecificationError(f"{other.folder}: its {name} is {there!r}, in {one.folder} it is {here!r}")
 
 
-def _require_same_runs(parts: Sequence[Part]) -> None:
-    """Refuse folders in which the same trial has different runs: the experiment changed after one of them was written."""
-    known: dict[Any, tuple[Entry, Part]] = {}
+def _require_own_places(directory: Path, parts: Sequence[Part]) -> None:
+    """Refuse a copy of a shard in the place of another one."""
     for part in parts:
-        for entry in part.study.trials:
-            before, where = known.setdefault(entry.trial, (entry, part))
-            if before.key != entry.key:
+        own = part.study.shard
+        if own not in ("", part.folder.name) and part.folder != directory:
+            raise SpecificationError(f"{part.folder}: it is a copy of {own}; run the same sweep there again, or delete it")
+
+
+def _require_same_runs(parts: Sequence[Part]) -> None:
+    """Refuse folders of several versions of an experiment: it changed after one of them was written."""
+    known: dict[Any, tuple[str, Part]] = {}
+    for part in parts:
+        versions = [("", part.study.version)] if part.study.version else []
+        for what, identity in [*versions, *((entry.trial, entry.key) for entry in part.study.trials)]:
+            before, where = known.setdefault(what, (identity, part))
+            if before != identity:
                 raise SpecificationError(
                     f"{part.folder}: its runs are of another version of the study than those in {where.folder}; "
                     "run the same sweep there again, or delete the older one"

@@ -31,6 +31,8 @@ _OWN_NAMES: Final = (STUDY_FILE, RUNS, LOCK, *TABLES)
 """Names of the store's files and folders in its directory."""
 _PARTIAL: Final = re.compile(rf"\.[0-9a-f]{{16}}{re.escape(PART)}")
 """Names of partial files of this package."""
+SHARD: Final = re.compile(r"shard-(\d+)-of-(\d+)")
+"""Names of the folders of shards."""
 Shard = tuple[int, int]
 """A part of the trials of an experiment: number, from 1 on, and how many parts there are."""
 
@@ -122,8 +124,14 @@ def is_there(path: Path) -> bool:
         return False
 
 
-def facts_of(design: Design) -> StudyFile:
-    """Return the facts about an experiment, without trials."""
+def facts_of(design: Design, folder: Path) -> StudyFile:
+    """Return the facts about an experiment, without trials.
+
+    Args:
+        design: the experiment.
+        folder: the directory of the experiment, or that of a shard.
+    """
+    is_shard = SHARD.fullmatch(folder.name) is not None
     return StudyFile(
         study=design.name,
         kind=type(design).__name__,
@@ -132,12 +140,14 @@ def facts_of(design: Design) -> StudyFile:
         factors=list(design.levels.names),
         shown=list(design.shown),
         text=design.text,
+        shard=folder.name if is_shard else "",
+        version=design.version if is_shard else "",
     )
 
 
 def _claimed(folder: Path, design: Design) -> Part:
     """Return the part in a folder after a check that it is of this experiment; a new one has no trials."""
-    mine = facts_of(design)
+    mine = facts_of(design, folder)
     if not is_there(folder / STUDY_FILE):
         write_content(folder / STUDY_FILE, mine)
         return Part.read(folder)

@@ -78,6 +78,10 @@ class StudyFile:
     text: str = ""
     """The question and its answer, in Markdown."""
     trials: list[Entry] = field(default_factory=list)
+    shard: str = ""
+    """The name of the folder, if it is that of a shard."""
+    version: str = ""
+    """Of the experiment, if this is a shard: :attr:`~clustermodel.experiment.design.Design.version`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,29 +1,116 @@
-"""What ``results`` says of shards that are not there, and a table of runs on several machines."""
+"""What ``results`` says of shards: not there, of another version, copied, damaged; and a table of runs on several machines."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
-from clustermodel import Machine, Scenario, comparison_table, synthetic_workload
+import pytest
+
+from clustermodel import Machine, Scenario, comparison_table, sweep, synthetic_workload
 from tests.unit.test_cli import Command
 
 STUDY = """
-from clustermodel import Machine, Scenario, Study, synthetic_workload
+from clustermodel import Machine, Scenario, Study, register_policy, synthetic_workload
+from clustermodel.policies.fcfs import Fcfs
+from helper import NODES
+
+JOBS = 5
+
+class Own(Fcfs):
+    name = "own"
+    depth = 1
+
+register_policy("own", Own)
+
+def workload(load, seed):
+    return synthetic_workload(jobs=JOBS, nodes=NODES, load=load, seed=seed)
 
 def scenario(load, policy, seed):
-    return Scenario(machine=Machine(nodes=8), workload=synthetic_workload(jobs=5, nodes=8, load=load, seed=seed), policy=policy)
+    return Scenario(machine=Machine(nodes=NODES), workload=workload(load, seed), policy=policy)
 
-study = Study(name="s", factors={"load": [0.5, 0.7], "policy": ["fcfs"]}, scenario=scenario)
+study = Study(name="s", factors={"load": [0.5, 0.7], "policy": ["own"]}, scenario=scenario,
+              measures={"one": lambda run: 1.0}, replications=2)
 """
 
 
-def test_a_shard_that_is_not_there_is_named(command_line: Command, tmp_path: Path) -> None:
+def shards(folder: Path, *numbers: int, of: int = 3) -> None:
+    for number in numbers:
+        sweep(folder / "s.py", folder / "out", shard=(number, of), workers=1)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
     (tmp_path / "s.py").write_text(STUDY)
-    for shard in ("1/3", "3/3"):
-        command_line("sweep", tmp_path / "s.py", "--out", tmp_path / "out", "--shard", shard, "--workers", "1")
-    finished = command_line("results", tmp_path / "out")
+    (tmp_path / "helper.py").write_text("NODES = 8\n")
+    return tmp_path
+
+
+def test_a_shard_that_is_not_there_is_named(command_line: Command, folder: Path) -> None:
+    shards(folder, 1, 3)
+    finished = command_line("results", folder / "out")
     assert finished.code == 0
     assert "without the runs of 1 shard not there: shard-2-of-3" in " ".join(finished.err.split())
+
+
+EDITS = {
+    "constant": ("s.py", "JOBS = 5", "JOBS = 6"),
+    "level": ("s.py", "0.7", "0.95"),
+    "policy": ("s.py", "depth = 1", "depth = 2"),
+    "measure": ("s.py", "1.0", "2.0"),
+    "scenario": ("s.py", "policy=policy)", "policy=policy, events='one-by-one')"),
+    "replications": ("s.py", "replications=2", "replications=3"),
+    "imported module": ("helper.py", "NODES = 8", "NODES = 9"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("again", [1, 3])
+def test_shards_of_two_versions_are_not_joined(command_line: Command, folder: Path, edit: str, again: int) -> None:
+    shards(folder, 1, 2, 3)
+    name, before, after = EDITS[edit]
+    (folder / name).write_text((folder / name).read_text().replace(before, after))
+    shards(folder, again)
+    finished = command_line("results", folder / "out")
+    assert (finished.code, finished.out) == (2, "")
+    assert "its runs are of another version of the study than those in" in " ".join(finished.err.split())
+    shards(folder, 1, 2, 3)
+    assert command_line("results", folder / "out").code == 0
+
+
+def test_shards_of_which_only_comments_and_texts_differ_are_joined(command_line: Command, folder: Path) -> None:
+    shards(folder, 1, 2)
+    (folder / "s.py").write_text('"""Why?"""\n# Because.\n' + STUDY.replace("replications=2", "replications=2, shown=['one']"))
+    shards(folder, 3)
+    finished = command_line("results", folder / "out")
+    assert finished.code == 0
+    assert "4 done" in finished.err
+
+
+def test_a_copy_of_a_shard_in_the_place_of_another_is_named(command_line: Command, folder: Path) -> None:
+    shards(folder, 1, 2, 3)
+    shutil.rmtree(folder / "out" / "shard-2-of-3")
+    shutil.copytree(folder / "out" / "shard-1-of-3", folder / "out" / "shard-2-of-3")
+    finished = command_line("results", folder / "out")
+    assert finished.code == 2
+    assert "shard-2-of-3: it is a copy of shard-1-of-3" in " ".join(finished.err.split())
+    shards(folder, 2)
+    finished = command_line("results", folder / "out")
+    assert (finished.code, "4 done" in finished.err) == (0, True)
+
+
+@pytest.mark.parametrize("repeated", ["whole", "shard"])
+def test_damaged_runs_that_were_repeated_are_not_named(command_line: Command, folder: Path, repeated: str) -> None:
+    shards(folder, 1, 2, 3)
+    victim = sorted((folder / "out").glob("shard-*/runs/*.json"))[0]
+    victim.write_text(victim.read_text()[:-9])
+    assert command_line("results", folder / "out").code == 1
+    if repeated == "whole":
+        sweep(folder / "s.py", folder / "out", workers=1)
+    else:
+        shards(folder, int(victim.parents[1].name.split("-")[1]))
+    finished = command_line("results", folder / "out")
+    assert (finished.code, "left out" in finished.err, "4 done" in finished.err) == (0, False, True)
 
 
 def test_the_rows_of_several_machines_say_which() -> None:
