@@ -273,11 +273,10 @@ def results(
             return _verify(store, directory, notes)
         frame, table, states, failures = store.results(earlier=earlier), store.table(), store.states(), store.failures()
         left_out, damaged, absent = 0 if earlier else store.earlier(), store.damaged(), store.missing_shards()
-    if len(frame):
-        _require_columns(frame, measures)
     wanted = list(measures) or [name for name in store.study.shown if name in frame]
     extra = [] if measures else [name for name in OVERHEADS if name in frame and name not in wanted]
     if each or earlier:
+        _require_columns(frame, measures)
         keys = [name for name in (*table.factors, "replication") if name in frame]
         shown = trials_table(frame, str(directory), keys, [name for name in wanted if name not in keys], extra)
     elif len(frame):

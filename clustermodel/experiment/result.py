@@ -75,6 +75,10 @@ class SimulatedScenario(Protocol):
         """The speedup model."""
 
     @property
+    def unit(self) -> str:
+        """What jobs ask for, in the singular: a node, a core or a GPU."""
+
+    @property
     def sources(self) -> tuple[JobSource, ...]:
         """The job streams."""
 
