@@ -11,7 +11,7 @@ import click
 
 from clustermodel.cli.options import load_workload, log_options, trace_options
 from clustermodel.cli.streams import json_option, print_json
-from clustermodel.errors import SpecificationError, counted
+from clustermodel.errors import SpecificationError
 from clustermodel.figures.terminal import literal, standard_error, standard_output
 from clustermodel.figures.terminal_tables import percentile_table
 from clustermodel.figures.text_tables import TextColumn, TextTable, print_table
@@ -58,7 +58,7 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
     if facts["machine_nodes"]:
         if facts["offered_load"] is not None:
             out.print(
-                f"offered load on {counted(facts['machine_nodes'], unit)}: {facts['offered_load']:.4f} "
+                f"offered load on {facts['machine_nodes']:,} {unit}s: {facts['offered_load']:.4f} "
                 f"({facts['offered_load_without_killing']:.4f} if nothing is killed at its estimate)"
             )
         out.print(f"jobs wider than the machine: {facts['jobs_wider_than_machine']:,}")
