@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 
@@ -44,6 +45,9 @@ class ExecutionError(ClusterModelError):
 
 
 _LONGEST_SHOWN: Final = 60
+_MOST_NAMED: Final = 3
+_LEAST_PART: Final = 3
+"""Letters of a word that is looked for within names."""
 _TOO_LONG_TO_PRINT: Final = "a number of thousands of digits"
 
 
@@ -93,9 +97,23 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def did_you_mean(word: object, allowed: Iterable[str]) -> str:
-    """Return ``" (did you mean 'easy'?)"`` with the closest of ``allowed``, or an empty string if none is close."""
-    if len(text := str(word)) > _LONGEST_SHOWN:
+def did_you_mean(word: object, allowed: Iterable[str], meant: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return ``" (did you mean 'easy'?)"`` with the closest of ``allowed``, or an empty string if none is close.
+
+    Where none is close, those that contain the word are named: three for ``wait``, among the columns of runs.
+
+    Args:
+        word: what was typed.
+        allowed: the names.
+        meant: what to suggest in place of a name.
+    """
+    typed, names = str(word).lower(), list(allowed)
+    if len(typed) > _LONGEST_SHOWN:
         return ""
-    near = difflib.get_close_matches(text.lower(), list(allowed), n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    near = difflib.get_close_matches(typed, names, n=1)
+    if not near and len(typed) >= _LEAST_PART:
+        near = [name for name in names if typed in name.lower()][:_MOST_NAMED]
+    if not near:
+        return ""
+    *others, last = dict.fromkeys(repr(meant.get(name, name)) for name in near)
+    return f" (did you mean {', '.join(others)} or {last}?)" if others else f" (did you mean {last}?)"

@@ -6,9 +6,11 @@ be written and for policies that fail, 130 for Ctrl-C.  Results go to standard o
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Final
 
 import click
@@ -38,6 +40,10 @@ COMMANDS: Final = {
     "whatif": ("whatif", "Compare the waits that a log has recorded with those of simulated policies on the same jobs."),
 }
 """Module and first line of each command."""
+
+
+_NO_NUMBER: Final = re.compile(r" is not a valid (integer|float)( range)?\.$")
+"""The end of click's message of a word that is no number."""
 
 
 class _Commands(click.Group):
@@ -126,7 +132,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
         click.echo(problem.format_message())
         return BAD_INPUT
     except click.ClickException as problem:
-        return _complain(problem.format_message(), BAD_INPUT)
+        return _complain(_message_of(problem), BAD_INPUT)
     except OutputError:
         raise
     except (PolicyError, ExecutionError) as problem:
@@ -137,6 +143,25 @@ def _run_command(arguments: Sequence[str] | None) -> int:
         stopped = problem if isinstance(problem, KeyboardInterrupt) else KeyboardInterrupt()
         return _complain("interrupted", exit_code_of(stopped))
     return code if isinstance(code, int) else 0
+
+
+def _message_of(problem: click.ClickException) -> str:
+    """Return the message of a mistake in the arguments, with what is allowed or was probably meant."""
+    message = problem.format_message()
+    if isinstance(problem, click.exceptions.NoSuchCommand) and Path(problem.command_name).is_file():
+        path = problem.command_name
+        return (
+            f"{path}: is no command; clustermodel run --trace {path} simulates a trace, clustermodel trace info {path} shows it"
+        )
+    if isinstance(problem, click.MissingParameter):
+        described = getattr(problem.param, "help", None)
+        return f"{message.rstrip('.')}: {described}" if described else message
+    return _NO_NUMBER.sub(_what_numbers_are, message)
+
+
+def _what_numbers_are(found: re.Match[str]) -> str:
+    """Return the end of click's message of a word that is no number, in words for people who do not program."""
+    return f" is not a {'whole number' if found[1].startswith('integer') else 'number'}"
 
 
 def _complain(message: str, code: int) -> int:

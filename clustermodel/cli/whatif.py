@@ -13,7 +13,7 @@ import click
 from clustermodel.cli.options import load_workload, machine_options, machine_with, trace_options
 from clustermodel.cli.progress import progress_of_run
 from clustermodel.cli.streams import json_option, print_json
-from clustermodel.errors import SpecificationError, counted
+from clustermodel.errors import SpecificationError, counted, shown
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.figures.terminal import literal, standard_error
 from clustermodel.figures.text_tables import TextColumn, TextTable, print_table
@@ -37,7 +37,22 @@ MEASURES: Final = {
 _ALIKE: Final = 0.1  # difference of mean waits that needs no explanation
 
 
-@click.command()
+class _OfTrace(click.Command):
+    """A command that tells those who forget ``--trace`` what to write."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments."""
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter:
+            _, others, _ = self.make_parser(ctx).parse_args(given)
+            problem = f"{shown(others[0])}: a log is given with --trace" if others else "--trace: no log is given"
+            log = others[0] if others else "jobs.sacct"
+            raise SpecificationError(f"{problem}: clustermodel whatif --trace {shown(log)}") from None
+
+
+@click.command(cls=_OfTrace)
 @click.option("--trace", type=click.Path(path_type=Path), required=True, help="Log of sacct, PBS or LSF, or SWF file.")
 @click.option(
     "--nodes",

@@ -75,16 +75,16 @@ class SimulatedScenario(Protocol):
         """The speedup model."""
 
     @property
+    def unit(self) -> str:
+        """What jobs ask for, in the singular: a node, a core or a GPU."""
+
+    @property
     def sources(self) -> tuple[JobSource, ...]:
         """The job streams."""
 
     @property
     def streams(self) -> JobStreams:
         """The job streams with the job numbers of the run."""
-
-    @property
-    def unit(self) -> str:
-        """What a node of the machine stands for, in the singular."""
 
     @property
     def workload_name(self) -> str:

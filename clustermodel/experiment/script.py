@@ -12,7 +12,7 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from clustermodel.errors import ClusterModelError, SpecificationError
 from clustermodel.experiment.code_origin import origin_of_file
@@ -23,21 +23,42 @@ from clustermodel.experiment.user_code import failure_line
 from clustermodel.experiment.worker import Origin
 from clustermodel.plugins import is_plugin_code
 from clustermodel.policies.registry import policy_names, unregister_policy
+from clustermodel.workload.trace_file import recognised
 
 if TYPE_CHECKING:
     from clustermodel.experiment.executor import Progress
+
+
+_OF_TRACES: Final = frozenset(
+    {".swf", ".gz", ".bz2", ".xz", ".sacct", ".pbs", ".acct", ".log", ".csv", ".tsv", ".txt", ".json"}
+)
+"""Endings of the names of traces and tables."""
+
+
+def _is_trace(path: Path) -> bool:
+    """Return whether a file that is not named as a script is a trace."""
+    if path.suffix.lower() == ".py":
+        return False
+    try:
+        return recognised(path) is not None
+    except ClusterModelError:  # which the readers of scripts explain
+        return False
 
 
 def read_script(path: Path) -> str:
     """Return the text of a script.
 
     Raises:
-        SpecificationError: the script does not exist, or is no text.
+        SpecificationError: the script does not exist, is no text, or by its name no script.
     """
     try:
         exists = path.is_file()
     except OSError:  # a name that is too long for any file, before Python 3.13
         exists = False
+    if path.suffix.lower() in _OF_TRACES or (exists and _is_trace(path)):
+        raise SpecificationError(
+            f"{path}: neither a Python script nor a scenario file (.toml); clustermodel run --trace {path} simulates a trace"
+        )
     if not exists:
         raise SpecificationError(f"{path}: no such scenario script")
     try:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from pandas.api.types import is_bool_dtype, is_numeric_dtype, is_scalar
 
 from clustermodel import statistics
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
@@ -117,7 +117,7 @@ def points_of(table: pd.DataFrame, numbers: Sequence[str], by: str, at: str | No
 def level_of(value: Any) -> Any:
     """Return a cell of a factor's column as its level: pandas turns ``None`` among numbers into ``nan``."""
     level = value.item() if isinstance(value, np.generic) else value
-    return None if level != level else level  # noqa: PLR0124  nan
+    return None if is_scalar(level) and pd.isna(level) else level
 
 
 def level_text(value: Any) -> str:
@@ -128,7 +128,7 @@ def level_text(value: Any) -> str:
 
 def _shown_cell(value: object) -> str:
     """Return a cell of a table for a message, on one line."""
-    return repr(value) if isinstance(value, str) else level_text(value)
+    return repr(value) if isinstance(value, str) else str(value)
 
 
 def _require_finite(table: pd.DataFrame, column: str, factors: Sequence[str]) -> None:

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
 
 from clustermodel.errors import visible as written_out
+from clustermodel.policies.registry import NAMES_OF_PAPERS
 
 BLUE: Final = "#0072B2"
 ORANGE: Final = "#E69F00"
@@ -81,7 +82,6 @@ _POLICIES: Final = {
     "R/L": Style(VERMILLION, marker="D"),
 }
 _NO_GUARANTEES: Final = "-NG"
-_PAPERS_NAMES: Final = {"easy-last": "easy:predictor=last", "sjf-easy": "easy:backfill_order=shortest", "fcfs-easy": "easy"}
 _LEVEL: Final = re.compile(r"(m?b?gs)(?:-|:mpl=)(\d+)", re.IGNORECASE)
 """A gang scheduler with its multiprogramming level, as a policy name or as in Zhang et al. 2003: ``bgs:mpl=2``, ``BGS-2``."""
 _PATTERN_OF_LEVEL: Final = {2: 2, 3: 1, 4: 3}
@@ -101,7 +101,7 @@ def _own(label: str) -> Style | None:
         criterion = _POLICIES.get(label.removesuffix(_NO_GUARANTEES))
         return criterion and criterion._replace(line=_PATTERNS[1][0], hatch=_PATTERNS[1][1])
     lower = label.lower()
-    return _POLICIES.get(label) or _POLICIES.get(_PAPERS_NAMES.get(lower, lower))
+    return _POLICIES.get(label) or _POLICIES.get(NAMES_OF_PAPERS.get(lower, lower))
 
 
 def policy_styles(labels: Sequence[str]) -> dict[str, Style]:

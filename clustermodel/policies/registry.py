@@ -9,6 +9,7 @@ not name a module (:func:`require_no_module`): importing it would run code that 
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,6 +50,16 @@ _SHIPPED: Final = {
 """Where the policies of this package are: a module, and what makes them there, by itself or by name; imported at first use."""
 _FACTORIES: Final[dict[str, PolicyFactory | None]] = dict.fromkeys(_SHIPPED)
 """What makes the policies of this package, ``None`` before the first use, and the registered ones."""
+NAMES_OF_PAPERS: Final = {
+    "easy-last": "easy:predictor=last",
+    "sjf-easy": "easy:backfill_order=shortest",
+    "easy-sjf": "easy:backfill_order=shortest",
+    "fcfs-easy": "easy",
+    "preemptive-sjf": "srtf",
+}
+"""Policies by names that papers give them."""
+_WITH_LEVEL: Final = re.compile(r"([a-z/-]*[a-z])[-:_ ]?([0-9]+)", re.IGNORECASE)
+"""A policy with a multiprogramming level, as in Zhang et al. 2003: ``BGS-5``."""
 _SEPARATORS: Final = ":,="
 """Characters that a name must not have."""
 
@@ -209,8 +220,17 @@ def _factory(name: str) -> PolicyFactory:
     plugin = plugins(POLICIES).get(name)
     if plugin is None:
         known = policy_names()
-        raise SpecificationError(f"policy: {shown(name)!r} is unknown{did_you_mean(name, known)}; known are {', '.join(known)}")
+        hint = _with_level(name) or did_you_mean(name, [*known, *NAMES_OF_PAPERS], NAMES_OF_PAPERS)
+        raise SpecificationError(f"policy: {shown(name)!r} is unknown{hint}; known are {', '.join(known)}")
     return cast("PolicyFactory", plugin.load())
+
+
+def _with_level(typed: str) -> str:
+    """Return the suggestion for a policy that is typed with a multiprogramming level, or else an empty text."""
+    found = _WITH_LEVEL.fullmatch(typed)
+    if found is None or (name := found[1].lower()) not in _SHIPPED or "mpl" not in policy_parameters(name):
+        return ""
+    return f" (did you mean '{name}:mpl={found[2]}'?)"
 
 
 def _import_shipped(name: str) -> PolicyFactory:
@@ -265,7 +285,8 @@ def _parse_parameters(name: str, text: str) -> dict[str, object]:
     for assignment in text.split(",") if text else ():
         key, equals, value = assignment.partition("=")
         if not equals or not value:
-            raise SpecificationError(f"policy {name}: {assignment!r} is not allowed; write key=value,key=value")
+            hint = _with_level(f"{name}:{assignment}")
+            raise SpecificationError(f"policy {name}: {assignment!r} is not allowed{hint}; write key=value,key=value")
         if key not in allowed:
             known = ", ".join(allowed) or "it has none"
             raise SpecificationError(

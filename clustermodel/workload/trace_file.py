@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Mapping
 from functools import partial
@@ -9,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from clustermodel.errors import SpecificationError, TraceError
+from clustermodel.errors import SpecificationError, TraceError, shown
 from clustermodel.text_files import without_compression
 from clustermodel.workload.csv_jobs import read_csv
 from clustermodel.workload.log_file import log_lines
@@ -21,6 +22,7 @@ from clustermodel.workload.swf import read_swf
 from clustermodel.workload.table import Workload
 from clustermodel.workload.transforms import JobFilter, LoadScale
 
+_FEWEST_COLUMNS: Final = 3  # of a table of jobs: submission, run time, size
 _LOOKED_AT: Final = 1000  # lines; a log may begin with messages or with the end of a record
 
 
@@ -134,6 +136,13 @@ def read_trace(
     return workload if scale is None else workload.scaled(scale)
 
 
+def _columns_of_table(path: str | os.PathLike[str]) -> list[str]:
+    """Return the names in the first line of a CSV table; none if a field of it is empty or a number."""
+    fields = [field.strip() for field in next(csv.reader(log_lines(path)), [])]
+    names = all(field and not field.replace(".", "").replace("-", "").isdigit() for field in fields)
+    return fields if names and len(fields) >= _FEWEST_COLUMNS else []
+
+
 def reader_for(path: str | os.PathLike[str]) -> Reader:
     """Return the reader of a trace; files named ``.swf``, and those that cannot be read, are left to the reader of SWF.
 
@@ -147,6 +156,11 @@ def reader_for(path: str | os.PathLike[str]) -> Reader:
         reader = recognised(path)
     except TraceError:
         return SWF
+    if reader is None and (columns := _columns_of_table(path)):
+        raise TraceError(
+            f"{name}: it is no trace, but looks like a table; say what its columns are: --columns "
+            f"submit_s=COLUMN,run_s=COLUMN,nodes=COLUMN; there are {shown(', '.join(columns))}"
+        )
     if reader is None and os.path.getsize(path) > 0:  # noqa: PTH202
         raise TraceError(
             f"{name}: it is no trace; expected are SWF (18 numbers a line), accounting records of PBS or LSF, or the output of "

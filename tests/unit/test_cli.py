@@ -427,9 +427,9 @@ def test_a_trace_that_does_not_say_how_large_its_machine_is(
         ("--scale-size", "0", "LoadScale.size: 0.0 is not allowed; it must be a finite number > 0"),
         ("--scale-run-time", "inf", "LoadScale.run_time: inf is not allowed; it must be a finite number > 0"),
         ("--seed", "-1", "Invalid value for '--seed': -1 is not in the range x>=0."),
-        ("--seed", "x", "Invalid value for '--seed': 'x' is not a valid integer range."),
+        ("--seed", "x", "Invalid value for '--seed': 'x' is not a whole number"),
         ("--jobs", "0", "Invalid value for '--jobs': 0 is not in the range 1<=x<=1000000."),
-        ("--nodes", "many", "Invalid value for '--nodes': 'many' is not a valid integer."),
+        ("--nodes", "many", "Invalid value for '--nodes': 'many' is not a whole number"),
         (
             "--estimates",
             "none",

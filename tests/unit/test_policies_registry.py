@@ -124,7 +124,8 @@ def test_parameters_are_read_as_numbers_truth_values_or_words(
         ("easy:depth", "policy easy: 'depth' is not allowed; write key=value,key=value"),
         ("easy:reserve_depth=", "policy easy: 'reserve_depth=' is not allowed; write key=value,key=value"),
         ("easy:reserve_depth=1,", "policy easy: '' is not allowed; write key=value,key=value"),
-        ("easy:order=shortest", "policy easy: parameter 'order' is unknown; parameters: backfill_order, reserve_depth"),
+        ("easy:order=shortest", "policy easy: parameter 'order' is unknown (did you mean 'backfill_order'?); "
+         "parameters: backfill_order, reserve_depth"),
         ("easy:backfil_order=shortest", "policy easy: parameter 'backfil_order' is unknown (did you mean 'backfill_order'?); "
          "parameters: backfill_order, reserve_depth"),
         ("fcfs:a=1", "policy fcfs: parameter 'a' is unknown; parameters: it has none"),

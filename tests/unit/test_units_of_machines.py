@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_tables_notes_and_figures_count_gpus(tmp_path: Path) -> None:
     assert "capacity of 16 GPUs" in runs[0].plot.capacity().get_suptitle()
     assert percentile_table(trace_facts(workload, 16), workload.provenance.unit).keys[0].cells[0] == "GPUs"
     assert "64 GPUs" in workload._repr_html_()
-    assert "16 GPUs" in runs[0].scenario._repr_html_()
+    assert runs[0].scenario.unit == "GPU"
 
 
 def test_nodes_with_several_processors_are_counted_as_these_and_names_of_rows_say_which() -> None:
@@ -88,9 +89,12 @@ def test_whatif_of_a_gpu_log_on_nodes_of_several_gpus_simulates_as_many_as_were_
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes: list[int] = []
-    monkeypatch.setattr(
-        "clustermodel.cli.whatif.Scenario", lambda **given: sizes.append(given["machine"].processors) or Scenario(**given)
-    )
+
+    def recorded(**given: Any) -> Scenario:
+        sizes.append(given["machine"].processors)
+        return Scenario(**given)
+
+    monkeypatch.setattr("clustermodel.cli.whatif.Scenario", recorded)
     log = tmp_path / "jobs.sacct"
     log.write_text(SACCT)
     printed(capsys, "whatif", "--trace", str(log), "--unit", "gpus", "--gpus-per-node", "4", "--policy", "easy")
