@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from clustermodel.experiment.result import Result
 from clustermodel.measure.gang_placements import GangPlacement, gangs_in_matrix, gangs_in_space
 from clustermodel.measure.job_table import executed
+from clustermodel.policies.interface import Decision, Kill, Policy, Setup
+from clustermodel.policies.registry import make_policy
+from clustermodel.policies.view import Batch, View
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import members
+
+
+class Noted:
+    """A policy, of which it is written down when it discards what is suspended of waiting jobs."""
+
+    def __init__(self, policy: str) -> None:
+        self._policy: Policy = make_policy(policy)
+        self.name = self._policy.name
+        self.discarded: dict[int, list[int]] = {}
+
+    def begin(self, setup: Setup) -> None:
+        self.discarded.clear()
+        self._policy.begin(setup)
+
+    def decide(self, batch: Batch, view: View) -> Sequence[Decision]:
+        decisions = list(self._policy.decide(batch, view))
+        for decision in decisions:
+            if isinstance(decision, Kill) and decision.job.id in view.waiting:
+                self.discarded.setdefault(decision.job.id, []).append(view.now)
+        return decisions
 
 
 def most_memory(result: Result, discarded: dict[int, list[int]] | None = None) -> list[int]:

@@ -5,7 +5,7 @@ Evaluated by Gantt charts, files for other programs, and the tables of :mod:`clu
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -105,10 +105,13 @@ def gangs_in_matrix(records: JobRecords, history: History, end: int) -> list[Gan
     places: list[GangPlacement] = []
 
     def close(row: int, cell: Cell, now: int) -> None:
-        job = index_of[cell.job]
-        attempt = bisect_left(ends[job], now)  # the first one that had not ended before
-        kind = _REPLICA if cell.replica else kind_of[job][attempt]
-        places.append(GangPlacement(job, attempt + 1, since.pop((row, cell)), now, row, from_mask(cell.columns), kind))
+        job, begin = index_of[cell.job], since.pop((row, cell))
+        # From the first attempt that had not ended before: where one failed, the next may have begun there at once.
+        for attempt in range(bisect_right(ends[job], begin), bisect_left(ends[job], now) + 1):
+            until = min(ends[job][attempt], now)
+            kind = _REPLICA if cell.replica else kind_of[job][attempt]
+            places.append(GangPlacement(job, attempt + 1, begin, until, row, from_mask(cell.columns), kind))
+            begin = until
 
     for moment in history.moments:
         present = {(row, cell) for row, cells in enumerate(moment.rows) for cell in cells}

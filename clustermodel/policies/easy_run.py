@@ -113,7 +113,7 @@ class EasyRun:
             self._unprotect()
             profile.extend(late, now, self._lengths.delays(view.running))
             start = None
-        elif nodes_freed or (self._keeps and batch.ended):
+        elif nodes_freed or (self._keeps and (batch.ended or batch.repaired)):
             if start is not None:
                 decisions += self._renew(now)
                 start = plan.next_start()

@@ -22,7 +22,7 @@ class LoggedRotation(NamedTuple):
     """Node-ticks of gangs in checkpoints and restarts, or blocked by them; where events do not cut slices short, in context
     switches too."""
     up: int
-    """Number of nodes that were not down."""
+    """Number of nodes that were not down; while no job was in the system, of those at the beginning of the rotation."""
     begun: int = 0
     """How long the first slice had run before, ticks: the event at the beginning did not cut it short."""
 

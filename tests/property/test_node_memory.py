@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,12 +12,9 @@ from clustermodel import Checkpointing, Machine, TimeSlicing
 from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
 from clustermodel.memory_units import to_gib
-from clustermodel.policies.interface import Decision, Kill, Policy, Setup
-from clustermodel.policies.registry import make_policy
-from clustermodel.policies.view import Batch, View
 from clustermodel.recording.run_attempts import Status
 from tests.gang_runs import POLICIES, GangCase, gang_cases, run, seen, seen_in_time
-from tests.node_memory import most_memory
+from tests.node_memory import Noted, most_memory
 from tests.property.strategies import cases
 from tests.property.test_failures import failing
 from tests.property.test_gang import attempts_of
@@ -38,26 +34,6 @@ DEDICATED = (
     "server-filling",
 )
 MOST = 6
-
-
-class Noted:
-    """A policy, of which it is written down when it discards what is suspended of waiting jobs."""
-
-    def __init__(self, policy: str) -> None:
-        self._policy: Policy = make_policy(policy)
-        self.name = self._policy.name
-        self.discarded: dict[int, list[int]] = {}
-
-    def begin(self, setup: Setup) -> None:
-        self.discarded.clear()
-        self._policy.begin(setup)
-
-    def decide(self, batch: Batch, view: View) -> Sequence[Decision]:
-        decisions = list(self._policy.decide(batch, view))
-        for decision in decisions:
-            if isinstance(decision, Kill) and decision.job.id in view.waiting:
-                self.discarded.setdefault(decision.job.id, []).append(view.now)
-        return decisions
 
 
 @st.composite

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from clustermodel import Job, Machine, QueuedJob, Result, Scenario, SpecificationError, Workload, check_policy, to_ticks
+from clustermodel.failures.failure import Failure
 from clustermodel.measure.fairness import delays_by_later_jobs, reservation_violations
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.predictors import UserEstimate
+from tests.property.test_failures import Listed
 
 
 def run(policy: str | Easy, rows: list[tuple[int, float, int, float, float]], nodes: int, *, kills: bool = True) -> Result:
@@ -34,6 +36,18 @@ def test_a_renewed_reservation_moves_with_early_completions_and_a_kept_one_does_
     assert starts(kept) == [0, 0, 160, 40]
     assert [result.jobs["reserved_s"][2] for result in (renewed, kept)] == [200, 200]
     assert [result.records.column("due")[2] for result in (renewed, kept)] == [to_ticks(100), to_ticks(200)]
+
+
+def test_a_kept_reservation_is_given_up_when_nodes_are_repaired_later_than_expected() -> None:
+    # Microseconds: an outage is expected to last 1.  Job 1 needs all nodes and outlives its estimate; the last repair is at 95.
+    failures = [(2, 0, 2), (21, 4, 2), (41, 1, 1), (41, 0, 6), (55, 0, 40)]
+    listed = tuple(Failure(at, node, repair) for at, node, repair in failures)
+    machine = Machine(nodes=5, kill_at_estimate=False, failures=Listed(listed, mean_repair_s=1e-6))
+    workload = Workload.from_jobs([Job(id=1, submit_s=1e-6, nodes=5, run_s=20e-6, estimate_s=13e-6)])
+    renewed, kept = (
+        Scenario(machine=machine, workload=workload, policy=f"easy:reservation={which}").run() for which in ("renewed", "kept")
+    )
+    assert starts(kept) == starts(renewed) == [95e-6]
 
 
 def test_a_job_whose_reservation_is_kept_starts_as_soon_as_it_fits() -> None:

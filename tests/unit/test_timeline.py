@@ -6,7 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clustermodel import Checkpointing, Machine, Scenario, SpecificationError, TimeSlicing, synthetic_workload
+from clustermodel import (
+    Checkpointing,
+    Job,
+    Machine,
+    Outages,
+    Scenario,
+    SpecificationError,
+    TimeSlicing,
+    Workload,
+    synthetic_workload,
+)
 from clustermodel.experiment.result import Result
 from clustermodel.recording.ledger import Account
 from clustermodel.schedule.node_set import from_mask
@@ -85,6 +95,16 @@ def test_placements_in_the_matrix_are_its_history(sliced: Result) -> None:
         assert sorted(found) == sorted(expected)
         kinds |= {kind for *_, kind in expected}
     assert kinds == {"run", "replica"}
+
+
+def test_a_gang_that_starts_again_at_once_where_it_failed_has_two_placements() -> None:
+    # Node 0 fails at 5 s and is up again at once; the slice of job 2 comes next.
+    outages = Outages(node=np.array([0]), down_s=np.array([5.0]), up_s=np.array([5.0]), nodes=1)
+    jobs = [Job(id=number, nodes=1, submit_s=0, run_s=10) for number in (1, 2)]
+    machine = Machine(nodes=1, time_slicing=TimeSlicing(quantum_s=2, mpl=2), failures=outages)
+    placements = Scenario(machine=machine, workload=Workload.from_jobs(jobs), policy="gs", history=True).run().placements
+    first = placements[placements["job"] == 1]
+    assert first[["begin_s", "end_s", "kind"]].to_numpy().tolist() == [[0, 5, "failed"], [5, 25, "run"]]
 
 
 def test_states_are_the_log_of_events(sliced: Result, preempting: Result) -> None:
