@@ -153,8 +153,13 @@ class Design(ABC):
         """
         names = {one.name for one in fields(self)} - _NO_NUMBERS
         parts = [(name, getattr(self, name)) for name in sorted(names)]
+        registered = [(name, self._digest(policy)) for name, policy in sorted(registered_policies().items())]
+        return self._digest([parts, registered]) if self._digest(parts) else ""
+
+    def _digest(self, what: object) -> str:
+        """Return the digest of values and code; empty where that has no known source and value."""
         try:
-            return fingerprint([parts, sorted(registered_policies().items())], f"study {self.name}").sha256
+            return fingerprint(what, f"study {self.name}").sha256
         except SpecificationError:
             return ""
 

@@ -50,7 +50,7 @@ MAY_IMPORT = {
     "validation": {"errors"},
     "memory_units": {"errors", "validation"},
     "plugins": {"errors"},
-    "tables": {"errors", "validation"},
+    "tables": {"errors", "validation", "text_files"},
     "failures": FOUNDATION | {"failures", "workload"},  # values of logs
     "machine": FOUNDATION | {"failures"},
     "job": FOUNDATION,

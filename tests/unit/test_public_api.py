@@ -44,6 +44,7 @@ INTERNAL = {
     "experiment.reachable_code",
     "experiment.user_code",
     "experiment.worker",
+    "leftovers",
     "figures.terminal",
     "html",
     "output_files",

@@ -381,7 +381,7 @@ def test_a_pipe_or_a_device_is_refused_because_a_trace_is_read_twice(tmp_path: P
     pipe = tmp_path / "pipe.swf"
     os.mkfifo(pipe)
     for path in (pipe, Path(os.devnull)):
-        assert refusal(path) == f"{path}: cannot be read: it is not a file but a pipe or a device, and a trace is read twice"
+        assert refusal(path) == f"{path}: cannot be read: it is not a file but a pipe or a device; write a file"
 
 
 def test_a_name_that_no_file_can_have() -> None:

@@ -105,7 +105,7 @@ class Backfilling(CopiedWithoutRun):
         """Prepare for a run."""
         lengths = Lengths(self._predictor, setup, self._correction, once=True)
         scheduler = Scheduler(
-            plan=Plan(RunningProfile(setup.nodes, may_overrun=lengths.may_overrun)),
+            plan=self.empty_plan(setup.nodes, may_overrun=lengths.may_overrun),
             lengths=lengths,
             shapes={},
             sorter=self._sorter,
@@ -121,6 +121,15 @@ class Backfilling(CopiedWithoutRun):
         if self._widening is not None:
             self._widening.begin(setup)
         self._run = BackfillingRun(scheduler, self._guarantees, self._speculation, self._widening, self._sizes, setup)
+
+    def empty_plan(self, nodes: int, *, may_overrun: bool) -> Plan:
+        """Return the plan that a run begins with.
+
+        Args:
+            nodes: size of the machine.
+            may_overrun: whether jobs may run longer than expected.
+        """
+        return Plan(RunningProfile(nodes, may_overrun=may_overrun))
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Run one scheduling cycle: the phases, one after the other."""
