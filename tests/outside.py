@@ -197,7 +197,8 @@ class _Run:
             *(column.tolist() for column in (held.start, held.end, held.nodes, held.account)), strict=True
         ):
             if accounts[account] in (Account.CHECKPOINT, Account.RESTART) and end > start:
-                changes += [(start, min(nodes, limit)), (end, -min(nodes, limit))]
+                tasks = (nodes - 1) % limit + 1  # at least: those of its last round, where it has several
+                changes += [(start, tasks), (end, -tasks)]
         there = 0
         for time, change in sorted(changes):
             there += change
