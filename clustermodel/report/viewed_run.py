@@ -118,7 +118,13 @@ def _since(times: pd.Series, start: float) -> npt.NDArray[np.generic]:
 
 
 def _whole(values: pd.Series) -> npt.NDArray[np.generic]:
-    """Return whole numbers in the smallest type that holds them and that Bokeh supports."""
+    """Return whole numbers in the smallest type that holds them and that Bokeh supports.
+
+    Raises:
+        ValueError: one is missing, as only damaged tables have it.
+    """
+    if values.isna().any():
+        raise ValueError(f"{values.name}: a value is missing")
     numbers = values.to_numpy(dtype=np.int64)
     low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
     for kind in (np.int8, np.int16, np.int32):

@@ -137,8 +137,11 @@ def read_trace(
 
 
 def _columns_of_table(path: str | os.PathLike[str]) -> list[str]:
-    """Return the names in the first line of a CSV table; none if a field of it is empty or a number."""
-    fields = [field.strip() for field in next(csv.reader(log_lines(path)), [])]
+    """Return the names in the first line of a CSV table; none if it is no CSV, or a field of it is empty or a number."""
+    try:
+        fields = [field.strip() for field in next(csv.reader(log_lines(path)), [])]
+    except csv.Error:
+        return []
     names = all(field and not field.replace(".", "").replace("-", "").isdigit() for field in fields)
     return fields if names and len(fields) >= _FEWEST_COLUMNS else []
 

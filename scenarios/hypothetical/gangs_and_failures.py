@@ -60,7 +60,7 @@ def study(jobs: int = 1_500, replications: int = 10) -> Study:
         },
         figures={
             "Slowdown and response": lambda table: table.plot.curves(
-                x="mtbf_h", y=["mean_bounded_slowdown", "mean_response_s"], log=["mtbf_h", "mean_bounded_slowdown"]
+                x="mtbf_h", y=["mean_bounded_slowdown", "mean_response_s"], log=["mean_bounded_slowdown"]
             ),
         },
         text=__doc__ or "",

@@ -277,7 +277,7 @@ def test_keys_are_computed_anew(command: Command, tmp_path: Path) -> None:
     with Store.create(tmp_path, study) as store:
         wrong = run._replace(key="0" * 32)
         store.enter(study, [wrong])
-        store.keep(wrong, {}, Finished({}, {}, 1.0, {}))
+        store.keep(wrong, {"replication": 1}, Finished({}, {}, 1.0, {}))
     code, _, err = command("results", "--verify", tmp_path)
     assert (code, f"{'0' * 32}: its key is not that of its specification" in err.replace("\n", " ")) == (1, True)
 

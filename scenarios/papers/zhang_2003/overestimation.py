@@ -81,7 +81,7 @@ def by_phi(table: StudyTable, policy: str, measure: str) -> pd.DataFrame:
 
 def picture_of_phi(table: StudyTable) -> Figure:
     frame = table.frame.assign(policy=table.frame["policy"].str.upper())
-    return curves(frame, x="utilization", at="factor", y=list(MEANS), by="phi", panels="policy", log=True, bands=("0.2", "1.0"))
+    return curves(frame, x="utilization", at="factor", y=list(MEANS), by="phi", panels="policy", log=True, bands=("0.2", "1"))
 
 
 def picture_of_classes(table: StudyTable) -> Figure:
