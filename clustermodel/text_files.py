@@ -57,7 +57,7 @@ def without_compression(name: str) -> str:
 
 
 def specification_bytes(path: Path) -> bytes:
-    """Return the content of a small file, such as a scenario or a workload model, of which nobody knows what it is.
+    """Return the content of a small file, such as a scenario or a workload model, that may come from anywhere.
 
     Raises:
         SpecificationError: the file cannot be read, is a pipe or a device, or has more than :data:`LARGEST_SPECIFICATION`

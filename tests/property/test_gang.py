@@ -397,7 +397,7 @@ def test_a_gang_gets_its_slices_less_what_switches_and_migrations_take(case: Gan
 @quick
 @given(case=gang_cases(), policy=migrating)
 def test_migrations_cost_what_equations_4_and_5_say(case: GangCase, policy: str) -> None:
-    # Nobody is killed by these policies, and overheads come before work, so that all of them are paid by the end.
+    # These policies kill no job, and overheads come before work, so that all of them are paid by the end.
     assume(case.machine.checkpointing.counts != "spread")  # which costs further slices
     watched = Watched(make_policy(policy))
     result = run(case, watched)
