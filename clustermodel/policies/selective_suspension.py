@@ -250,15 +250,16 @@ class SelectiveSuspension(CopiedWithoutRun):
 
     def _next_preemption(self, view: View) -> int | None:
         """Return the first multiple of the interval, after now, at which a job can preempt if nothing happens until then."""
-        found: dict[tuple[int, int, int], Sequence[_Running]] = {}  # jobs of one size that may start anywhere preempt the same
+        victims_of: dict[tuple[int, int | None, int], Sequence[_Running]] = {}  # of jobs of one size that may start anywhere
         soonest: int | None = None
         for job in view.waiting.values():
             if job.id in self._held or job.id in self._claims:
                 continue
-            kind = (job.nodes, self._own.get(job.id, 0), job.memory if self._memory is not None else 0)
-            if kind not in found:
-                found[kind] = self._victims(job, view)
-            if victims := found[kind]:
+            # A suspended job is a kind of its own.  (Its nodes would say the same; their hash takes long on a large machine.)
+            kind = (job.nodes, job.id if job.id in self._own else None, job.memory if self._memory is not None else 0)
+            if kind not in victims_of:
+                victims_of[kind] = self._victims(job, view)
+            if victims := victims_of[kind]:
                 reached = max(self._reaches(job, victims[-1].bar), view.now + 1)
                 soonest = reached if soonest is None else min(soonest, reached)
         return None if soonest is None else -(-soonest // self._interval) * self._interval

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf, isinf
@@ -99,6 +100,7 @@ def simulate(
         SpecificationError: the jobs take so long that a time no longer fits 64-bit ticks.
         TraceError: a stream read from a file is malformed.
     """
+    process = os.getpid()
     env, ledger = Clock(), Ledger(machine.processors)
     records = JobRecords() if records is None else records
     allocation = Allocation(machine.gpus_per_node, machine.allocation) if machine.gpus_per_node > 1 else None
@@ -163,6 +165,9 @@ def simulate(
             f"the jobs take too long: at {to_seconds(env.now):g} s, a start or an end lies beyond the "
             f"{to_seconds(LAST_TICK):g} s that fit 64-bit ticks; give shorter times, fewer jobs or more nodes"
         ) from problem
+    finally:
+        if os.getpid() != process:  # the policy has forked: a second run of the same would report its results once more
+            os._exit(1)
     fragmented = 0 if allocation is None else allocation.fragmented_starts
     return Outcome(records, ledger, coordinator.reasons, coordinator.sharing.slice_log, states, fragmented)
 
