@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.errors import OutputError, SpecificationError
 from clustermodel.experiment.stored_files import EXHIBITS
-from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import failure_line
 from clustermodel.output_files import replacing, write_file
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from clustermodel.experiment.study import Experiment
+    from clustermodel.experiment.study_table import StudyTable
 
 _INDEX: Final = "index.json"
 _DOTS_PER_INCH: Final = 110
@@ -42,16 +43,7 @@ class StoredExhibits(NamedTuple):
     """PNG files by title."""
 
 
-class Exhibiting(Protocol):
-    """An experiment with tables and figures to show."""
-
-    def exhibits(
-        self,
-    ) -> tuple[Mapping[str, Callable[[StudyTable], pd.DataFrame]], Mapping[str, Callable[[StudyTable], Figure]]]:
-        """Return functions that make tables and functions that draw figures, by title."""
-
-
-def exhibits_of(experiment: Exhibiting, table: StudyTable) -> Exhibits:
+def exhibits_of(experiment: Experiment[Any], table: StudyTable) -> Exhibits:
     """Return the tables and figures of an experiment; what cannot be made is a problem, not an error."""
     made = Exhibits({}, {}, [])
     tables, figures = experiment.exhibits()

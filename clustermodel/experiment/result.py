@@ -6,7 +6,7 @@ import platform
 from collections.abc import Mapping
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,19 +20,15 @@ from clustermodel.measure.metrics import Summary, after_warm_up, by_class, fairn
 from clustermodel.measure.row_use import RowUse, row_use
 from clustermodel.measure.shares_over_time import shares_over_time
 from clustermodel.measure.timeline import placements_in_matrix, placements_in_space, states
-from clustermodel.policies.interface import Policy
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Amount, Ledger
 from clustermodel.recording.matrix_history import History
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.recording.slice_log import SliceLog
-from clustermodel.sim.simulation import Events, Fidelity, Outcome
-from clustermodel.speedup import Speedup
+from clustermodel.sim.simulation import Outcome
 from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss
 from clustermodel.validation import choice, require_seconds
 from clustermodel.workload.extra_columns import PRECEDING, THINK
-from clustermodel.workload.streams import JobStreams
-from clustermodel.workload.table import JobSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,65 +36,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
+    from clustermodel.experiment.scenario import Scenario
     from clustermodel.figures.single_run import ResultPlots
-
-
-class SimulatedScenario(Protocol):
-    """The scenario of a result: a :class:`~clustermodel.experiment.scenario.Scenario`."""
-
-    @property
-    def workload(self) -> JobSource | Sequence[JobSource]:
-        """The job stream, or several."""
-
-    @property
-    def policy(self) -> str | Policy:
-        """The policy as requested: a name or an object."""
-
-    @property
-    def seed(self) -> int:
-        """The root seed."""
-
-    @property
-    def fidelity(self) -> Fidelity:
-        """The requested fidelity."""
-
-    @property
-    def events(self) -> Events:
-        """How the policy was told of several events at one instant."""
-
-    @property
-    def history(self) -> bool:
-        """Whether the run keeps every state of the Ousterhout matrix."""
-
-    @property
-    def speedup(self) -> Speedup:
-        """The speedup model."""
-
-    @property
-    def unit(self) -> str:
-        """What jobs ask for, in the singular: a node, a core or a GPU."""
-
-    @property
-    def sources(self) -> tuple[JobSource, ...]:
-        """The job streams."""
-
-    @property
-    def streams(self) -> JobStreams:
-        """The job streams with the job numbers of the run."""
-
-    @property
-    def workload_name(self) -> str:
-        """The names of the job streams."""
-
-    @property
-    def label(self) -> str:
-        """The name of the scenario, or its policy."""
 
 
 class Result:
     """What a scenario showed.  Tables are pandas, times in seconds; docs/outputs lists every column."""
 
-    def __init__(self, scenario: SimulatedScenario, machine: Machine, outcome: Outcome) -> None:
+    def __init__(self, scenario: Scenario, machine: Machine, outcome: Outcome) -> None:
         self.scenario = scenario
         self.machine = machine
         self.records: JobRecords = outcome.records

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from clustermodel.errors import quoted, shown
 from clustermodel.failures.failure import FailureSource
@@ -24,6 +24,9 @@ from clustermodel.tables import SUFFIX, Place, made, placed, plain, read_file, r
 from clustermodel.workload.table import JobSource
 from clustermodel.workload.workload_tables import table_of_workload, workload_from
 
+if TYPE_CHECKING:
+    from clustermodel.experiment.scenario import Scenario
+
 TEXT: Final = "scenario"
 """How messages name a text that is in no file."""
 _PARTS: Final = {"time_slicing": TimeSlicing, "context_switch": ContextSwitch, "checkpointing": Checkpointing}
@@ -31,30 +34,6 @@ _STORE: Final = "store"
 _POLICY_NAME: Final = "name"
 _OUTAGES: Final = "outages"
 _Scenario = TypeVar("_Scenario")
-
-
-class Described(Protocol):
-    """What a file says of a scenario."""
-
-    @property
-    def sources(self) -> tuple[JobSource, ...]:
-        """The job streams."""
-
-    @property
-    def workload(self) -> object:
-        """The job streams, one or a sequence."""
-
-    @property
-    def policy(self) -> str | Policy:
-        """The policy."""
-
-    @property
-    def machine(self) -> Machine | None:
-        """The machine."""
-
-    @property
-    def speedup(self) -> Speedup:
-        """How run times depend on sizes."""
 
 
 def scenario_from(make: Callable[..., _Scenario], source: str | PathLike[str]) -> _Scenario:
@@ -152,7 +131,7 @@ _READERS: Final[dict[str, Callable[[Any, Place], object]]] = {
 """How the values of keys are read that are no single values."""
 
 
-def text_of(scenario: Described, folder: Path) -> str:
+def text_of(scenario: Scenario, folder: Path) -> str:
     """Return the TOML text of a scenario; paths of traces are relative to ``folder`` unless they are absolute.
 
     Raises:
@@ -160,9 +139,7 @@ def text_of(scenario: Described, folder: Path) -> str:
     """
     place = Place("Scenario.to_toml", folder)
     values: dict[str, Any] = {
-        field.name: getattr(scenario, field.name)
-        for field in fields(scenario)  # type: ignore[arg-type]  # any dataclass
-        if field.name not in _WRITERS
+        field.name: getattr(scenario, field.name) for field in fields(scenario) if field.name not in _WRITERS
     }
     table = {"name": values.pop("name")} if values["name"] else {}
     values.pop("name", None)

@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn
 
 from clustermodel.errors import SpecificationError
 from clustermodel.experiment.random_streams import random_stream
-from clustermodel.experiment.result import Result, SimulatedScenario
+from clustermodel.experiment.result import Result
 from clustermodel.machine import Machine
 from clustermodel.measure.metrics import Summary
 from clustermodel.measure.running_summary import RunningSummary, dedicated_run
@@ -23,19 +23,10 @@ from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.feedback import submissions
 from clustermodel.workload.table import Workload
 
+if TYPE_CHECKING:
+    from clustermodel.experiment.scenario import Scenario
+
 Take = Callable[[list[StreamedJob]], None]
-
-
-class StreamableScenario(SimulatedScenario, Protocol):
-    """The scenario of a streamed run: a :class:`~clustermodel.experiment.scenario.Scenario`."""
-
-    @property
-    def used_machine(self) -> Machine:
-        """The machine."""
-
-    @property
-    def explain(self) -> bool:
-        """Whether the run keeps the decision log."""
 
 
 class StreamedRun(Result):
@@ -52,7 +43,7 @@ class StreamedRun(Result):
         sums: of the jobs that have left the system.
     """
 
-    def __init__(self, scenario: StreamableScenario, machine: Machine, outcome: Outcome, sums: RunningSummary) -> None:
+    def __init__(self, scenario: Scenario, machine: Machine, outcome: Outcome, sums: RunningSummary) -> None:
         super().__init__(scenario, machine, outcome)
         self._sums = sums
 
@@ -63,7 +54,7 @@ class StreamedRun(Result):
 
 
 def streamed(
-    scenario: StreamableScenario, path: str | os.PathLike[str] | None = None, *, progress: Callable[[int], None] | None = None
+    scenario: Scenario, path: str | os.PathLike[str] | None = None, *, progress: Callable[[int], None] | None = None
 ) -> StreamedRun:
     """Simulate a scenario in memory that does not grow with the number of jobs, if its workload's does not.
 
@@ -112,7 +103,7 @@ def streamed(
     return StreamedRun(scenario, machine, outcome, sums)
 
 
-def _require_streamable(scenario: StreamableScenario, machine: Machine) -> None:
+def _require_streamable(scenario: Scenario, machine: Machine) -> None:
     for what, wrong in (
         ("several job streams are", len(scenario.sources) > 1),
         ("a workload with feedback is", any(isinstance(one, Workload) and one.has_feedback for one in scenario.sources)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
 from clustermodel.experiment.factors import RESAMPLED
@@ -13,19 +13,10 @@ from clustermodel.output_files import write_file
 if TYPE_CHECKING:
     import pandas as pd
 
-
-class WrittenTable(Protocol):
-    """A table of an experiment, such as a :class:`~clustermodel.experiment.study_table.StudyTable`."""
-
-    frame: pd.DataFrame
-    """A row for each finished trial."""
-    factors: tuple[str, ...]
-    """The names of the columns that are factors."""
-    name: str
-    """The name of the experiment."""
+    from clustermodel.experiment.study_table import StudyTable
 
 
-def write_table(table: WrittenTable, path: str | PathLike[str], columns: Sequence[str] | None = None) -> None:
+def write_table(table: StudyTable, path: str | PathLike[str], columns: Sequence[str] | None = None) -> None:
     """Write a table as CSV.
 
     Args:

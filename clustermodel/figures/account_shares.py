@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
@@ -13,13 +13,16 @@ from matplotlib.figure import Figure
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError
 from clustermodel.figures.capacity import IDLE_EMPTY, IDLE_WAITING
-from clustermodel.figures.drawn_table import DrawnTable, varying
+from clustermodel.figures.drawn_table import varying
 from clustermodel.figures.labels import factor_label
 from clustermodel.figures.notebook_figure import NotebookFigure
 from clustermodel.figures.run_tables import level_of, shown_value
 from clustermodel.figures.style import BLACK, BLUE, ORANGE, PURPLE, SKY, VERMILLION, YELLOW, legend_below
 from clustermodel.measure.accounts import account_column
 from clustermodel.recording.ledger import Account
+
+if TYPE_CHECKING:
+    from clustermodel.experiment.study_table import StudyTable
 
 ACCOUNT_COLOURS: Final = {
     "useful work": BLUE,
@@ -63,7 +66,7 @@ def account_shares(means: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({**shares, IDLE_WAITING: waiting, IDLE_EMPTY: (idle - waiting).clip(lower=0.0)})
 
 
-def account_bars(table: DrawnTable, *, by: str = "policy") -> Figure:
+def account_bars(table: StudyTable, *, by: str = "policy") -> Figure:
     """Return a figure of stacked bars: what the capacity was used for, a bar for each point, means over replications.
 
     Args:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from clustermodel.arrays import FloatArray
-from clustermodel.figures.drawn_run import DrawnRun
 from clustermodel.figures.steps import time_axis
 from clustermodel.figures.style import BLACK, BLUE, ORANGE, PURPLE, VERMILLION, YELLOW
 from clustermodel.measure.event_log import EventLog, event_log
 from clustermodel.recording.ledger import CHARGED, OVERHEADS, Account, Amount
 from clustermodel.recording.matrix_history import Moment
 from clustermodel.ticks import TICKS_PER_SECOND
+
+if TYPE_CHECKING:
+    from clustermodel.experiment.result import Result
 
 WORK: Final = "work"
 IDLE_WAITING: Final = "idle while jobs wait"
@@ -38,7 +40,7 @@ _Overheads = dict[Account, Amount]
 _NOTHING: Final[_Overheads] = dict.fromkeys(CHARGED, Amount(0, 0))
 
 
-def draw_capacity(axes: Axes, run: DrawnRun, bins: int) -> None:
+def draw_capacity(axes: Axes, run: Result, bins: int) -> None:
     """Draw the shares of capacity over time, stacked; accounts without an amount are left out.
 
     Args:
@@ -64,7 +66,7 @@ def draw_capacity(axes: Axes, run: DrawnRun, bins: int) -> None:
     axes.set_ylim(0, 1)
 
 
-def capacity_shares(run: DrawnRun, bins: int) -> tuple[FloatArray, FloatArray]:
+def capacity_shares(run: Result, bins: int) -> tuple[FloatArray, FloatArray]:
     """Return how capacity is used in each of ``bins`` equal intervals.
 
     The amount that an account of the ledger gains between two scheduling events is spread evenly over the time between them.
@@ -92,7 +94,7 @@ def capacity_shares(run: DrawnRun, bins: int) -> tuple[FloatArray, FloatArray]:
     return edges / TICKS_PER_SECOND, shares
 
 
-def _overheads_over_time(run: DrawnRun) -> dict[int, _Overheads]:
+def _overheads_over_time(run: Result) -> dict[int, _Overheads]:
     """Return the ledger's accumulated overheads at each scheduling event, by ticks, ascending."""
     log, ledger = event_log(run.records, run.machine.processors), run.ledger
     if run.slices is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,6 @@ from matplotlib.figure import Figure
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.figures.account_shares import account_shares, draw_account_bars
-from clustermodel.figures.drawn_run import DrawnRun
 from clustermodel.figures.notebook_figure import NotebookFigure
 from clustermodel.figures.steps import busy_nodes, equal_bins, jobs_in_system, time_axis, waiting_jobs
 from clustermodel.figures.style import Style, legend_below, legend_labels, plain, policy_styles
@@ -21,8 +21,11 @@ from clustermodel.measure.job_table import dedicated
 from clustermodel.measure.metrics import bounded_slowdown
 from clustermodel.ticks import TICKS_PER_SECOND
 
+if TYPE_CHECKING:
+    from clustermodel.experiment.result import Result
 
-def comparison(results: Sequence[DrawnRun], *, bins: int = 120) -> Figure:
+
+def comparison(results: Sequence[Result], *, bins: int = 120) -> Figure:
     """Return one figure that compares runs: utilization and jobs over time, a distribution, and node time by account.
 
     The jobs are those that wait, and the distribution is that of waits.  Where a run shares nodes in time, so that waits are
@@ -53,7 +56,7 @@ def comparison(results: Sequence[DrawnRun], *, bins: int = 120) -> Figure:
     return figure
 
 
-def draw_over_time(axes: Axes, runs: Sequence[DrawnRun], bins: int, *, busy: bool, running: bool = False) -> None:
+def draw_over_time(axes: Axes, runs: Sequence[Result], bins: int, *, busy: bool, running: bool = False) -> None:
     """Draw the share of busy nodes over time, or else numbers of jobs.
 
     Args:
@@ -76,7 +79,7 @@ def draw_over_time(axes: Axes, runs: Sequence[DrawnRun], bins: int, *, busy: boo
     axes.grid(alpha=0.25)
 
 
-def _draw_waits(axes: Axes, runs: Sequence[DrawnRun]) -> None:
+def _draw_waits(axes: Axes, runs: Sequence[Result]) -> None:
     for run, style in _styled(runs):
         waits = run.jobs["wait_s"].dropna().to_numpy()
         _draw_shares(axes, np.maximum(waits, 1) / 3600, style)
@@ -84,7 +87,7 @@ def _draw_waits(axes: Axes, runs: Sequence[DrawnRun]) -> None:
     axes.set_ylabel("share of jobs that wait at least this long")
 
 
-def _draw_slowdowns(axes: Axes, runs: Sequence[DrawnRun]) -> None:
+def _draw_slowdowns(axes: Axes, runs: Sequence[Result]) -> None:
     for run, style in _styled(runs):
         ran = run.records.finished
         submit, end = (run.records.seconds(name)[ran] for name in ("submit", "end"))
@@ -102,7 +105,7 @@ def _draw_shares(axes: Axes, values: FloatArray, style: Style) -> None:
     axes.grid(alpha=0.25, which="both", linewidth=0.4)
 
 
-def _draw_node_time(axes: Axes, runs: Sequence[DrawnRun]) -> None:
+def _draw_node_time(axes: Axes, runs: Sequence[Result]) -> None:
     """Draw the shares of node time by account, a bar for each run."""
     shares = account_shares(pd.DataFrame([account_columns(run.ledger) for run in runs]))
     places = np.arange(len(runs), dtype=float)
@@ -115,7 +118,7 @@ def _draw_node_time(axes: Axes, runs: Sequence[DrawnRun]) -> None:
     )  # fmt: skip
 
 
-def _styled(runs: Sequence[DrawnRun]) -> list[tuple[DrawnRun, Style]]:
+def _styled(runs: Sequence[Result]) -> list[tuple[Result, Style]]:
     """Return runs with the styles of their policies in one figure."""
     styles = policy_styles([run.scenario.label for run in runs])
     return [(run, styles[run.scenario.label]) for run in runs]

@@ -7,7 +7,7 @@ readers: cividis for means, purple and orange for differences.  The intervals ar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,11 +21,14 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from clustermodel import statistics
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
-from clustermodel.figures.drawn_table import DrawnTable, Level, varying
+from clustermodel.figures.drawn_table import Level, varying
 from clustermodel.figures.labels import axis_label, factor_label
 from clustermodel.figures.notebook_figure import NotebookFigure
 from clustermodel.figures.run_tables import level_of, shown_value
 from clustermodel.figures.style import legend_below, plain, policy_styles
+
+if TYPE_CHECKING:
+    from clustermodel.experiment.study_table import StudyTable
 
 _HATCH: Final = "////"
 _MOST_ACROSS: Final = 3
@@ -50,7 +53,7 @@ class _Grid(NamedTuple):
 
 
 def heat_map(
-    table: DrawnTable, measure: str, *, x: str, y: str, panels: str | None = None, log: bool = False, **levels: Level
+    table: StudyTable, measure: str, *, x: str, y: str, panels: str | None = None, log: bool = False, **levels: Level
 ) -> Figure:
     """Return a figure of the means of a measure over two factors: colours, with the numbers in the cells.
 
@@ -89,7 +92,7 @@ def heat_map(
 
 
 def difference_map(
-    table: DrawnTable,
+    table: StudyTable,
     measure: str,
     *,
     baseline: Level,
@@ -158,7 +161,7 @@ def difference_map(
 
 
 def winners(
-    table: DrawnTable,
+    table: StudyTable,
     measure: str,
     *,
     x: str,
@@ -214,8 +217,8 @@ def winners(
 
 
 def _panels_of(
-    table: DrawnTable, x: str, y: str, panels: str | None, levels: Mapping[str, Level]
-) -> tuple[dict[str, DrawnTable], _Grid]:
+    table: StudyTable, x: str, y: str, panels: str | None, levels: Mapping[str, Level]
+) -> tuple[dict[str, StudyTable], _Grid]:
     """Return the trials of each panel by its title, and the cells that all panels have."""
     table = table.at(**levels) if levels else table
     _require_axes(table, x, y)
@@ -228,7 +231,7 @@ def _panels_of(
     return {f"{factor_label(panels)} {shown_value(one)}": table.at(**{panels: one}) for one in table.levels(panels)}, grid
 
 
-def _require_axes(table: DrawnTable, x: str, y: str) -> None:
+def _require_axes(table: StudyTable, x: str, y: str) -> None:
     if x == y:
         raise SpecificationError(f"y: {quoted(y)} is not allowed; a map has two different factors")
     for name in (x, y):
@@ -245,7 +248,7 @@ def _require_one_point(rows: pd.DataFrame, x: str, y: str, of: str) -> None:
     )
 
 
-def _grid(table: DrawnTable, x: str, y: str) -> _Grid:
+def _grid(table: StudyTable, x: str, y: str) -> _Grid:
     return _Grid(*(sorted(levels) if _is_numeric(levels) else levels for levels in (table.levels(x), table.levels(y))))  # type: ignore[type-var]
 
 

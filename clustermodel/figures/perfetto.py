@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, pairwise
 from os import PathLike
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from clustermodel.errors import counted, visible
-from clustermodel.figures.drawn_run import DrawnRun
 from clustermodel.figures.perfetto_packets import Event, Packets
 from clustermodel.figures.time_slices import Slice, slices_between
 from clustermodel.measure.account_rates import AccountRates, rates_in_matrix, rates_in_space
@@ -25,6 +24,9 @@ from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.matrix_history import Cell, History
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import count, text
+
+if TYPE_CHECKING:
+    from clustermodel.experiment.result import Result
 
 MOST_TIME_SLICES: Final = 200_000
 """If a run has more time slices, all rows that take turns between two scheduling events are one slice of the trace."""
@@ -37,7 +39,7 @@ _EVENT_FACTS: Final = ("job", "attempt")
 _SLICE_FACTS: Final = ("rows", "gangs", "nodes in use")
 
 
-def write_perfetto(runs: Sequence[DrawnRun], path: str | PathLike[str]) -> None:
+def write_perfetto(runs: Sequence[Result], path: str | PathLike[str]) -> None:
     """Write runs to one Perfetto trace, on the clock of their workloads.
 
     Args:
@@ -60,7 +62,7 @@ def write_perfetto(runs: Sequence[DrawnRun], path: str | PathLike[str]) -> None:
             packets.write(compressed)  # type: ignore[arg-type]
 
 
-def _add_run(packets: Packets, run: DrawnRun) -> None:
+def _add_run(packets: Packets, run: Result) -> None:
     records, nodes = run.records, run.machine.processors
     label, workload = visible(run.scenario.label), visible(run.scenario.workload_name)
     size = counted(nodes, run.scenario.unit)

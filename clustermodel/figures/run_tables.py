@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import nan
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,9 +16,11 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype, is_scalar
 
 from clustermodel import statistics
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
-from clustermodel.figures.drawn_run import DrawnRun
 from clustermodel.figures.style import plain
 from clustermodel.measure.quantities import QUANTITIES, Quantity, named
+
+if TYPE_CHECKING:
+    from clustermodel.experiment.result import Result
 
 REPLICATION: Final = "replication"
 """The column that distinguishes the replications of a point; a table without it has one run for each point."""
@@ -231,7 +233,7 @@ def improvement_label(column: str, baseline: object) -> str:
     return Quantity(name, "%").label(f"less than with {baseline}")
 
 
-def by_size(results: Sequence[DrawnRun]) -> pd.DataFrame:
+def by_size(results: Sequence[Result]) -> pd.DataFrame:
     """Return a table of small and large jobs (Zhang et al. 2003, section 2.2: of more than 32 nodes), two rows for each run.
 
     Args:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
@@ -10,7 +12,7 @@ from matplotlib.figure import Figure
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.figures.capacity import draw_capacity
 from clustermodel.figures.compare import draw_over_time
-from clustermodel.figures.drawn_run import DrawnRun, require_drawable, title_of
+from clustermodel.figures.drawn_run import require_drawable, title_of
 from clustermodel.figures.notebook_figure import NotebookFigure
 from clustermodel.figures.steps import equal_bins, mean_of_steps, time_axis
 from clustermodel.figures.style import job_hue
@@ -21,11 +23,14 @@ from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.ticks import to_seconds
 from clustermodel.validation import require_whole
 
+if TYPE_CHECKING:
+    from clustermodel.experiment.result import Result
+
 
 class ResultPlots:
     """The figures of one result; each method returns a matplotlib figure, to show or save."""
 
-    def __init__(self, run: DrawnRun) -> None:
+    def __init__(self, run: Result) -> None:
         self._run = run
 
     def utilization(self, *, bins: int = 200) -> Figure:
@@ -150,7 +155,7 @@ def _position(ids: npt.NDArray[np.int64], field: str, job: int) -> int:
 
 
 def draw_gantt(
-    axes: Axes, run: DrawnRun, *, first: int | None = None, last: int | None = None, labels: bool | None = None
+    axes: Axes, run: Result, *, first: int | None = None, last: int | None = None, labels: bool | None = None
 ) -> None:
     """Draw a Gantt chart on axes of your own; arguments and errors are those of :meth:`ResultPlots.gantt`."""
     if run.slices is not None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from clustermodel.arrays import FloatArray
-from clustermodel.figures.drawn_run import DrawnRun
 from clustermodel.readable import time_unit
 from clustermodel.ticks import to_seconds
+
+if TYPE_CHECKING:
+    from clustermodel.experiment.result import Result
 
 
 def time_axis(span_s: float) -> tuple[float, str]:
@@ -19,25 +22,25 @@ def time_axis(span_s: float) -> tuple[float, str]:
     return unit.seconds, unit.name
 
 
-def equal_bins(runs: Sequence[DrawnRun], bins: int) -> FloatArray:
+def equal_bins(runs: Sequence[Result], bins: int) -> FloatArray:
     """Return the bounds of equal time bins over the longest run, seconds since the first event, shape ``(bins + 1,)``."""
     span = max(float(run.events.time_s[-1]) for run in runs)
     return np.linspace(0.0, span, bins + 1)
 
 
-def busy_nodes(run: DrawnRun, edges_s: FloatArray) -> FloatArray:
+def busy_nodes(run: Result, edges_s: FloatArray) -> FloatArray:
     """Return the mean number of busy nodes in each interval between ``edges_s`` (seconds from the first event)."""
     log = run.events
     return mean_of_steps(log.time_s, run.machine.processors - log.empty, edges_s)
 
 
-def waiting_jobs(run: DrawnRun, edges_s: FloatArray) -> FloatArray:
+def waiting_jobs(run: Result, edges_s: FloatArray) -> FloatArray:
     """Return the mean number of waiting jobs in each interval between ``edges_s`` (seconds from the first event)."""
     log = run.events
     return mean_of_steps(log.time_s, log.waiting, edges_s)
 
 
-def jobs_in_system(run: DrawnRun, edges_s: FloatArray) -> FloatArray:
+def jobs_in_system(run: Result, edges_s: FloatArray) -> FloatArray:
     """Return the mean number of jobs that wait or run in each interval between ``edges_s`` (seconds from the first event)."""
     ran = run.records.finished
     begins, ends = (run.records.seconds(name)[ran] - to_seconds(run.ledger.start) for name in ("submit", "end"))

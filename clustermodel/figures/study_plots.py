@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
 from clustermodel.figures import account_shares, maps
 from clustermodel.figures.curves_bars import bars, curves, improvements
-from clustermodel.figures.drawn_table import DrawnTable
+
+if TYPE_CHECKING:
+    from clustermodel.experiment.study_table import StudyTable
 
 
 class StudyPlots:
@@ -18,7 +20,7 @@ class StudyPlots:
         table: of an experiment.
     """
 
-    def __init__(self, table: DrawnTable) -> None:
+    def __init__(self, table: StudyTable) -> None:
         self._table = table
 
     def curves(self, **options: Any) -> Figure:

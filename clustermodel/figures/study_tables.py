@@ -18,7 +18,8 @@ from clustermodel.recording.ledger import Account
 if TYPE_CHECKING:
     import pandas as pd
 
-    from clustermodel.figures.drawn_table import DrawnTable
+    from clustermodel.experiment.study_table import StudyTable
+
 
 OVERHEADS: Final = tuple(
     account_column(account, "share")
@@ -35,7 +36,7 @@ _NUMBER: Final = r"[-+]?[0-9][-+0-9,.e]*( %)?|-"
 """A number as a table shows it."""
 
 
-def means_table(table: DrawnTable, title: str, measures: Sequence[str], extra: Sequence[str] = ()) -> TextTable:
+def means_table(table: StudyTable, title: str, measures: Sequence[str], extra: Sequence[str] = ()) -> TextTable:
     """Return a table of means with their intervals: a row for each point.
 
     Args:
@@ -149,7 +150,7 @@ def _is_numeric(cells: pd.Series) -> bool:
     return bool(values) and all(" ± " in text or fullmatch(_NUMBER, text) for text in texts)
 
 
-def repeated_runs(table: DrawnTable) -> list[Note]:
+def repeated_runs(table: StudyTable) -> list[Note]:
     """Return a note if all replications of a point are the same run: its function ignores the seed, and nothing is random."""
     frame = table.frame
     if not len(frame):
@@ -164,7 +165,7 @@ def repeated_runs(table: DrawnTable) -> list[Note]:
     return [Note(fact, "let the workload of the study depend on its seed, or ask for one replication")]
 
 
-def study_notes(table: DrawnTable) -> list[Note]:
+def study_notes(table: StudyTable) -> list[Note]:
     """Return what looks wrong in an experiment: replications that are the same run, its worst runs, policies without effect."""
     frame, repeated = table.frame, repeated_runs(table)
     if not {*Counts._fields, *_COMPARED} <= set(frame.columns) or not len(frame):

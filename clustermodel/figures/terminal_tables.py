@@ -13,7 +13,7 @@ from clustermodel.measure.input_notes import run_notes
 from clustermodel.readable import TIME_UNITS, UNDEFINED, TimeUnit, column, time_units
 
 if TYPE_CHECKING:
-    from clustermodel.figures.drawn_run import ComparedRun  # which reads the style of figures: matplotlib takes long to import
+    from clustermodel.experiment.result import Result
 
 Values = Sequence[float | None]
 
@@ -89,13 +89,13 @@ PLAIN: Final = (
 """The columns of the plain table, behind ``policy``: fields of the summary, and shares of node time by account."""
 
 
-def run_row(run: ComparedRun) -> dict[str, Any]:
+def run_row(run: Result) -> dict[str, Any]:
     """Return the fields of a run's summary, and the shares of node time by account; undefined values are ``None``."""
     shares = account_columns(run.ledger)
     return {**run.summary().as_dict(), **{name: value for name, value in shares.items() if name.endswith("_share")}}
 
 
-def comparison_table(runs: Sequence[ComparedRun], title: str = "") -> TextTable:
+def comparison_table(runs: Sequence[Result], title: str = "") -> TextTable:
     """Return a table that compares runs: response time, slowdown, wait, node time by account, numbers of jobs.
 
     Where a run shares nodes in time, whose waits are short by construction, response and slowdown come before the wait.  Of

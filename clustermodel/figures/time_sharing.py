@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,7 +14,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from clustermodel.errors import SpecificationError, counted
-from clustermodel.figures.drawn_run import DrawnRun, require_drawable, title_of
+from clustermodel.figures.drawn_run import require_drawable, title_of
 from clustermodel.figures.notebook_figure import NotebookFigure
 from clustermodel.figures.steps import time_axis
 from clustermodel.figures.style import job_colour
@@ -23,13 +23,16 @@ from clustermodel.recording.matrix_history import History
 from clustermodel.ticks import to_seconds, to_ticks
 from clustermodel.validation import require_seconds
 
+if TYPE_CHECKING:
+    from clustermodel.experiment.result import Result
+
 MOST_RECTANGLES: Final = 20_000
 """Rectangles that a figure draws at most; more are neither legible nor quick."""
 _HATCH: Final = "////"
 """Pattern of replicas: gangs in rows other than their home row."""
 
 
-def matrix_figure(run: DrawnRun, at_s: float) -> Figure:
+def matrix_figure(run: Result, at_s: float) -> Figure:
     """Return a figure of the Ousterhout matrix at an instant; see :meth:`.ResultPlots.matrix`."""
     history = _history(run, "matrix")
     figure = NotebookFigure(figsize=(9, 1.9 + 0.45 * len(history.moments[0].rows)), layout="constrained")
@@ -40,7 +43,7 @@ def matrix_figure(run: DrawnRun, at_s: float) -> Figure:
     return figure
 
 
-def draw_matrix(axes: Axes, run: DrawnRun, at_s: float) -> None:
+def draw_matrix(axes: Axes, run: Result, at_s: float) -> None:
     """Draw the Ousterhout matrix on axes of your own, without a legend; arguments and errors as of :func:`matrix_figure`."""
     history, nodes = _history(run, "matrix"), run.machine.processors
     at = to_ticks(_within_run(run, "matrix: at_s", at_s))
@@ -70,7 +73,7 @@ def draw_matrix(axes: Axes, run: DrawnRun, at_s: float) -> None:
     axes.set_title(f"{title_of(run)} at {_shown_s(at_s)}: {counted(jobs, 'job')} in the matrix, {waiting_at(run, at)} waiting")
 
 
-def slices_figure(run: DrawnRun, first_s: float, last_s: float) -> Figure:
+def slices_figure(run: Result, first_s: float, last_s: float) -> Figure:
     """Return a figure of time slices; see :meth:`.ResultPlots.slices`."""
     history, nodes = _history(run, "slices"), run.machine.processors
     first = to_ticks(_within_run(run, "slices: first_s", first_s))
@@ -115,12 +118,12 @@ def slices_figure(run: DrawnRun, first_s: float, last_s: float) -> Figure:
     return figure
 
 
-def _history(run: DrawnRun, figure: str) -> History:
+def _history(run: Result, figure: str) -> History:
     require_drawable(run, figure)
     return run.history
 
 
-def _within_run(run: DrawnRun, field: str, seconds: object) -> float:
+def _within_run(run: Result, field: str, seconds: object) -> float:
     """Return a time, seconds, or refuse it if it lies outside the run."""
     ledger, time_s = run.ledger, require_seconds(field, seconds)
     if not ledger.start <= to_ticks(time_s) <= ledger.end:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from clustermodel.figures.drawn_run import DrawnRun
 from clustermodel.measure.event_log import event_log
 from clustermodel.recording.matrix_history import Cell, History
 from clustermodel.schedule.node_set import from_mask
+
+if TYPE_CHECKING:
+    from clustermodel.experiment.result import Result
 
 
 class Slice(NamedTuple):
@@ -41,7 +43,7 @@ def running_row(history: History, ticks: int) -> int | None:
     return moment.rotation[(moment.begun + ticks - moment.ticks) // history.quantum % len(moment.rotation)]
 
 
-def waiting_at(run: DrawnRun, ticks: int) -> int:
+def waiting_at(run: Result, ticks: int) -> int:
     """Return the number of waiting jobs at a time within the run, ticks."""
     log = event_log(run.records, run.machine.processors)
     return int(log.waiting[np.searchsorted(log.ticks, ticks, side="right") - 1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import ceil, isnan
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -14,13 +14,15 @@ from clustermodel.job import UNSET
 from clustermodel.machine import Machine
 from clustermodel.measure.metrics import Summary
 from clustermodel.measure.row_use import switch_count
-from clustermodel.measure.unused_costs import CostedScenario, unused_costs
+from clustermodel.measure.unused_costs import unused_costs
 from clustermodel.recording.job_records import JobRecords
-from clustermodel.recording.ledger import Account, Ledger
+from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
-from clustermodel.recording.slice_log import SliceLog
 from clustermodel.recording.streamed_records import StreamedRecords
 from clustermodel.ticks import to_seconds
+
+if TYPE_CHECKING:
+    from clustermodel.experiment.result import Result
 
 KILLED_SHARE: Final = 0.05
 """Share of jobs killed at the wall-time limit above which a note says so."""
@@ -68,42 +70,7 @@ class Counts(NamedTuple):
         return cls(*(getattr(summary, name) for name in cls._fields))
 
 
-class NotedScenario(CostedScenario, Protocol):
-    """What a run simulated."""
-
-    @property
-    def unit(self) -> str:
-        """What a node of the machine stands for, in the singular."""
-
-
-class NotedRun(Protocol):
-    """A run that notes are made of, such as :class:`~clustermodel.experiment.result.Result`."""
-
-    @property
-    def scenario(self) -> NotedScenario:
-        """What was simulated."""
-
-    @property
-    def ledger(self) -> Ledger:
-        """The capacity ledger."""
-
-    @property
-    def records(self) -> JobRecords:
-        """Job records, ticks."""
-
-    @property
-    def machine(self) -> Machine:
-        """The machine."""
-
-    @property
-    def slices(self) -> SliceLog | None:
-        """What ran between scheduling events, if nodes were shared in time."""
-
-    def summary(self) -> Summary:
-        """Return the metrics of the run."""
-
-
-def run_notes(runs: Sequence[NotedRun]) -> list[Note]:
+def run_notes(runs: Sequence[Result]) -> list[Note]:
     """Return what looks wrong in the input of runs that are compared; of streamed runs only what their summaries show."""
     if any(isinstance(run.records, StreamedRecords) for run in runs):
         counts = [Counts.of(run.summary()) for run in runs]
@@ -125,12 +92,12 @@ def run_notes(runs: Sequence[NotedRun]) -> list[Note]:
     ]
 
 
-def _unit_of(runs: Sequence[NotedRun]) -> str:
+def _unit_of(runs: Sequence[Result]) -> str:
     units = {run.scenario.unit for run in runs}
     return units.pop() if len(units) == 1 else "processor"
 
 
-def _needing_too_much(run: NotedRun) -> int:
+def _needing_too_much(run: Result) -> int:
     """Return how many jobs are rejected although they are not too large: they need more memory than a node has."""
     nodes, memory, ended_as = (run.records.column(name) for name in ("nodes", "memory", "ended_as"))
     limit = run.machine.node_memory
@@ -138,7 +105,7 @@ def _needing_too_much(run: NotedRun) -> int:
     return 0 if limit is None else int(((ended_as == Status.REJECTED) & fits & (memory > limit)).sum())
 
 
-def _memory_notes(runs: Sequence[NotedRun], refused: Sequence[int]) -> Iterator[Note]:
+def _memory_notes(runs: Sequence[Result], refused: Sequence[int]) -> Iterator[Note]:
     """Yield notes on jobs that need more memory than a node has, and on jobs whose memory is unknown."""
     limited = [(run, number) for run, number in zip(runs, refused, strict=True) if run.machine.node_memory_gib is not None]
     if not limited:
@@ -154,7 +121,7 @@ def _memory_notes(runs: Sequence[NotedRun], refused: Sequence[int]) -> Iterator[
         yield Note(fact, "give such jobs a default", "--default-memory")
 
 
-def _discarded_work(runs: Sequence[NotedRun], counts: Sequence[Counts]) -> Iterator[Note]:
+def _discarded_work(runs: Sequence[Result], counts: Sequence[Counts]) -> Iterator[Note]:
     """Yield a note if much of the work is discarded because nodes fail before jobs complete."""
     shares = [_discarded_share(run) for run in runs]
     many = [one for share, one in zip(shares, counts, strict=True) if share > DISCARDED_SHARE]
@@ -164,13 +131,13 @@ def _discarded_work(runs: Sequence[NotedRun], counts: Sequence[Counts]) -> Itera
         yield Note(f"{fact} before jobs complete{_most_often(run)}", _against_failures(run.machine), "--checkpoint-interval")
 
 
-def _discarded_share(run: NotedRun) -> float:
+def _discarded_share(run: Result) -> float:
     """Return the share of the executed work that is discarded, 0 if no failure has stopped a run attempt."""
     lost, useful = (sum(run.ledger.amount(account)) for account in (Account.LOST, Account.USEFUL))
     return lost / (lost + useful) if lost and run.machine.failures is not None and run.summary().failed_attempts else 0.0
 
 
-def _most_often(run: NotedRun) -> str:
+def _most_often(run: Result) -> str:
     """Return which job failures have stopped most often, as the end of a sentence."""
     stopped = run.records.stopped_runs
     times = np.bincount(stopped.job[stopped.ended_as == Status.FAILED], minlength=len(run.records))
@@ -185,7 +152,7 @@ def _against_failures(machine: Machine) -> str:
     return "checkpoint more often, or leave jobs longer than the times between failures out"
 
 
-def _without_effect(runs: Sequence[NotedRun], counts: Sequence[Counts]) -> Iterator[Note]:
+def _without_effect(runs: Sequence[Result], counts: Sequence[Counts]) -> Iterator[Note]:
     """Yield notes on costs that were given and that no policy uses, unless no job ran."""
     if not any(one.jobs for one in counts):
         return
@@ -194,7 +161,7 @@ def _without_effect(runs: Sequence[NotedRun], counts: Sequence[Counts]) -> Itera
         yield Note(fact, f"leave it out, or {unused.needed}", unused.options)
 
 
-def _cut_switches(runs: Sequence[NotedRun], counts: Sequence[Counts]) -> Iterator[Note]:
+def _cut_switches(runs: Sequence[Result], counts: Sequence[Counts]) -> Iterator[Note]:
     """Yield a note if events cut many context switches short, which then start over."""
     shares = [(_cut_share(run), one) for run, one in zip(runs, counts, strict=True)]
     many = [one for share, one in shares if share > CUT_SHARE]
@@ -204,7 +171,7 @@ def _cut_switches(runs: Sequence[NotedRun], counts: Sequence[Counts]) -> Iterato
         yield Note(fact, "let events keep the running slice, if the machine's do", "--at-events keep")
 
 
-def _cut_share(run: NotedRun) -> float:
+def _cut_share(run: Result) -> float:
     machine = run.machine
     if run.slices is None or not machine.switch_ticks or machine.time_slicing.at_events != "cut":
         return 0.0
@@ -272,7 +239,7 @@ def _estimates_in_minutes(records: JobRecords) -> float | None:
     return typical if typical >= _MINUTE / _MOST_OVERESTIMATED and beyond_minutes < KILLED_SHARE else None
 
 
-def _same_schedule(runs: Sequence[NotedRun], counts: Sequence[Counts]) -> list[Note]:
+def _same_schedule(runs: Sequence[Result], counts: Sequence[Counts]) -> list[Note]:
     """Return a note if several runs have the same starts and ends of all jobs."""
     if len(runs) < 2:
         return []

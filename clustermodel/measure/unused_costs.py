@@ -3,54 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from clustermodel.machine import Machine
-from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, Policy, uses_of
+from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, uses_of
 from clustermodel.policies.preemptive import PreemptiveScheduler
 from clustermodel.policies.registry import make_policy
-from clustermodel.recording.job_records import JobRecords
-from clustermodel.recording.ledger import Account, Ledger
-from clustermodel.recording.slice_log import SliceLog
+from clustermodel.recording.ledger import Account
 from clustermodel.recording.streamed_records import StreamedRecords
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import to_seconds
 
-
-class CostedScenario(Protocol):
-    """What a run was asked for."""
-
-    @property
-    def policy(self) -> str | Policy:
-        """The policy: a name or an object."""
-
-    @property
-    def speedup(self) -> Speedup:
-        """The speedup model."""
-
-
-class CostedRun(Protocol):
-    """A run whose costs are looked at."""
-
-    @property
-    def scenario(self) -> CostedScenario:
-        """What was asked for."""
-
-    @property
-    def machine(self) -> Machine:
-        """The machine."""
-
-    @property
-    def ledger(self) -> Ledger:
-        """The capacity ledger."""
-
-    @property
-    def records(self) -> JobRecords:
-        """Job records, ticks."""
-
-    @property
-    def slices(self) -> SliceLog | None:
-        """What ran between scheduling events, if nodes were shared in time."""
+if TYPE_CHECKING:
+    from clustermodel.experiment.result import Result
 
 
 class Unused(NamedTuple):
@@ -237,7 +202,7 @@ _COSTS: Final[tuple[tuple[str, tuple[_Cost, ...]], ...]] = (
 """Costs and limits of the machine, by what uses them."""
 
 
-def unused_costs(runs: Sequence[CostedRun]) -> Iterator[Unused]:
+def unused_costs(runs: Sequence[Result]) -> Iterator[Unused]:
     """Yield the costs and limits that were given and change nothing in any run, by what would use them.
 
     A policy that does not declare what it uses (:class:`~clustermodel.policies.interface.Dependent`) may use everything.
@@ -265,7 +230,7 @@ def _may_use_all(run: _Run) -> bool:
     return run.uses.issuperset((*PARTS, RANDOM_NUMBERS))
 
 
-def _looked_at(run: CostedRun) -> _Run:
+def _looked_at(run: Result) -> _Run:
     policy, records = make_policy(run.scenario.policy), run.records
     charged = frozenset(account for account in (Account.CHECKPOINT, Account.RESTART) if sum(run.ledger.amount(account)))
     stopped = reshaped = True

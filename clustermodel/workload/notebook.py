@@ -2,56 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import counted
 from clustermodel.html import html_fields
 from clustermodel.readable import duration
 
-
-class _Source(Protocol):
-    @property
-    def source(self) -> str:
-        """File name, or the generator and its seed."""
-
-    @property
-    def unit(self) -> str:
-        """What a node of the jobs stands for, in the singular."""
+if TYPE_CHECKING:
+    from clustermodel.workload.table import Workload
 
 
-class ShownWorkload(Protocol):
-    """A workload, such as a :class:`~clustermodel.workload.table.Workload`."""
-
-    name: str
-    """A label."""
-    machine_nodes: int | None
-    """Size of the machine on which it was recorded."""
-
-    @property
-    def provenance(self) -> _Source:
-        """Where the jobs come from."""
-
-    @property
-    def span_s(self) -> float:
-        """Time from the first submission to the last, seconds."""
-
-    def __len__(self) -> int:
-        """Return the number of jobs."""
-
-    def column(self, name: str) -> IntArray:
-        """Return a column, times in ticks."""
-
-    def seconds(self, name: str) -> FloatArray:
-        """Return a column of times, seconds."""
-
-    def offered_load(self, nodes: int) -> float:
-        """Return the offered load on a machine."""
-
-
-def workload_html(workload: ShownWorkload) -> str:
+def workload_html(workload: Workload) -> str:
     """Return the jobs of a workload as a table: their number, and smallest, median and largest values."""
     nodes, size, unit = workload.column("nodes"), workload.machine_nodes, workload.provenance.unit
     load = None if size is None or len(workload) < 2 or not workload.span_s else workload.offered_load(size)
