@@ -78,7 +78,7 @@ nitpick_ignore_regex = [  # types in signatures that have no page of ours; what 
         r"(Argument|ArrayLike|BoolArray|Conclusion|EntryPoint|Environment|Figure|FloatArray|IntArray|Path|PathLike|_\w+|.*\._\w+)",
     ),
     (r"py:(class|obj)", r"clustermodel\.experiment\.(study\.Conclusion|worker\.Origin)"),  # variables of types, or internal
-    (r"py:(class|obj)", r"clustermodel\.(schedule\.planned_gangs\.Job|tables\.Place|theory\.matrix_geometric\.Phase)"),
+    (r"py:(class|obj)", r"clustermodel\.(schedule\.ousterhout\.Job|tables\.Place|theory\.matrix_geometric\.Phase)"),
     (r"py:(class|obj)", r"clustermodel\.workload\.(log_jobs\.LogJobs|sacct_records\.(Block|Layout))"),
     (r"py:class", r"(dict|tuple)\[str"),  # napoleon cuts a type at its comma
 ]

@@ -41,7 +41,7 @@ from clustermodel.figures.single_run import draw_gantt
 from clustermodel.figures.time_sharing import draw_matrix
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.predictors import UserEstimate
-from clustermodel.schedule.slack_formulas import Weights, cost, favour, price_of_start, weight
+from clustermodel.schedule.slack import Weights, cost, favour, price_of_start, weight
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 
 Submitted = tuple[float, ...]

@@ -5,7 +5,7 @@ version, section 3.2).  When a job completes before its estimate (*remove*), eac
 plan and put back at its earliest start, never later than before (*compression*).
 
 This is backfilling (:mod:`clustermodel.policies.backfilling.scheduler`) with a guarantee for every job.  The steps are in
-:class:`~clustermodel.policies.backfilling.guarantees.EveryJob` and :meth:`clustermodel.schedule.plan.Plan.compress`.
+:class:`~clustermodel.policies.backfilling.guarantees.EveryJob` and :meth:`clustermodel.schedule.reservations.Plan.compress`.
 """
 
 from __future__ import annotations

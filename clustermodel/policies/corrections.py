@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import Final
 
 from clustermodel.policies.view import QueuedJob
-from clustermodel.schedule.running_profile import SHORTEST_EXTENSION
+from clustermodel.schedule.profile import SHORTEST_EXTENSION
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import choice
 

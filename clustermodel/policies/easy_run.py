@@ -26,10 +26,8 @@ from typing import Any
 from clustermodel.policies.interface import Decision, Reason, Reserve, Start, WakeAt
 from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.view import Batch, QueuedJob, View
-from clustermodel.schedule.plan import Plan
-from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.reservations import Reservation
-from clustermodel.schedule.running_profile import RunningProfile
+from clustermodel.schedule.profile import Profile, RunningProfile
+from clustermodel.schedule.reservations import Plan, Reservation
 
 BackfillOrder = Callable[[QueuedJob, int], Any]
 """Sorting key of the backfill candidates, given the job and the present in ticks; the smallest comes first."""

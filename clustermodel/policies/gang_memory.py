@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from clustermodel.policies.view import QueuedJob
 from clustermodel.schedule.ousterhout import OusterhoutMatrix
-from clustermodel.schedule.row_plans import RowPlans
+from clustermodel.schedule.reservations import RowPlans
 
 
 class GangMemory:

@@ -27,11 +27,9 @@ from clustermodel.policies.interface import (
 from clustermodel.policies.queue_order import QueueOrder, in_order
 from clustermodel.policies.urgent_gangs import UrgentJobs
 from clustermodel.policies.view import Batch, QueuedJob, View
-from clustermodel.schedule.node_set import MANY_NODES
-from clustermodel.schedule.ousterhout import OusterhoutMatrix
-from clustermodel.schedule.planned_gangs import Occupant
-from clustermodel.schedule.row_plans import RowPlans
-from clustermodel.schedule.running_profile import SHORTEST_EXTENSION
+from clustermodel.schedule.ousterhout import Occupant, OusterhoutMatrix
+from clustermodel.schedule.profile import SHORTEST_EXTENSION
+from clustermodel.schedule.reservations import RowPlans
 
 OpenRows = Callable[[View], tuple[Sequence[int], int]]
 """Returns the rows in which jobs may be started, and among how many rows a gang may have to share the machine."""
@@ -72,7 +70,6 @@ class GangRun:
             restart=1 if by_memory else checkpointing.restart,
             max_tasks=checkpointing.max_tasks_per_slice,
             counts=checkpointing.counts,
-            strips=setup.nodes > MANY_NODES and self._urgent is None and machine.node_memory is None,
         )
         if self._urgent is not None:
             self._urgent.begin(setup, self.matrix)

@@ -26,8 +26,7 @@ from clustermodel.policies.preemption_modes import Mode, mode_of, require_store,
 from clustermodel.policies.suspension_memory import IdleMemory
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask
-from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.running_profile import SHORTEST_EXTENSION
+from clustermodel.schedule.profile import SHORTEST_EXTENSION, Profile
 from clustermodel.validation import flag
 
 

@@ -16,11 +16,9 @@ from clustermodel.policies.corrections import as_late_again
 from clustermodel.policies.interface import Decision, Kill, Reason, Reserve, Start, WakeAt
 from clustermodel.policies.quotas import OverQuota, Quotas
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
-from clustermodel.schedule import slack_formulas as pricing
-from clustermodel.schedule.running_profile import RunningProfile
-from clustermodel.schedule.slack_formulas import FIRST_SP, Weights
-from clustermodel.schedule.slack_reservations import SlackReservation, by_start
-from clustermodel.schedule.slack_search import ArrivingJob, Schedule, Search
+from clustermodel.schedule import slack as pricing
+from clustermodel.schedule.profile import RunningProfile
+from clustermodel.schedule.slack import FIRST_SP, ArrivingJob, Schedule, Search, SlackReservation, Weights, by_start
 from clustermodel.ticks import to_seconds, to_ticks
 
 PriorityOf = Callable[[QueuedJob], float]

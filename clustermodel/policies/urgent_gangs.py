@@ -14,8 +14,7 @@ from clustermodel.policies.preemption_modes import mode_of, require_store, uses_
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.gangs_in_the_way import InTheWay, clear
 from clustermodel.schedule.node_set import NodeSet, as_mask
-from clustermodel.schedule.ousterhout import OusterhoutMatrix
-from clustermodel.schedule.planned_gangs import Occupant
+from clustermodel.schedule.ousterhout import Occupant, OusterhoutMatrix
 
 
 class UrgentJobs:

@@ -1,4 +1,4 @@
-"""Sets of nodes as sorted, disjoint, half-open ranges.
+"""Sets of nodes as sorted, disjoint, half-open ranges, and bisection of ascending lists.
 
 A gang on a machine of 93,312 nodes usually holds one to three runs of neighbouring nodes.  Ranges take as much memory in a
 job's record, and as long to find the lowest idle nodes, as there are runs; bitmasks grow with the size of the machine
@@ -7,17 +7,14 @@ job's record, and as long to find the lowest idle nodes, as there are runs; bitm
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterator
 from functools import lru_cache
 from operator import le, lt
 from typing import Final
 
-from clustermodel.schedule.bisection import bisect_left, bisect_right
-
 NodeSet = tuple[int, ...]
 """Bounds of the ranges, flat and ascending: ``(0, 4, 7, 8)`` is nodes 0, 1, 2, 3 and 7."""
-MANY_NODES: Final = 16_384
-"""Above it, operations on ranges, or on strips of columns, take less time than those on bitmasks with a bit for each node."""
 _NARROW: Final = 1024
 """Bits of a mask of which :func:`_set_bits` looks at one after the other, however many are set."""
 _MANY: Final = 16
@@ -212,3 +209,35 @@ class IdleNodes:
             else:
                 bounds.insert(at, high)
                 bounds.insert(at, low)
+
+
+# Compiled, these functions compare whole numbers without a call, two to three times as fast as the standard library, which
+# compares objects.  Interpreted, the library's functions take their places.
+
+
+def bisect_left(values: list[int], value: int, low: int = 0) -> int:
+    """Return the first place from ``low`` on whose value is not below ``value``, the length of the list if there is none."""
+    high = len(values)
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def bisect_right(values: list[int], value: int, low: int = 0) -> int:
+    """Return the first place from ``low`` on whose value is above ``value``, the length of the list if there is none."""
+    high = len(values)
+    while low < high:
+        middle = (low + high) >> 1
+        if value < values[middle]:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+if __file__.endswith(".py"):
+    globals().update(bisect_left=bisect.bisect_left, bisect_right=bisect.bisect_right)

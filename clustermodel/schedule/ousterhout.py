@@ -3,22 +3,200 @@
 It is rebuilt at every scheduling event in the separate steps of Zhang et al. 2003, which are methods here in the paper's
 words: CleanMatrix, CompactMatrix and FillMatrix of gang scheduling (section 5.1); CollapseMatrix-2 and FillMatrix-2, which
 migrate (section 5.4).  Scheduling waiting jobs into it is the policy's business.  A gang has one set of columns, whatever
-rows it stands in, so that a migration is paid for once and never recurs.
+rows it stands in, so that a migration is paid for once and never recurs.  A set of columns is a bitmask, column 0 in the
+lowest bit: "are these columns free in that row?" is one operation then.
 
 This is the matrix that a policy plans; :class:`~clustermodel.sim.time_sharing.matrix_rows.MatrixRows` is what the machine has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from bisect import insort
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from clustermodel.schedule.column_strips import ColumnStrips
-from clustermodel.schedule.matrix_migrations import Guard, MatrixMigrations
-from clustermodel.schedule.planned_gangs import Change, Job, Occupant, changes_to
+from clustermodel.schedule.free_memory import FreeMemory
+from clustermodel.schedule.node_set import NodeSet, from_mask, lowest, places
+from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 
 
-class OusterhoutMatrix(MatrixMigrations[Job]):
-    """The matrix.
+class MatrixJob(Protocol):
+    """What the matrix needs to know of a job."""
+
+    @property
+    def id(self) -> int:
+        """Unique number."""
+
+    @property
+    def nodes(self) -> int:
+        """Number of tasks, a column each."""
+
+    @property
+    def memory(self) -> int:
+        """Memory of each task, in any unit."""
+
+
+Job = TypeVar("Job", bound=MatrixJob)
+
+
+class Occupant(Generic[Job]):
+    """A gang in the matrix."""
+
+    __slots__ = (
+        "columns",
+        "columns_on_machine",
+        "home",
+        "home_on_machine",
+        "job",
+        "migrating",
+        "moving",
+        "nodes",
+        "order",
+        "rows",
+        "rows_on_machine",
+    )
+
+    def __init__(self, job: Job, columns: int, home: int, order: int) -> None:
+        self.job = job
+        self.order = order
+        """Its number in the order of starts."""
+        self.nodes = job.nodes
+        self.columns = columns
+        """Its columns, a bitmask."""
+        self.home = home
+        """Its home row."""
+        self.rows = 1 << home
+        """The rows it stands in, the home row and those with a replica: a bitmask."""
+        self.migrating = False
+        """Whether it has been moved to other columns and has still to pay for that; it is not moved again until then."""
+        self.moving = job.nodes
+        """How many of its tasks count as migrating while it is."""
+        self.columns_on_machine = 0
+        """Its columns as the machine has them; 0 before the gang has started."""
+        self.rows_on_machine = 0
+        """Its rows as the machine has them; 0 before the gang has started."""
+        self.home_on_machine = home
+        """Its home row as the machine has it."""
+
+    @property
+    def on_machine(self) -> bool:
+        """Whether it has started."""
+        return self.rows_on_machine != 0
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it is otherwise than on the machine, or has not started."""
+        return self.rows != self.rows_on_machine or self.columns != self.columns_on_machine or self.home != self.home_on_machine
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether it has other columns than on the machine."""
+        return self.rows_on_machine != 0 and self.columns_on_machine != self.columns
+
+
+STARTING_ORDER: Final = attrgetter("order")
+
+
+class Migration(NamedTuple, Generic[Job]):
+    """Which gangs get new columns, and which wait meanwhile: options 1 and 2 of Zhang et al. 2003, section 5.4."""
+
+    moves: Sequence[Occupant[Job]]
+    blocked: Sequence[Occupant[Job]]
+
+
+class Change(NamedTuple, Generic[Job]):
+    """What has to change on the machine, to be done in the order of the fields."""
+
+    withdrawn: list[tuple[Job, int]]
+    """Gangs and rows to take them out of."""
+    migrations: list[tuple[list[tuple[Job, NodeSet]], list[Job]]]
+    """Gangs and their new columns; gangs that wait meanwhile."""
+    started: list[tuple[Job, NodeSet, int]]
+    """New gangs, their columns, their home rows."""
+    replicated: list[tuple[Job, int]]
+    """Gangs and rows to let them run in as well."""
+    rehomed: list[tuple[Job, int]]
+    """Gangs and their new home rows."""
+
+
+def changes_to(
+    moved: Iterable[Occupant[Job]],
+    replicas: Iterable[Occupant[Job]],
+    migrations: Sequence[Migration[Job]],
+) -> Change[Job]:
+    """Return the difference between a plan and what the machine has, and take it for done.
+
+    Args:
+        moved: gangs that have started, or may have another home or other columns than on the machine.
+        replicas: gangs that may have other replicas than on the machine.  A gang may be there, and among ``moved``, repeatedly.
+        migrations: in order.
+    """
+    change: Change[Job] = Change([], [], [], [], [])
+    for moves, blocked in migrations:
+        # One that came back to its own columns, which happens where migration is free, has not moved.
+        to = [(gang.job, from_mask(gang.columns)) for gang in moves if gang.has_moved]
+        if to:
+            change.migrations.append((to, [gang.job for gang in blocked]))
+    changed = [gang for gang in replicas if gang.rows != gang.rows_on_machine and gang.rows]
+    changed += [gang for gang in moved if gang.is_changed and gang.rows]
+    if len(changed) > 1:
+        changed.sort(key=STARTING_ORDER)
+    previous = None
+    for gang in changed:
+        if gang is not previous:
+            _note_change(gang, change)
+            previous = gang
+    return change
+
+
+def _note_change(gang: Occupant[Job], change: Change[Job]) -> None:
+    rows, rows_then = gang.rows, gang.rows_on_machine
+    if not rows_then:
+        change.started.append((gang.job, from_mask(gang.columns), gang.home))
+        rows_then = 1 << gang.home
+    else:
+        if gang.home != gang.home_on_machine:
+            change.rehomed.append((gang.job, gang.home))
+        leaving = rows_then if gang.columns != gang.columns_on_machine else rows_then & ~rows
+        if leaving:
+            for row in places(leaving):
+                change.withdrawn.append((gang.job, row))
+            rows_then ^= leaving
+    if entering := rows & ~rows_then:
+        for row in places(entering):
+            change.replicated.append((gang.job, row))
+    gang.columns_on_machine, gang.rows_on_machine, gang.home_on_machine = gang.columns, rows, gang.home
+
+
+class PromisedMemory(NamedTuple):
+    """Memory that a waiting job will have, on columns that have been chosen for it."""
+
+    job_id: int
+    start: int
+    """When it will have the memory, as predicted, ticks."""
+    left: FreeMemory
+    """The free memory of each column at that time, without what the job needs."""
+    short: int
+    """Of the columns chosen for the job, the one with the least free memory now."""
+
+    def holds_against(self, job_id: int, end: int | None) -> bool:
+        """Return whether a job must leave the memory alone: one that is not known to end before."""
+        return job_id != self.job_id and (end is None or end > self.start)
+
+
+class Guard(Protocol[Job]):
+    """Lets reservations veto moving a gang to another home row."""
+
+    def may_enter(self, gang: Occupant[Job], row: int) -> bool:
+        """Return whether ``gang`` can have its home in ``row`` without violating a reservation."""
+
+    def moved(self, gang: Occupant[Job], source: int) -> None:
+        """Note that the home of ``gang`` has moved from row ``source``."""
+
+
+class OusterhoutMatrix(Generic[Job]):
+    """The matrix, and the gangs at home in its rows.
 
     Args:
         nodes: number of columns.
@@ -26,8 +204,8 @@ class OusterhoutMatrix(MatrixMigrations[Job]):
         checkpoint: time to checkpoint a gang, in any unit.
         restart: time to restart a gang, in the same unit.
         max_tasks: Q, the most tasks that migrate in a slice; ``None`` is no limit.
-        counts: which tasks of a gang that migrates count; see :class:`~clustermodel.machine.Checkpointing`.
-        strips: see :class:`~clustermodel.schedule.matrix_columns.MatrixColumns`.
+        counts: which tasks of a gang that migrates count, ``"gang"``, ``"moved"`` or ``"spread"``; see
+            :class:`~clustermodel.machine.Checkpointing`.
     """
 
     def __init__(
@@ -39,15 +217,52 @@ class OusterhoutMatrix(MatrixMigrations[Job]):
         restart: int = 0,
         max_tasks: int | None = None,
         counts: str = "gang",
-        strips: bool = False,
     ) -> None:
-        super().__init__(nodes, mpl, checkpoint=checkpoint, restart=restart, max_tasks=max_tasks, counts=counts, strips=strips)
-        # Columns left, with replicas counted as well.
+        self.nodes = nodes
+        self.mpl = mpl
+        self.occupants: dict[int, Occupant[Job]] = {}
+        """By job id, in starting order."""
+        self.homes: list[dict[int, Occupant[Job]]] = [{} for _ in range(mpl)]
+        """The gangs at home in each row."""
+        self.undivided: dict[int, Occupant[Job]] = {}
+        """The gangs that stand in every row in use, by job id."""
+        self.set_aside = 0
+        """Columns that no other gang gets in any row, a bitmask: undivided gangs have them or will, or their nodes are down."""
+        self.room = [nodes] * mpl
+        """Number of free columns of each row: no gang at home there holds them, and they are not set aside."""
+        self.memory: FreeMemory | None = None
+        """The free memory of each column in this plan; ``None`` where it is not limited."""
+        self.promised: PromisedMemory | None = None
+        """The memory of the first job that lacks some; ``None`` if no job does."""
+        self.migration_counts = checkpoint + restart > 0 or max_tasks is not None
+        """Whether migration costs something or is limited; if not, a gang may be moved as often as one event likes."""
+        # With free migration the tasks moved decide between the options, as they do at any cost.
+        self._cost = (checkpoint, restart) if checkpoint + restart else (1, 1)
+        self._max_tasks = max_tasks
+        self._counts = counts
+        self._kept: dict[int, int] = {}  # a job that has, or waits for, columns in every row, or an outage -> the columns
+        self._starts = 0
+        self._all_columns = (1 << nodes) - 1
+        self._free = [self._all_columns] * mpl  # the free columns of each row, bitmasks
+        self._in_use: list[int] = []  # rows with gangs at home, ascending
+        self._changed_homes: set[int] = set()  # rows whose gangs at home have changed since the last compaction
+        # While the matrix is filled: columns left, with replicas counted as well, and columns whose tasks do not move.
         self._room_left = self.room.copy()
-        self._left: list[int] = []  # while it is filled
-        self._fixed: list[int] = []  # columns whose tasks do not move meanwhile
-        self._replicated: list[Occupant[Job]] = []  # gangs with replicas; some more than once
+        self._left: list[int] = []
+        self._fixed: list[int] = []
+        # What may differ from the machine; some gangs are there more than once.
+        self._touched: list[Occupant[Job]] = []  # gangs that have started or moved
+        self._replicated: list[Occupant[Job]] = []  # gangs with replicas
         self._cleaned: list[Occupant[Job]] = []  # those that had some before the matrix was cleaned
+        self._migrations: list[Migration[Job]] = []
+
+    def rows_in_use(self) -> list[int]:
+        """Return the rows that are not empty, ascending; not to be changed."""
+        return self._in_use
+
+    def row_contents(self, row: int) -> list[Occupant[Job]]:
+        """Return the gangs in ``row``, replicas included, in starting order."""
+        return [gang for gang in self.occupants.values() if gang.rows >> row & 1]
 
     @property
     def occupancy(self) -> float:
@@ -55,14 +270,191 @@ class OusterhoutMatrix(MatrixMigrations[Job]):
 
         Columns that are set aside, as those of nodes that are down, do not count.
         """
-        rows = self.rows_in_use()
-        columns = len(rows) * (self.nodes - self._count(self.set_aside))
+        rows = self._in_use
+        columns = len(rows) * (self.nodes - self.set_aside.bit_count())
         return 1 - sum(self._room_left[row] for row in rows) / columns if columns else 0.0
 
     @property
     def is_one_row(self) -> bool:
         """Whether at most one row is in use, and all gangs stand in it alone."""
         return len(self._in_use) < 2 and not (self._replicated or self.undivided)
+
+    # Jobs come and go.
+
+    def begin_memory(self, free: FreeMemory | None) -> None:
+        """Take the free memory of the machine as it is; the gangs of the matrix, and suspended jobs, have theirs."""
+        self.memory = free
+        self.promised = None
+
+    def add(self, job: Job, row: int, columns: int | None = None, *, kept: int = 0, end: int | None = None) -> Occupant[Job]:
+        """Give ``job`` columns of ``row``, its home row without replicas: the lowest suitable ones unless others are named.
+
+        Args:
+            job: the job.
+            row: has enough suitable columns.
+            columns: a bitmask.
+            kept: the columns whose memory holds the job already, a bitmask.
+            end: when it is predicted to end; ``None`` if unknown.
+        """
+        if columns is None:
+            columns = lowest(self.columns_for(job, row, kept=kept, end=end), job.nodes)
+        gang = self._new(job, columns, row, kept, end)
+        self._settle_in(gang, row)
+        return gang
+
+    def _new(self, job: Job, columns: int, row: int, kept: int, end: int | None = None) -> Occupant[Job]:
+        self._starts += 1
+        gang = self.occupants[job.id] = Occupant(job, columns, row, self._starts)
+        if self.memory is not None:
+            self._take_memory(job, columns & ~kept, end)
+        return gang
+
+    def columns_for(self, job: Job, row: int, *, kept: int = 0, end: int | None = None) -> int:
+        """Return the free columns of a row that have enough memory for a task of ``job``, a bitmask; see :meth:`add`."""
+        free = self._free[row]
+        return free if self.memory is None else free & (self._with_memory(job, end) | kept)
+
+    def _with_memory(self, job: Job, end: int | None = None) -> int:
+        """Return the columns on which a task of ``job`` can have its memory until ``end``, a bitmask."""
+        assert self.memory is not None
+        enough = self.memory.nodes_with(job.memory)
+        if self.promised is not None and self.promised.holds_against(job.id, end):
+            enough &= self.promised.left.nodes_with(job.memory)
+        return enough
+
+    def _take_memory(self, job: Job, columns: int, end: int | None = None) -> None:
+        assert self.memory is not None
+        nodes = from_mask(columns)
+        self.memory.take(nodes, job.memory)
+        if self.promised is not None and self.promised.holds_against(job.id, end):
+            self.promised.left.take(nodes, job.memory)
+
+    def promise_memory(self, job: Job, row: int, ends: Mapping[int, int]) -> PromisedMemory | None:
+        """Promise a job that lacks memory on free columns of a row the memory of enough of them, as soon as possible.
+
+        Until then, other jobs may have it if they are predicted to end by that time, as in EASY backfilling.
+
+        Args:
+            job: the first job that lacks memory.
+            row: has enough free columns.
+            ends: predicted ends of gangs, by job id.
+
+        Returns:
+            The promise; ``None`` if suspended jobs keep the memory.
+        """
+        assert self.memory is not None
+        free, columns, time = self.memory.copy(), self._free[row], 0
+        gangs = sorted((ends[number], number) for number in self.occupants if number in ends)
+        suitable = columns & free.nodes_with(job.memory)
+        for end, number in gangs:
+            if suitable.bit_count() >= job.nodes:
+                break
+            gang, time = self.occupants[number], end
+            free.give_back(from_mask(gang.columns), gang.job.memory)
+            if gang.home == row:
+                columns |= gang.columns & ~self.set_aside
+            suitable = columns & free.nodes_with(job.memory)
+        self.promised = None
+        if suitable.bit_count() >= job.nodes:
+            chosen = lowest(suitable, job.nodes)
+            short = self.memory.fullest(chosen)
+            free.take(from_mask(chosen), job.memory)
+            self.promised = PromisedMemory(job.id, time, free, short)
+        return self.promised
+
+    def lose(self, node: int, number: int) -> None:
+        """Set the column of a node that is down aside, for an outage of this number."""
+        self.keep_free(1 << node, number)
+
+    def keep_free(self, columns: int, number: int) -> None:
+        """Set columns aside in all rows, for a job or an outage of this number; gangs that hold them may stay."""
+        self._kept[number] = columns
+        self.set_aside |= columns
+        self._changed_homes.update(range(self.mpl))  # the least populated row may be another one now
+        for row, free in enumerate(self._free):
+            self._free[row] = free & ~columns
+            self.room[row] -= (free & columns).bit_count()
+
+    def give_up(self, number: int) -> None:
+        """Set no columns aside any more for a job, which has left or claims none, or for an outage that is over."""
+        before, self.set_aside = self.set_aside, 0
+        del self._kept[number]
+        for columns in self._kept.values():
+            self.set_aside |= columns
+        freed = before & ~self.set_aside
+        self._changed_homes.update(range(self.mpl))
+        for row in range(self.mpl):
+            free = freed & self._home_columns_free(row)
+            self._free[row] |= free
+            self.room[row] += free.bit_count()
+
+    def add_undivided(self, job: Job, columns: int, *, kept: int = 0) -> Occupant[Job]:
+        """Give ``job`` columns that have been set aside and that no gang holds any more, in every row in use.
+
+        Args:
+            job: the job.
+            columns: a bitmask.
+            kept: the columns whose memory holds the job already, a bitmask.
+        """
+        gang = self.undivided[job.id] = self._new(job, columns, 0, kept)
+        return gang
+
+    def is_free(self, columns: int, row: int) -> bool:
+        """Return whether no gang is at home on any of these columns of a row, and they are not set aside."""
+        return self._free[row] & columns == columns
+
+    def remove(self, job_id: int) -> None:
+        """Take a gang out of all rows."""
+        gang = self.occupants.pop(job_id)
+        gang.rows = 0
+        if job_id not in self.undivided:
+            self._leave_home(gang)
+            return
+        del self.undivided[job_id]
+        self.give_up(job_id)
+
+    def fullest_row(self, nodes: int, rows: Iterable[int] | None = None) -> int | None:
+        """Return the row with the fewest free columns of those that have ``nodes`` (best fit), ``None`` if none has.
+
+        Args:
+            nodes: number of columns wanted.
+            rows: the rows to look at; all by default.
+
+        Memory does not matter here.
+        """
+        best, least = None, self.nodes + 1
+        for row in range(self.mpl) if rows is None else rows:
+            if nodes <= self.room[row] < least:
+                best, least = row, self.room[row]
+        return best
+
+    def _leave_home(self, gang: Occupant[Job]) -> None:
+        self._changed_homes.add(gang.home)
+        freed = gang.columns & ~self.set_aside if self.set_aside else gang.columns
+        self._free[gang.home] |= freed
+        self.room[gang.home] += freed.bit_count() if self.set_aside else gang.nodes
+        at_home = self.homes[gang.home]
+        del at_home[gang.job.id]
+        if not at_home:
+            self._in_use.remove(gang.home)
+
+    def _settle_in(self, gang: Occupant[Job], row: int) -> None:
+        self._changed_homes.add(row)
+        self._free[row] ^= self._free[row] & gang.columns
+        self.room[row] -= gang.nodes
+        at_home = self.homes[row]
+        if not at_home:
+            insort(self._in_use, row)
+        at_home[gang.job.id] = gang
+        gang.home = row
+        gang.rows = 1 << row
+        self._touched.append(gang)
+
+    def _home_columns_free(self, row: int) -> int:
+        free = self._all_columns & ~self.set_aside
+        for gang in self.homes[row].values():
+            free &= ~gang.columns
+        return free
 
     # The steps of Zhang et al. 2003, section 5.1.
 
@@ -260,26 +652,178 @@ class OusterhoutMatrix(MatrixMigrations[Job]):
             open_ = self._free[row] | (other.columns & ~self.set_aside if self.set_aside else other.columns)
             self._free[row] = open_ ^ (open_ & new)
             if self.set_aside:  # what was set aside of its columns does not become free
-                self.room[row] -= self._count(other.columns & self.set_aside & ~new)
+                self.room[row] -= (other.columns & self.set_aside & ~new).bit_count()
         self._displace(gang, in_the_way, columns, self._left, row)
         self._left[row] ^= self._left[row] & gang.columns
         self._room_left[row] -= gang.nodes
         return True
 
+    # Migrations: where a gang finds others on its columns, either they migrate (option 1) or it does (option 2).
+
+    def tasks_migrating(self, row: int) -> int:
+        """Return how many tasks in a row are on their way to or from the checkpoint store.
+
+        Undivided gangs are in each row: in those too that come into use when another gang is placed there.
+        """
+        undivided = self.undivided
+        return sum(
+            gang.moving
+            for gang in self.occupants.values()
+            if gang.migrating and (gang.rows >> row & 1 or gang.job.id in undivided)
+        )
+
+    def note_migrating(self, gang: Occupant[Job], *, migrates: bool, in_rounds: bool = False) -> None:
+        """Note whether a gang migrates on the machine, or is saved or restored in rounds: then all its tasks count."""
+        gang.migrating = migrates or in_rounds
+        if in_rounds or not migrates:
+            gang.moving = gang.nodes
+
+    def _counted(self, gang: Occupant[Job], kept: int) -> int:
+        """Return how many tasks of ``gang`` count against Q if it migrates and keeps these of its columns, a bitmask."""
+        if self._counts == "gang":
+            return gang.nodes
+        moved = gang.nodes - (gang.columns & kept).bit_count()
+        return moved if self._max_tasks is None or self._counts == "moved" else min(moved, self._max_tasks)
+
+    def _can_migrate(self, gangs: Collection[Occupant[Job]], row: int, kept: int) -> bool:
+        """Return whether ``gangs`` may be moved to other columns in ``row``: none is on its way already, and Q allows it.
+
+        They keep those of their columns that are among ``kept``, a bitmask.
+        """
+        for gang in gangs:
+            if gang.migrating:
+                return False
+        if self._max_tasks is None:
+            return True
+        moving = [gang for gang in gangs if gang.on_machine]
+        if not moving or not self._max_tasks:
+            return not moving
+        return sum(self._counted(gang, kept) for gang in moving) + self.tasks_migrating(row) <= self._max_tasks
+
+    def _within_limit(self, gang: Occupant[Job], row: int) -> bool:
+        """Return whether ``gang`` may stand in ``row`` as well: if it is still migrating, its tasks count there too."""
+        if self._max_tasks is None or not gang.migrating:
+            return True
+        return gang.moving + self.tasks_migrating(row) <= self._max_tasks
+
+    def _overlapping(self, gang: Occupant[Job], row: int) -> list[Occupant[Job]]:
+        """S(A) of Zhang et al. 2003: the gangs at home in ``row`` that use columns of ``gang``, in starting order."""
+        columns = gang.columns
+        overlapping = [other for other in self.homes[row].values() if other.columns & columns]
+        if len(overlapping) > 1:
+            overlapping.sort(key=STARTING_ORDER)
+        return overlapping
+
+    def _move_by_migration(self, gang: Occupant[Job], row: int, guard: Guard[Job] | None) -> bool:
+        """Move ``gang`` to ``row`` by option 1 (those in its way migrate) or option 2 (it does), whichever costs less."""
+        if gang.migrating or not (guard is None or guard.may_enter(gang, row)):
+            return False
+        in_the_way = self._overlapping(gang, row)
+        option_1 = self._can_migrate(in_the_way, row, ~gang.columns)
+        option_2 = self._can_migrate([gang], row, self._free[row])
+        if option_1 and option_2:
+            own = gang.nodes if gang.on_machine else 0
+            theirs = [other.nodes for other in in_the_way if other.on_machine]
+            if option_1_overhead(own, theirs, *self._cost) > option_2_overhead(own, theirs, *self._cost):
+                return self._move_elsewhere(gang, in_the_way, row) or self._move_others(gang, in_the_way, row)
+        if option_1 and self._move_others(gang, in_the_way, row):
+            return True
+        return option_2 and self._move_elsewhere(gang, in_the_way, row)
+
+    def _move_others(self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int) -> bool:
+        """Option 1: move ``gang`` to ``row``, on its own columns; return whether those in its way can have memory."""
+        columns = self._columns_for_displaced(gang, in_the_way, row, self._free)
+        if columns is None:
+            return False
+        self._leave_home(gang)
+        self._displace(gang, in_the_way, columns, self._free, row)
+        self._settle_in(gang, row)
+        return True
+
+    def _move_elsewhere(self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int) -> bool:
+        """Option 2: move ``gang`` to free columns of ``row``; return whether it has enough memory there."""
+        columns = self._columns_elsewhere(gang, row, self._free)
+        if columns is None:
+            return False
+        self._leave_home(gang)
+        gang.moving = self._counted(gang, columns)
+        self._give_columns(gang, columns)
+        self._note_migration([gang], in_the_way)
+        self._settle_in(gang, row)
+        return True
+
+    def _columns_for_displaced(
+        self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], row: int, free: list[int]
+    ) -> list[int] | None:
+        """Option 1: return new columns for those in the way of ``gang`` in ``row``; only tasks that are in the way move.
+
+        Returns:
+            ``None`` if they have not enough memory there.
+        """
+        wanted = gang.columns
+        open_, columns = free[row] ^ (free[row] & wanted), []
+        for other in in_the_way:
+            lost = other.columns & wanted
+            suitable = self._suitable(other, open_)
+            if self.memory is not None and suitable.bit_count() < lost.bit_count():
+                return None
+            taken = lowest(suitable, lost.bit_count())
+            open_ ^= taken
+            columns.append(other.columns ^ lost | taken)
+        return columns
+
+    def _columns_elsewhere(self, gang: Occupant[Job], row: int, free: list[int]) -> int | None:
+        """Option 2: return columns for ``gang`` in ``row``: its own that are free there, and other free ones for the rest.
+
+        Returns:
+            ``None`` if it has not enough memory there.
+        """
+        kept = gang.columns & free[row]
+        suitable = self._suitable(gang, free[row] ^ kept)
+        if self.memory is not None and suitable.bit_count() < gang.nodes - kept.bit_count():
+            return None
+        taken = lowest(suitable, gang.nodes - kept.bit_count())
+        return kept | taken
+
+    def _suitable(self, gang: Occupant[Job], columns: int) -> int:
+        """Return those of ``columns`` that have enough memory for a task of ``gang``, which it does not hold yet."""
+        return columns if self.memory is None else columns & self._with_memory(gang.job)
+
+    def _give_columns(self, gang: Occupant[Job], columns: int) -> None:
+        if self.memory is not None:
+            self.memory.give_back(from_mask(gang.columns & ~columns), gang.job.memory)
+            self._take_memory(gang.job, columns & ~gang.columns)
+        gang.columns = columns
+
+    def _displace(
+        self, gang: Occupant[Job], in_the_way: list[Occupant[Job]], columns: list[int], free: list[int], row: int
+    ) -> None:
+        """Option 1: give those in the way their new ``columns``; those of ``gang`` in ``row`` become free."""
+        for other, new in zip(in_the_way, columns, strict=True):
+            open_ = free[row] | other.columns
+            free[row] = open_ ^ (open_ & new)
+            other.moving = self._counted(other, new)
+            self._give_columns(other, new)
+        self._note_migration(in_the_way, [gang])
+
+    def _note_migration(self, moves: list[Occupant[Job]], blocked: list[Occupant[Job]]) -> None:
+        """Note a migration; a gang that has not started yet simply starts elsewhere, and no gang waits for it."""
+        self._touched += moves
+        self._changed_homes.update([gang.home for gang in moves])
+        moved = [gang for gang in moves if gang.on_machine]
+        if self.migration_counts:
+            for gang in moved:
+                gang.migrating = True
+        if moved:
+            self._migrations.append(Migration(moved, [gang for gang in blocked if gang.on_machine]))
+
     # What the machine has to do.
 
     def changes(self) -> Change[Job]:
         """Return the difference between the matrix and what the machine has, and take it for done."""
-        change = changes_to(self._touched, self._cleaned + self._replicated, self._migrations, self.nodes_of)
+        change = changes_to(self._touched, self._cleaned + self._replicated, self._migrations)
         self._migrations.clear()
         self._touched.clear()
         self._cleaned.clear()
         self._left, self._fixed = [], []  # until it is filled again
-        self._join_strips()
         return change
-
-    def _renew_masks(self, strips: ColumnStrips) -> None:
-        super()._renew_masks(strips)
-        for masks in (self._left, self._fixed):
-            for row, columns in enumerate(masks):
-                masks[row] = strips.renewed(columns)

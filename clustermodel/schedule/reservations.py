@@ -1,15 +1,16 @@
-"""Reservations of waiting jobs, and the book that keeps them in availability profiles.
+"""Reservations of waiting jobs, and the books that keep them in availability profiles.
 
-Backfilling on the whole machine has one profile (:class:`~clustermodel.schedule.plan.Plan`).  Gang scheduling has one for each
-row of the Ousterhout matrix (:class:`~clustermodel.schedule.row_plans.RowPlans`).
+Backfilling on the whole machine has one profile (:class:`Plan`).  Gang scheduling has one for each row of the Ousterhout matrix
+(:class:`RowPlans`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import NamedTuple
 
-from clustermodel.schedule.profile import Profile
+from clustermodel.schedule.profile import Profile, Reservable, RunningProfile
 
 Shape = tuple[int, int]
 """A number of nodes and the expected run time on them, ticks."""
@@ -30,18 +31,6 @@ class Reservation(NamedTuple):
     def end(self) -> int:
         """Start plus length, ticks."""
         return self.start + self.length
-
-
-class Reservable(Protocol):
-    """What a reservation book needs to know of a waiting job."""
-
-    @property
-    def id(self) -> int:
-        """The job's number."""
-
-    @property
-    def nodes(self) -> int:
-        """How many nodes it asks for."""
 
 
 class ReservationBook:
@@ -113,3 +102,198 @@ def earliest_completion(shapes: Shapes, profiles: Sequence[Profile], rows: Itera
                 best = Reservation(start, length, nodes, row)
     assert best is not None, "there is a shape and a row"
     return best
+
+
+class Plan(ReservationBook):
+    """Reservations among the running jobs of a machine; times in ticks.
+
+    EASY keeps reservations for the first few jobs of the queue, conservative backfilling for all.  Both improve their
+    reservations with :meth:`compress`, which moves none to a later start.
+
+    Args:
+        profile: the running jobs.
+    """
+
+    __slots__ = ("_alarm", "_starts", "profile")
+
+    def __init__(self, profile: RunningProfile) -> None:
+        super().__init__([profile])
+        self.profile = profile
+        self._alarm: int | None = None
+        self._starts: list[tuple[int, int]] = []  # heap of (reserved start, job id); an entry that moved since is stale
+
+    def earliest(self, shapes: Shapes) -> Reservation:
+        """Return where a job of one of these shapes completes first; of equally good places that of the first shape."""
+        return earliest_completion(shapes, self.profiles)
+
+    def start_reserved(self, job: Reservable) -> Reservation:
+        """Start ``job`` in its reservation, which has begun, and return the reservation."""
+        held = self.reserved.pop(job.id)
+        self.profile.note_start(job.id, held.nodes, held.end)
+        return held
+
+    def compress(self, jobs: Iterable[Reservable], now: int) -> None:
+        """Move each reservation, in the order of ``jobs``, to the earliest start possible with the others in place.
+
+        The result is that of taking each job out and placing it again (Talby & Feitelson 1999, long version, section 3.2).
+        But a job is tested where it stands (:meth:`~clustermodel.schedule.profile.Profile.earlier`) and moved only if it can
+        be; an equally large job that has just failed bounds the search.  Jobs without a reservation are passed over.
+        """
+        reserved, profile = self.reserved, self.profile
+        failed: dict[tuple[int, ...], int] = {}  # no job of this length and so many nodes can start before this time
+        for job in jobs:
+            if (held := reserved.get(job.id)) is None:
+                continue
+            old, length, nodes, _ = held
+            shape: tuple[int, ...] = held[1:3]  # with so many numbers declared, compiled modules would make it twice
+            not_before = now
+            if (bound := failed.get(shape)) is not None and profile.free_just_before(old) < nodes:
+                # An equal job cannot start before ``bound``, and there is no gap here that this job's own nodes could extend.
+                if bound >= old:
+                    continue
+                not_before = bound
+            new = profile.earlier(nodes, length, old, not_before)
+            if new == old:
+                failed[shape] = old
+            else:
+                self.move(job, Reservation(new, length, nodes))
+                failed.clear()
+
+    def reshape(self, jobs: Iterable[Reservable], shapes: Mapping[int, Shapes]) -> None:
+        """Compress moldable jobs: take out each job and enter it again where it completes first.
+
+        The new reservation starts no later than the old one, which is a guaranteed start.
+
+        Args:
+            jobs: in the order in which they choose.
+            shapes: job id -> its shapes.
+        """
+        profile = self.profile
+        for job in jobs:
+            best = held = self.reserved[job.id]
+            profile.release(held.start, held.end, held.nodes)
+            for nodes, length in shapes[job.id]:
+                start = profile.earliest(nodes, length, min(held.start, best.end - length))
+                if start >= 0 and (start + length, start) < (best.end, best.start):
+                    best = Reservation(start, length, nodes)
+            self.keep(job, best)
+
+    def next_start(self) -> int | None:
+        """Return the earliest reserved start, ``None`` without reservations."""
+        starts, reserved = self._starts, self.reserved
+        while starts:
+            start, job_id = starts[0]
+            if (held := reserved.get(job_id)) is not None and held.start == start:
+                return start
+            heappop(starts)
+        return None
+
+    def new_alarm(self) -> int | None:
+        """Return the earliest reserved start if it is not the one returned last, for the policy's alarm."""
+        start = self.next_start()
+        if start is None or start == self._alarm:
+            return None
+        self._alarm = start
+        return start
+
+    def due(self, now: int) -> list[int]:
+        """Return the jobs whose reserved start has come, the earliest start first, then the lowest id.
+
+        Each is returned once: the caller starts it, or moves or cancels its reservation.
+        """
+        due: list[int] = []
+        while (start := self.next_start()) is not None and start <= now:
+            job_id = heappop(self._starts)[1]
+            if not due or due[-1] != job_id:  # entered twice if it was dropped and entered at the same start again
+                due.append(job_id)
+        return due
+
+    def _enter(self, job_id: int, reservation: Reservation) -> None:
+        self.reserved[job_id] = reservation
+        heappush(self._starts, (reservation.start, job_id))
+
+
+class RowPlans(ReservationBook):
+    """Reservations in the rows of the Ousterhout matrix: each virtual machine is backfilled (Zhang et al. 2003, section 5.2).
+
+    Each row has an availability profile: its gangs until their predicted ends, and the reservations of waiting jobs.  A waiting
+    job holds one reservation, a start in a row, which moves only to an earlier start, in any row.  Times in ticks.
+
+    Args:
+        nodes: number of columns.
+        rows: number of rows, the multiprogramming level.
+    """
+
+    __slots__ = ("_nodes", "now")
+
+    def __init__(self, nodes: int, rows: int) -> None:
+        super().__init__(Profile(nodes) for _ in range(rows))
+        self._nodes = nodes
+        self.now = 0
+
+    def rebuild(self, now: int, ends: Sequence[Iterable[tuple[int, int]]]) -> None:
+        """Rebuild the profiles of rows that hold gangs with these (predicted end, nodes); reservations keep their starts.
+
+        A gang may be predicted to end later than before, because a slice was cut short or its row's turn comes last.  Then a
+        reservation overlaps the gang, and its job starts as soon as the nodes are free.  Were the reservation moved behind
+        whatever is in its way, a moment's delay would grow to the length of a job.
+
+        Args:
+            now: the present.
+            ends: for each row.
+        """
+        self.now = now
+        self.profiles = [Profile.of_running(self._nodes, now, of_row) for of_row in ends]
+        for job_id, reservation in self.reserved.items():
+            start, length, nodes, row = reservation
+            if start < now:
+                self.reserved[job_id] = reservation._replace(start=now)
+            self.profiles[row].overbook(max(start, now), max(start, now) + length, nodes)
+
+    def may_enter(self, row: int, nodes: int, end: int) -> bool:
+        """Return whether ``nodes`` of ``row`` are not reserved from now until ``end``."""
+        return self.profiles[row].fits(nodes, end - self.now)
+
+    def move_gang(self, source: int, target: int, nodes: int, end: int) -> None:
+        """Move a gang of so many nodes, or the reservation that begins now, from row to row."""
+        self.profiles[target].reserve(self.now, end, nodes)
+        self.profiles[source].release(self.now, end, nodes)
+
+    def improve(self, job: Reservable, rows: Iterable[int]) -> Reservation:
+        """Move the reservation of ``job`` to its earliest possible start in its row or in ``rows``, and return it."""
+        held = best = self.reserved[job.id]
+        start, length, nodes, row = held
+        if (earlier := self.profiles[row].earlier(nodes, length, start, self.now)) < start:
+            best = held._replace(start=earlier)
+        for other in rows:
+            if other != row and (found := self.profiles[other].earliest(nodes, length, best.start - 1)) >= 0:
+                best = Reservation(found, length, nodes, other)
+        if best is not held:
+            self.move(job, best)
+        return best
+
+    def place(self, job: Reservable, length: int, rows: Iterable[int]) -> Reservation:
+        """Enter a reservation for ``job`` at the earliest start in any of ``rows``, and return it."""
+        self.keep(job, best := earliest_completion(((job.nodes, length),), self.profiles, rows))
+        return best
+
+    def postpone(self, job: Reservable, start: int) -> None:
+        """Move the reservation of ``job``, which begins now, to a later start, even where too few nodes are free then."""
+        held = self.reserved[job.id]
+        self.drop(job)
+        self.profiles[held.row].overbook(start, start + held.length, held.nodes)
+        self.reserved[job.id] = held._replace(start=start)
+
+    def rows_free_now(self, reservation: Reservation, rows: Iterable[int]) -> list[int]:
+        """Return the row of a reservation that begins now, and those of ``rows`` that could hold it as well.
+
+        In its own row the nodes may not be free yet; see :meth:`rebuild`.
+        """
+        start, length, nodes, row = reservation
+        return [row, *(other for other in rows if other != row and self.profiles[other].fits_at(start, nodes, length))]
+
+    def take_up(self, job: Reservable, row: int) -> None:
+        """Start ``job`` now in ``row``: in its reservation, or in place of it in another row."""
+        held = self.reserved.pop(job.id)
+        if held.row != row:
+            self.move_gang(held.row, row, held.nodes, held.end)

@@ -27,7 +27,7 @@ def test_jobs_of_zhang_2003_cost_a_multiple_of_the_floor(benchmark: BenchmarkFix
 def test_neither_nodes_nor_slices_make_an_event_cost_more_in_proportion(policy: str) -> None:
     # The same jobs on 100 times the nodes, each as many times wider, have the same schedule; 100 times as many slices have
     # nearly the same one.  Both together are 10,000 times as many cells.  Jobs that are up to 99 nodes narrower than that have
-    # another schedule, in which most starts cut a strip of columns in two.
+    # another schedule.
     workload = load_model("blue-pacific").generate(jobs=size(1_000), run_time_factor=FACTOR)
     wide = workload.scaled(LoadScale(size=100))
     uneven = Workload([row._replace(nodes=row.nodes - 37 * row.id % 100) for row in wide.rows()], name="uneven")
@@ -46,6 +46,6 @@ def test_neither_nodes_nor_slices_make_an_event_cost_more_in_proportion(policy: 
             f"\n{policy}: 100 times the nodes {wide_ratio:.2f} times as long, jobs of uneven sizes {uneven_ratio:.2f}, "
             f"100 times the slices {sliced_ratio:.2f}"
         )
-        return max(wide_ratio / 1.25, uneven_ratio / 1.4, sliced_ratio / 1.25)
+        return max(wide_ratio / 1.6, uneven_ratio / 1.7, sliced_ratio / 1.25)
 
     require_at_most(1.0, measure)

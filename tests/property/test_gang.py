@@ -26,7 +26,7 @@ from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.recording.ledger import Account, Amount
 from clustermodel.recording.matrix_history import Moment
 from clustermodel.recording.run_attempts import UNKNOWN, Status
-from clustermodel.schedule.node_set import MANY_NODES, NodeSet, as_mask
+from clustermodel.schedule.node_set import NodeSet, as_mask
 from clustermodel.sim.simulation import simulate
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 from tests.gang_runs import POLICIES, Call, GangCase, Meddler, Watched, check_books, gang_cases, run, seen, seen_in_time, spans
@@ -449,7 +449,7 @@ def test_permuting_what_happens_at_one_instant_and_splitting_streams_changes_not
 @given(case=gang_cases(), policy=policies)
 def test_jobs_as_many_times_as_wide_on_as_many_times_the_nodes_have_the_same_schedule(case: GangCase, policy: str) -> None:
     machine, rows = case
-    times = MANY_NODES // machine.nodes + 1  # then columns are in strips and ranges, not in masks
+    times = 1 + 16_384 // machine.nodes
     costs = machine.checkpointing
     most = costs.max_tasks_per_slice
     wide_costs = replace(costs, max_tasks_per_slice=None if most is None else times * most)

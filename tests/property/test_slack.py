@@ -22,9 +22,7 @@ from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.slack_formulas import Weights, favour
-from clustermodel.schedule.slack_reservations import HEURISTICS, SlackReservation, by_start
-from clustermodel.schedule.slack_search import ArrivingJob, Schedule, Search
+from clustermodel.schedule.slack import HEURISTICS, ArrivingJob, Schedule, Search, SlackReservation, Weights, by_start, favour
 from clustermodel.sim.simulation import simulate
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.property.strategies import cases, machines_and_rows

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel.schedule.node_set import as_mask
-from clustermodel.schedule.ousterhout import OusterhoutMatrix
-from clustermodel.schedule.planned_gangs import Change, Occupant
+from clustermodel.schedule.ousterhout import Change, Occupant, OusterhoutMatrix
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 from tests.property.strategies import cases
 

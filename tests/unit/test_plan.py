@@ -8,9 +8,8 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustermodel.schedule.plan import Plan
-from clustermodel.schedule.reservations import Reservation, Shape
-from clustermodel.schedule.running_profile import RunningProfile
+from clustermodel.schedule.profile import RunningProfile
+from clustermodel.schedule.reservations import Plan, Reservation, Shape
 
 
 class Waiting(NamedTuple):

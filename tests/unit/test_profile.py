@@ -11,8 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from clustermodel import DecisionError
 from clustermodel.policies.corrections import as_late_again
-from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.running_profile import SHORTEST_EXTENSION, RunningProfile
+from clustermodel.schedule.profile import SHORTEST_EXTENSION, Profile, RunningProfile
 
 NODES = 6
 LATEST = 60

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustermodel.errors import DecisionError
-from clustermodel.schedule.reservations import Reservation
-from clustermodel.schedule.row_plans import RowPlans
+from clustermodel.schedule.reservations import Reservation, RowPlans
 from tests.property.strategies import cases
 
 

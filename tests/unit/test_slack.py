@@ -30,7 +30,12 @@ from clustermodel.policies.slack import Slack
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.slack_formulas import (
+from clustermodel.schedule.slack import (
+    HEURISTICS,
+    ArrivingJob,
+    Schedule,
+    Search,
+    SlackReservation,
     Weights,
     cost,
     favour,
@@ -43,8 +48,6 @@ from clustermodel.schedule.slack_formulas import (
     total,
     weight,
 )
-from clustermodel.schedule.slack_reservations import HEURISTICS, SlackReservation
-from clustermodel.schedule.slack_search import ArrivingJob, Schedule, Search
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.shared_data import trace_path
 from tests.tiers import some

@@ -15,9 +15,7 @@ import pytest
 from clustermodel import Machine, Setup
 from clustermodel.policies.slack import Slack
 from clustermodel.policies.view import QueuedJob
-from clustermodel.schedule.slack_formulas import Weights, cost, favour, price_of_start, weight
-from clustermodel.schedule.slack_reservations import SlackReservation
-from clustermodel.schedule.slack_search import ArrivingJob, Search
+from clustermodel.schedule.slack import ArrivingJob, Search, SlackReservation, Weights, cost, favour, price_of_start, weight
 from clustermodel.ticks import TICKS_PER_SECOND
 
 S = TICKS_PER_SECOND

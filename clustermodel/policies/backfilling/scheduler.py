@@ -30,8 +30,8 @@ from clustermodel.policies.interface import NOTHING, Decision, Setup, uses_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.policies.queue_order import CRITERIA, QueueOrder, make_sorter
 from clustermodel.policies.view import Batch, View
-from clustermodel.schedule.plan import Plan
-from clustermodel.schedule.running_profile import RunningProfile
+from clustermodel.schedule.profile import RunningProfile
+from clustermodel.schedule.reservations import Plan
 from clustermodel.validation import choice
 
 PRIORITY_LEVELS: Final = 3

@@ -13,9 +13,8 @@ from clustermodel.policies.interface import Decision, Reason, Reserve, Start
 from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.queue_order import QueueSorter
 from clustermodel.policies.view import Batch, QueuedJob, View
-from clustermodel.schedule.plan import Plan
 from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.reservations import Reservation, Shape, Shapes, earliest_completion
+from clustermodel.schedule.reservations import Plan, Reservation, Shape, Shapes, earliest_completion
 
 
 class Scheduler(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from clustermodel.errors import DecisionError
 from clustermodel.machine import Machine
 from clustermodel.recording.ledger import Account
-from clustermodel.schedule.node_set import MANY_NODES, IdleNodes, NodeSet, from_mask, places, text
+from clustermodel.schedule.node_set import NodeSet, from_mask, places, text
 from clustermodel.sim.time_sharing.sliced_gang import SlicedGang
 
 
@@ -26,9 +26,7 @@ class MatrixRows:
         self.machine = machine
         self.mpl = machine.time_slicing.mpl
         self.occupied = [0] * self.mpl
-        """Columns in use, a bitmask for each row; not kept where there are many and no switch is charged on change."""
-        in_ranges = machine.processors > MANY_NODES and not machine.switches_on_change
-        self._idle = [IdleNodes(machine.processors) for _ in range(self.mpl)] if in_ranges else None  # instead
+        """Columns in use, a bitmask for each row."""
         self.held = [0] * self.mpl
         """Number of columns in use in each row."""
         self.gangs: list[dict[int, SlicedGang]] = [{} for _ in range(self.mpl)]
@@ -53,28 +51,20 @@ class MatrixRows:
         if self.down and gang.mask & self.down:
             nodes = text(from_mask(gang.mask & self.down))
             raise DecisionError(f"job {gang.job.id} cannot run in row {row} on columns {text(gang.columns)}: {nodes} are down")
-        if not self._take(gang, row):
+        taken, wanted = self.occupied[row], gang.mask
+        if taken & wanted:
             if gang.job.id in self.gangs[row]:
                 raise DecisionError(f"job {gang.job.id} cannot be replicated in row {row}: it is in it already")
             raise DecisionError(
                 f"job {gang.job.id} cannot run in row {row} on columns {text(gang.columns)}: not all of them are free there"
             )
+        self.occupied[row] = taken | wanted
         if not self.held[row]:
             self.in_use_changed = True
         self.held[row] += gang.nodes
         self.gangs[row][gang.job.id] = gang
         gang.rows |= 1 << row
         self.changed.add(gang)
-
-    def _take(self, gang: SlicedGang, row: int) -> bool:
-        """Give a gang its columns of a row; return whether all of them were free."""
-        if self._idle is not None:
-            return self._idle[row].take(gang.columns)
-        taken, wanted = self.occupied[row], gang.mask
-        if taken & wanted:
-            return False
-        self.occupied[row] = taken | wanted
-        return True
 
     def withdraw(self, gang: SlicedGang, row: int) -> None:
         """Take ``gang`` out of ``row``.
@@ -89,10 +79,7 @@ class MatrixRows:
         self.changed.add(gang)
 
     def _take_out(self, gang: SlicedGang, row: int) -> None:
-        if self._idle is None:
-            self.occupied[row] ^= gang.mask
-        else:
-            self._idle[row].give_back(gang.columns)
+        self.occupied[row] ^= gang.mask
         self.held[row] -= gang.nodes
         del self.gangs[row][gang.job.id]
         if not self.held[row]:

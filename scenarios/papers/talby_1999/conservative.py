@@ -18,8 +18,8 @@ from clustermodel.experiment.measure_table import published_table
 from clustermodel.policies.backfilling.guarantees import EveryJob
 from clustermodel.policies.backfilling.scheduler import Backfilling
 from clustermodel.policies.backfilling.scheduling_cycle import SchedulingCycle
-from clustermodel.schedule.plan import Plan
-from clustermodel.schedule.reservations import Reservable, Reservation
+from clustermodel.schedule.profile import Reservable
+from clustermodel.schedule.reservations import Plan, Reservation
 from clustermodel.workload.periods import by_month, in_parts
 
 NODES, WAIT, LATE = 128, "mean wait (s)", "starts later than announced"

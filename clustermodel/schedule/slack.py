@@ -1,25 +1,244 @@
-"""Slack-based backfilling: the search for the cheapest schedule (Talby & Feitelson 1999, long version, sections 4.2 to 4.6).
+"""Slack-based backfilling (Talby & Feitelson 1999): prices, reservations with a slack, the search for the cheapest schedule.
 
-At each slot of the profile, take out the waiting jobs that are scheduled at or after it, put the arriving job there, put the
-others back at their earliest times in the order of a heuristic, and price the result.  Prices are
-:mod:`clustermodel.schedule.slack_formulas`'s.  Times in ticks.
+Formulas are pure functions of numbers, in the papers' symbols: n processors, p priority, s slack, s0 initial slack, t_i the
+time by which a job is moved, t_e its start, CT the present, AWT the average wait time, SF the slack factor (short version,
+sections 2.1 to 2.3; long version, sections 4.2 to 4.7).  Their times are seconds, all others ticks.
+
+At each slot of the profile, the search takes out the waiting jobs that are scheduled at or after it, puts the arriving job
+there, puts the others back at their earliest times in the order of a heuristic, and prices the result (long version, sections
+4.2 to 4.6).  Section numbers are those of the long version.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import fsum, inf
+from typing import Any, Final, NamedTuple, Protocol
 
-from clustermodel.schedule.bisection import bisect_left
+from clustermodel.schedule.node_set import bisect_left
 from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.slack_formulas import DIGITS, Weights, cost, price_of_start, total
-from clustermodel.schedule.slack_reservations import SlackReservation
-from clustermodel.ticks import NEVER, to_seconds
+from clustermodel.ticks import NEVER, TICKS_PER_SECOND, to_seconds
 
+FIRST_SP: Final = 0.5
+"""SP of a job that has no start yet, as if it were going to wait for the average wait time (section 4.3)."""
+LEAST_SLACK_S: Final = 1.0
+"""Slack, seconds, below which the fairness factor grows no further: the unit of time of the papers' traces."""
+DIGITS: Final = 12
+"""Significant digits of a price: prices that differ only by floating point rounding are equal, so that ties are ties."""
+_NOTHING: Final = 10.0**-DIGITS
+OPTIMAL: Final = "optimal"
+"""The name of the heuristic that tries every order."""
 MOST_PERMUTED: Final = 7
 """Jobs that :meth:`Search.optimal` puts back in every order: 5,040 of them."""
 _ROUNDING: Final = 10.0 ** (1 - DIGITS)
 """By how much, relative to the sum of all costs without signs, a price and a sum of floats differ at most."""
+
+
+class Weights(NamedTuple):
+    """The weights of the papers, requirement XV, each in [0, 1]."""
+
+    u: float = 1.0
+    """alpha_u, of utilization: exponent of the number of processors."""
+    t: float = 1.0
+    """alpha_t, of time: exponent of the delay."""
+    p: float = 1.0
+    """alpha_p, of priority: exponent of the ratio of priorities."""
+    f: float = 1.0
+    """alpha_f, of fairness: exponent of the share of slack that is left.  As printed in the short version; the long version has
+    alpha_p x alpha_f."""
+
+
+def priority(user: float, political: float, scheduler: float) -> float:
+    """Return p = (UP + PP + SP) / 3 (section 4.3); minus infinity for a job over quota, whose PP is minus infinity."""
+    return (user + political + scheduler) / 3
+
+
+def scheduler_priority(wait_s: float, awt_s: float) -> float:
+    """Return SP = min((t_e - CT) / (2 AWT), 1) (section 4.3).
+
+    Where AWT is 0, every wait is more than twice the average: SP is 1, and 0 for a job that does not wait.
+    """
+    if wait_s >= 2 * awt_s:
+        return 1.0 if wait_s else 0.0
+    return wait_s / (2 * awt_s)
+
+
+def initial_slack(p: float, slack_factor: float, awt_s: float) -> float:
+    """Return s0 = (1 - p) x SF x AWT, seconds; infinity for a job over quota (section 4.3)."""
+    return inf if p == -inf else (1 - p) * slack_factor * awt_s
+
+
+def price_of_start(nodes: int, wait_s: float, weights: Weights) -> float:
+    """Return what it costs that an arriving job starts only in ``wait_s``: (t_e - CT)^alpha_t x n^alpha_u (section 4.2)."""
+    return power(wait_s, weights.t) * power(nodes, weights.u)
+
+
+def price_of_killing(nodes: int, estimate_s: float, weights: Weights) -> float:
+    """Return what is lost when an unfinished job is killed: n^alpha_u x t^alpha_t (section 4.7)."""
+    return price_of_start(nodes, estimate_s, weights)
+
+
+def power(base: float, exponent: float) -> float:
+    """Return ``base`` to the power of a weight, which is 1 unless the user says otherwise."""
+    if exponent == 1:
+        return base
+    raised: float = base**exponent
+    return raised
+
+
+def move(seconds: float, alpha_t: float) -> float:
+    """Return t_i^alpha_t, negative for a job that is moved up: a move up by t gains what a delay by t costs."""
+    if not seconds:
+        return seconds
+    return power(seconds, alpha_t) if seconds > 0 else -power(-seconds, alpha_t)
+
+
+def weight(nodes: int, p: float, initial_slack_s: float, slack_s: float, weights: Weights) -> float:
+    """Return what multiplies t_i^alpha_t in the cost of moving a job: n^alpha_u x p^alpha_p x (s0 / s)^alpha_f.
+
+    A job without initial slack has lost no share of it; one that has lost all counts as if a second were left.
+    """
+    left = max(slack_s, min(initial_slack_s, LEAST_SLACK_S))
+    fairness = initial_slack_s / left if left > 0 else 1.0
+    return power(nodes, weights.u) * power(p, weights.p) * power(fairness, weights.f)
+
+
+def favour(p: float, weights: Weights) -> float:
+    """Return p^alpha_p of the job in whose favour others are moved, by which their costs are divided."""
+    return power(p, weights.p)
+
+
+def cost(job_weight: float, move_s: float, favoured: float, alpha_t: float) -> float:
+    """Return what it costs to move a job by t_i seconds (short version, section 2.3; long version, section 4.4).
+
+    n^alpha_u x t_i^alpha_t x (p / arriving job's p)^alpha_p x (s0 / s)^alpha_f, negative where t_i < 0.  The search excludes
+    moves with t_i > s, which cost infinity.
+
+    Args:
+        job_weight: :func:`weight` of the job that is moved.
+        move_s: t_i.
+        favoured: :func:`favour` of the arriving job.
+        alpha_t: weight of time.
+    """
+    return job_weight * move(move_s, alpha_t) / favoured
+
+
+def total(own: float, costs: Sequence[float]) -> float:
+    """Return the price of a schedule (section 4.2): the arriving job's own and the costs of all moves, in any order."""
+    price = fsum((own, *costs))
+    if abs(price) <= _NOTHING * fsum((own, *map(abs, costs))):
+        return 0.0  # gains and losses cancel out
+    return to_digits(price)
+
+
+def to_digits(value: float) -> float:
+    """Return ``value`` with as many digits as a price has."""
+    return float(f"{value:.{DIGITS - 1}e}")
+
+
+class SubmittedJob(Protocol):
+    """What the search needs to know of a waiting job."""
+
+    @property
+    def id(self) -> int:
+        """The job's number."""
+
+    @property
+    def submit(self) -> int:
+        """Submission time, ticks."""
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes it asks for."""
+
+    @property
+    def estimate(self) -> int:
+        """The user's estimate, ticks."""
+
+
+class SlackReservation:
+    """The reservation of a waiting job, which may move to a later start as far as its slack allows.
+
+    Args:
+        job: that waits.
+        start: t_e, ticks.
+        p: its priority.
+        initial_slack: s0, ticks.
+        weights: of the price.
+    """
+
+    __slots__ = ("by_start", "initial_slack", "job", "latest", "length", "nodes", "p", "start", "weight")
+
+    def __init__(self, job: SubmittedJob, start: int, p: float, initial_slack: int, weights: Weights) -> None:
+        self.job = job
+        self.nodes = job.nodes
+        self.length = job.estimate
+        self.p = p
+        self.initial_slack = initial_slack
+        self.latest = start + initial_slack
+        """Latest start, ticks: t_e + s; a schedule with a later one costs infinity."""
+        self.move_to(start, weights)
+
+    @property
+    def slack(self) -> int:
+        """s, ticks: by how much the job may still be delayed."""
+        return self.latest - self.start
+
+    @property
+    def end(self) -> int:
+        """Start plus estimate, ticks."""
+        return self.start + self.length
+
+    @property
+    def arrival(self) -> tuple[int, int]:
+        """Sorting key: order of submission."""
+        return self.job.submit, self.job.id
+
+    def move_to(self, start: int, weights: Weights) -> None:
+        """Move the job to another start; if that is later than its latest start, no further delay is allowed."""
+        self.start = start
+        self.by_start = (start, *self.arrival)
+        """Sorting key of the plan: ascending start, then order of submission."""
+        self.latest = max(self.latest, start)
+        s0, s = to_seconds(self.initial_slack), to_seconds(self.latest - start)
+        self.weight = weight(self.nodes, self.p, s0, s, weights)
+        """What multiplies t_i^alpha_t in the cost of a move, before the arriving job's priority divides it."""
+
+
+def by_start(held: SlackReservation) -> tuple[int, int, int]:
+    """Sorting key of the plan: ascending start, then order of submission."""
+    return held.by_start
+
+
+def _by_arrival(held: SlackReservation) -> tuple[int, int]:
+    return held.arrival
+
+
+def _by_utilization(held: SlackReservation) -> tuple[int, int, int]:
+    return -held.nodes * held.length, *held.arrival
+
+
+def _by_priority(held: SlackReservation) -> tuple[float, int, int]:
+    return -to_digits(held.p), *held.arrival
+
+
+def _by_cost(held: SlackReservation) -> tuple[float, int, int]:
+    # The cost of a delay by one second is the weight, up to a common factor, and infinite without a second of slack.
+    return -inf if held.slack < TICKS_PER_SECOND else -to_digits(held.weight), *held.arrival
+
+
+HEURISTICS: Final[dict[str, Callable[[SlackReservation], Any] | None]] = {
+    "ast": by_start,
+    "aat": _by_arrival,
+    "du": _by_utilization,
+    "dc": _by_cost,
+    "dp": _by_priority,
+    OPTIMAL: None,
+}
+"""In which order jobs are put back (section 4.6): ascending scheduled time, ascending arrival time, descending utilization,
+cost or priority; equals in order of submission.  ``None`` tries every order.
+
+These are functions with names, since a compiled lambda cannot be copied."""
 
 
 class ArrivingJob(NamedTuple):
