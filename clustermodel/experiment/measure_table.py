@@ -10,30 +10,36 @@ Published values stand in a file ``published.toml`` beside the scripts of a pape
         ["CTC-SP2", "short-narrow", 14486],
         ["CTC-SP2", "short-wide", 25702],
     ]
+
+A table of an experiment has a row for each trial, so classes of jobs have columns of their own (:func:`class_measures`); tables
+and figures that compare the classes need a row for each (:func:`by_class`).
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from math import isnan
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
+from clustermodel.experiment.design import Measure
 from clustermodel.experiment.factors import Label
+from clustermodel.experiment.result import Result
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.readable import cell
 from clustermodel.statistics import LEVEL, Interval
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas as pd
-    from matplotlib.figure import Figure
 
-_PAPER = "paper, "
-_FILE: Final = "published.toml"
+PAPER: Final = "paper, "
+"""Begins the titles of columns with published values."""
 
 
 @dataclass(frozen=True)
@@ -95,35 +101,34 @@ def measure_table(
     """
     import pandas as pd
 
-    rows = []
-    for point in table.points(by):
-        compared = [one for one in columns.values() if isinstance(one, Relative)]
-        if len(compared) == len(columns) and all({**point, **one.at, **one.to} == {**point, **one.at} for one in compared):
-            continue
-        row: dict[str, object] = dict(point)
-        for title, given in columns.items():
-            one = Scaled(given) if isinstance(given, str) else given
-            here = {**point, **one.at}
-            if one.at and here not in table.points(list(here)):
-                row[title] = ""
-            elif isinstance(one, Relative):
-                row[title] = table.difference(one.measure, here, {**here, **one.to}, ratio=one.ratio, level=level)
-            else:
-                row[title] = _mean(table, one, here, level)
-        rows.append(row)
-    for title, given in columns.items():
-        halves = [found.half for row in rows if isinstance(found := row[title], Interval)]
-        if not isinstance(given, Relative) and all(map(isnan, halves)):
-            rows = [{**row, title: getattr(row[title], "mean", row[title])} for row in rows]
+    measures = {title: Scaled(given) if isinstance(given, str) else given for title, given in columns.items()}
+    points = table.points(by)
+    if all(isinstance(measure, Relative) for measure in measures.values()):
+        points = [point for point in points if not all(_is_baseline(point, measure) for measure in measures.values())]
+    cells = {title: [_value(table, measure, point, level) for point in points] for title, measure in measures.items()}
+    for title, values in cells.items():
+        halves = [value.half for value in values if isinstance(value, Interval)]
+        if isinstance(measures[title], Scaled) and all(map(isnan, halves)):
+            cells[title] = [getattr(value, "mean", value) for value in values]
+    rows = [{**point, **{title: values[number] for title, values in cells.items()}} for number, point in enumerate(points)]
     frame = pd.DataFrame(rows, dtype=object)
     if published is None or published.empty:
         return frame
     return with_published(frame.set_index(frame.columns[0]), published).reset_index()
 
 
-def _mean(table: StudyTable, column: Scaled, point: Mapping[str, Label], level: float) -> Interval | str:
-    found = table.at(**point).means(column.measure, by=list(point), level=level).iloc[0]
-    mean, half = (column.scale * float(found[name]) for name in (column.measure, f"{column.measure}_half"))
+def _is_baseline(point: Mapping[str, Label], measure: Scaled | Relative) -> bool:
+    return isinstance(measure, Relative) and {**point, **measure.at, **measure.to} == {**point, **measure.at}
+
+
+def _value(table: StudyTable, measure: Scaled | Relative, point: Mapping[str, Label], level: float) -> Interval | str:
+    levels = {**point, **measure.at}
+    if measure.at and levels not in table.points(list(levels)):
+        return ""
+    if isinstance(measure, Relative):
+        return table.difference(measure.measure, levels, {**levels, **measure.to}, ratio=measure.ratio, level=level)
+    found = table.at(**levels).means(measure.measure, by=list(levels), level=level).iloc[0]
+    mean, half = (measure.scale * float(found[name]) for name in (measure.measure, f"{measure.measure}_half"))
     return "" if isnan(mean) else Interval(mean, half, level, int(found["replications"]))
 
 
@@ -191,7 +196,7 @@ def published_table(script: str | PathLike[str], *names: str, trace: object = No
     """
     import pandas as pd
 
-    path = Path(script).with_name(_FILE)
+    path = Path(script).with_name("published.toml")
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
@@ -201,7 +206,7 @@ def published_table(script: str | PathLike[str], *names: str, trace: object = No
     found = pd.concat([_published(path, tables, name) for name in names], axis=1)
     if "trace" not in found.index.names:
         return found
-    known = [one for one in found.index.unique("trace") if str(one) in str(trace)]
+    known = [name for name in found.index.unique("trace") if str(name) in str(trace)]
     return found[found.index.isin(known, level="trace")].droplevel("trace")
 
 
@@ -233,38 +238,81 @@ def with_published(found: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame
     Raises:
         SpecificationError: an index has a row twice.
     """
-    for one in (found, published):
-        if not one.index.is_unique:
-            raise SpecificationError(
-                f"with_published: {one.index[one.index.duplicated()][0]} is there twice; rows must be unique"
-            )
+    for frame in (found, published):
+        if not frame.index.is_unique:
+            twice = frame.index[frame.index.duplicated()][0]
+            raise SpecificationError(f"with_published: {twice} is there twice; rows must be unique")
     if not published.index.isin(found.index).any():
         return found
-    beside = published.reindex(found.index)
+    in_order = published.reindex(found.index)
     columns = {}
     for column in found:
         if column in published:
-            columns[f"{_PAPER}{column}"] = beside[column]
+            columns[f"{PAPER}{column}"] = in_order[column]
         columns[str(column)] = found[column]
     return type(found)(columns)
 
 
-def draw_with_published(table: pd.DataFrame, columns: Sequence[str], *, y: str, as_bars: bool = False) -> Figure:
-    """Return a figure of columns of a table, and of their published values, over the table's index.
+Classify = Callable[[Result], "npt.ArrayLike"]
+"""A function that returns the class of each job of a run, in the order of its job table, shape ``(jobs,)``."""
+
+
+def class_measures(classify: Classify, classes: Iterable[Label], metrics: Mapping[str, str | Scaled]) -> dict[str, Measure]:
+    """Return measures of an experiment: metrics of the jobs of each class.
+
+    >>> from clustermodel.experiment.measure_table import class_measures
+    >>> classify = lambda result: result.jobs["nodes"] > 8
+    >>> list(class_measures(classify, [True, False], {"wait_s, wide {}": "mean_wait_s"}))
+    ['wait_s, wide True', 'wait_s, wide False']
 
     Args:
-        table: of :func:`with_published`; its index has names.
-        columns: what to show, all of them the same quantity.
-        y: the quantity, a column of the tables of experiments, such as ``"mean_wait_s"``.
-        as_bars: draw bars instead of curves.
-    """
-    from clustermodel.figures.curves_bars import bars, curves  # noqa: PLC0415  matplotlib takes a second to import
+        classify: returns the class of each job.
+        classes: those to measure.
+        metrics: columns of :meth:`Result.by_group <clustermodel.experiment.result.Result.by_group>` by the name of the
+            measure, in which ``{}`` stands for the class.
 
-    shown = table[[name for name in table if str(name).removeprefix(_PAPER) in columns]]
-    x = " and ".join(map(str, shown.index.names))
-    if shown.index.nlevels > 1:
-        shown = shown.set_axis([", ".join(map(str, levels)) for levels in shown.index])
-    rows = shown.rename_axis(x).reset_index().melt(id_vars=x, var_name="series", value_name=y).dropna().assign(replication=1)
-    if as_bars:
-        return bars(rows, y=y, x=x, by="series")
-    return curves(rows, y=y, x=x, at=x, by="series")
+    Returns:
+        The measures by name, class by class for each metric.  In a run without jobs of a class, their numbers are 0 and other
+        measures are missing.
+    """
+    labels = list(classes)
+    return {
+        title.format(label): partial(_metric, classify=classify, label=label, metric=metric)
+        for title, metric in metrics.items()
+        for label in labels
+    }
+
+
+_COUNTS: Final = ("jobs", "rejected", "killed", "aborted")
+"""Metrics that are numbers of jobs."""
+
+
+def _metric(result: Result, classify: Classify, label: Label, metric: str | Scaled) -> float | None:
+    scaled = Scaled(metric) if isinstance(metric, str) else metric
+    values: dict[object, float] = _metrics(result, classify)[scaled.measure].to_dict()
+    if label not in values:
+        return 0 if scaled.measure in _COUNTS else None
+    return scaled.scale * values[label]
+
+
+@lru_cache(maxsize=1)
+def _metrics(result: Result, classify: Classify) -> pd.DataFrame:
+    """Return the metrics of all classes; the measures of a run are taken one after the other."""
+    return result.by_group(classify(result))
+
+
+def by_class(table: StudyTable, factor: str, columns: Mapping[str, Mapping[str, str]]) -> StudyTable:
+    """Return a table with a row for each trial and class of jobs, and one factor more, whose levels are the classes.
+
+    ``columns`` has for each class its columns in the table, by the names that they have for all classes.  A class has no rows
+    of the trials in which one of them is missing.
+    """
+    import pandas as pd
+
+    parts = []
+    for label, of_class in columns.items():
+        frame = table.frame.assign(**{factor: label})
+        for name, column in of_class.items():
+            frame[name] = table.frame[column]
+        parts.append(frame.dropna(subset=list(of_class)))
+    return StudyTable(pd.concat(parts, ignore_index=True), [*table.factors, factor], table.name)

@@ -1,10 +1,14 @@
-"""A year of synthetic jobs, for first runs without a trace, for examples and for benchmarks.
+"""Synthetic jobs, for first runs without a trace, for examples and for benchmarks; and the jobs of a study with or without one.
 
 The workload of a plausible mid-sized machine, not fitted to any; its parameters are in this module.  For studies, use a real
 trace.
 """
 
 from __future__ import annotations
+
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +19,7 @@ from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LONGEST_S, require_jobs, require_number, require_whole
 from clustermodel.workload.estimates import PHI, phi_factors
 from clustermodel.workload.memory import remembered
+from clustermodel.workload.swf import read_swf
 from clustermodel.workload.table import Provenance, Workload
 
 DAY_S = 86_400.0
@@ -95,3 +100,50 @@ def synthetic_workload(*, jobs: int = 30_000, nodes: int = 128, load: float = 0.
         ),
         machine_nodes=nodes,
     ).made_by("synthetic", arguments)
+
+
+STUDY_JOBS, STUDY_LOAD = 20_000, 0.8
+"""Synthetic jobs of a study and their offered load: queues are long enough for their order to matter."""
+
+
+def study_jobs(
+    trace: str | PathLike[str] | None,
+    *,
+    jobs: int = 0,
+    nodes: int = 128,
+    seed: int = 1,
+    processors_from: str = "allocated",
+) -> Workload:
+    """Return the jobs of a trace, the same for every seed, or without a trace synthetic jobs drawn from ``seed``.
+
+    The last few workloads are kept, so that the trials of a study neither read a trace nor draw its jobs again.
+
+    Args:
+        trace: an SWF file; ``None`` for synthetic jobs.
+        jobs: the number of the first jobs; 0 for all of the trace, or 20,000 synthetic ones.
+        nodes: size of the machine of synthetic jobs.
+        seed: of synthetic jobs.
+        processors_from: as for :func:`~clustermodel.workload.swf.read_swf`.
+
+    Raises:
+        TraceError: the trace cannot be read.
+        SpecificationError: an argument is not allowed.
+    """
+    if trace is None:
+        return synthetic_workload(jobs=jobs or STUDY_JOBS, nodes=nodes, load=STUDY_LOAD, seed=seed)
+    path = Path(trace)
+    try:
+        written = path.stat().st_mtime_ns
+    except OSError:  # which the reader says better
+        return read_swf(path)
+    return _first(path, written, processors_from, jobs)
+
+
+@lru_cache(maxsize=4)
+def _first(trace: Path, written: int, processors_from: str, jobs: int) -> Workload:
+    """Return the first jobs of a trace; a file that has been written again is read again."""
+    if not jobs:
+        return read_swf(trace, processors_from=processors_from)
+    whole = _first(trace, written, processors_from, 0)
+    rows = list(whole.rows())[:jobs]
+    return Workload(rows, name=whole.name, provenance=whole.provenance, machine_nodes=whole.machine_nodes)

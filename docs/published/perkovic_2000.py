@@ -12,8 +12,8 @@ from clustermodel.experiment.measure_table import published_table
 from clustermodel.experiment.script import run_script
 from clustermodel.policies.queue_order import CRITERIA
 from clustermodel.statistics import Interval
-from clustermodel.workload.shapes import SHAPES
 
+SHAPES = ("short-narrow", "short-wide", "long-narrow", "long-wide")
 SLOWDOWN, WAIT, RESPONSE = "mean_bounded_slowdown_perkovic", "mean_wait_s", "mean_response_s"
 TRACE, SCRIPT = "CTC-SP2", Path(__file__).parents[2] / "scenarios" / "papers" / "perkovic_2000" / "flurry.py"
 READING = "uniform"

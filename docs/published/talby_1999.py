@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pandas as pd
 
 from clustermodel import StudyTable
 from clustermodel.experiment.measure_table import published_table
+from clustermodel.experiment.script import run_script
 
 SCRIPTS = Path(__file__).parents[2] / "scenarios" / "papers" / "talby_1999"
 SCRIPT = SCRIPTS / "compression.py"
@@ -103,7 +103,7 @@ def slack_factors(table: StudyTable) -> str:
 
 def every_fifth(tables: Mapping[str, StudyTable], weights: str, compression: str = "afresh") -> dict[str, float]:
     """Return mean waits over the five jobs with which "every fifth" can begin, seconds."""
-    means: pd.DataFrame = runpy.run_path(str(SCRIPTS / "every_fifth.py"))["means"](tables["slack_every_fifth"])
+    means: pd.DataFrame = defined("every_fifth")["means"](tables["slack_every_fifth"])
     row: dict[str, float] = means.loc[[(compression, weights)]].to_dict("records")[0]  # type: ignore[assignment]
     return row
 
@@ -125,7 +125,7 @@ def weights(tables: Mapping[str, StudyTable]) -> str:
 
 
 def experiments(tables: Mapping[str, StudyTable]) -> str:
-    found: pd.DataFrame = runpy.run_path(str(SCRIPTS / "experiments.py"))["by_experiment"](tables["slack_experiments"])
+    found: pd.DataFrame = defined("experiments")["by_experiment"](tables["slack_experiments"])
     waits = [f"{name} {wait:,.0f} s" for name, wait in found["afresh, mean wait (s)"].items()]
     return f"Mean waits: {', '.join(waits)}; {details('average-wait-time-and-equal-higher-priorities')}"
 
@@ -145,7 +145,7 @@ def heuristics(tables: Mapping[str, StudyTable]) -> str:
 
 def by_heuristic(tables: Mapping[str, StudyTable]) -> pd.DataFrame:
     """Return the mean waits with equal priorities and ``compression="shift"``."""
-    found: pd.DataFrame = runpy.run_path(str(SCRIPT))["by_heuristic"](tables["slack_compression"])
+    found: pd.DataFrame = defined("compression")["by_heuristic"](tables["slack_compression"])
     return found
 
 
@@ -201,3 +201,9 @@ def published_numbers(tables: Mapping[str, StudyTable]) -> Iterator[tuple[str, s
             yield f"{name}, wait, `in-place` (s)", by_policy[policy]["slack"], own
         theirs = by_policy[policy]["the others"] - by_policy[policy]["every fifth"]
         yield f"{name}, gap, `in-place` (s)", f"{theirs:.1f}", gap_between_classes(table, policy)
+
+
+def defined(script: str) -> Mapping[str, Any]:
+    """Return the global names of a script of the studies."""
+    path = SCRIPTS / f"{script}.py"
+    return run_script(path, path.read_text())

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from clustermodel import RUN_TIME_FACTORS, StudyTable, load_model
-from clustermodel.experiment.load_curves import overtaking, utilization_at
 from clustermodel.experiment.measure_table import published_table
+from clustermodel.experiment.script import run_script
 from clustermodel.measure.metrics import LARGE_ABOVE_NODES
 from clustermodel.statistics import Interval
 
@@ -18,6 +18,9 @@ SLOWDOWN, WAIT = "mean_bounded_slowdown", "mean_wait_s"
 MODEL = "The jobs are drawn from a model that matches the published facts; neither trace nor parameters are published."
 OTHER_JOBS = "The same, with other jobs; [picture](../pictures.md#how-schedulers-decide)."
 SCRIPT = Path(__file__).parents[2] / "scenarios" / "papers" / "zhang_2003" / "table1_migration.py"
+LOAD_CURVES = SCRIPT.with_name("load_curves.py")
+_load_curves = run_script(LOAD_CURVES, LOAD_CURVES.read_text())
+overtaking, utilization_at = _load_curves["overtaking"], _load_curves["utilization_at"]
 CALIBRATIONS = {"blue-pacific-2": "table1_second_model", "blue-pacific": "table1_migration"}
 """The stored tables of table 1 by the calibration of the jobs."""
 CLOSE = 0.25

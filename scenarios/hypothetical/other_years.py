@@ -11,14 +11,15 @@ their estimates.  PV-EASY predicts the run time of the user's last submitted job
     clustermodel sweep scenarios/hypothetical/other_years.py --out results --set jobs=3000
 """
 
+from functools import lru_cache
 from math import isnan
 
 import pandas as pd
 
-from clustermodel import Interval, Machine, Scenario, Study, StudyTable
+from clustermodel import Interval, Machine, Scenario, Study, StudyTable, Workload
 from clustermodel.experiment.measure_table import Relative, Scaled, measure_table
 from clustermodel.workload.resampling import WEEK_S, Unit
-from clustermodel.workload.study_jobs import study_jobs
+from clustermodel.workload.synthetic import study_jobs
 
 RECORDED = "as recorded"
 POLICIES = {
@@ -38,7 +39,9 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, weeks: str 
         units |= {"weeks drawn": "weeks"} if count == "1" else {f"{count} weeks drawn": int(count) * WEEK_S}
 
     def scenario(sample: Unit | None, policy: str, seed: int) -> Scenario:
-        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed, resample=sample)
+        workload = study_jobs(trace, jobs=jobs, nodes=nodes, seed=1 if sample else seed)
+        if sample:
+            workload = resampled(workload, sample, seed)
         machine = Machine(nodes=nodes, kill_at_estimate=policy in KILLS)
         return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
@@ -50,6 +53,12 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, weeks: str 
         shown=tuple(MEASURES.values()),
         tables={"Means ± 95 % interval": means, "Paired ratios ± 95 % interval": ratios},
     )
+
+
+@lru_cache(maxsize=4)
+def resampled(log: Workload, of: Unit, seed: int) -> Workload:
+    """Return the jobs of weeks, blocks or users of a log that are drawn with replacement."""
+    return log.resampled(of, seed=seed)
 
 
 def means(table: StudyTable) -> pd.DataFrame:

@@ -20,8 +20,7 @@ from clustermodel import (
     TimeSlicing,
     merge,
 )
-from clustermodel.experiment.job_classes import class_measures
-from clustermodel.experiment.measure_table import Relative, measure_table
+from clustermodel.experiment.measure_table import Relative, class_measures, measure_table
 
 POLICIES = {"EASY": "easy", "BGS": "bgs", "MBGS": "mbgs", "SS": "ss"}
 INTERACTIVE = JobStream(

@@ -8,24 +8,23 @@ gang takes a rotation at most if no scheduling event cuts its slice short.  Smal
     clustermodel sweep scenarios/hypothetical/urgent_jobs.py --out results --set jobs=1000 --set replications=3
 """
 
-from functools import partial
-from math import inf
+from functools import lru_cache, partial
+from zlib import crc32
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, TimeSlicing
+from clustermodel import Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, TimeSlicing, Workload
 from clustermodel.experiment.design import Measure
-from clustermodel.experiment.job_classes import SIZES, by_bounds, by_class, class_measures
-from clustermodel.experiment.measure_table import Columns, Relative, Scaled, measure_table
+from clustermodel.experiment.measure_table import Columns, Relative, Scaled, by_class, class_measures, measure_table
 from clustermodel.measure.job_table import preemptions
-from clustermodel.workload.changed_jobs import with_urgent_jobs
-from clustermodel.workload.study_jobs import study_jobs
+from clustermodel.workload.synthetic import study_jobs
 
 BASE, QUANTUM_S, MPL, SWITCH_S, COST_S = "bgs", 200, 5, 4, 60
 ROTATION_S = (MPL - 1) * QUANTUM_S + SWITCH_S + COST_S
 URGENT_GANGS = ("bgs:urgent=kill", "bgs:urgent=checkpoint", "bgs:urgent=suspend", "mbgs", "mbgs:urgent=checkpoint")
-PRIORITIES = {"others": 0, "urgent": inf}
+PRIORITIES, SIZES = ("others", "urgent"), ("small", "large")
 CLASSES = ("urgent", *PRIORITIES, *SIZES)
 STATISTICS = ("mean_wait_s", "p95_wait_s", "mean_response_s", "mean_bounded_slowdown")
 PAIRED = [f"{name}: {group}" for name in STATISTICS for group in CLASSES[:2] if (name, group) != ("p95_wait_s", "others")]
@@ -53,15 +52,15 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
         slices, switch = TimeSlicing(quantum_s=QUANTUM_S, mpl=MPL), ContextSwitch(seconds=SWITCH_S)
         saving = Checkpointing(checkpoint_s=COST_S, restart_s=COST_S)
         machine = Machine(nodes=nodes, time_slicing=slices, context_switch=switch, checkpointing=saving)
-        workload = with_urgent_jobs(study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed), share, seed)
+        workload = with_urgent_jobs(study_jobs(trace, jobs=jobs, nodes=nodes, seed=seed), share, seed)
         return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     waits = ("urgent_jobs", "start_at_once", "compete", "longest_wait_alone_s", "over_a_rotation")
     measures: dict[str, Measure] = {name: partial(of_urgent, name=name) for name in waits}
     measures["preemptions"] = lambda result: int(preemptions(result.records).sum())
     metrics = {f"{name}: {{}}": name for name in STATISTICS}
-    measures |= class_measures(by_bounds(priority=PRIORITIES), PRIORITIES, metrics)
-    measures |= class_measures(by_bounds(nodes=SIZES), SIZES, metrics)
+    measures |= class_measures(lambda run: np.where(run.jobs["priority"] > 0, "urgent", "others"), PRIORITIES, metrics)
+    measures |= class_measures(lambda run: np.where(run.jobs["nodes"] > 32, "large", "small"), SIZES, metrics)
     return Study(
         name="urgent jobs in gang scheduling",
         factors={"policy": (BASE, *URGENT_GANGS, "easy", "ss")},
@@ -75,6 +74,15 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
         },
         figures={"Responses and slowdowns by class of jobs": picture},
     )
+
+
+@lru_cache(maxsize=2)
+def with_urgent_jobs(workload: Workload, share: float, seed: int) -> Workload:
+    """Return the jobs, of which a random share has priority 1 and the others 0; a larger share includes a smaller one."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(crc32(b"urgent jobs"),)))
+    urgent = (rng.random(len(workload)) < share).tolist()
+    rows = [row._replace(priority=int(first)) for row, first in zip(workload.rows(), urgent, strict=True)]
+    return Workload(rows, name=workload.name, provenance=workload.provenance, machine_nodes=workload.machine_nodes)
 
 
 def of_urgent(result: Result, name: str) -> float:

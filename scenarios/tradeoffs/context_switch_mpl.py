@@ -7,8 +7,7 @@ from one task to another (``charge="on-change"``).
     clustermodel sweep scenarios/tradeoffs/context_switch_mpl.py --out results
 """
 
-from clustermodel import ContextSwitch, Scenario, Study
-from clustermodel.experiment.blue_pacific import blue_pacific_scenario
+from clustermodel import ContextSwitch, Machine, Scenario, Study, TimeSlicing, load_model
 
 SLOWDOWN, RESPONSE, SWITCHES = "mean_bounded_slowdown", "mean_response_s", "context_switch_share"
 
@@ -17,8 +16,10 @@ def study(jobs: int = 3_000, replications: int = 10, run_time_factor: float = 1.
     """Return the study."""
 
     def scenario(switch: float, policy: str, seed: int) -> Scenario:
-        cost = ContextSwitch(fraction=switch)
-        return blue_pacific_scenario(policy, jobs=jobs, seed=seed, run_time_factor=run_time_factor, context_switch=cost)
+        slices, cost = TimeSlicing(quantum_s=200, mpl=5), ContextSwitch(fraction=switch)
+        machine = Machine(nodes=320, time_slicing=slices, context_switch=cost)
+        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=run_time_factor)
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return Study(
         name="context switch x MPL",

@@ -7,20 +7,18 @@ against BGS, MPL 5, slices of 200 s, the paper's workload at 1.5 times its run t
     clustermodel sweep scenarios/tradeoffs/migration_cost.py --out results
 """
 
-from functools import partial
-
-from clustermodel import Checkpointing, ContextSwitch, Scenario, Study, tradeoff_map
-from clustermodel.experiment.blue_pacific import blue_pacific_scenario
+from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, Study, TimeSlicing, load_model, tradeoff_map
 
 
 def study(jobs: int = 3_000, replications: int = 10, run_time_factor: float = 1.5) -> Study:
     """Return the map."""
-    setting = partial(blue_pacific_scenario, jobs=jobs, run_time_factor=run_time_factor)
 
     def scenario(cost_s: float, tasks: int | None, policy: str, seed: int) -> Scenario:
-        switch = ContextSwitch(fraction=0.01)
+        slices, switch = TimeSlicing(quantum_s=200, mpl=5), ContextSwitch(fraction=0.01)
         saving = Checkpointing(checkpoint_s=cost_s / 2, restart_s=cost_s / 2, max_tasks_per_slice=tasks)
-        return setting(policy, seed=seed, context_switch=switch, checkpointing=saving)
+        machine = Machine(nodes=320, time_slicing=slices, context_switch=switch, checkpointing=saving)
+        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=run_time_factor)
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return tradeoff_map(
         scenario,

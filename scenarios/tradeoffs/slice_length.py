@@ -7,10 +7,7 @@ A context switch that is longer than half a slice is left out.
     clustermodel sweep scenarios/tradeoffs/slice_length.py --out results
 """
 
-from functools import partial
-
-from clustermodel import ContextSwitch, Scenario, Study, TimeSlicing
-from clustermodel.experiment.blue_pacific import blue_pacific_scenario
+from clustermodel import ContextSwitch, Machine, Scenario, Study, TimeSlicing, load_model
 
 MEASURES = ("mean_bounded_slowdown", "mean_response_s", "utilization", "context_switch_share")
 PLANE = {"x": "quantum_s", "y": "switch_s"}
@@ -18,13 +15,14 @@ PLANE = {"x": "quantum_s", "y": "switch_s"}
 
 def study(jobs: int = 3_000, replications: int = 10, policy: str = "bgs", run_time_factor: float = 1.5) -> Study:
     """Return the study."""
-    setting = partial(blue_pacific_scenario, jobs=jobs, run_time_factor=run_time_factor)
 
     def scenario(quantum_s: float, switch_s: float, seed: int) -> Scenario | None:
         if switch_s > quantum_s / 2:
             return None
         slices, switch = TimeSlicing(quantum_s=quantum_s, mpl=5), ContextSwitch(seconds=switch_s)
-        return setting(policy, seed=seed, time_slicing=slices, context_switch=switch)
+        machine = Machine(nodes=320, time_slicing=slices, context_switch=switch)
+        workload = load_model("blue-pacific").generate(jobs=jobs, seed=seed, run_time_factor=run_time_factor)
+        return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return Study(
         name="slice length x context switch",

@@ -9,8 +9,9 @@ response of the same work under processor sharing is a control variate with a kn
 
 from functools import cache
 
+from queueing_models import mean_response, model_jobs, shared_work_response
+
 from clustermodel import Exponential, Machine, Scenario, TimeSlicing, Validation, validate
-from clustermodel.experiment.queueing_models import mean_response, model_jobs, shared_work_response
 from clustermodel.theory.gang_rows import gang_rows, gang_saturation
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response
 

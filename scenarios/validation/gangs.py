@@ -8,8 +8,9 @@ processor sharing on c servers is a control variate with a known mean.  Response
     clustermodel validate scenarios/validation/gangs.py --out results --set jobs=1000 --set loads=0.5,0.8
 """
 
+from queueing_models import mean_response, model_jobs, shared_response
+
 from clustermodel import Exponential, Machine, Result, Scenario, TimeSlicing, Validation, validate
-from clustermodel.experiment.queueing_models import mean_response, model_jobs, shared_response
 from clustermodel.theory.gangs import gs_mean_response, mgs_mean_response
 
 MEAN_S, QUANTUM_S, ROWS = 100.0, 0.25, 256

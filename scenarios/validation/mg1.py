@@ -8,8 +8,7 @@ rho = 0.8: so much can the slices of 50 ms change a response of 500 s.
     clustermodel validate scenarios/validation/mg1.py --out results --set jobs=1000 --set at_most=20
 """
 
-from clustermodel import Machine, Scenario, TimeSlicing, Validation, validate
-from clustermodel.experiment.queueing_models import (
+from queueing_models import (
     HYPEREXPONENTIAL,
     MEAN_S,
     SHAPES,
@@ -18,6 +17,8 @@ from clustermodel.experiment.queueing_models import (
     mean_run,
     model_jobs,
 )
+
+from clustermodel import Machine, Scenario, TimeSlicing, Validation, validate
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response
 from clustermodel.theory.queueing import mg1_mean_wait
 

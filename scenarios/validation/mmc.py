@@ -6,8 +6,9 @@ are control variates.
     clustermodel validate scenarios/validation/mmc.py --out results --set jobs=1000 --set at_most=20
 """
 
+from queueing_models import mean_gap, mean_run, mean_wait, model_jobs
+
 from clustermodel import Exponential, Machine, Scenario, Validation, validate
-from clustermodel.experiment.queueing_models import mean_gap, mean_run, mean_wait, model_jobs
 from clustermodel.theory.queueing import mmc_mean_wait
 
 MEAN_S = 100.0

@@ -7,8 +7,9 @@ the makespan times 8 nodes.
     clustermodel validate scenarios/validation/packing.py --out results --set jobs=500
 """
 
+from queueing_models import model_jobs
+
 from clustermodel import Machine, Scenario, TimeSlicing, Validation, validate
-from clustermodel.experiment.queueing_models import model_jobs
 from clustermodel.theory.packing import best_fit_fill, next_fit_fill
 
 NODES, RUN_S = 8, 100.0

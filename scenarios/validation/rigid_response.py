@@ -8,8 +8,9 @@ the highest utilization.  Mean run time and mean time between arrivals are contr
 
 from typing import Any
 
+from queueing_models import mean_gap, mean_response, mean_run, model_jobs
+
 from clustermodel import Machine, Scenario, Validation, validate
-from clustermodel.experiment.queueing_models import mean_gap, mean_response, mean_run, model_jobs
 from clustermodel.theory.rigid_jobs import fcfs_mean_response, multiserver_job_throughput
 
 MACHINES = {

@@ -8,10 +8,10 @@ of events and slices (eqs. (2) and (3)).  Work done after the last start is take
 """
 
 import pandas as pd
-from capacity_loss import JOBS, SHARED, SWITCHES
+from kappa import JOBS, SHARED, SWITCHES
+from queueing_models import kappa_until_last_start, utilization_until_last_start
 
 from clustermodel import Machine, Result, Scenario, StudyTable, Validation, interval, validate
-from clustermodel.experiment.saturation import kappa_until_last_start, utilization_until_last_start
 
 
 def lost_share(result: Result) -> float:

@@ -8,9 +8,9 @@ when a tenth of them have started until the last one starts: so long jobs always
 
 from functools import partial
 
+from queueing_models import model_jobs, utilization_until_last_start
+
 from clustermodel import Exponential, Machine, Scenario, Validation, validate
-from clustermodel.experiment.queueing_models import model_jobs
-from clustermodel.experiment.saturation import utilization_until_last_start
 from clustermodel.theory.rigid_jobs import multiserver_job_utilization
 
 NODES, SKIPPED = 8, 0.1

@@ -7,8 +7,9 @@ sharing without switches is a control variate with a known mean.
     clustermodel validate scenarios/validation/shared_node.py --out results --set jobs=1000 --set loads=0.5
 """
 
+from queueing_models import MEAN_S, SHAPES, mean_response, model_jobs, shared_response
+
 from clustermodel import ContextSwitch, Machine, Scenario, TimeSlicing, Validation, validate
-from clustermodel.experiment.queueing_models import MEAN_S, SHAPES, mean_response, model_jobs, shared_response
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response
 
 QUANTUM_S, ROWS = 0.05, 256

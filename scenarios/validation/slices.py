@@ -7,8 +7,9 @@ the same jobs under processor sharing is a control variate with a known mean.
     clustermodel validate scenarios/validation/slices.py --out results --set jobs=1000
 """
 
+from queueing_models import MEAN_S, SHAPES, mean_response, model_jobs, shared_response
+
 from clustermodel import ContextSwitch, Machine, Scenario, TimeSlicing, Validation, validate
-from clustermodel.experiment.queueing_models import MEAN_S, SHAPES, mean_response, model_jobs, shared_response
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response
 from clustermodel.theory.round_robin import mm1_round_robin_mean_response
 from clustermodel.theory.sliced_node import sliced_node_mean_response

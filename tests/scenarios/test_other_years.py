@@ -7,7 +7,8 @@ import pytest
 from clustermodel.experiment.exhibits import exhibits_of
 from clustermodel.experiment.script import load_experiment
 from clustermodel.statistics import Interval
-from tests.scenarios.test_yuan_2010 import DOCS, ROOT, module_of, stored
+from tests.scenarios.test_yuan_2010 import ROOT, stored
+from tests.scripts import make_studies as made
 
 SCRIPT = ROOT / "scenarios" / "hypothetical" / "other_years.py"
 RECORDED, DRAWN = {"sample": "as recorded"}, {"sample": "weeks drawn"}
@@ -32,7 +33,7 @@ def test_a_small_run_compares_policies_on_the_same_weeks() -> None:
 
 @pytest.mark.parametrize("name", ["other_years_kth", "other_years_ctc"])
 def test_the_page_shows_the_stored_table(name: str) -> None:
-    make_studies = module_of(DOCS / "make_studies.py")
+    make_studies = made()
     study = next(one for one in make_studies.documented_studies() if one.name == name)
     exhibits = make_studies.shown(study)
     assert not exhibits.problems

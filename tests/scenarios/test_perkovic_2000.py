@@ -17,14 +17,15 @@ from clustermodel import StudyTable, TraceError, Workload, synthetic_workload
 from clustermodel.experiment.measure_table import published_table
 from clustermodel.experiment.script import load_experiment, run_script
 from clustermodel.policies.queue_order import CRITERIA
-from clustermodel.workload.changed_jobs import at_load_of
 from clustermodel.workload.flurry import RESTORED
-from clustermodel.workload.shapes import SHAPES, shapes_of_jobs
 from tests.shared_data import trace_path
 
 ROOT = Path(__file__).parents[2]
 DOCS, SCRIPTS = ROOT / "docs", ROOT / "scenarios" / "papers" / "perkovic_2000"
+SHAPES = ("short-narrow", "short-wide", "long-narrow", "long-wide")
 FLURRIES = ("cleaned", *RESTORED)
+SHARED = ("paper_jobs", "shapes")
+"""Modules of several scripts."""
 SLOWDOWN, WAIT, RESPONSE = "mean_bounded_slowdown_perkovic", "mean_wait_s", "mean_response_s"
 
 
@@ -65,7 +66,7 @@ def test_the_page_of_the_paper_is_up_to_date() -> None:
     assert run(DOCS / "make_studies.py")["published"]("perkovic_2000", page) == page
 
 
-@pytest.mark.parametrize("script", [path.name for path in sorted(SCRIPTS.glob("*.py")) if path.stem != "paper_jobs"])
+@pytest.mark.parametrize("script", [path.name for path in sorted(SCRIPTS.glob("*.py")) if path.stem not in SHARED])
 def test_a_missing_trace_is_one_line(script: str) -> None:
     path = SCRIPTS / script
     with pytest.raises(TraceError, match=r"^nowhere\.swf: cannot be read: No such file or directory$"):
@@ -214,8 +215,9 @@ def test_facts_of_small_jobs() -> None:
 
 def test_exact_estimates() -> None:
     script, workload = run(SCRIPTS / "randomization.py"), synthetic_workload(jobs=300)
+    shapes = script["workload_shapes"](workload, 128)
     changed = script["exact"](workload, ("long-narrow",), 0, 128)
-    long_narrow = shapes_of_jobs(workload.column("nodes"), workload.column("estimate")) == "long-narrow"
+    long_narrow = shapes == "long-narrow"
     assert (changed.column("estimate") == changed.column("run"))[long_narrow].all()
     assert (changed.column("estimate") == workload.column("estimate"))[~long_narrow].all()
     for name in ("submit", "nodes", "run"):
@@ -227,7 +229,7 @@ def test_exact_estimates() -> None:
 @pytest.mark.parametrize("other", [100, 512])
 def test_the_same_load_on_another_machine(other: int) -> None:
     workload = synthetic_workload(jobs=300)
-    changed = at_load_of(workload, 128, other)
+    changed = run(SCRIPTS / "randomization.py")["at_load_of"](workload, 128, other)
 
     def load_on(jobs: Workload, nodes: int) -> float:
         size, executed, submit = jobs.column("nodes"), jobs.column("run"), jobs.column("submit")

@@ -8,10 +8,11 @@ import pytest
 
 from clustermodel import StudyTable, synthetic_workload
 from clustermodel.statistics import Interval
-from clustermodel.workload.changed_jobs import with_urgent_jobs
 from tests.scenarios.test_studies import Small
 from tests.scenarios.test_studies import test_small_tables_are_those_that_are_checked_in as check_small_table
-from tests.scenarios.test_yuan_2010 import DOCS, MBS, ROOT, SIZE, mean, module_of, stored
+from tests.scenarios.test_yuan_2010 import DOCS, MBS, ROOT, SIZE, mean, stored
+from tests.scripts import defined_in
+from tests.scripts import make_studies as made
 
 JOB_CLASSES = ROOT / "scenarios" / "papers" / "kettimuthu_2005" / "job_classes.py"
 URGENT_JOBS = ROOT / "scenarios" / "hypothetical" / "urgent_jobs.py"
@@ -62,7 +63,7 @@ def test_small_tables(small: Small) -> None:
 
 @pytest.mark.parametrize("name", ["job_classes_kth", "urgent_jobs_kth"])
 def test_the_page_shows_the_stored_table(name: str) -> None:
-    make_studies = module_of(DOCS / "make_studies.py")
+    make_studies = made()
     study = next(one for one in make_studies.documented_studies() if one.name == name)
     exhibits = make_studies.shown(study)
     assert not exhibits.problems
@@ -128,7 +129,10 @@ def test_selective_suspension_on_kth() -> None:
 
 def test_urgent_jobs_of_a_seed_are_the_same_for_all_policies() -> None:
     workload = synthetic_workload(jobs=500)
-    drawn = [with_urgent_jobs(workload, 0.2, seed).column("priority").tolist() for seed in (1, 1, 2)]
+    drawn = [
+        defined_in("hypothetical/urgent_jobs").with_urgent_jobs(workload, 0.2, seed).column("priority").tolist()
+        for seed in (1, 1, 2)
+    ]
     assert drawn[0] == drawn[1] != drawn[2]
     assert set(drawn[0]) == {0, 1}
     assert 50 < sum(drawn[0]) < 150
@@ -154,7 +158,7 @@ def test_urgent_jobs_on_kth() -> None:
         return mean(table, name, policy=policy)
 
     kill, checkpoint, suspend = (f"bgs:urgent={mode}" for mode in ("kill", "checkpoint", "suspend"))
-    assert module_of(URGENT_JOBS).ROTATION_S == 864
+    assert defined_in("hypothetical/urgent_jobs").ROTATION_S == 864
     assert [round(100 * of(policy, "start_at_once")) for policy in ("bgs", checkpoint)] == [95, 45]
     responses = [of(policy, f"{RESPONSE}: urgent") for policy in (kill, suspend, checkpoint)]
     assert [round(response) for response in responses] == [8112, 8219, 8364]
@@ -189,6 +193,6 @@ def test_differences_between_policies_with_urgent_jobs() -> None:
     }
     found = {key: apart(*key) for key in expected}
     assert {key: (round(one.mean), round(one.half)) for key, one in found.items()} == expected
-    assert len(module_of(URGENT_JOBS).PAIRED) * 7 == 49
+    assert len(defined_in("hypothetical/urgent_jobs").PAIRED) * 7 == 49
     for policy, group in (("ss", "urgent"), (checkpoint, "others"), (suspend, "others")):
         assert 0 in apart(policy, "bgs", f"{MBS}: {group}")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import runpy
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
 from clustermodel import StudyTable
 from clustermodel.experiment.exhibits import exhibits_of
+from tests.scripts import defined_in
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 SCRIPTS = ROOT / "scenarios" / "papers" / "talby_1999"
-SCRIPT: dict[str, Any] = runpy.run_path(str(SCRIPTS / "slack.py"))
+SCRIPT = defined_in("papers/talby_1999/slack")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_the_page_shows_the_stored_table(name: str) -> None:
 def test_delayed_and_compressed_jobs_give_the_papers_order_of_heuristics() -> None:
     table = StudyTable.read_csv(DOCS / "data" / "slack_compression.csv")
     assert not table.frame["reservation_violations"].any()
-    script = runpy.run_path(str(SCRIPTS / "compression.py"))
+    script = vars(defined_in("papers/talby_1999/compression"))
     found = script["by_heuristic"](table)
     for column in ("mean wait (s)", "paper, mean wait (s)"):
         assert found[column].sort_values().index.tolist() == ["ast", "aat", "dp", "dc", "du", "conservative"]
@@ -50,7 +50,7 @@ def test_delayed_and_compressed_jobs_give_the_papers_order_of_heuristics() -> No
 
 def test_no_compression_gives_the_papers_wait_under_conservative_backfilling() -> None:
     table = StudyTable.read_csv(DOCS / "data" / "conservative_compression.csv")
-    found = runpy.run_path(str(SCRIPTS / "conservative.py"))["by_compression"](table)
+    found = defined_in("papers/talby_1999/conservative").by_compression(table)
     waits = found["mean wait (s)"]
     assert (abs(waits.drop("none") / waits["in queue order"] - 1) < 0.05).all()
     assert waits["none"] > 2 * found["paper, mean wait (s)"]["none"]
@@ -61,10 +61,10 @@ def test_no_compression_gives_the_papers_wait_under_conservative_backfilling() -
 def test_the_job_with_which_every_fifth_begins(table: StudyTable) -> None:
     stored = StudyTable.read_csv(DOCS / "data" / "slack_every_fifth.csv")
     assert not stored.frame["reservation_violations"].any()
-    script = runpy.run_path(str(SCRIPTS / "every_fifth.py"))
+    script = vars(defined_in("papers/talby_1999/every_fifth"))
     found = script["by_beginning"](stored, script["EQUAL_WEIGHTS"])
     assert found.loc[("afresh", 5)].to_list()[:3] == pytest.approx(
-        SCRIPT["gap_sizes"](table).loc[2.0, ["slack", "every fifth", "the others"]].to_list()
+        SCRIPT.gap_sizes(table).loc[2.0, ["slack", "every fifth", "the others"]].to_list()
     )
     differences = found["difference (s)"].groupby("compression")
     assert set(differences.idxmin()) == {("afresh", 5), ("shift", 5)}
@@ -77,7 +77,7 @@ def test_the_job_with_which_every_fifth_begins(table: StudyTable) -> None:
 def test_weights_of_the_price() -> None:
     """Both classes wait longer where priority counts most, as in the paper; the difference between them is not larger."""
     stored = StudyTable.read_csv(DOCS / "data" / "slack_every_fifth.csv")
-    means = runpy.run_path(str(SCRIPTS / "every_fifth.py"))["means"](stored)
+    means = defined_in("papers/talby_1999/every_fifth").means(stored)
     usual, low = (means.xs(weights, level="weights") for weights in ("all 1", "alpha_p = 1, the others 0.2"))
     assert (low[["every fifth (s)", "the others (s)"]] > usual[["every fifth (s)", "the others (s)"]]).all(axis=None)
     assert (low["difference (s)"] < 0.6 * usual["difference (s)"]).all()
@@ -86,8 +86,8 @@ def test_weights_of_the_price() -> None:
 def test_experiments_without_a_table(table: StudyTable) -> None:
     stored = StudyTable.read_csv(DOCS / "data" / "slack_experiments.csv")
     assert not stored.frame["reservation_violations"].any()
-    found = runpy.run_path(str(SCRIPTS / "experiments.py"))["by_experiment"](stored)
-    months = SCRIPT["months"](table).loc["year"]
+    found = defined_in("papers/talby_1999/experiments").by_experiment(stored)
+    months = SCRIPT.months(table).loc["year"]
     afresh, shift = (found[f"{compression}, mean wait (s)"] for compression in ("afresh", "shift"))
     assert afresh.iloc[:2].to_list() == pytest.approx(months[["conservative", "slack"]].to_list())
     conservative, usual, monthly, small, high = (found.index[number] for number in range(5))
@@ -98,9 +98,9 @@ def test_experiments_without_a_table(table: StudyTable) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("script", ["compression.py", "conservative.py", "every_fifth.py", "experiments.py"])
+@pytest.mark.parametrize("script", ["compression", "conservative", "every_fifth", "experiments"])
 def test_small_runs_have_the_tables(script: str) -> None:
-    study = runpy.run_path(str(SCRIPTS / script))["study"](jobs=120)
+    study = defined_in(f"papers/talby_1999/{script}").study(jobs=120)
     exhibits = exhibits_of(study, study.run(workers=1))
     assert not exhibits.problems
     assert exhibits.tables
@@ -112,18 +112,18 @@ def test_no_job_starts_after_its_bound(table: StudyTable) -> None:
 
 
 def test_slack_shortens_waits_as_in_the_paper(table: StudyTable) -> None:
-    found = SCRIPT["months"](table)
-    ours, theirs = (found.loc["year", f"{paper}{SCRIPT['SHORTER']}"] for paper in ("", "paper, "))
+    found = SCRIPT.months(table)
+    ours, theirs = (found.loc["year", f"{paper}{SCRIPT.SHORTER}"] for paper in ("", "paper, "))
     assert abs(ours - theirs) < 2  # within two points
     assert (found["slack"] <= found["conservative"]).all()
     assert found.loc["year", "paper, slack"] == 2004.46
 
 
 def test_slack_factors(table: StudyTable) -> None:
-    found = SCRIPT["factors"](table)
+    found = SCRIPT.factors(table)
     assert found["slack"].idxmin() == found["paper, slack"].idxmin() == 9.0
     assert found["slack"][11.0] > found["slack"][9.0]
-    assert found["slack"][0.0] > SCRIPT["months"](table).loc["year", "conservative"]
+    assert found["slack"][0.0] > SCRIPT.months(table).loc["year", "conservative"]
     longest = table.at(month="1996-10", policy="ast", compression="afresh", gap=0.0).frame.set_index("slack_factor")[
         "longest_wait_s"
     ]
@@ -131,17 +131,17 @@ def test_slack_factors(table: StudyTable) -> None:
 
 
 def test_priorities(table: StudyTable) -> None:
-    found = SCRIPT["gap_sizes"](table)
+    found = SCRIPT.gap_sizes(table)
     unequal = found[found.index > 0]
     assert (unequal["every fifth"] < unequal["the others"]).all()
     assert found["slack"].idxmax() == found["paper, slack"].idxmax() == 2.0
-    months = SCRIPT["unequal_months"](table).drop(["year", "in one run"])
+    months = SCRIPT.unequal_months(table).drop(["year", "in one run"])
     assert (months["every fifth"] > months["the others"]).sum() == 5
 
 
 def test_heuristics(table: StudyTable) -> None:
-    found = SCRIPT["by_heuristic"](table)
-    conservative = SCRIPT["months"](table).loc["year", "conservative"]
+    found = SCRIPT.by_heuristic(table)
+    conservative = SCRIPT.months(table).loc["year", "conservative"]
     ast = found.loc[("ast", "afresh")]
     for compression in ("afresh", "in-place"):
         rows = pd.DataFrame({**found.xs(compression, level="compression").T.to_dict("series"), "ast": ast}).T
@@ -152,8 +152,8 @@ def test_heuristics(table: StudyTable) -> None:
 
 
 def test_the_papers_numbers_agree_with_each_other() -> None:
-    months = SCRIPT["PAPER_MONTHS"]
+    months = SCRIPT.PAPER_MONTHS
     november = months.loc["1996-11"]
     assert (november["every fifth"] + 4 * (november["the others"] + 3000)) / 5 == pytest.approx(november["slack"], abs=1)
-    year = SCRIPT["PAPER_HEURISTICS"].loc["ast"]
+    year = SCRIPT.PAPER_HEURISTICS.loc["ast"]
     assert months.loc["year", ["equal", "slack", "every fifth", "the others"]].to_list() == pytest.approx(list(year), abs=0.05)

@@ -17,22 +17,21 @@ import pytest
 
 from clustermodel import Machine, Scenario, StudyTable, Validation, Verdicts, equivalence_test
 from clustermodel.experiment.factors import Label, Trial
-from clustermodel.experiment.queueing_models import model_jobs
-from clustermodel.experiment.saturation import utilization_until_last_start
 from clustermodel.experiment.script import load_experiment
+from tests.scripts import defined_in
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scenarios" / "validation"
 PAGE = ROOT / "docs" / "validation.md"
-EXACT = ("capacity_loss", "saturated", "migration")
+EXACT = ("kappa", "saturated", "migration_overhead")
 SMALL: Mapping[str, Mapping[str, str]] = {
     "mmc": {"jobs": "2000", "at_most": "20", "nodes": "1,4", "loads": "0.5"},
     "mg1": {"jobs": "2000", "at_most": "20", "loads": "0.5"},
     "checkpoint_interval": {"at_most": "100", "mtbfs_h": "24", "multiples": "1.0"},
     "saturation": {"jobs": "600", "at_most": "20"},
-    "capacity_loss": {"jobs": "60", "replications": "3"},
+    "kappa": {"jobs": "60", "replications": "3"},
     "saturated": {"jobs": "60", "replications": "3"},
-    "migration": {"jobs": "60", "replications": "3"},
+    "migration_overhead": {"jobs": "60", "replications": "3"},
     "shared_node": {"jobs": "400", "at_most": "20", "loads": "0.5"},
     "slices": {"jobs": "400", "at_most": "20", "slices": "60", "levels": "2"},
     "gangs": {"jobs": "400", "at_most": "20", "loads": "0.5,0.8"},
@@ -51,7 +50,7 @@ def validation(name: str, settings: Mapping[str, str] = {}) -> Validation:
 
 
 def test_every_script_has_a_small_run() -> None:
-    assert {path.stem for path in SCRIPTS.glob("*.py")} == SMALL.keys()
+    assert {path.stem for path in SCRIPTS.glob("*.py")} == SMALL.keys() | {"queueing_models"}
 
 
 def strayed(verdicts: Verdicts) -> float:
@@ -87,14 +86,14 @@ def test_no_formula_differs_in_small_runs(name: str) -> None:
 
 def test_the_formula_of_saturation_needs_exponential_run_times() -> None:
     # With constant run times the same comparison fails, so it can.
-    saturation = run_path(str(SCRIPTS / "saturation.py"))
-    sizes = saturation["SIZES"]["20 % of the jobs have 8 nodes, the others 1"]
+    saturation = defined_in("validation/saturation")
+    sizes = saturation.SIZES["20 % of the jobs have 8 nodes, the others 1"]
     values = []
     for seed in range(1, 11):
-        constant = model_jobs(jobs=600, seed=seed, stream="constant run times", run_s=100.0, sizes=sizes)
+        constant = saturation.model_jobs(jobs=600, seed=seed, stream="constant run times", run_s=100.0, sizes=sizes)
         result = Scenario(machine=Machine(nodes=8), workload=constant, policy="fcfs").run()
-        values.append(utilization_until_last_start(result, skip=saturation["SKIPPED"]))
-    assert equivalence_test(values, saturation["formula"](sizes), 0.01).verdict == "differs"
+        values.append(saturation.utilization_until_last_start(result, skip=saturation.SKIPPED))
+    assert equivalence_test(values, saturation.formula(sizes), 0.01).verdict == "differs"
 
 
 def test_a_longer_run_loses_a_smaller_share_while_it_drains() -> None:
@@ -141,7 +140,7 @@ FAMILIES = {
     ),
     "Rigid jobs under FCFS, 8 nodes: highest utilization": Family("saturation", {"jobs": "600"}, lambda sizes: sizes),
     "κ by eqs. (2), (3) and by the ledger": Family(
-        "capacity_loss",
+        "kappa",
         {"jobs": "60"},
         lambda equation, policy, switches: f"{policy.upper()}, {equation}{paid(switches)}",
     ),
@@ -149,7 +148,7 @@ FAMILIES = {
         "saturated", {"jobs": "60"}, lambda policy, switches: f"{policy.upper()}{paid(switches)}"
     ),
     "Migration by eqs. (4), (5) and as spent (node-s)": Family(
-        "migration", {"jobs": "60"}, lambda policy, nodes: f"{policy.upper()}, {nodes} nodes"
+        "migration_overhead", {"jobs": "60"}, lambda policy, nodes: f"{policy.upper()}, {nodes} nodes"
     ),
 }
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from clustermodel import StudyTable, check_policy
-from clustermodel.experiment.load_curves import break_even
 from clustermodel.experiment.measure_table import published_table
 from clustermodel.experiment.script import load_experiment
 from tests.scenarios.test_studies import Small
 from tests.scenarios.test_studies import test_small_tables_are_those_that_are_checked_in as check_small_table
+from tests.scripts import defined_in
+from tests.scripts import make_studies as made
 
 ROOT = Path(__file__).parents[2]
 DOCS, SCRIPTS = ROOT / "docs", ROOT / "scenarios" / "papers" / "yuan_2010"
@@ -31,15 +30,6 @@ STUDIES = (
     "other_readings_blue",
     *(f"{study}_{trace}" for study in ("prediction_error", "preemption_mode") for trace in ("ctc", "kth")),
 )
-
-
-def module_of(path: Path) -> ModuleType:
-    specification = importlib.util.spec_from_file_location(path.stem, path)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
 
 
 def stored(name: str) -> StudyTable:
@@ -112,7 +102,7 @@ def test_killing_costs_the_same_at_each_cost() -> None:
 
 
 def test_break_even_costs_in_words() -> None:
-    script = module_of(SCRIPTS / "preemption_mode.py")
+    script = defined_in("papers/yuan_2010/preemption_mode")
 
     def at(*means: float) -> str:
         rows = [
@@ -129,7 +119,7 @@ def test_break_even_costs_in_words() -> None:
 
 @pytest.mark.long
 def test_other_readings_keep_every_rule() -> None:
-    for policy in module_of(SCRIPTS / "other_readings.py").READINGS.values():
+    for policy in defined_in("papers/yuan_2010/other_readings").READINGS.values():
         assert check_policy(policy) == []
 
 
@@ -138,7 +128,7 @@ def test_other_readings_keep_every_rule() -> None:
 
 @pytest.fixture(scope="module")
 def make_studies() -> Any:
-    return module_of(DOCS / "make_studies.py")
+    return made()
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -188,7 +178,7 @@ def paper_of(trace: str) -> pd.DataFrame:
 @pytest.mark.parametrize("name", ["ctc", "blue"])
 def test_costs_of_preemption_are_the_published_ones(name: str) -> None:
     """Tables 5 and 6, within 10 %."""
-    script = module_of(SCRIPTS / "strict_fairness.py")
+    script = defined_in("papers/yuan_2010/strict_fairness")
     columns = script.TABLES["Tables 4 to 6, backfilled and blocked jobs, cost of preemption"]
     paper = paper_of("CTC-SP2" if name == "ctc" else "SDSC-BLUE").loc["PV-EASY"]
 
@@ -280,7 +270,7 @@ def test_prediction_errors(trace: str) -> None:
 @pytest.mark.parametrize(("trace", "low_min", "high_min"), [("ctc", 25, 39), ("kth", 35, 51)])
 def test_saving_work(trace: str, low_min: float, high_min: float) -> None:
     """No work is discarded where it is saved; what is free delays no job; break-even costs."""
-    script, table = module_of(SCRIPTS / "preemption_mode.py"), stored(f"preemption_mode_{trace}")
+    script, table = defined_in("papers/yuan_2010/preemption_mode"), stored(f"preemption_mode_{trace}")
     killed = table.at(mode="kill", cost_s=0)
     assert mean(killed, "lost_share") > 0 == mean(killed, "delayed")
     for mode in ("checkpoint", "suspend", "checkpoint, limited store"):
@@ -297,8 +287,7 @@ def test_saving_work(trace: str, low_min: float, high_min: float) -> None:
         )
     for measure in script.CRITERIA.values():
         checkpoint, suspend, limited = (
-            break_even(table, measure, "cost_s", {"mode": mode}, {"mode": "kill"})
-            for mode in ("checkpoint", "suspend", "checkpoint, limited store")
+            script.break_even(table, measure, mode) for mode in ("checkpoint", "suspend", "checkpoint, limited store")
         )
         assert low_min - 0.5 <= checkpoint / 60 <= high_min + 0.5
         assert limited < suspend < checkpoint

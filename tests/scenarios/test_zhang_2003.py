@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 from itertools import product
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,6 +12,8 @@ from clustermodel import RUN_TIME_FACTORS, StudyTable
 from clustermodel.experiment.exhibits import exhibits_of
 from clustermodel.experiment.measure_table import published_table
 from clustermodel.experiment.script import load_experiment
+from tests.scripts import defined_in
+from tests.scripts import make_studies as made
 from tests.shared_data import SHARED
 
 ROOT = Path(__file__).parents[2]
@@ -37,18 +37,9 @@ STUDIES = (
 )
 
 
-def module_of(path: Path) -> ModuleType:
-    specification = importlib.util.spec_from_file_location(path.stem, path)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def make_studies() -> Any:
-    return module_of(DOCS / "make_studies.py")
+    return made()
 
 
 def stored(name: str) -> StudyTable:
@@ -80,7 +71,10 @@ def test_the_page_of_the_paper_is_up_to_date(make_studies: Any) -> None:
 
 
 def test_improvements_of_the_paper_follow_from_its_slowdowns() -> None:
-    script, paper = module_of(SCRIPTS / "table1_migration.py"), published_table(SCRIPTS / "table1_migration.py", "table 1")
+    script, paper = (
+        defined_in("papers/zhang_2003/table1_migration"),
+        published_table(SCRIPTS / "table1_migration.py", "table 1"),
+    )
     for without, policy in script.PAIRS.items():
         before_after = (paper.loc[policy]["slowdown"] for policy in (without, policy))
         for before, after, percent in zip(*before_after, paper.loc[policy]["lower (%)"], strict=True):
@@ -148,7 +142,7 @@ def test_readings_of_q() -> None:
 
 def test_the_running_slice() -> None:
     """Keeping it saves costly switches; long slices that are cut let short jobs through sooner."""
-    table, script = stored("running_slice"), module_of(SCRIPTS / "running_slice.py")
+    table, script = stored("running_slice"), defined_in("papers/zhang_2003/running_slice")
     found = script.nearer(table).set_index("numbers")
     assert found.loc["table 1, gs"].tolist() == [0, 6]
     assert abs(found.sum().diff().iloc[-1]) <= 2  # neither rule is nearer

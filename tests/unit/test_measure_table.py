@@ -1,14 +1,25 @@
-"""Tables of measures for people: intervals, units, missing values, published values."""
+"""Tables of measures for people: intervals, units, missing values, published values, classes of jobs."""
 
 from __future__ import annotations
 
+from math import isnan
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from clustermodel import SpecificationError, StudyTable
-from clustermodel.experiment.measure_table import Columns, Relative, Scaled, measure_table, published_table, readings_table
+from clustermodel import Machine, Result, Scenario, SpecificationError, Study, StudyTable, synthetic_workload
+from clustermodel.experiment.measure_table import (
+    Columns,
+    Relative,
+    Scaled,
+    by_class,
+    class_measures,
+    measure_table,
+    published_table,
+    readings_table,
+    with_published,
+)
 
 PUBLISHED = pd.DataFrame({"wait": [700], "other": [1]}, index=["easy"])
 TOML = """
@@ -195,3 +206,71 @@ def test_a_missing_or_broken_file_is_one_line(tmp_path: Path) -> None:
     path.write_text("[waits")
     with pytest.raises(SpecificationError, match=r"published\.toml: Expected .* \(at end of document\)$"):
         published_table(tmp_path / "study.py", "waits")
+
+
+FOUND = pd.DataFrame({"wait": [1.0, 2.0], "slowdown": [3.0, 4.0]}, index=pd.Index(["a", "b"], name="policy"))
+PAPER = pd.DataFrame({"wait": [20.0, 30.0], "other": [5.0, 6.0]}, index=["b", "c"])
+
+
+def test_published_values_stand_before_ours_in_the_same_row() -> None:
+    table = with_published(FOUND, PAPER)
+    assert list(table) == ["paper, wait", "wait", "slowdown"]
+    assert table["paper, wait"]["b"] == 20
+    assert isnan(table["paper, wait"]["a"])
+    pd.testing.assert_frame_equal(table[["wait", "slowdown"]], FOUND)
+
+
+def test_without_a_common_row_the_table_stays() -> None:
+    pd.testing.assert_frame_equal(with_published(FOUND, PAPER.loc[["c"]]), FOUND)
+
+
+def test_a_row_that_is_there_twice_is_refused() -> None:
+    with pytest.raises(SpecificationError, match=r"^with_published: b is there twice; rows must be unique$"):
+        with_published(FOUND, PAPER.set_axis(["b", "b"]))
+
+
+def wide(result: Result) -> list[str]:
+    return ["wide" if nodes > 8 else "narrow" for nodes in result.jobs["nodes"]]
+
+
+def waits() -> Study:
+    metrics = {"wait_s, {}": "mean_wait_s", "wait_h, {}": Scaled("mean_wait_s", 1 / 3600), "jobs, {}": "jobs"}
+    return Study(
+        name="waits",
+        factors={"policy": ["fcfs", "easy"]},
+        scenario=lambda policy, seed: Scenario(
+            machine=Machine(nodes=32),
+            workload=synthetic_workload(jobs=60, nodes=32, load=0.9, seed=seed),
+            policy=policy,
+            seed=seed,
+        ),
+        measures=class_measures(wide, ["narrow", "wide", "none"], metrics),
+        replications=2,
+    )
+
+
+@pytest.fixture(scope="module")
+def classes() -> StudyTable:
+    return waits().run(workers=1)
+
+
+def test_a_class_has_the_metrics_of_its_jobs(classes: StudyTable) -> None:
+    result = Scenario(
+        machine=Machine(nodes=32), workload=synthetic_workload(jobs=60, nodes=32, load=0.9, seed=1), policy="easy"
+    ).run()
+    jobs = result.jobs
+    row = classes.at(policy="easy").frame.iloc[0]
+    assert row["wait_s, wide"] == pytest.approx(jobs["wait_s"][jobs["nodes"] > 8].mean())
+    assert row["wait_h, narrow"] == pytest.approx(jobs["wait_s"][jobs["nodes"] <= 8].mean() / 3600)
+    assert row["jobs, narrow"] + row["jobs, wide"] == 60
+
+
+def test_a_class_without_jobs_has_no_value_and_no_row(classes: StudyTable) -> None:
+    assert classes.frame["wait_s, none"].isna().all()
+    assert (classes.frame["jobs, none"] == 0).all()
+    found = by_class(classes, "class", {name: {"wait_s": f"wait_s, {name}"} for name in ("narrow", "wide", "none")})
+    assert found.factors == ("policy", "class")
+    assert found.levels("class") == ["narrow", "wide"]
+    assert len(found) == 2 * len(classes)
+    narrow = {"policy": "fcfs", "class": "narrow"}
+    assert found.interval("wait_s", **narrow) == classes.interval("wait_s, narrow", policy="fcfs")

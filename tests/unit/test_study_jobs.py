@@ -1,4 +1,4 @@
-"""The jobs of a study, from a trace or synthetic, and their shapes."""
+"""The jobs of a study, from a trace or synthetic."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from clustermodel import TraceError, Workload, synthetic_workload, write_swf
-from clustermodel.workload.shapes import shapes_of_jobs
-from clustermodel.workload.study_jobs import JOBS, LOAD, study_jobs
+from clustermodel.workload.synthetic import STUDY_JOBS, STUDY_LOAD, study_jobs
 
 
 def columns(workload: Workload) -> list[list[int]]:
@@ -19,11 +18,11 @@ def columns(workload: Workload) -> list[list[int]]:
 
 def test_synthetic_jobs_depend_on_the_seed() -> None:
     jobs = study_jobs(None, jobs=100, nodes=64, seed=3)
-    assert columns(jobs) == columns(synthetic_workload(jobs=100, nodes=64, load=LOAD, seed=3))
+    assert columns(jobs) == columns(synthetic_workload(jobs=100, nodes=64, load=STUDY_LOAD, seed=3))
     assert columns(jobs) != columns(study_jobs(None, jobs=100, nodes=64, seed=4))
     again = study_jobs(None, jobs=100, nodes=64, seed=3)
     assert np.shares_memory(again.column("run"), jobs.column("run")), "kept, not drawn again"
-    assert len(study_jobs(None)) == JOBS
+    assert len(study_jobs(None)) == STUDY_JOBS
 
 
 def test_a_trace_has_the_same_jobs_for_every_seed(tmp_path: Path) -> None:
@@ -42,23 +41,6 @@ def test_a_trace_has_the_same_jobs_for_every_seed(tmp_path: Path) -> None:
 def test_a_missing_trace_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match=r"nowhere\.swf: cannot be read"):
         study_jobs(tmp_path / "nowhere.swf")
-
-
-def test_every_job_has_one_shape() -> None:
-    nodes, estimate = [1, 1, 3, 3], [10, 60, 10, 60]
-    assert shapes_of_jobs(nodes, estimate).tolist() == ["short-narrow", "long-narrow", "short-wide", "long-wide"]
-    assert shapes_of_jobs(nodes, estimate, narrow=3).tolist() == ["short-narrow", "long-narrow"] * 2
-
-
-def test_the_median_job_is_short_and_narrow() -> None:
-    assert shapes_of_jobs([1, 2, 3], [1, 2, 3]).tolist() == ["short-narrow", "short-narrow", "long-wide"]
-
-
-def test_jobs_that_do_not_count_have_no_shape() -> None:
-    nodes, estimate = [1, 2, 3, 0], [1, 2, 3, 9]
-    assert shapes_of_jobs(nodes, estimate, among=[True, True, True, False]).tolist()[1:] == ["short-narrow", "long-wide", ""]
-    assert shapes_of_jobs(nodes, estimate, among=[False] * 4).tolist() == [""] * 4
-    assert shapes_of_jobs([], []).tolist() == []
 
 
 def test_a_trace_that_is_written_again_is_read_again(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pandas as pd
 
 from clustermodel import Machine, Scenario, Study, StudyTable
 from clustermodel.experiment.measure_table import Columns, Scaled, measure_table, published_table
-from clustermodel.workload.study_jobs import study_jobs
+from clustermodel.workload.synthetic import study_jobs
 
 SHORTEST = "backfill_order=shortest"
 POLICIES = {
@@ -45,7 +45,7 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
     paper = published_table(__file__, "results", trace=trace)
 
     def scenario(policy: str, events: str, seed: int) -> Scenario:
-        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed, processors_from="requested")
+        workload = study_jobs(trace, jobs=jobs, nodes=nodes, seed=seed, processors_from="requested")
         machine = Machine(nodes=nodes)
         return Scenario(machine=machine, workload=workload, policy=POLICIES[policy], events=EVENTS[events], seed=seed)
 

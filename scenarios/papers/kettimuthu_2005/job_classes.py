@@ -14,17 +14,16 @@ from math import inf
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, Study, StudyTable, bars
-from clustermodel.experiment.job_classes import by_bounds, by_class, class_measures
-from clustermodel.experiment.measure_table import Columns, Scaled, measure_table
-from clustermodel.workload.study_jobs import study_jobs
+from clustermodel import Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, bars
+from clustermodel.experiment.measure_table import Columns, Scaled, by_class, class_measures, measure_table
+from clustermodel.workload.synthetic import study_jobs
 
 EASY, FREE = "easy", "ss:sf=2,mode=suspend, free"
 RUN_TIMES = {"very short": 600, "short": 3600, "long": 8 * 3600, "very long": inf}
 """Classes of run times: the longest, seconds."""
 SIZES = {"sequential": 1, "narrow": 8, "wide": 32, "very wide": inf}
 """Classes of sizes: the largest, nodes."""
-CLASSES, CLASSIFY = [f"{run_time}, {size}" for run_time in RUN_TIMES for size in SIZES], by_bounds(run_s=RUN_TIMES, nodes=SIZES)
+CLASSES = [f"{run_time}, {size}" for run_time in RUN_TIMES for size in SIZES]
 COLUMNS: Columns = {
     "MBS": "mean_bounded_slowdown", "largest slowdown": "largest_bounded_slowdown", "mean response (s)": "mean_response_s",
     "preempted": "preempted", "times each": "mean_killed_times",
@@ -51,7 +50,7 @@ def study(
         cost = 0 if policy == FREE else cost_s
         saving, switch = Checkpointing(checkpoint_s=cost, restart_s=cost), ContextSwitch(seconds=cost)
         machine = Machine(nodes=nodes, checkpointing=saving, context_switch=switch)
-        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
+        workload = study_jobs(trace, jobs=jobs, nodes=nodes, seed=seed)
         return Scenario(machine=machine, workload=workload, policy=policy.removesuffix(", free"), seed=seed)
 
     policies = [f"ss:sf={factor:g},mode={mode}" for mode in ("suspend", "checkpoint", "kill") for factor in factors]
@@ -60,8 +59,8 @@ def study(
         factors={"policy": [EASY, *policies, FREE]},
         scenario=scenario,
         measures={
-            "largest_bounded_slowdown": lambda result: result.by_group(CLASSIFY(result))["max_bounded_slowdown"].max(),
-            **class_measures(CLASSIFY, CLASSES, {"jobs: {}": "jobs", "slowdown: {}": "mean_bounded_slowdown"}),
+            "largest_bounded_slowdown": lambda result: result.by_group(classify(result))["max_bounded_slowdown"].max(),
+            **class_measures(classify, CLASSES, {"jobs: {}": "jobs", "slowdown: {}": "mean_bounded_slowdown"}),
         },
         replications=replications,
         shown=("mean_bounded_slowdown", "mean_response_s", "preempted", "mean_killed_times", "context_switch_share",
@@ -72,6 +71,13 @@ def study(
         },
         figures={"Mean bounded slowdown by class": picture},
     )  # fmt: skip
+
+
+def classify(result: Result) -> list[str]:
+    """Return the class of each job."""
+    columns = (("run_s", RUN_TIMES), ("nodes", SIZES))
+    cuts = [pd.cut(result.jobs[name], [-inf, *largest.values()], labels=list(largest)) for name, largest in columns]
+    return [f"{run_time}, {size}" for run_time, size in zip(*cuts, strict=True)]
 
 
 def with_factor_2(table: StudyTable) -> StudyTable:

@@ -26,8 +26,7 @@ from queue_order import GUARANTEES, PAIRS, SLOWDOWN, TITLES, WAIT, guarantees
 
 from clustermodel import Interval, Machine, Result, Scenario, Study, StudyTable, Workload
 from clustermodel.experiment.factors import Label
-from clustermodel.experiment.job_classes import class_measures
-from clustermodel.experiment.measure_table import measure_table, published_table
+from clustermodel.experiment.measure_table import class_measures, measure_table, published_table
 from clustermodel.job import UNSET
 from clustermodel.workload.flurry import Flurry
 

@@ -11,14 +11,13 @@ does not matter.
 
 from functools import partial
 
+import numpy as np
 import pandas as pd
 from paper_jobs import CLEANED, paper_jobs
+from shapes import SHAPES, workload_shapes
 
-from clustermodel import Machine, Scenario, Study, StudyTable, Workload
-from clustermodel.experiment.job_facts import FACTS as JOB_FACTS
-from clustermodel.experiment.job_facts import STATISTICS, job_fact
+from clustermodel import Machine, Result, Scenario, Study, StudyTable, Workload
 from clustermodel.experiment.measure_table import published_table, with_published
-from clustermodel.workload.shapes import SHAPES, workload_shapes
 
 ALL = "all"
 FACTS = (
@@ -43,7 +42,7 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, flurry: str
         name="shapes of jobs",
         factors={"shape": [ALL, *SHAPES]},
         scenario=scenario,
-        measures={f"{statistic}_{name}": job_fact(name, statistic) for name in JOB_FACTS for statistic in STATISTICS},
+        measures={name: partial(fact, name=name) for name in FACTS[1:]},
         shown=("jobs",),
         tables={
             "Table 1, all jobs": partial(all_jobs, paper=published_table(__file__, "table 1", trace=trace)),
@@ -55,6 +54,19 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, flurry: str
             )
         },
     )
+
+
+def fact(result: Result, name: str) -> float:
+    """Return the mean or the median of the size, run time, estimate or estimate / run time of the jobs that have run."""
+    statistic, _, column = name.partition("_")
+    records = result.records
+    if column == "overestimation":
+        values = records.seconds("estimate") / records.seconds("run")
+    elif column == "nodes":
+        values = records.column("nodes").astype(float)
+    else:
+        values = records.seconds(column.removesuffix("_s"))
+    return float((np.mean if statistic == "mean" else np.median)(values[records.finished]))
 
 
 def all_jobs(table: StudyTable, paper: pd.DataFrame) -> pd.DataFrame:

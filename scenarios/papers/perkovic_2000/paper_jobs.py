@@ -13,7 +13,7 @@ from typing import Final
 
 from clustermodel import Workload
 from clustermodel.workload.flurry import RESTORED, Flurry, with_flurry
-from clustermodel.workload.study_jobs import study_jobs
+from clustermodel.workload.synthetic import study_jobs
 
 CLEANED: Final = "cleaned"
 DEFAULT: Final = "uniform"
@@ -37,7 +37,7 @@ def paper_jobs(trace: str | None, *, jobs: int, nodes: int, flurry: str, seed: i
         flurry: one of :data:`FLURRIES`.
         seed: of synthetic jobs and of the flurry.
     """
-    log = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
+    log = study_jobs(trace, jobs=jobs, nodes=nodes, seed=seed)
     if flurry == CLEANED:
         return log
     return with_flurry(log, CTC, at=flurry, seed=seed) if trace else _synthetic(log, flurry, seed)

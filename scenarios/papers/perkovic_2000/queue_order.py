@@ -16,13 +16,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from paper_jobs import CLEANED, paper_jobs
+from shapes import SHAPES, workload_shapes
 
 from clustermodel import Machine, Result, Scenario, Study, StudyTable
 from clustermodel.experiment.factors import Label
-from clustermodel.experiment.job_classes import by_class, class_measures
-from clustermodel.experiment.measure_table import Columns, Relative, measure_table, published_table, with_published
+from clustermodel.experiment.measure_table import (
+    Columns,
+    Relative,
+    by_class,
+    class_measures,
+    measure_table,
+    published_table,
+    with_published,
+)
 from clustermodel.policies.queue_order import CRITERIA
-from clustermodel.workload.shapes import SHAPES, workload_shapes
 
 POLICIES = (*CRITERIA, *(f"{criterion}-NG" for criterion in CRITERIA))
 CONSERVATIVE = "D"

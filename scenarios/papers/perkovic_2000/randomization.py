@@ -19,13 +19,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from shapes import SHAPES, workload_shapes
 
-from clustermodel import Machine, Result, Scenario, Study, StudyTable, Workload
-from clustermodel.experiment.job_classes import by_class, class_measures
-from clustermodel.experiment.measure_table import measure_table
-from clustermodel.workload.changed_jobs import at_load_of, with_exact_estimates
-from clustermodel.workload.shapes import SHAPES, workload_shapes
-from clustermodel.workload.study_jobs import study_jobs
+from clustermodel import LoadScale, Machine, Result, Scenario, Study, StudyTable, Workload
+from clustermodel.experiment.measure_table import by_class, class_measures, measure_table
+from clustermodel.workload.synthetic import study_jobs
 
 BEFORE, AFTER = "1/L-NG", "R/L-NG"
 SLOWDOWN, WAIT = "mean_bounded_slowdown_perkovic", "mean_wait_s"
@@ -44,7 +42,7 @@ def study(
 
     Narrow jobs have up to ``narrow`` nodes, 0 for the median.
     """
-    original = partial(study_jobs, trace, jobs=jobs or None, nodes=nodes)
+    original = partial(study_jobs, trace, jobs=jobs, nodes=nodes)
     on_other = f"on {other_nodes} nodes"
 
     def scenario(change: str, policy: str, seed: int) -> Scenario:
@@ -75,7 +73,20 @@ def study(
 @cache
 def exact(workload: Workload, shapes: tuple[str, ...], narrow: int, nodes: int) -> Workload:
     """Return the jobs with exact estimates for those of some shapes."""
-    return with_exact_estimates(workload, np.isin(workload_shapes(workload, nodes, narrow=narrow or None), shapes))
+    chosen = np.isin(workload_shapes(workload, nodes, narrow=narrow or None), shapes).tolist()
+    rows = [row._replace(estimate=row.run) if change else row for row, change in zip(workload.rows(), chosen, strict=True)]
+    return Workload(rows, name=workload.name, provenance=workload.provenance, machine_nodes=workload.machine_nodes)
+
+
+@cache
+def at_load_of(workload: Workload, nodes: int, other_nodes: int) -> Workload:
+    """Return the jobs, submitted faster or slower, so that another machine has the load of the original one.
+
+    Jobs that a machine cannot hold, which it rejects, do not count in its load.
+    """
+    size, run_s = workload.column("nodes"), np.minimum(workload.seconds("run"), workload.seconds("estimate"))
+    old, new = (float((size * run_s)[size <= machine].sum()) / machine for machine in (nodes, other_nodes))
+    return workload.scaled(LoadScale(interarrival=new / old))
 
 
 def means(table: StudyTable) -> pd.DataFrame:

@@ -10,10 +10,10 @@ Without a trace the log is synthetic, cut into three parts of equal length.
 """
 
 import pandas as pd
+from periods import by_month, in_parts
 
 from clustermodel import Machine, Scenario, Slack, Study, StudyTable, read_swf, synthetic_workload
 from clustermodel.experiment.measure_table import published_table, with_published
-from clustermodel.workload.periods import by_month, in_parts
 
 NODES, BASE, WAIT = 128, "conservative", "mean wait (s)"
 SHORTER = "shorter than conservative's by (%)"

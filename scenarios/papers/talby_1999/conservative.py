@@ -12,6 +12,7 @@ Without a trace the log is synthetic, cut into three parts of equal length.
 from collections.abc import Callable, Sequence
 
 import pandas as pd
+from periods import by_month, in_parts
 
 from clustermodel import Machine, Scenario, Study, StudyTable, read_swf, synthetic_workload
 from clustermodel.experiment.measure_table import published_table
@@ -20,7 +21,6 @@ from clustermodel.policies.backfilling.scheduler import Backfilling
 from clustermodel.policies.backfilling.scheduling_cycle import SchedulingCycle
 from clustermodel.schedule.profile import Reservable
 from clustermodel.schedule.reservations import Plan, Reservation
-from clustermodel.workload.periods import by_month, in_parts
 
 NODES, WAIT, LATE = 128, "mean wait (s)", "starts later than announced"
 PAPER = published_table(__file__, "tables 1 and 3")["conservative"]

@@ -13,10 +13,10 @@ Without a trace the log is synthetic, cut into three parts of equal length.
 from functools import partial
 
 import pandas as pd
+from periods import by_month, in_parts
 
 from clustermodel import Machine, Result, Scenario, Slack, Study, StudyTable, read_swf, synthetic_workload
 from clustermodel.experiment.measure_table import published_table, with_published
-from clustermodel.workload.periods import by_month, in_parts
 
 NODES, BEGINNINGS = 128, (1, 2, 3, 4, 5)
 EQUAL_WEIGHTS = "all 1"

@@ -11,9 +11,9 @@ Without a trace the log is synthetic, cut into three parts of equal length.
 """
 
 import pandas as pd
+from periods import by_month, in_parts
 
 from clustermodel import Machine, Scenario, Slack, Study, StudyTable, read_swf, synthetic_workload
-from clustermodel.workload.periods import by_month, in_parts
 
 NODES, BASE, USUAL = 128, "conservative backfilling", "AWT of the year, UP = PP = 0"
 MONTHLY, SMALL, HIGH = "AWT of each month", "AWT = 1 s", "UP = PP = 1 for all jobs"

@@ -13,10 +13,11 @@ Without a trace the log is synthetic, cut into three parts of equal length.
 from functools import cache, partial
 
 import pandas as pd
+from matplotlib.figure import Figure
+from periods import by_month, in_parts
 
-from clustermodel import Machine, Scenario, Slack, Study, StudyTable, Workload, read_swf, synthetic_workload
-from clustermodel.experiment.measure_table import draw_with_published, published_table, with_published
-from clustermodel.workload.periods import by_month, in_parts
+from clustermodel import Machine, Scenario, Slack, Study, StudyTable, Workload, bars, curves, read_swf, synthetic_workload
+from clustermodel.experiment.measure_table import PAPER, published_table, with_published
 
 NODES, YEAR, WHOLE = 128, "year", "in one run"
 BASE, SLACK, FIFTH, OTHERS, EQUAL = "conservative", "slack", "every fifth", "the others", "equal"
@@ -79,10 +80,10 @@ def study(
             "Table 5, mean wait (s); equal: UP = PP = 0 for all jobs, else 1 for every fifth": by_heuristic,
         },
         figures={
-            "Table 1": lambda table: draw_with_published(months(table), [BASE, SLACK], y="mean_wait_s", as_bars=True),
-            "Figure 9": lambda table: draw_with_published(factors(table), [SLACK], y="mean_wait_s"),
-            "Figure 10": lambda table: draw_with_published(gap_sizes(table), [SLACK, FIFTH, OTHERS], y="mean_wait_s"),
-            "Table 5": lambda table: draw_with_published(by_heuristic(table), [EQUAL], y="mean_wait_s", as_bars=True),
+            "Table 1": lambda table: drawn(months(table), [BASE, SLACK], as_bars=True),
+            "Figure 9": lambda table: drawn(factors(table), [SLACK]),
+            "Figure 10": lambda table: drawn(gap_sizes(table), [SLACK, FIFTH, OTHERS]),
+            "Table 5": lambda table: drawn(by_heuristic(table), [EQUAL], as_bars=True),
         },
     )  # fmt: skip
 
@@ -136,3 +137,16 @@ def by_heuristic(table: StudyTable) -> pd.DataFrame:
     unequal.insert(0, EQUAL, equal[SLACK])
     paper = PAPER_HEURISTICS.loc[unequal.index.get_level_values("policy")]
     return with_published(unequal, paper.set_axis(unequal.index)) if "1996-09" in table.levels("month") else unequal
+
+
+def drawn(table: pd.DataFrame, columns: list[str], as_bars: bool = False) -> Figure:
+    """Return a figure of columns of mean waits and of their published values over the table's index."""
+    shown = table[[name for name in table if str(name).removeprefix(PAPER) in columns]]
+    x = " and ".join(map(str, shown.index.names))
+    if shown.index.nlevels > 1:
+        shown = shown.set_axis([", ".join(map(str, levels)) for levels in shown.index])
+    rows = shown.rename_axis(x).reset_index().melt(id_vars=x, var_name="series", value_name="mean_wait_s").dropna()
+    rows = rows.assign(replication=1)
+    if as_bars:
+        return bars(rows, y="mean_wait_s", x=x, by="series")
+    return curves(rows, y="mean_wait_s", x=x, at=x, by="series")

@@ -18,12 +18,12 @@ many readings were tried; SDSC-BLUE, with the same choices, is their test.  Run 
 from functools import partial
 
 import pandas as pd
+from fairness_measures import fairness_measure
 
 from clustermodel import Machine, Scenario, Study, StudyTable
 from clustermodel.experiment.design import MEASURED
-from clustermodel.experiment.fairness_measures import fairness_measure
 from clustermodel.experiment.measure_table import Columns, Scaled, measure_table, published_table, readings_table
-from clustermodel.workload.study_jobs import study_jobs
+from clustermodel.workload.synthetic import study_jobs
 
 READINGS = {
     "EASY": "easy",
@@ -69,7 +69,7 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
     paper = published_table(__file__, "table 1", "table 2", "table 4", "tables 5 and 6", trace=trace)
 
     def scenario(policy: str, seed: int) -> Scenario:
-        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
+        workload = study_jobs(trace, jobs=jobs, nodes=nodes, seed=seed)
         return Scenario(
             machine=Machine(nodes=nodes, kill_at_estimate=False), workload=workload, policy=READINGS[policy], seed=seed
         )

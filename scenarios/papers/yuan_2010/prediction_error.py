@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from clustermodel import Machine, Scenario, Study, StudyTable
-from clustermodel.workload.study_jobs import study_jobs
+from clustermodel.workload.synthetic import study_jobs
 
 POLICIES = {"PV-EASY": "pv-easy", "FCFS-EASY": "easy", "SJF-EASY": "easy:backfill_order=shortest"}
 MBS, MWBS = "mean_bounded_slowdown", "mean_weighted_bounded_slowdown"
@@ -37,7 +37,7 @@ def study(
         name = POLICIES[policy]
         predictor = "" if error is None else f"{',' if ':' in name else ':'}predictor=virtual:{error}"
         machine = Machine(nodes=nodes, kill_at_estimate=False)
-        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
+        workload = study_jobs(trace, jobs=jobs, nodes=nodes, seed=seed)
         return Scenario(machine=machine, workload=workload, policy=name + predictor, seed=seed)
 
     return Study(

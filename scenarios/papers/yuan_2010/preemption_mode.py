@@ -10,15 +10,16 @@ suspended job.  Killing does not depend on c.  "Checkpoint, limited store" has a
     clustermodel sweep scenarios/papers/yuan_2010/preemption_mode.py --out results --set jobs=2000 --set replications=3
 """
 
-from math import isinf, isnan
+from math import inf, isinf, isnan, nan
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from clustermodel import Account, Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, TimeSlicing
-from clustermodel.experiment.load_curves import break_even
+from clustermodel.experiment.factors import Label
 from clustermodel.experiment.measure_table import Columns, Scaled, measure_table
-from clustermodel.workload.study_jobs import study_jobs
+from clustermodel.workload.synthetic import study_jobs
 
 KILL, LIMITED = "kill", "checkpoint, limited store"
 SAVING = (Account.CHECKPOINT, Account.RESTART, Account.CONTEXT_SWITCH)
@@ -56,7 +57,7 @@ def study(
             context_switch=ContextSwitch(seconds=cost_s),
             time_slicing=TimeSlicing(quantum_s=1e6),  # there are no slices; a context switch must be shorter than one
         )
-        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
+        workload = study_jobs(trace, jobs=jobs, nodes=nodes, seed=seed)
         return Scenario(machine=machine, workload=workload, policy=f"pv-easy:mode={mode.partition(',')[0]}", seed=seed)
 
     return Study(
@@ -93,9 +94,26 @@ def means(table: StudyTable) -> pd.DataFrame:
 def break_even_costs(table: StudyTable) -> pd.DataFrame:
     rows = []
     for mode in (mode for mode in table.levels("mode") if mode != KILL):
-        found = {one: break_even(table, CRITERIA[one], "cost_s", {"mode": mode}, {"mode": KILL}) for one in CRITERIA}
-        rows.append({"mode": mode, **{one: shown(cost_s) for one, cost_s in found.items()}})
+        found = {title: break_even(table, measure, mode) for title, measure in CRITERIA.items()}
+        rows.append({"mode": mode, **{title: shown(cost_s) for title, cost_s in found.items()}})
     return pd.DataFrame(rows)
+
+
+def break_even(table: StudyTable, measure: str, mode: Label) -> float:
+    """Return the lowest cost at which a measure is no longer below that of killing, interpolated between the costs.
+
+    Differences of means are paired by replication.  It is ``nan`` if the measure is not below at the first cost, ``inf`` if it
+    is below at all of them.
+    """
+    costs = table.levels("cost_s")
+    above = [table.difference(measure, {"mode": mode, "cost_s": cost}, {"mode": KILL, "cost_s": cost}).mean for cost in costs]
+    reached = np.flatnonzero(np.array(above) >= 0)
+    if not len(reached):
+        return inf
+    if reached[0] == 0:
+        return nan
+    ends = slice(reached[0] - 1, reached[0] + 1)
+    return float(np.interp(0, above[ends], np.array(costs, dtype=float)[ends]))
 
 
 def shown(cost_s: float) -> str:

@@ -15,14 +15,13 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+from fairness_measures import delayed_measure, fairness_measure
 from matplotlib.figure import Figure
 
 from clustermodel import Machine, Scenario, Study, StudyTable
 from clustermodel.experiment.design import MEASURED
-from clustermodel.experiment.fairness_measures import delayed_measure, fairness_measure
-from clustermodel.experiment.job_classes import by_class, class_measures
-from clustermodel.experiment.measure_table import Columns, Scaled, measure_table, published_table
-from clustermodel.workload.study_jobs import study_jobs
+from clustermodel.experiment.measure_table import Columns, Scaled, by_class, class_measures, measure_table, published_table
+from clustermodel.workload.synthetic import study_jobs
 
 POLICIES = {
     "EASY": "easy", "EASY-Last": "easy:predictor=last", "PV-EASY": "pv-easy", "PV-EASY without VB": "pv-easy:vb=false",
@@ -76,7 +75,7 @@ def study(trace: str | None = None, nodes: int = 128, jobs: int = 0, replication
 
     def scenario(policy: str, run_times: str, seed: int) -> Scenario:
         machine = Machine(nodes=nodes, kill_at_estimate=run_times == CUT)
-        workload = study_jobs(trace, jobs=jobs or None, nodes=nodes, seed=seed)
+        workload = study_jobs(trace, jobs=jobs, nodes=nodes, seed=seed)
         return Scenario(machine=machine, workload=workload, policy=POLICIES[policy], seed=seed)
 
     own = [one if isinstance(one, str) else one.measure for columns in TABLES.values() for one in columns.values()]

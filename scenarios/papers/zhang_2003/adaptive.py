@@ -11,11 +11,11 @@ of 200 s, phi 0.2, switches of 5 % charged in every slice, jobs of the second ca
 from math import isnan
 
 import pandas as pd
+from blue_pacific import blue_pacific_scenario
+from load_curves import highest_utilization, overtaking
 from matplotlib.figure import Figure
 
 from clustermodel import RUN_TIME_FACTORS, ContextSwitch, Scenario, Study, StudyTable
-from clustermodel.experiment.blue_pacific import blue_pacific_scenario
-from clustermodel.experiment.load_curves import highest_utilization, overtaking
 
 SLOWDOWN, WAIT = "mean_bounded_slowdown", "mean_wait_s"
 PARENTS = {"BF": "bf", "BGS-5": "bgs"}

@@ -16,11 +16,11 @@ beyond 1.8 overload the machine.
 from functools import partial
 
 import pandas as pd
+from blue_pacific import blue_pacific_scenario
+from load_curves import highest_utilization
 from matplotlib.figure import Figure
 
 from clustermodel import Account, Checkpointing, ContextSwitch, Scenario, Study, StudyTable
-from clustermodel.experiment.blue_pacific import blue_pacific_scenario
-from clustermodel.experiment.load_curves import highest_utilization
 
 SPACE_SHARING = ("fcfs", "bf")
 TIME_SHARING = ("gs", "bgs", "mgs", "mbgs", "adaptive")

@@ -15,11 +15,11 @@ from functools import partial
 from math import isinf, isnan
 
 import pandas as pd
+from blue_pacific import blue_pacific_scenario
+from load_curves import highest_utilization, overtaking, utilization_at
 from matplotlib.figure import Figure
 
 from clustermodel import RUN_TIME_FACTORS, ContextSwitch, Scenario, Study, StudyTable, curves
-from clustermodel.experiment.blue_pacific import blue_pacific_scenario
-from clustermodel.experiment.load_curves import highest_utilization, overtaking, utilization_at
 from clustermodel.experiment.measure_table import published_table, with_published
 
 ACCEPTABLE = 20.0

@@ -10,12 +10,10 @@ calibrations of the jobs; free context switches, phi 0.2.  A last table compares
 
 import numpy as np
 import pandas as pd
+from blue_pacific import CALIBRATIONS, SIZES, SMALL_UP_TO, blue_pacific_scenario, size_of
 
 from clustermodel import RUN_TIME_FACTORS, Scenario, Study, StudyTable, load_model
-from clustermodel.experiment.blue_pacific import blue_pacific_scenario
-from clustermodel.experiment.job_classes import SIZES, by_bounds, class_measures
-from clustermodel.experiment.measure_table import measure_table
-from clustermodel.workload.blue_pacific import CALIBRATIONS
+from clustermodel.experiment.measure_table import class_measures, measure_table
 
 LEVELS = (2, 3, 5)
 STRATEGIES = {"BF": "bf", **{f"{name}-{level}": f"{name.lower()}:mpl={level}" for name in ("GS", "BGS") for level in LEVELS}}
@@ -50,7 +48,7 @@ def study(
         factors={"model": models, "strategy": list(STRATEGIES), "factor": factors},
         scenario=scenario,
         replications=replications,
-        measures={**of_all, **class_measures(by_bounds(nodes=SIZES), SIZES, kinds)},
+        measures={**of_all, **class_measures(size_of, SIZES, kinds)},
         shown=("utilization", "mean_bounded_slowdown", "mean_wait_s"),
         tables={
             "Section 5.3, in how many workloads a strategy has less": claims,
@@ -99,7 +97,7 @@ def the_jobs(table: StudyTable, jobs: int) -> pd.DataFrame:
         row["CV of run times"] = round(float(np.mean([run.std() / run.mean() for run in runs])), 2)
         inverse = [run.mean() * (1 / np.maximum(run, 10)).mean() for run in runs]
         row["E[t] E[1 / max(t, 10 s)]"] = round(float(np.mean(inverse)), 1)
-        large = [(run * size)[size > SIZES["small"]].sum() / (run * size).sum() for run, size in zip(runs, nodes, strict=True)]
+        large = [(run * size)[size > SMALL_UP_TO].sum() / (run * size).sum() for run, size in zip(runs, nodes, strict=True)]
         row["work of large jobs"] = f"{np.mean(large):.1%}"
         rows.append(row)
     return pd.DataFrame(rows)

@@ -6,11 +6,11 @@ under BF and under BGS with MPL 5, against utilization; free context switches, p
     clustermodel sweep scenarios/papers/zhang_2003/job_sizes.py --out results --set jobs=1000 --set replications=3
 """
 
+from blue_pacific import SIZES, blue_pacific_scenario, size_of
 from matplotlib.figure import Figure
 
 from clustermodel import RUN_TIME_FACTORS, Scenario, Study, StudyTable
-from clustermodel.experiment.blue_pacific import blue_pacific_scenario
-from clustermodel.experiment.job_classes import SIZES, by_bounds, by_class, class_measures
+from clustermodel.experiment.measure_table import by_class, class_measures
 
 SLOWDOWN, WAIT = MEANS = ("mean_bounded_slowdown", "mean_wait_s")
 
@@ -26,7 +26,7 @@ def study(jobs: int = 10_000, replications: int = 10, factors: tuple[float, ...]
         factors={"policy": ["bf", "bgs"], "factor": factors},
         scenario=scenario,
         replications=replications,
-        measures=class_measures(by_bounds(nodes=SIZES), SIZES, {f"{name}_{{}}": name for name in MEANS}),
+        measures=class_measures(size_of, SIZES, {f"{name}_{{}}": name for name in MEANS}),
         shown=("utilization", "kappa", *MEANS),
         tables={
             "Figure 11, mean slowdown ± 95 % interval": lambda table: by_strategy(table).pivot(SLOWDOWN, columns="strategy"),

@@ -15,12 +15,12 @@ started yet.
 from functools import partial
 
 import pandas as pd
+from blue_pacific import blue_pacific_scenario
+from load_curves import highest_utilization
 from matplotlib.figure import Figure
 
 from clustermodel import RUN_TIME_FACTORS, Checkpointing, Scenario, Study, StudyTable
-from clustermodel.experiment.blue_pacific import blue_pacific_scenario
 from clustermodel.experiment.factors import Label
-from clustermodel.experiment.load_curves import highest_utilization
 from clustermodel.experiment.measure_table import published_table
 
 POLICIES = ("gs", "bgs", "mgs", "mbgs")

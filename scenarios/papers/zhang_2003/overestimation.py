@@ -14,13 +14,12 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+from blue_pacific import blue_pacific_scenario
 from matplotlib.figure import Figure
 
 from clustermodel import RUN_TIME_FACTORS, Result, Scenario, Study, StudyTable, curves
 from clustermodel.arrays import FloatArray
-from clustermodel.experiment.blue_pacific import blue_pacific_scenario
-from clustermodel.experiment.job_classes import by_class, class_measures
-from clustermodel.experiment.measure_table import measure_table
+from clustermodel.experiment.measure_table import by_class, class_measures, measure_table
 
 POLICIES = {"bf": "Figure 5, BF", "bgs": "Figure 8, BGS"}
 CHOSEN_PHI = 0.2

@@ -11,14 +11,13 @@ slowdowns of workload 5 with other Q.  MPL 5, slices of 200 s, phi 0.2, free con
 from functools import partial
 
 import pandas as pd
+from blue_pacific import CALIBRATIONS, blue_pacific_scenario
 from matplotlib.figure import Figure
 
 from clustermodel import Checkpointing, Scenario, Study, StudyTable
-from clustermodel.experiment.blue_pacific import blue_pacific_scenario
 from clustermodel.experiment.factors import Label
 from clustermodel.experiment.measure_table import published_table
 from clustermodel.machine import COUNTS
-from clustermodel.workload.blue_pacific import CALIBRATIONS
 
 COST_S = 10.0
 Q, FACTOR_14 = 64, 1.5

@@ -17,13 +17,29 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from clustermodel import Checkpointing, ContextSwitch, Machine, Result, Scenario, Study, StudyTable, TimeSlicing, bars
-from clustermodel.experiment.job_classes import by_class, class_measures
-from clustermodel.experiment.measure_table import Relative, Scaled, measure_table
-from clustermodel.workload.archive import ARCHIVE, archive_jobs
-from clustermodel.workload.changed_jobs import at_load
-from clustermodel.workload.periods import in_parts
+from clustermodel import (
+    Checkpointing,
+    ContextSwitch,
+    LoadScale,
+    Machine,
+    Result,
+    Scenario,
+    Study,
+    StudyTable,
+    TimeSlicing,
+    Workload,
+    bars,
+)
+from clustermodel.experiment.measure_table import Relative, Scaled, by_class, class_measures, measure_table
+from clustermodel.workload.synthetic import study_jobs
 
+LOGS = {
+    "KTH-SP2": ("KTH-SP2-1996-2.2.swf.gz", 100),
+    "CTC-SP2": ("CTC-SP2-1996-3.1-cln.swf.gz", 430),
+    "SDSC-SP2": ("SDSC-SP2-1998-4.2-cln.swf.gz", 128),
+    "SDSC-BLUE": ("SDSC-BLUE-2000-4.2-cln.swf.gz", 1152),
+}
+"""Files and machine sizes; of CTC-SP2 its batch partition."""
 CLASSES = ("narrow, short", "narrow, long", "wide, short", "wide, long")
 """Wide jobs need more than a quarter of the machine, long jobs run for more than an hour."""
 RESPONSE, SLOWDOWN = MEANS = ("mean_response_s", "mean_bounded_slowdown")
@@ -44,7 +60,7 @@ SHARES = {
 
 def study(
     traces: Path = Path("../shared/traces"),
-    logs: tuple[str, ...] = tuple(ARCHIVE),
+    logs: tuple[str, ...] = tuple(LOGS),
     jobs: int = 30_000,
     parts: int = 10,
     policies: tuple[str, ...] = ("bf", "bgs", "mbgs"),
@@ -52,11 +68,13 @@ def study(
     """Return the study; ``traces`` is the folder of the logs."""
 
     def scenario(log: str, load: float | None, policy: str, seed: int) -> Scenario:
-        nodes, slices, switch = ARCHIVE[log].nodes, TimeSlicing(quantum_s=200, mpl=5), ContextSwitch(fraction=0.01)
+        file, nodes = LOGS[log]
+        slices, switch = TimeSlicing(quantum_s=200, mpl=5), ContextSwitch(fraction=0.01)
         saving = Checkpointing(checkpoint_s=5, restart_s=5)
         machine = Machine(nodes=nodes, time_slicing=slices, context_switch=switch, checkpointing=saving)
-        part = in_parts(archive_jobs(traces, log, jobs=jobs), parts, equal="jobs")[f"part {seed}"]
-        workload = part if load is None else at_load(part, load, nodes)
+        workload = part_of(study_jobs(traces / file, jobs=jobs), seed, parts)
+        if load is not None:
+            workload = workload.scaled(LoadScale(interarrival=workload.offered_load(nodes) / load))
         return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
 
     return Study(
@@ -88,6 +106,13 @@ def study(
             ),
         },
     )  # fmt: skip
+
+
+def part_of(log: Workload, number: int, parts: int) -> Workload:
+    """Return one of the successive parts of a log that have as many jobs."""
+    first, end = (len(log) * ends // parts for ends in (number - 1, number))
+    rows, name = list(log.rows())[first:end], f"{log.name} {number} of {parts}"
+    return Workload(rows, name=name, provenance=log.provenance, machine_nodes=log.machine_nodes)
 
 
 def class_of(result: Result) -> "pd.Series[int]":

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from blue_pacific import MPL, QUANTUM_S, blue_pacific_scenario
 from matplotlib.figure import Figure
 
 from clustermodel import RUN_TIME_FACTORS, ContextSwitch, Scenario, Study, StudyTable, TimeSlicing
-from clustermodel.experiment.blue_pacific import MPL, QUANTUM_S, blue_pacific_scenario
 from clustermodel.experiment.measure_table import published_table
 from clustermodel.machine import AT_EVENTS, AtEvents
 

@@ -11,13 +11,12 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+from blue_pacific import blue_pacific_scenario
+from load_curves import highest_utilization
 from matplotlib.figure import Figure
 
 from clustermodel import RUN_TIME_FACTORS, Scenario, Study, StudyTable
-from clustermodel.experiment.blue_pacific import blue_pacific_scenario
-from clustermodel.experiment.job_classes import class_measures
-from clustermodel.experiment.load_curves import highest_utilization
-from clustermodel.experiment.measure_table import published_table
+from clustermodel.experiment.measure_table import class_measures, published_table
 from clustermodel.statistics import Interval
 
 SLOWDOWN = "mean_bounded_slowdown"

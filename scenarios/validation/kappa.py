@@ -3,13 +3,14 @@
 The equations are computed from the log of events and slices of each run: (2) for space sharing, (3) for time sharing, with
 migration's checkpoints and restarts.  Both count the same run, so they must be equal but for rounding.
 
-    clustermodel validate scenarios/validation/capacity_loss.py --out results
+    clustermodel validate scenarios/validation/kappa.py --out results
 """
 
 from functools import partial
 
+from queueing_models import model_jobs
+
 from clustermodel import Checkpointing, ContextSwitch, Exponential, Machine, Result, Scenario, TimeSlicing, Validation, validate
-from clustermodel.experiment.queueing_models import model_jobs
 
 CHECKPOINT_S, RESTART_S = 3.0, 7.0
 """A restart is longer than a checkpoint, so that neither can be mistaken for the other."""

@@ -1,4 +1,6 @@
-"""The models ``blue-pacific`` and ``blue-pacific-2``: calibrated to published numbers of Zhang et al. 2003, not fitted.
+"""The setting of Zhang et al. 2003: 320 nodes, slices of 200 s, and the models ``blue-pacific`` and ``blue-pacific-2``.
+
+The models are calibrated to published numbers, not fitted.
 
 The trace of the ASCI Blue-Pacific at Lawrence Livermore National Laboratory is not public, nor are the parameters that
 Zhang et al. fitted to it.  Published, and met by both models on average: 320 nodes, sizes from 1 to 256, about 30 % of the
@@ -33,7 +35,7 @@ That a third of the jobs may be much shorter than the others, which began this, 
 The slowdowns of short and of long jobs in workload 5 (section 5.6) were in view too.  Nothing else had been looked at:
 workloads 1, 3, 4 and 6 of table 1, and what sections 5.2 to 5.6 say beside these numbers, are held out.
 
-``python -m clustermodel.workload.blue_pacific NAME > clustermodel/workload/models/NAME.json`` writes a file.
+``python scenarios/papers/zhang_2003/blue_pacific.py NAME > clustermodel/workload/models/NAME.json`` writes a file.
 """
 
 from __future__ import annotations
@@ -43,12 +45,31 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
 
-from clustermodel.workload.hyper_erlang import HyperErlang
-from clustermodel.workload.model import SizeClass, WorkloadModel
+from clustermodel import (
+    Checkpointing,
+    ContextSwitch,
+    HyperErlang,
+    Machine,
+    Result,
+    Scenario,
+    SizeClass,
+    TimeSlicing,
+    WorkloadModel,
+    load_model,
+)
 
 NODES: Final = 320
 """Published (section 2.2)."""
+QUANTUM_S: Final = 200.0
+"""Length of a time slice, seconds (section 5.3)."""
+MPL: Final = 5
+"""The highest multiprogramming level of the paper (section 5.1)."""
+SIZES: Final = ("small", "large")
+"""Classes of jobs; small ones have up to 32 nodes (section 5.3)."""
+SMALL_UP_TO: Final = 32
 OFFERED_LOAD: Final = 0.55
 """Published (section 2.2, table 1): utilization of the baseline workload, far from saturation."""
 MEDIAN_RUN_S: Final = 680.0
@@ -76,6 +97,34 @@ LONG_OVER_SHORT: Final = 100
 """Chosen, of ``blue-pacific-2``: mean run time of the other jobs over that of the short ones; each part is exponential."""
 INTERARRIVAL_CV_2: Final = 1.1
 """Chosen, of ``blue-pacific-2``: coefficient of variation of the interarrival time within each class; published: above one."""
+
+
+def blue_pacific_scenario(
+    policy: str,
+    *,
+    jobs: int,
+    seed: int,
+    run_time_factor: float = 1.0,
+    phi: float = 0.2,
+    time_slicing: TimeSlicing | None = None,
+    context_switch: ContextSwitch | None = None,
+    checkpointing: Checkpointing | None = None,
+    model: str = "blue-pacific",
+) -> Scenario:
+    """Return a policy on the machine and the jobs of the paper; run times x 1.0 to 1.8 are its workloads 0 to 8."""
+    machine = Machine(
+        nodes=NODES,
+        time_slicing=time_slicing or TimeSlicing(quantum_s=QUANTUM_S, mpl=MPL),
+        context_switch=context_switch or ContextSwitch(),
+        checkpointing=checkpointing or Checkpointing(),
+    )
+    workload = load_model(model).generate(jobs=jobs, seed=seed, run_time_factor=run_time_factor, phi=phi)
+    return Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
+
+
+def size_of(result: Result) -> npt.NDArray[np.str_]:
+    """Return the class of each job, one of :data:`SIZES`, shape ``(jobs,)``."""
+    return np.where(result.jobs["nodes"] > SMALL_UP_TO, "large", "small")
 
 
 def calibrate_blue_pacific() -> WorkloadModel:
@@ -108,7 +157,6 @@ def _calibrated(
     name: str, run_times: Callable[[float], Mapping[int, HyperErlang]], median_s: float, interarrival_cv: float
 ) -> WorkloadModel:
     """Return the model with this median run time; ``run_times`` returns run times by class, which grow with its argument."""
-    from scipy.optimize import brentq
 
     def below_median(mean_s: float) -> float:
         return sum(SHARES[largest] * float(times.cdf(median_s)) for largest, times in run_times(mean_s).items()) - 0.5
@@ -122,7 +170,7 @@ def _calibrated(
     interarrival_s = work / (OFFERED_LOAD * NODES)
     return WorkloadModel(
         name=name,
-        source="calibrated to the ASCI Blue-Pacific's workload in Zhang et al. 2003; see clustermodel.workload.blue_pacific",
+        source="calibrated to the ASCI Blue-Pacific's workload in Zhang et al. 2003; see zhang_2003/blue_pacific.py",
         nodes=NODES,
         classes=tuple(
             SizeClass(
