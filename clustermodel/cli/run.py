@@ -325,7 +325,7 @@ def _run_all(
         _note_sources([scenario], notes, told)
         seconds = perf_counter() - began
         simulated_s += seconds
-        notes.print(f"{literal(scenario.label)}: {len(result.records):,} jobs in {seconds:.2f} s")
+        notes.print(f"{literal(scenario.label)}: {result.submitted:,} jobs in {seconds:.2f} s")
     if told_now := advice(simulated_s):
         notes.print(told_now)
     if unplayed := [result.scenario.label for result in results if result.nothing_played]:

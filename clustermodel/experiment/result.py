@@ -14,9 +14,17 @@ from clustermodel.errors import SpecificationError
 from clustermodel.machine import Machine
 from clustermodel.measure.event_log import EventLog, event_log, idle_before, sliced_event_log
 from clustermodel.measure.explanation import Explanation, explanation, failures_of, store_wait_of
-from clustermodel.measure.groups import by_group, size_classes
-from clustermodel.measure.job_table import attempt_table, job_table
-from clustermodel.measure.metrics import Summary, after_warm_up, by_class, fairness_by_width, summarize
+from clustermodel.measure.job_table import Jobs, attempt_table, job_table
+from clustermodel.measure.metrics import (
+    Summary,
+    Sums,
+    after_warm_up,
+    by_class,
+    by_group,
+    fairness_by_width,
+    size_classes,
+    summarize,
+)
 from clustermodel.measure.row_use import RowUse, row_use
 from clustermodel.measure.shares_over_time import shares_over_time
 from clustermodel.measure.timeline import placements_in_matrix, placements_in_space, states
@@ -43,11 +51,13 @@ if TYPE_CHECKING:
 class Result:
     """What a scenario showed.  Tables are pandas, times in seconds; docs/outputs lists every column."""
 
-    def __init__(self, scenario: Scenario, machine: Machine, outcome: Outcome) -> None:
+    def __init__(self, scenario: Scenario, machine: Machine, outcome: Outcome, sums: Sums | None = None) -> None:
         self.scenario = scenario
         self.machine = machine
-        self.records: JobRecords = outcome.records
-        """Job records in ticks, for further measurement."""
+        self.submitted = len(outcome.records)
+        """Number of submitted jobs."""
+        self._records = outcome.records
+        self._sums = sums  # of a streamed run, which keeps no jobs
         self.ledger: Ledger = outcome.ledger
         """The capacity ledger."""
         self.slices: SliceLog | None = outcome.slices
@@ -60,7 +70,7 @@ class Result:
 
     def __repr__(self) -> str:
         return (
-            f"<Result of {self.scenario.label} on {self.scenario.workload_name}: {len(self.records):,} jobs, "
+            f"<Result of {self.scenario.label} on {self.scenario.workload_name}: {self.submitted:,} jobs, "
             f"utilization {self.ledger.utilization:.3f}>"
         )
 
@@ -69,6 +79,25 @@ class Result:
         from clustermodel.figures.terminal_tables import comparison_table  # noqa: PLC0415
 
         return comparison_table([self])._repr_html_()
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the run kept no jobs: what needs them is refused in one line."""
+        return self._sums is not None
+
+    @property
+    def records(self) -> JobRecords:
+        """Job records in ticks, for further measurement.
+
+        Raises:
+            SpecificationError: the run was streamed.
+        """
+        if self.streamed:
+            raise SpecificationError(
+                "Scenario.stream: a streamed run keeps no jobs; give stream the path of a Parquet file for them, "
+                "or do not stream"
+            )
+        return self._records
 
     @property
     def nothing_played(self) -> bool:
@@ -82,7 +111,7 @@ class Result:
         After the columns of the run come those that a log has recorded of a job: partition, account, QOS, GPUs and others;
         ``recorded_wait_s`` is the recorded wait.
         """
-        table = job_table(self.records).assign(stream=self.scenario.streams.of(self.records.column("id")))
+        table = job_table(Jobs.of(self.records)).assign(stream=self.scenario.streams.of(self.records.column("id")))
         return table.assign(**self.scenario.streams.recorded(self.records.column("id")))
 
     @property
@@ -96,14 +125,11 @@ class Result:
 
     @cached_property
     def _summary(self) -> Summary:
-        return summarize(
-            self.records,
-            self.ledger,
-            policy=self.scenario.label,
-            workload=self.scenario.workload_name,
-            seed=self.scenario.seed,
-            shared_in_time=self.slices is not None,
-        )
+        label, workload, seed = self.scenario.label, self.scenario.workload_name, self.scenario.seed
+        if self._sums is not None:
+            return self._sums.summary(self.ledger, policy=label, workload=workload, seed=seed)
+        in_time = self.slices is not None
+        return summarize(self.records, self.ledger, policy=label, workload=workload, seed=seed, shared_in_time=in_time)
 
     def summary(self, *, warm_up_s: float = 0.0) -> Summary:
         """Return the metrics of the run in one row.

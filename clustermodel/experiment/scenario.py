@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from time import perf_counter
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, NoReturn, Self
 from unicodedata import category
 
 from clustermodel.errors import SpecificationError, counted, quoted
@@ -19,14 +20,22 @@ from clustermodel.experiment.random_streams import random_stream
 from clustermodel.experiment.result import Result
 from clustermodel.html import html_fields
 from clustermodel.machine import Machine
+from clustermodel.measure.job_table import Jobs, job_table
+from clustermodel.measure.metrics import Sums
+from clustermodel.policies.calibrated import Calibrated
 from clustermodel.policies.interface import Policy
 from clustermodel.policies.registry import make_policy, policy_label
+from clustermodel.recording.streamed_records import StreamedJob, StreamedRecords
 from clustermodel.sim.simulation import EVENTS, FIDELITIES, Events, Fidelity, simulate
 from clustermodel.speedup import LINEAR, Speedup
+from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import choice, flag, require_whole
 from clustermodel.workload.feedback import submissions
 from clustermodel.workload.streams import JobStreams
 from clustermodel.workload.table import JobSource, Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _NOT_IN_A_LINE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Unicode categories that a name must not contain: control characters, surrogates, line and paragraph separators."""
@@ -84,7 +93,7 @@ class Scenario:
     """Keep every state of the Ousterhout matrix and of the ledger, for the figures of ``Result.plot``."""
     stream: bool | str | PathLike[str] = False
     """Run in constant memory: no job is kept after it has left the system, and the summary is made of running sums
-    (:mod:`~clustermodel.experiment.streamed_run` says what can be streamed).  A path is that of a Parquet file for the jobs."""
+    (docs/outputs says what can be streamed, and which results there are).  A path is that of a Parquet file for the jobs."""
     speedup: Speedup = LINEAR
     """How the run time of a job depends on its size, for policies that choose the size (Perkovic & Keleher 2000, section 7)."""
     name: str = ""
@@ -237,12 +246,12 @@ class Scenario:
             UserWarning: the slow mode was requested, but no gang shared its nodes in time.
 
         Returns:
-            What the run showed; a :class:`~clustermodel.experiment.streamed_run.StreamedRun` if it is streamed.
+            What the run showed; if it is streamed, its summary and its ledger only.
 
         Raises:
             DecisionError: the policy made an impossible decision, or never started a waiting job.
             TraceError: a streamed trace is malformed.
-            SpecificationError: the scenario cannot be streamed, or a package of the extra ``stream`` is missing.
+            SpecificationError: the scenario cannot be streamed.
             OutputError: the Parquet file cannot be written.
         """
         machine, policy, began = self.used_machine, make_policy(self.policy), perf_counter()
@@ -256,12 +265,10 @@ class Scenario:
         )
         _log.debug("machine of %s: %s", self.label, machine)
         if self.stream is not False:
-            from clustermodel.experiment.streamed_run import streamed  # noqa: PLC0415  few runs are streamed
-
-            result: Result = streamed(self, None if self.stream is True else str(self.stream), progress=progress)
+            result = self._run_streamed(machine, policy, progress)
         else:
             result = self._run_in_memory(machine, policy, progress)
-        _log.info("run %s: %s jobs in %.2f s", self.label, f"{len(result.records):,}", perf_counter() - began)
+        _log.info("run %s: %s jobs in %.2f s", self.label, f"{result.submitted:,}", perf_counter() - began)
         if result.nothing_played:
             warnings.warn(f"{NOTHING_PLAYED}: {nothing_played([self.label])}", UserWarning, stacklevel=2)
         return result
@@ -293,3 +300,63 @@ class Scenario:
         if workload is not None and self.events == "together":
             keep_waits(self.policy, machine, workload, self.seed, outcome.records)
         return Result(self, machine, outcome)
+
+    def _run_streamed(self, machine: Machine, policy: Policy, progress: Callable[[int], None] | None) -> Result:
+        """Run in memory that does not grow with the number of jobs: jobs that have left go to running sums, and to a file."""
+        for what, wrong in (
+            ("several job streams are", len(self.sources) > 1),
+            ("a workload with feedback is", any(isinstance(one, Workload) and one.has_feedback for one in self.sources)),
+            ("a machine with failures is", machine.failures is not None),
+            ("a decision log (explain) is", self.explain),
+            ("a history is", self.history),
+        ):
+            if wrong:
+                raise SpecificationError(f"stream: {what} not allowed in a streamed run, whose memory is constant")
+        if isinstance(policy, Calibrated):
+            policy.calibrate(self._refuse_calibration)
+        sums = Sums(constant_memory=True)
+        with _jobs_file(None if self.stream is True else str(self.stream)) as write:
+
+            def take(left: list[StreamedJob]) -> None:
+                jobs = Jobs.of_streamed(left)
+                sums.add(jobs)
+                write(jobs)
+
+            records = StreamedRecords(take)
+            outcome = simulate(
+                machine,
+                [submissions(source) for source in self.streams],
+                policy,
+                random_stream(self.seed, "policy"),
+                events=self.events,
+                speedup=self.speedup,
+                progress=progress,
+                records=records,
+            )
+            records.close()
+            self.streams.require_jobs(len(records))
+        return Result(self, machine, outcome, sums)
+
+    def _refuse_calibration(self, other: str) -> NoReturn:
+        raise SpecificationError(f"stream: policy {self.label} is calibrated by a run of {other}, which keeps all jobs")
+
+
+@contextmanager
+def _jobs_file(path: str | None) -> Iterator[Callable[[Jobs], None]]:
+    """Yield what writes jobs to a Parquet file; the file is there when the block has ended without an error."""
+    if path is None:
+        yield lambda _: None
+        return
+    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415  a quarter of a second
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    from clustermodel.output_files import replacing  # noqa: PLC0415  few runs need it
+
+    def table_of(jobs: Jobs) -> pd.DataFrame:
+        return job_table(jobs).assign(dedicated_run_s=jobs.dedicated / TICKS_PER_SECOND)
+
+    kinds = {"b": pa.bool_(), "f": pa.float64(), "i": pa.int64()}
+    columns = table_of(Jobs.of_streamed([])).dtypes.items()
+    schema = pa.schema([(name, kinds.get(dtype.kind, pa.string())) for name, dtype in columns])
+    with replacing(path) as file, pq.ParquetWriter(file, schema) as writer:
+        yield lambda jobs: writer.write_table(pa.Table.from_pandas(table_of(jobs), schema, preserve_index=False))

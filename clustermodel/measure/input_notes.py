@@ -18,7 +18,6 @@ from clustermodel.measure.unused_costs import unused_costs
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
-from clustermodel.recording.streamed_records import StreamedRecords
 from clustermodel.ticks import to_seconds
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class Counts(NamedTuple):
 
 def run_notes(runs: Sequence[Result]) -> list[Note]:
     """Return what looks wrong in the input of runs that are compared; of streamed runs only what their summaries show."""
-    if any(isinstance(run.records, StreamedRecords) for run in runs):
+    if any(run.streamed for run in runs):
         counts = [Counts.of(run.summary()) for run in runs]
         return [*count_notes(counts, _unit_of(runs), with_memory=True), *_without_effect(runs, counts)]
     refused = [_needing_too_much(run) for run in runs]

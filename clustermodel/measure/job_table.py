@@ -1,21 +1,136 @@
-"""What analyses read from the job records: the table of jobs, who held which nodes when, work that was useful or discarded.
+"""What analyses read from the job records: the outcome of each job, tables of jobs and run attempts, who held which nodes when.
 
-Pure functions of :class:`~clustermodel.recording.job_records.JobRecords`.
+Node time is exact: columns of 64 bits where the sum fits, else of Python's unlimited integers.  The longest run of the largest
+machine is about 10^32 node-ticks; ordinary runs fit 64 bits.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from clustermodel.arrays import IntArray
-from clustermodel.measure.node_time import NodeTicks, node_seconds, node_ticks
+from clustermodel.arrays import BoolArray, FloatArray, IntArray
+from clustermodel.job import JobRow
 from clustermodel.recording.job_records import JobRecords, in_seconds
 from clustermodel.recording.run_attempts import PREEMPTIONS, REQUEUING, UNKNOWN, Status
+from clustermodel.recording.streamed_records import StreamedJob
+from clustermodel.ticks import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
     import pandas as pd
+
+NodeTicks = npt.NDArray[np.int64] | npt.NDArray[np.object_]
+"""Whole numbers >= 0; they and all sums over them are exact."""
+_SAFE: Final = 2.0**62
+"""If a sum of positive terms is at most this in floating point, its exact value is far below 2^63."""
+_EXACT: Final = 2**53
+"""Whole numbers up to this one are exact in floating point."""
+
+
+def node_ticks(nodes: npt.NDArray[np.int64], ticks: npt.NDArray[np.int64]) -> NodeTicks:
+    """Return nodes x ticks, element by element; neither is negative."""
+    if np.dot(nodes.astype(np.float64), ticks.astype(np.float64)) > _SAFE:
+        exact: npt.NDArray[np.object_] = nodes.astype(object) * ticks.astype(object)
+        return exact
+    return nodes * ticks
+
+
+def node_seconds(amounts: NodeTicks) -> FloatArray:
+    """Return node-ticks as node-seconds, each the nearest floating point number."""
+    if len(amounts) and amounts.max() > _EXACT:
+        return np.array([amount / TICKS_PER_SECOND for amount in amounts.tolist()], dtype=np.float64)
+    seconds: FloatArray = amounts.astype(np.float64) / TICKS_PER_SECOND
+    return seconds
+
+
+class Jobs(NamedTuple):
+    """The outcomes of jobs, all of a run or those that a streamed run passes on at once: shapes ``(jobs,)``, times in ticks.
+
+    ``UNKNOWN`` where something never happened.
+    """
+
+    id: IntArray
+    submit: IntArray
+    nodes: IntArray
+    """Nodes that the job asks for."""
+    estimate: IntArray
+    user: IntArray
+    group: IntArray
+    priority: IntArray
+    start: IntArray
+    """Of the last run attempt."""
+    end: IntArray
+    allocated: IntArray
+    """Nodes of the last run attempt, 0 if there was none."""
+    executed: IntArray
+    """How long the gang executed, without other gangs' slices, overheads and discarded work."""
+    dedicated: IntArray
+    """Run time on the nodes that the job asks for: the denominator of a slowdown.  It is ``executed``, unless the job ran on
+    another number of nodes."""
+    status: IntArray
+    """A :class:`~clustermodel.recording.run_attempts.Status`."""
+    reserved: IntArray
+    """The first guaranteed start."""
+    blocked_since: IntArray
+    """When the job was first left waiting at the head of the queue."""
+    backfilled: BoolArray
+    """Whether the last run attempt started while a job ahead in the queue kept waiting."""
+    attempts: IntArray
+    """Number of starts."""
+    preemptions: IntArray
+    """Number of preemptions."""
+    requeued: BoolArray
+    """Whether the job was stopped at a time limit of the policy and restarted."""
+    lost: IntArray
+    """Discarded work, ticks."""
+    wasted: NodeTicks
+    """Discarded work, node-ticks; the sum is the ledger's account *lost*."""
+
+    @classmethod
+    def of(cls, records: JobRecords) -> Jobs:
+        """Return the jobs of a run, in order of submission."""
+        runs, allocated = records.runs, records.allocated
+        names = ("id", "submit", "nodes", "estimate", "user", "group", "priority", "start", "end", "reserved")
+        of = {name: records.column(name) for name in names}
+        worked, status = records.column("worked"), records.column("ended_as")
+        return cls(
+            **of,
+            allocated=allocated,
+            executed=worked,
+            dedicated=_dedicated(of["nodes"], records.column("run"), of["estimate"], allocated, worked, status),
+            status=status,
+            blocked_since=records.blocked_since,
+            backfilled=records.column("backfilled") == 1,
+            attempts=_count(records, runs.job),
+            preemptions=_count(records, runs.job[np.isin(runs.ended_as, PREEMPTIONS)]),
+            requeued=_count(records, runs.job[runs.ended_as == Status.REQUEUED]) > 0,
+            lost=_sum(records, runs.job, runs.lost),
+            wasted=_sum(records, runs.job, node_ticks(runs.nodes, runs.lost)),
+        )
+
+    @classmethod
+    def of_streamed(cls, left: Sequence[StreamedJob]) -> Jobs:
+        """Return jobs that have left the system in a streamed run, in this order."""
+        rows = np.array([job.row for job in left], dtype=np.int64).reshape(-1, len(JobRow._fields)).T
+        row = dict(zip(JobRow._fields, rows, strict=True))
+        names = ("start", "end", "allocated", "executed", "status", "reserved", "blocked_since", "attempts", "preemptions")
+        of = {name: np.array([getattr(job, name) for job in left], dtype=np.int64) for name in (*names, "lost")}
+        return cls(
+            **{name: row[name] for name in ("id", "submit", "nodes", "estimate", "user", "group", "priority")},
+            **of,
+            dedicated=_dedicated(row["nodes"], row["run"], row["estimate"], of["allocated"], of["executed"], of["status"]),
+            backfilled=np.array([job.backfilled for job in left], dtype=bool),
+            requeued=np.array([job.requeued for job in left], dtype=bool),
+            wasted=np.array([job.wasted for job in left], dtype=object),
+        )
+
+    def where(self, which: BoolArray) -> Jobs:
+        """Return some of the jobs."""
+        columns: Any = (column[which] for column in self)
+        return Jobs(*columns)
 
 
 class Holdings(NamedTuple):
@@ -45,11 +160,6 @@ def holdings(records: JobRecords) -> Holdings:
     return Holdings(*(column[ended] for column in table))
 
 
-def run_attempts(records: JobRecords) -> IntArray:
-    """Return how often each job was started, shape ``(jobs,)``."""
-    return _count(records, records.runs.job)
-
-
 def executed(records: JobRecords) -> IntArray:
     """Return how long each run attempt executed, without work that earlier attempts had saved, ticks; shape ``(attempts,)``.
 
@@ -57,8 +167,7 @@ def executed(records: JobRecords) -> IntArray:
     """
     runs = records.runs
     stopped = np.isin(runs.ended_as, list(REQUEUING))
-    saved = np.zeros(len(records), dtype=np.int64)  # of each job before its last attempt
-    np.add.at(saved, runs.job[stopped], (runs.worked - runs.lost)[stopped])
+    saved = _sum(records, runs.job[stopped], (runs.worked - runs.lost)[stopped])  # of each job before its last attempt
     return np.where(stopped, runs.worked, np.maximum(runs.worked - saved[runs.job], 0))
 
 
@@ -70,7 +179,6 @@ def attempt_table(records: JobRecords) -> pd.DataFrame:
     order = np.argsort(runs.job, kind="stable")
     order = order[runs.end[order] != UNKNOWN]
     spent, runs = executed(records)[order], runs.where(order)
-    labels = np.array([status.label for status in Status])
     return pd.DataFrame(
         {
             "job": records.column("id")[runs.job],
@@ -79,7 +187,7 @@ def attempt_table(records: JobRecords) -> pd.DataFrame:
             "nodes": runs.nodes,
             "executed_s": in_seconds(spent),
             "lost_s": in_seconds(runs.lost),
-            "outcome": labels[runs.ended_as],
+            "outcome": _labels(runs.ended_as),
         }
     )
 
@@ -90,72 +198,75 @@ def preemptions(records: JobRecords) -> IntArray:
     return _count(records, runs.job[np.isin(runs.ended_as, PREEMPTIONS)])
 
 
-def _count(records: JobRecords, jobs: IntArray) -> IntArray:
-    counts: IntArray = np.bincount(jobs, minlength=len(records))
-    return counts
-
-
 def dedicated(records: JobRecords) -> IntArray:
-    """Return the run time of each finished job on the nodes it asked for, ticks: the denominator of a slowdown.
+    """Return the run time of each job on the nodes it asked for, ticks, shape ``(jobs,)``: :attr:`Jobs.dedicated`."""
+    nodes, run, estimate, worked, ended_as = map(records.column, ("nodes", "run", "estimate", "worked", "ended_as"))
+    return _dedicated(nodes, run, estimate, records.allocated, worked, ended_as)
 
-    That is how long the job executed, unless it ran on another number of nodes.  Shape ``(jobs,)``.
-    """
-    executed, run, estimate, ended_as = (records.column(name) for name in ("worked", "run", "estimate", "ended_as"))
-    reshaped = (records.allocated != records.column("nodes")) & (executed != UNKNOWN)
+
+def _dedicated(
+    nodes: IntArray, run: IntArray, estimate: IntArray, allocated: IntArray, worked: IntArray, ended_as: IntArray
+) -> IntArray:
+    reshaped = (allocated != nodes) & (worked != UNKNOWN)
     asked: IntArray = np.where(ended_as == Status.COMPLETED, run, np.minimum(run, estimate))
-    return np.where(reshaped, asked, executed)
-
-
-def lost(records: JobRecords) -> IntArray:
-    """Return how much work of each job was discarded, ticks, shape ``(jobs,)``."""
-    discarded, runs = np.zeros(len(records), dtype=np.int64), records.runs
-    np.add.at(discarded, runs.job, runs.lost)
-    return discarded
+    return np.where(reshaped, asked, worked)
 
 
 def wasted(records: JobRecords) -> NodeTicks:
     """Return how much work of each job was discarded, node-ticks, shape ``(jobs,)``; the sum is the ledger's account *lost*."""
     runs = records.runs
-    of_runs = node_ticks(runs.nodes, runs.lost)
-    exact = of_runs.dtype == object
-    discarded: NodeTicks = np.zeros(len(records), dtype=object) if exact else np.zeros(len(records), dtype=np.int64)
-    np.add.at(discarded, runs.job, of_runs)
+    discarded: NodeTicks = _sum(records, runs.job, node_ticks(runs.nodes, runs.lost))
     return discarded
 
 
 def useful(records: JobRecords) -> NodeTicks:
     """Return how much work of each job was useful, node-ticks, shape ``(jobs,)``; the sum is the ledger's *useful*."""
-    ended_as, executed = records.column("ended_as"), records.column("worked")
-    return node_ticks(records.allocated, np.where((ended_as == Status.ABORTED) | (executed == UNKNOWN), 0, executed))
+    ended_as, worked = records.column("ended_as"), records.column("worked")
+    return node_ticks(records.allocated, np.where((ended_as == Status.ABORTED) | (worked == UNKNOWN), 0, worked))
 
 
-def job_table(records: JobRecords) -> pd.DataFrame:
-    """Return the records as pandas, one row per job; docs/outputs lists every column with unit and formula."""
+def _count(records: JobRecords, jobs: IntArray) -> IntArray:
+    counts: IntArray = np.bincount(jobs, minlength=len(records))
+    return counts
+
+
+def _sum(records: JobRecords, jobs: IntArray, amounts: NodeTicks) -> Any:
+    """Return the sums of amounts by job, of their type, shape ``(jobs,)``."""
+    sums = np.zeros(len(records), dtype=amounts.dtype)
+    np.add.at(sums, jobs, amounts)
+    return sums
+
+
+def _labels(status: IntArray) -> npt.NDArray[np.str_]:
+    return np.array([status.label for status in Status])[status]
+
+
+def job_table(jobs: Jobs) -> pd.DataFrame:
+    """Return the jobs as pandas, one row per job; docs/outputs lists every column with unit and formula."""
     import pandas as pd
 
-    start, end, submit = records.seconds("start"), records.seconds("end"), records.seconds("submit")
-    labels = np.array([status.label for status in Status])
+    start, end, submit = in_seconds(jobs.start), in_seconds(jobs.end), in_seconds(jobs.submit)
     return pd.DataFrame(
         {
-            "job": records.column("id"),
+            "job": jobs.id,
             "submit_s": submit,
             "start_s": start,
             "end_s": end,
-            "nodes": records.column("nodes"),
-            "allocated_nodes": records.allocated,
-            "run_s": records.seconds("worked"),
-            "estimate_s": records.seconds("estimate"),
-            "user": records.column("user"),
-            "group": records.column("group"),
-            "priority": records.column("priority"),
-            "status": labels[records.column("ended_as")],
+            "nodes": jobs.nodes,
+            "allocated_nodes": jobs.allocated,
+            "run_s": in_seconds(jobs.executed),
+            "estimate_s": in_seconds(jobs.estimate),
+            "user": jobs.user,
+            "group": jobs.group,
+            "priority": jobs.priority,
+            "status": _labels(jobs.status),
             "wait_s": start - submit,
             "response_s": end - submit,
-            "reserved_s": records.seconds("reserved"),
-            "head_since_s": in_seconds(records.blocked_since),
-            "blocked": records.blocked_since != UNKNOWN,
-            "backfilled": records.column("backfilled") == 1,
-            "tries": run_attempts(records),
-            "wasted_node_s": node_seconds(wasted(records)),
+            "reserved_s": in_seconds(jobs.reserved),
+            "head_since_s": in_seconds(jobs.blocked_since),
+            "blocked": jobs.blocked_since != UNKNOWN,
+            "backfilled": jobs.backfilled,
+            "tries": jobs.attempts,
+            "wasted_node_s": node_seconds(jobs.wasted),
         }
     )

@@ -1,4 +1,4 @@
-"""The papers' metrics, computed from job records: response, wait, slowdown, utilization, load, counts.
+"""The papers' metrics of a run, and of groups of its jobs: response, wait, slowdown, utilization, load, counts.
 
 Formulas: Zhang et al. 2003, section 2.3; Perkovic & Keleher 2000, section 2; Yuan et al. 2010, sections 5.1.2 and 5.2.4, and
 tables 1 to 6.
@@ -6,24 +6,26 @@ tables 1 to 6.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import isnan
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
+from functools import partial
+from math import ceil, exp, floor, inf, isnan, log, nan, sqrt
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
-from clustermodel.arrays import BoolArray, FloatArray, IntArray, distinct, dot, median, percentile
-from clustermodel.errors import SpecificationError
+from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot, median, percentile
+from clustermodel.errors import SpecificationError, quoted
 from clustermodel.html import html_table
 from clustermodel.measure.fairness import Violations, delays_by_later_jobs, reservation_violations
-from clustermodel.measure.job_table import dedicated, lost, preemptions, useful, wasted
+from clustermodel.measure.job_table import Jobs, node_seconds, useful
 from clustermodel.measure.quantities import Quantity, quantity
-from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.job_records import JobRecords, in_seconds
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds, to_ticks
+from clustermodel.validation import require_seconds, require_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +36,10 @@ GAMMA_S: Final = 10.0
 LARGE_ABOVE_NODES: Final = 32
 """A job of more nodes than this is *large* (Zhang et al. 2003, section 2.2)."""
 PERCENTILES: Final = (90, 95, 99)
+QUANTILE_ERROR: Final = 0.001
+"""Largest relative error of the median and of the 95th percentile of the waits of more than :data:`EXACT` streamed jobs."""
+EXACT: Final = 10_000
+"""Number of streamed jobs up to which both are exact: interpolated between neighbours, as for runs that keep their jobs."""
 
 
 def bounded_slowdown(response_s: FloatArray, run_s: FloatArray, gamma_s: float = GAMMA_S) -> FloatArray:
@@ -169,27 +175,171 @@ class JobStatistics(TypedDict):
     mean_weighted_bounded_slowdown: float
 
 
-def job_statistics(records: JobRecords, members: BoolArray) -> JobStatistics:
-    """Return wait, response and slowdown of some of the jobs that ran to an end; ``nan`` where there are none.
+class QuantileSketch:
+    """Counts of times in bins whose bounds grow by a constant factor: quantiles within :data:`QUANTILE_ERROR`, in 180 KiB.
+
+    The bins are those of DDSketch (Masson et al. 2019, section 2).
+    """
+
+    _STEP: Final = log((1 + QUANTILE_ERROR) / (1 - QUANTILE_ERROR))
+    _BINS: Final = ceil(log(2.0**63) / _STEP) + 2  # the first is that of 0, the last that of the largest number of ticks
+
+    def __init__(self) -> None:
+        self._counts = np.zeros(self._BINS, dtype=np.int64)
+
+    def add(self, times_s: FloatArray) -> None:
+        """Count times, none negative."""
+        bins = np.ceil(np.log(np.maximum(times_s * TICKS_PER_SECOND, 1)) / self._STEP).astype(np.int64)
+        self._counts += np.bincount(np.where(times_s > 0, bins + 1, 0), minlength=self._BINS)
+
+    def quantile(self, q: float) -> float:
+        """Return the time at position floor(q (n - 1)) of the n sorted times, within the error."""
+        position = floor(q * (int(self._counts.sum()) - 1))
+        index = int(np.searchsorted(np.cumsum(self._counts), position, side="right"))
+        return (1 - QUANTILE_ERROR) * exp((index - 1) * self._STEP) / TICKS_PER_SECOND if index else 0.0
+
+
+class Sums:
+    """Sums over jobs, added all at once or block by block, and the summary that follows from them.
 
     Args:
-        records: of a run.
-        members: which of them, shape ``(jobs,)``.
+        constant_memory: keep at most :data:`EXACT` waits; quantiles of more come from a :class:`QuantileSketch`.
     """
-    nodes = records.column("nodes")[members]
-    submit, start, end = (records.seconds(name)[members] for name in ("submit", "start", "end"))
-    wait, response, run = start - submit, end - submit, dedicated(records)[members] / TICKS_PER_SECOND
-    slowdown = bounded_slowdown(response, run)
-    return {
-        "mean_wait_s": _statistic(np.mean, wait),
-        "median_wait_s": _statistic(median, wait),
-        "p95_wait_s": _percentile(wait, 95),
-        "std_wait_s": _statistic(np.std, wait),
-        "mean_response_s": _statistic(np.mean, response),
-        "mean_bounded_slowdown": _statistic(np.mean, slowdown),
-        "mean_bounded_slowdown_perkovic": _statistic(np.mean, bounded_slowdown_perkovic(response, run)),
-        "mean_weighted_bounded_slowdown": weighted_mean(slowdown, nodes),
-    }
+
+    def __init__(self, *, constant_memory: bool = False) -> None:
+        self.jobs = 0
+        """Jobs that ran to an end."""
+        self.work = 0.0
+        """Their work, node-seconds."""
+        self._wait = self._squares = self._response = 0.0  # squares: of the deviations from the mean wait
+        self._slowdown = self._perkovic = self._weighted = self._nodes = 0.0
+        self._waits: list[FloatArray] = []
+        self._sketch = QuantileSketch() if constant_memory else None
+        counts = ("rejected", "killed", "aborted", "retried", "backfilled", "blocked", "preempted")
+        self._counts = dict.fromkeys(counts, 0)
+        self._preemptions = 0
+        self._waste = 0.0
+        self._first_s, self._last_s = inf, -inf  # submissions
+
+    def add(self, jobs: Jobs) -> None:
+        """Add jobs that have left the system."""
+        accepted, preempted = jobs.status != Status.REJECTED, jobs.preemptions > 0
+        which = {
+            "rejected": ~accepted,
+            "killed": jobs.status == Status.KILLED,
+            "aborted": jobs.status == Status.ABORTED,
+            "retried": jobs.requeued,
+            "backfilled": jobs.backfilled,
+            "blocked": jobs.blocked_since != UNKNOWN,
+            "preempted": preempted,
+        }
+        for name, chosen in which.items():
+            self._counts[name] += int(chosen.sum())
+        self._preemptions += int(jobs.preemptions.sum())
+        self._waste += float((jobs.lost / np.maximum(jobs.executed, 1))[preempted].sum())  # Yuan et al. 2010, eq. (3)
+        submit_s = in_seconds(jobs.submit[accepted])
+        self._first_s = float(submit_s.min(initial=self._first_s))
+        self._last_s = float(submit_s.max(initial=self._last_s))
+        ran = jobs.end != UNKNOWN
+        submit_s, start_s, end_s, run_s = (in_seconds(of[ran]) for of in (jobs.submit, jobs.start, jobs.end, jobs.dedicated))
+        self.add_times(start_s - submit_s, end_s - submit_s, run_s, jobs.nodes[ran])
+
+    def add_times(self, wait_s: FloatArray, response_s: FloatArray, run_s: FloatArray, nodes: IntArray) -> None:
+        """Add jobs that ran to an end: waits, responses, run times and sizes, shapes ``(jobs,)``."""
+        if not len(wait_s):
+            return
+        slowdown = bounded_slowdown(response_s, run_s)
+        mean = wait_s.sum() / len(wait_s)
+        deviation = wait_s - mean
+        self._squares += float((deviation * deviation).sum())
+        if self.jobs:  # Chan et al. 1983: the sum of squares of two parts
+            between = mean - self._wait / self.jobs
+            self._squares += float(between * between) * self.jobs * len(wait_s) / (self.jobs + len(wait_s))
+        self.jobs += len(wait_s)
+        self.work += dot(nodes, run_s)
+        self._wait += float(wait_s.sum())
+        self._response += float(response_s.sum())
+        self._slowdown += float(slowdown.sum())
+        self._perkovic += float(bounded_slowdown_perkovic(response_s, run_s).sum())
+        self._weighted += float((slowdown * nodes).sum())
+        self._nodes += float(nodes.sum())
+        if self._sketch is not None:
+            self._sketch.add(wait_s)
+        if self._sketch is None or self.jobs <= EXACT:
+            self._waits.append(wait_s)
+
+    def statistics(self) -> JobStatistics:
+        """Return wait, response and slowdown of the jobs that ran to an end; ``nan`` where there are none."""
+        exact = np.concatenate(self._waits) if self._waits and (self._sketch is None or self.jobs <= EXACT) else None
+        at_half, at_95 = (nan, nan)
+        if exact is not None:
+            at_half, at_95 = median(exact), percentile(exact, 95)
+        elif self._sketch is not None and self.jobs:
+            at_half, at_95 = self._sketch.quantile(0.5), self._sketch.quantile(0.95)
+        return {
+            "mean_wait_s": _per(self._wait, self.jobs),
+            "median_wait_s": at_half,
+            "p95_wait_s": at_95,
+            "std_wait_s": sqrt(_per(self._squares, self.jobs)),
+            "mean_response_s": _per(self._response, self.jobs),
+            "mean_bounded_slowdown": _per(self._slowdown, self.jobs),
+            "mean_bounded_slowdown_perkovic": _per(self._perkovic, self.jobs),
+            "mean_weighted_bounded_slowdown": _per(self._weighted, self._nodes),
+        }
+
+    def summary(
+        self,
+        ledger: Ledger,
+        *,
+        policy: str,
+        workload: str,
+        seed: int,
+        delays: tuple[FloatArray, Violations] | None = None,
+        failures: int = 0,
+        failed_attempts: int = 0,
+    ) -> Summary:
+        """Return the summary of a run.
+
+        Args:
+            ledger: of the run.
+            policy: its label.
+            workload: its name.
+            seed: of the policy's random stream.
+            delays: by lower-priority jobs, seconds, and violated reservations, of each job; ``None`` where they are unknown.
+            failures: of nodes.
+            failed_attempts: run attempts that they stopped.
+        """
+        span_s = max(self._last_s - self._first_s, 0.0)
+        no_delay = nan if delays is None else 0.0
+        delayed = np.empty(0) if delays is None else delays[0][delays[0] > 0]
+        violations = None if delays is None else delays[1]
+        return Summary(
+            policy=policy,
+            workload=workload,
+            nodes=ledger.nodes,
+            seed=seed,
+            jobs=self.jobs,
+            **self._counts,
+            **self.statistics(),
+            utilization=ledger.utilization,
+            total_load=ledger.utilization + ledger.waste,
+            wasted_load=ledger.waste,
+            kappa=ledger.capacity_loss,
+            load=_per(self.work, ledger.nodes * span_s),
+            load_until_end=_per(self.work, ledger.nodes * to_seconds(ledger.end - ledger.start)),
+            delayed=None if delays is None else len(delayed),
+            mean_delay_by_later_s=float(delayed.mean()) if len(delayed) else no_delay,
+            longest_delay_by_later_s=float(delayed.max()) if len(delayed) else no_delay,
+            reservation_violations=None if violations is None else int(violations.by_later.sum()),
+            benign_violations=None if violations is None else int(violations.benign.sum()),
+            failure_violations=None if violations is None else int(violations.by_failure.sum()),
+            mean_killed_times=_per(self._preemptions, self._counts["preempted"], otherwise=0.0),
+            runtime_waste=_per(self._waste, self._counts["preempted"], otherwise=0.0),
+            failures=failures,
+            failed_attempts=failed_attempts,
+            down_share=ledger.down_share,
+            horizon_s=to_seconds(ledger.end - ledger.start),
+        )
 
 
 def summarize(
@@ -205,48 +355,17 @@ def summarize(
         seed: of the policy's random stream.
         shared_in_time: whether gangs shared nodes in time slices, so that no number of idle nodes exists.
     """
-    ran = records.finished
-    ended_as = records.column("ended_as")
-    work = dot(records.column("nodes")[ran], dedicated(records)[ran] / TICKS_PER_SECOND)
-    accepted = records.seconds("submit")[ended_as != Status.REJECTED]
-    delays = None if shared_in_time else delays_by_later_jobs(records, ledger.nodes)
-    delayed = np.empty(0) if delays is None else delays[delays > 0]
-    violations = None if shared_in_time else reservation_violations(records, ledger.nodes)
-    preempted = _preempted(records)
-    stopped = records.stopped_runs
-    no_delay = float("nan") if shared_in_time else 0.0
-    return Summary(
+    sums = Sums()
+    sums.add(Jobs.of(records))
+    nodes, failed = ledger.nodes, records.outages.start
+    return sums.summary(
+        ledger,
         policy=policy,
         workload=workload,
-        nodes=ledger.nodes,
         seed=seed,
-        jobs=int(ran.sum()),
-        rejected=int((ended_as == Status.REJECTED).sum()),
-        killed=int((ended_as == Status.KILLED).sum()),
-        aborted=int((ended_as == Status.ABORTED).sum()),
-        retried=len(distinct(stopped.job[stopped.ended_as == Status.REQUEUED])),
-        **job_statistics(records, ran),
-        utilization=ledger.utilization,
-        total_load=ledger.utilization + ledger.waste,
-        wasted_load=ledger.waste,
-        kappa=ledger.capacity_loss,
-        load=_per(work, ledger.nodes * float(np.ptp(accepted)) if len(accepted) else 0.0),
-        load_until_end=_per(work, ledger.nodes * to_seconds(ledger.end - ledger.start)),
-        backfilled=int(records.column("backfilled").sum()),
-        blocked=int((records.blocked_since != UNKNOWN).sum()),
-        delayed=None if shared_in_time else len(delayed),
-        mean_delay_by_later_s=float(delayed.mean()) if len(delayed) else no_delay,
-        longest_delay_by_later_s=float(delayed.max()) if len(delayed) else no_delay,
-        reservation_violations=None if violations is None else int(violations.by_later.sum()),
-        benign_violations=None if violations is None else int(violations.benign.sum()),
-        failure_violations=None if violations is None else int(violations.by_failure.sum()),
-        preempted=int(preempted.jobs.sum()),
-        mean_killed_times=_per(float(preempted.times.sum()), int(preempted.jobs.sum()), otherwise=0.0),
-        runtime_waste=_per(float(preempted.waste[preempted.jobs].sum()), int(preempted.jobs.sum()), otherwise=0.0),
-        failures=int(((records.outages.start >= ledger.start) & (records.outages.start <= ledger.end)).sum()),
-        failed_attempts=int((stopped.ended_as == Status.FAILED).sum()),
-        down_share=ledger.down_share,
-        horizon_s=to_seconds(ledger.end - ledger.start),
+        delays=None if shared_in_time else (delays_by_later_jobs(records, nodes), reservation_violations(records, nodes)),
+        failures=int(((failed >= ledger.start) & (failed <= ledger.end)).sum()),
+        failed_attempts=int((records.stopped_runs.ended_as == Status.FAILED).sum()),
     )
 
 
@@ -262,10 +381,45 @@ def after_warm_up(summary: Summary, records: JobRecords, ledger: Ledger, warm_up
     Raises:
         SpecificationError: no job that was submitted later ran to an end.
     """
-    members = records.finished & (records.column("submit") >= ledger.start + to_ticks(warm_up_s))
-    if not members.any():
+    jobs, sums = Jobs.of(records), Sums()
+    sums.add(jobs.where(jobs.submit >= ledger.start + to_ticks(warm_up_s)))
+    if not sums.jobs:
         raise SpecificationError(f"warm_up_s: {warm_up_s:g} is not allowed; no job that was submitted later ran to an end")
-    return replace(summary, warm_up_s=warm_up_s, jobs=int(members.sum()), **job_statistics(records, members))
+    return replace(summary, warm_up_s=warm_up_s, jobs=sums.jobs, **sums.statistics())
+
+
+def by_group(records: JobRecords, groups: pd.Series[str] | npt.ArrayLike, *, warm_up_s: float = 0.0) -> pd.DataFrame:
+    """Return the metrics of each group of jobs.
+
+    Args:
+        records: of a run.
+        groups: the group of each job, shape ``(jobs,)``; of a categorical column also groups without jobs have a row.
+        warm_up_s: jobs submitted sooner than this after the first submission count nowhere in the table, seconds.
+
+    Returns:
+        A row per group, in ascending order or that of the categories.  docs/outputs lists the columns.
+
+    Raises:
+        SpecificationError: ``warm_up_s`` is no time, or there is not one group per job.
+    """
+    import pandas as pd
+
+    labels = pd.Categorical(groups if isinstance(groups, pd.Series) else np.asarray(groups))
+    if len(labels) != len(records):
+        raise SpecificationError(f"by_group: {len(labels)} groups are given for {len(records)} jobs; give one for each job")
+    submit = records.column("submit")
+    counted = np.full(len(records), True)
+    if warm_up_ticks := to_ticks(require_seconds("warm_up_s", warm_up_s)):
+        accepted = submit[records.column("ended_as") != Status.REJECTED]
+        counted = submit >= (accepted.min() if len(accepted) else 0) + warm_up_ticks
+    measured = _Measured(records)
+    codes = np.where(counted, labels.codes, -1)
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(len(labels.categories) + 1))
+    name = getattr(groups, "name", None) or "group"
+    frame = pd.DataFrame(measured.of(order, bounds), index=pd.Index(labels.categories, name=name))
+    frame["share_of_work"] = frame["useful_node_s"] / (frame["useful_node_s"].sum() or np.nan)
+    return frame
 
 
 def by_class(records: JobRecords, *, large_above: int = LARGE_ABOVE_NODES) -> pd.DataFrame:
@@ -281,45 +435,124 @@ def by_class(records: JobRecords, *, large_above: int = LARGE_ABOVE_NODES) -> pd
     """
     import pandas as pd
 
-    ran = records.finished
-    nodes = records.column("nodes")[ran]
-    submit, start, end = (records.seconds(name)[ran] for name in ("submit", "start", "end"))
-    metrics = {
-        "wait_s": start - submit,
-        "response_s": end - submit,
-        "bounded_slowdown": bounded_slowdown(end - submit, dedicated(records)[ran] / TICKS_PER_SECOND),
+    large = (records.column("nodes") > large_above).astype(int)
+    classes = [(0 * large, pd.Index(["all"])), (large, pd.Index(["small", "large"]))]
+    groups = pd.concat([by_group(records, pd.Series(pd.Categorical.from_codes(*one))) for one in classes])
+    names = ("mean", "std", "median", *(f"p{percent}" for percent in PERCENTILES), "max", "mean_weighted")
+    rows = {
+        (str(label), metric): {"jobs": int(group["jobs"]), **{name: group[f"{name}_{metric}"] for name in names}}
+        for label, group in groups.iterrows()
+        for metric in ("wait_s", "response_s", "bounded_slowdown")
     }
-    classes = {"all": np.full(len(nodes), True), "small": nodes <= large_above, "large": nodes > large_above}
-    rows = {}
-    for class_name, members in classes.items():
-        for metric, values in metrics.items():
-            of_class = values[members]
-            rows[class_name, metric] = {
-                "jobs": len(of_class),
-                "mean": _statistic(np.mean, of_class),
-                "std": _statistic(np.std, of_class),
-                "median": _statistic(median, of_class),
-                **{f"p{p}": _percentile(of_class, p) for p in PERCENTILES},
-                "max": _statistic(np.max, of_class),
-                "weighted_mean": weighted_mean(of_class, nodes[members]),
-            }
-    frame = pd.DataFrame.from_dict(rows, orient="index")
+    frame = pd.DataFrame.from_dict(rows, orient="index").rename(columns={"mean_weighted": "weighted_mean"})
     frame.index = frame.index.set_names(["class", "metric"])
     return frame
 
 
-class _Preempted(NamedTuple):
-    """Which jobs were preempted, how often, and their share of discarded work; shapes ``(jobs,)``."""
+def size_classes(nodes: npt.NDArray[np.int64], boundaries: Sequence[int]) -> pd.Series[str]:
+    """Return the size class of each job as text: ``"1-8"``, ``"9-64"``, ``"> 64"`` with boundaries 8 and 64.
 
-    jobs: BoolArray
-    times: FloatArray
-    waste: FloatArray
-    """(executed time - run time) / run time (Yuan et al. 2010, eq. (3))."""
+    Args:
+        nodes: sizes, shape ``(jobs,)``.
+        boundaries: largest sizes of all classes but the last one, rising.
+
+    Raises:
+        SpecificationError: the boundaries do not rise, or are not whole numbers of at least one.
+    """
+    import pandas as pd
+
+    bounds = [require_whole("boundaries", bound, at_least=1) for bound in boundaries]
+    if not bounds or bounds != sorted(set(bounds)):
+        raise SpecificationError(f"boundaries: {quoted(list(boundaries))} is not allowed; it must be sizes that rise")
+    first = [1, *(bound + 1 for bound in bounds)]
+    names = [str(low) if low == high else f"{low}-{high}" for low, high in zip(first, bounds, strict=False)]
+    names.append(f"> {bounds[-1]}")
+    classes = pd.Categorical.from_codes(np.searchsorted(bounds, nodes), categories=pd.Index(names), ordered=True)
+    return pd.Series(classes, name="nodes")
 
 
-def _preempted(records: JobRecords) -> _Preempted:
-    times, executed = preemptions(records), records.column("worked")
-    return _Preempted(times > 0, times.astype(float), lost(records) / np.maximum(executed, 1))
+class _Measured:
+    """What the metrics of a group are made of, computed once for all jobs; shapes ``(jobs,)``."""
+
+    def __init__(self, records: JobRecords) -> None:
+        jobs = Jobs.of(records)
+        submit, start, end = map(in_seconds, (jobs.submit, jobs.start, jobs.end))
+        run = jobs.dedicated / TICKS_PER_SECOND
+        self._ran: BoolArray = jobs.end != UNKNOWN
+        self._status = jobs.status
+        self._nodes = jobs.nodes
+        self._wait, self._response = start - submit, end - submit
+        self._slowdown = bounded_slowdown(self._response, run)
+        self._perkovic = bounded_slowdown_perkovic(self._response, run)
+        self._useful, self._wasted = node_seconds(useful(records)), node_seconds(jobs.wasted)
+
+    def of(self, jobs: IntArray, bounds: IntArray) -> dict[str, npt.NDArray[np.generic]]:
+        """Return the metrics of groups, shape ``(groups,)`` each; arguments as of :class:`_Groups`."""
+        status, has_run = self._status[jobs], np.concatenate([[0], np.cumsum(self._ran[jobs])])
+        ran, ran_bounds = jobs[self._ran[jobs]], has_run[bounds]
+
+        def number(chosen: BoolArray) -> IntArray:
+            return np.diff(np.concatenate([[0], np.cumsum(chosen)])[bounds])
+
+        every = _Groups(jobs, bounds)
+        finished = _Groups(ran, ran_bounds)
+        return {
+            "jobs": np.diff(ran_bounds),
+            "rejected": number(status == Status.REJECTED),
+            "killed": number(status == Status.KILLED),
+            "aborted": number(status == Status.ABORTED),
+            **_statistics("wait_s", finished, self._wait, self._nodes),
+            **_statistics("response_s", finished, self._response, self._nodes),
+            **_statistics("bounded_slowdown", finished, self._slowdown, self._nodes),
+            "mean_bounded_slowdown_perkovic": finished.each(partial(np.mean, axis=1), self._perkovic),
+            "useful_node_s": every.each(partial(np.sum, axis=1), self._useful, empty=0.0),
+            "wasted_node_s": every.each(partial(np.sum, axis=1), self._wasted, empty=0.0),
+        }
+
+
+class _Groups:
+    """Groups of jobs; those of one size are the rows of a table, so that a statistic is computed once for all of them.
+
+    Args:
+        jobs: positions of jobs, one group after the other.
+        bounds: where in ``jobs`` each group begins, and where the last one ends, shape ``(groups + 1,)``.
+    """
+
+    def __init__(self, jobs: IntArray, bounds: IntArray) -> None:
+        sizes = np.diff(bounds)
+        self._number = len(sizes)
+        order = np.argsort(sizes, kind="stable")
+        different, first = np.unique(sizes[order], return_index=True)
+        self._tables = [
+            (groups, jobs[bounds[groups, np.newaxis] + np.arange(size)])
+            for size, groups in zip(different.tolist(), np.split(order, first[1:]), strict=True)
+            if size
+        ]
+
+    def each(self, statistic: Callable[..., npt.ArrayLike], *values: npt.NDArray[Any], empty: float = nan) -> FloatArray:
+        """Return a statistic of each group, shape ``(groups,)``, from tables of shape ``(groups, jobs)``."""
+        result = np.full(self._number, empty)
+        for groups, table in self._tables:
+            result[groups] = statistic(*(column[table] for column in values))
+        return result
+
+
+def _statistics(metric: str, groups: _Groups, values: FloatArray, nodes: IntArray) -> dict[str, FloatArray]:
+    percents = (50, *PERCENTILES)
+    median, *high = (groups.each(partial(np.percentile, q=percent, axis=1), values) for percent in percents)
+    return {
+        f"mean_{metric}": groups.each(partial(np.mean, axis=1), values),
+        f"median_{metric}": median,
+        f"std_{metric}": groups.each(partial(np.std, axis=1), values),
+        **{f"p{percent}_{metric}": value for percent, value in zip(PERCENTILES, high, strict=True)},
+        f"max_{metric}": groups.each(partial(np.max, axis=1), values),
+        f"mean_weighted_{metric}": groups.each(_weighted, values, nodes),
+    }
+
+
+def _weighted(values: FloatArray, nodes: IntArray) -> FloatArray:
+    """Return the means of rows, weighted by the nodes of the jobs, shape ``(groups,)``."""
+    return np.asarray(np.average(values, axis=1, weights=nodes))
 
 
 def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
@@ -337,9 +570,9 @@ def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
     """
     import pandas as pd
 
-    nodes, ran = records.column("nodes"), records.finished
-    submit, end = records.seconds("submit"), records.seconds("end")
-    run = dedicated(records) / TICKS_PER_SECOND
+    jobs = Jobs.of(records)
+    nodes, ran = jobs.nodes, jobs.end != UNKNOWN
+    submit, end, run = in_seconds(jobs.submit), in_seconds(jobs.end), jobs.dedicated / TICKS_PER_SECOND
     slowdown = bounded_slowdown(end - submit, run)
     counts = {
         suffix: (
@@ -351,19 +584,20 @@ def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
         for suffix, over_it in (("", False), ("_over_it", True))
     }
     benign_violations, benign_late_s = counts[""][1].benign, counts[""][1].late_s
-    preempted = _preempted(records)
-    blocked = records.blocked_since != UNKNOWN
+    waste = jobs.lost / np.maximum(jobs.executed, 1)
+    blocked = jobs.blocked_since != UNKNOWN
     wide = 4 * nodes > ledger.nodes
+    useful_work = useful(records)
     rows = {}
     for name, members in {"all": ran, "wide": ran & wide, "narrow": ran & ~wide}.items():
         stuck, benign = members & blocked, members & benign_violations
-        stopped = members & preempted.jobs
-        discarded, done = (int(work[members].sum()) for work in (wasted(records), useful(records)))
+        stopped = members & (jobs.preemptions > 0)
+        discarded, done = (int(work[members].sum()) for work in (jobs.wasted, useful_work))
         rows[name] = {
             "jobs": int(members.sum()),
             "mean_bounded_slowdown": _statistic(np.mean, slowdown[members]),
             "mean_weighted_bounded_slowdown": weighted_mean(slowdown[members], nodes[members]),
-            "backfilled": int(records.column("backfilled")[members].sum()),
+            "backfilled": int(jobs.backfilled[members].sum()),
             "blocked": int(stuck.sum()),
             "blocked_bounded_slowdown": _statistic(np.mean, slowdown[stuck]),
             "blocked_weighted_bounded_slowdown": weighted_mean(slowdown[stuck], nodes[stuck]),
@@ -372,8 +606,8 @@ def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
             "mean_benign_violation_s": _statistic(np.mean, benign_late_s[benign]),
             "preempted": int(stopped.sum()),
             "preempted_rate": _per(float(stopped.sum()), float(members.sum())),
-            "mean_killed_times": _statistic(np.mean, preempted.times[stopped]),
-            "runtime_waste": _statistic(np.mean, preempted.waste[stopped]),
+            "mean_killed_times": _statistic(np.mean, jobs.preemptions[stopped].astype(float)),
+            "runtime_waste": _statistic(np.mean, waste[stopped]),
             "total_load": _per(discarded + done, ledger.capacity),
             "wasted_load": _per(discarded, ledger.capacity),
             **{f"{name}_over_it": value for name, value in _by_later(members, nodes, *counts["_over_it"]).items()},
@@ -401,10 +635,6 @@ def _by_later(
 
 def _statistic(statistic: Callable[[FloatArray], np.floating[Any] | float], values: FloatArray) -> float:
     return float(statistic(values)) if len(values) else float("nan")
-
-
-def _percentile(values: FloatArray, percent: float) -> float:
-    return percentile(values, percent) if len(values) else float("nan")
 
 
 def _per(work: float, capacity: float, *, otherwise: float = float("nan")) -> float:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clustermodel.arrays import BoolArray, IntArray, dot
 from clustermodel.errors import SpecificationError
 from clustermodel.job import UNSET
-from clustermodel.measure.metrics import bounded_slowdown
+from clustermodel.measure.metrics import Sums
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.extra_columns import SUSPENDED, WAIT
 from clustermodel.workload.log_machine import peak_in_use
@@ -60,24 +59,19 @@ def observed_schedule(workload: Workload, nodes: int | None = None) -> Observed:
     members = known & (workload.column("nodes") <= size)
     if not members.any():
         raise SpecificationError(f"--nodes: {size} is not allowed; every job of {workload.name} is larger")
+    columns = (workload.column("submit"), wait, held, workload.column("run"), workload.column("nodes"))
+    submit, wait, held, run, sizes = (column[members] for column in columns)
+    capacity_s = size * int((submit + wait + held).max() - submit.min()) / TICKS_PER_SECOND
+    sums = Sums()
+    sums.add_times(wait / TICKS_PER_SECOND, (wait + held) / TICKS_PER_SECOND, run / TICKS_PER_SECOND, sizes)
+    statistics = sums.statistics()
     return Observed(
-        jobs=int(members.sum()),
+        jobs=sums.jobs,
         without_wait=int((~known).sum()),
         peak_nodes=peak,
-        **_statistics(workload, wait, held, members, size),
+        mean_wait_s=statistics["mean_wait_s"],
+        median_wait_s=statistics["median_wait_s"],
+        p95_wait_s=statistics["p95_wait_s"],
+        mean_bounded_slowdown=statistics["mean_bounded_slowdown"],
+        utilization=sums.work / capacity_s,
     )
-
-
-def _statistics(workload: Workload, wait: IntArray, held: IntArray, members: BoolArray, nodes: int) -> dict[str, float]:
-    submit, run = workload.column("submit")[members], workload.column("run")[members]
-    wait_s = wait[members] / TICKS_PER_SECOND
-    response_s = (wait + held)[members] / TICKS_PER_SECOND
-    last = int((submit + (wait + held)[members]).max())
-    capacity = nodes * (last - int(submit.min())) / TICKS_PER_SECOND
-    return {
-        "mean_wait_s": float(wait_s.mean()),
-        "median_wait_s": float(np.median(wait_s)),
-        "p95_wait_s": float(np.percentile(wait_s, 95)),
-        "mean_bounded_slowdown": float(bounded_slowdown(response_s, run / TICKS_PER_SECOND).mean()),
-        "utilization": dot(workload.column("nodes")[members], run / TICKS_PER_SECOND) / capacity,
-    }

@@ -10,7 +10,6 @@ from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, uses_of
 from clustermodel.policies.preemptive import PreemptiveScheduler
 from clustermodel.policies.registry import make_policy
 from clustermodel.recording.ledger import Account
-from clustermodel.recording.streamed_records import StreamedRecords
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import to_seconds
 
@@ -231,13 +230,13 @@ def _may_use_all(run: _Run) -> bool:
 
 
 def _looked_at(run: Result) -> _Run:
-    policy, records = make_policy(run.scenario.policy), run.records
+    policy = make_policy(run.scenario.policy)
     charged = frozenset(account for account in (Account.CHECKPOINT, Account.RESTART) if sum(run.ledger.amount(account)))
     stopped = reshaped = True
-    if not isinstance(records, StreamedRecords):
-        stopped = len(records.stopped_runs.job) > 0
-        started = records.allocated > 0
-        reshaped = bool((records.allocated != records.column("nodes"))[started].any())
+    if not run.streamed:
+        stopped = len(run.records.stopped_runs.job) > 0
+        allocated = run.records.allocated
+        reshaped = bool((allocated != run.records.column("nodes"))[allocated > 0].any())
     shipped = type(policy).__module__.startswith("clustermodel.")
     in_rounds = isinstance(policy, PreemptiveScheduler) or not shipped
     return _Run(

@@ -1,10 +1,12 @@
-"""The records of a streamed run: only jobs in the system are in memory, those that have left are passed on in blocks."""
+"""The records of a streamed run: only jobs in the system are in memory, those that have left are passed on in blocks.
+
+Its :class:`~clustermodel.experiment.result.Result` refuses what needs the jobs, so nothing is read from these records.
+"""
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable
-from typing import Final, NoReturn
+from typing import Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
@@ -16,9 +18,6 @@ from clustermodel.schedule.node_set import NodeSet, count
 
 BLOCK: Final = 16_384
 """Jobs that are passed on at once."""
-_NOT_KEPT: Final = (
-    "Scenario.stream: a streamed run keeps no jobs; give stream the path of a Parquet file for them, or do not stream"
-)
 
 
 class StreamedJob:
@@ -32,10 +31,9 @@ class StreamedJob:
         "allocated",
         "attempts",
         "backfilled",
-        "discarded",
+        "blocked_since",
         "end",
         "executed",
-        "head_since",
         "lost",
         "preemptions",
         "requeued",
@@ -43,11 +41,12 @@ class StreamedJob:
         "row",
         "start",
         "status",
+        "wasted",
     )
 
     def __init__(self, row: JobRow) -> None:
         self.row = row
-        self.start = self.end = self.executed = self.head_since = self.reserved = UNKNOWN
+        self.start = self.end = self.executed = self.blocked_since = self.reserved = UNKNOWN
         self.allocated = 0
         """Nodes of the last run attempt."""
         self.status = Status.UNFINISHED
@@ -58,13 +57,8 @@ class StreamedJob:
         """Whether it was stopped at a time limit of the policy and restarted."""
         self.lost = 0
         """Discarded work, ticks."""
-        self.discarded = 0
+        self.wasted = 0
         """Discarded work, node-ticks."""
-
-    @property
-    def blocked(self) -> bool:
-        """Whether it was ever left waiting at the head of the queue."""
-        return self.head_since != UNKNOWN
 
 
 class RisingIds:
@@ -98,15 +92,6 @@ class NoMemoryLog(MemoryLog):
 
     def changed(self, now: int, kib: int) -> None:
         """Note nothing."""
-
-    @property
-    def in_use(self) -> NoReturn:
-        """Refuse to say what was in use.
-
-        Raises:
-            SpecificationError: always.
-        """
-        raise SpecificationError(_NOT_KEPT)
 
 
 class StreamedRecords(JobRecords):
@@ -190,7 +175,7 @@ class StreamedRecords(JobRecords):
     @staticmethod
     def _discard(job: StreamedJob, lost: int) -> None:
         job.lost += lost
-        job.discarded += lost * job.allocated
+        job.wasted += lost * job.allocated
 
     def overhead(self, index: int, start: int, end: int, nodes: int, account: Account) -> None:
         """Note nothing: the ledger has the sums."""
@@ -198,8 +183,8 @@ class StreamedRecords(JobRecords):
     def blocked(self, index: int, now: int) -> None:
         """Note that the job is left waiting at the head of the queue; the first time counts."""
         job = self._open[index]
-        if job.head_since == UNKNOWN:
-            job.head_since = now
+        if job.blocked_since == UNKNOWN:
+            job.blocked_since = now
 
     def backfilled(self, index: int) -> None:
         """Note that the job started while a job ahead in the queue kept waiting."""
@@ -210,37 +195,3 @@ class StreamedRecords(JobRecords):
         job = self._open[index]
         if job.reserved == UNKNOWN:
             job.reserved = start
-
-    # What is read after a run, which this one has not kept.
-
-    def column(self, name: str) -> NoReturn:
-        """Refuse to read a column.
-
-        Raises:
-            SpecificationError: always; so do the other ways to read records.
-        """
-        raise SpecificationError(_NOT_KEPT)
-
-    def columns_of(self, index: int) -> NoReturn:
-        """Refuse to read the nodes of a job."""
-        raise SpecificationError(_NOT_KEPT)
-
-    def _of_attempts(self, column: array[int]) -> NoReturn:
-        raise SpecificationError(_NOT_KEPT)
-
-    def _all_attempts(self) -> NoReturn:
-        raise SpecificationError(_NOT_KEPT)
-
-    def each_stopped_run(self) -> NoReturn:
-        """Refuse to read run attempts."""
-        raise SpecificationError(_NOT_KEPT)
-
-    @property
-    def node_ranges(self) -> NoReturn:
-        """Refuse to read where gangs ran."""
-        raise SpecificationError(_NOT_KEPT)
-
-    @property
-    def overheads(self) -> NoReturn:
-        """Refuse to read intervals of overhead."""
-        raise SpecificationError(_NOT_KEPT)

@@ -15,7 +15,7 @@ from clustermodel import Machine, Scenario, Workload, check_policy, make_policy
 from clustermodel.job import JobRow
 from clustermodel.measure.event_log import event_log
 from clustermodel.measure.fairness import delays_by_later_jobs
-from clustermodel.measure.job_table import dedicated, job_table, run_attempts, wasted
+from clustermodel.measure.job_table import Jobs, dedicated, job_table, wasted
 from clustermodel.measure.metrics import summarize
 from clustermodel.policies.backfilling.moldable import Greedy
 from clustermodel.policies.backfilling.scheduler import NAMED, Backfilling
@@ -260,8 +260,8 @@ def test_the_books_balance_waste_is_what_tries_lost_and_the_formula_of_kappa_agr
     assert sum(ledger.amount(Account.USEFUL)) == int(np.dot(width, end - start))
     lost = sum((one.end - one.start) * count(one.columns) for one in records.each_stopped_run())
     assert sum(ledger.amount(Account.LOST)) == lost == int(wasted(records).sum())
-    assert job_table(records)["wasted_node_s"].sum() == pytest.approx(lost / SECOND)
-    assert job_table(records)["tries"].sum() == len(rows) + len(records.stopped_runs.job)
+    assert job_table(Jobs.of(records))["wasted_node_s"].sum() == pytest.approx(lost / SECOND)
+    assert job_table(Jobs.of(records))["tries"].sum() == len(rows) + len(records.stopped_runs.job)
     log = event_log(records, nodes)
     assert log.empty.min() >= 0
     assert log.waiting.min() >= 0
@@ -431,7 +431,7 @@ def test_delays_by_later_jobs_count_lost_tries_and_widths(case: Case, policy: Ba
 def test_the_summary_counts_waste_and_retried_jobs(case: Case, policy: Backfilling) -> None:
     outcome = run(case, policy)
     summary = summarize(outcome.records, outcome.ledger, policy="any", workload="any", seed=1)
-    assert summary.retried == int((run_attempts(outcome.records) > 1).sum())
+    assert summary.retried == int((Jobs.of(outcome.records).attempts > 1).sum())
     assert summary.wasted_load * outcome.ledger.capacity == pytest.approx(wasted(outcome.records).sum())
     assert summary.jobs == len(case[1])
     assert summary.mean_bounded_slowdown_perkovic >= 0

@@ -114,19 +114,12 @@ def test_metrics_of_a_group_are_those_of_its_jobs(result: Result) -> None:
     assert groups["share_of_work"].sum() == pytest.approx(1, rel=1e-12)
 
 
-def test_one_group_of_all_jobs_has_the_numbers_of_the_summary_and_of_by_class(result: Result) -> None:
+def test_one_group_of_all_jobs_has_the_numbers_of_the_summary(result: Result) -> None:
     everybody = result.by_group(np.zeros(len(result.records))).iloc[0]
     summary = result.summary().as_dict()
     shared = set(everybody.index) & summary.keys()
     assert shared >= {"jobs", "killed", "rejected", "aborted", "mean_wait_s", "mean_response_s", "mean_bounded_slowdown"}
     assert {name: everybody[name] for name in shared} == pytest.approx({name: summary[name] for name in shared}, rel=1e-12)
-    sizes, classes = result.by_size([32]), result.by_class()
-    for label, size_class in (("1-32", "small"), ("> 32", "large")):
-        for metric in ("wait_s", "response_s", "bounded_slowdown"):
-            theirs = classes.loc[(size_class, metric)]
-            for name in ("mean", "median", "std", "p90", "p95", "p99", "max"):
-                assert sizes.loc[label, f"{name}_{metric}"] == pytest.approx(theirs[name], rel=1e-12)
-            assert sizes.loc[label, f"mean_weighted_{metric}"] == pytest.approx(theirs["weighted_mean"], rel=1e-12)
 
 
 def test_a_warm_up_leaves_jobs_out(result: Result) -> None:
