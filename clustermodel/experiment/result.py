@@ -30,9 +30,8 @@ from clustermodel.measure.shares_over_time import shares_over_time
 from clustermodel.measure.timeline import placements_in_matrix, placements_in_space, states
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Amount, Ledger
-from clustermodel.recording.matrix_history import History
+from clustermodel.recording.matrix_history import History, SliceLog
 from clustermodel.recording.run_attempts import UNKNOWN
-from clustermodel.recording.slice_log import SliceLog
 from clustermodel.sim.simulation import Outcome
 from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss
 from clustermodel.validation import choice, require_seconds

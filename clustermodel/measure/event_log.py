@@ -12,8 +12,8 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray, IntArray, distinct
 from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.matrix_history import LoggedRotation, SliceLog
 from clustermodel.recording.run_attempts import UNKNOWN, Status
-from clustermodel.recording.slice_log import LoggedRotation, SliceLog
 from clustermodel.ticks import TICKS_PER_SECOND
 
 

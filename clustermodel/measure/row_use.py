@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from clustermodel.recording.ledger import Amount
-from clustermodel.recording.slice_log import LoggedRotation
+from clustermodel.recording.matrix_history import LoggedRotation
 
 
 class RowUse(NamedTuple):

@@ -7,6 +7,7 @@ what and when - never the run time.  What it answers stands in :mod:`clustermode
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import Final, NamedTuple
 
 from clustermodel.schedule.free_memory import FreeMemory
@@ -40,10 +41,32 @@ class QueuedJob:
         return f"<job {self.id}: {self.nodes} nodes>"
 
 
+class GangState(Enum):
+    """Where a run attempt stands, until it ends."""
+
+    RUNNING = "running"
+    """It executes, or waits for its slice."""
+    RESTORING = "restoring"
+    """It does not execute yet: the job's saved work has still to be restored on its nodes."""
+    MIGRATING = "migrating"
+    """It has been moved to other nodes, and the checkpoint and restart are pending."""
+    STOPPING = "stopping"
+    """It has been preempted, and holds its nodes or rows until its work has been saved."""
+    RETURNING = "returning"
+    """It has been preempted before its saved work was restored, which stays where it was."""
+
+
+RUNNING: Final = GangState.RUNNING  # global names are looked up faster than members of an enumeration
+RESTORING: Final = GangState.RESTORING
+MIGRATING: Final = GangState.MIGRATING
+STOPPING: Final = GangState.STOPPING
+RETURNING: Final = GangState.RETURNING
+
+
 class RunningJob:
     """A running gang as the scheduler knows it: one run attempt of a job."""
 
-    __slots__ = ("columns", "expected_end", "fetching", "job", "migrating", "nodes", "ran", "rows", "start", "stopping")
+    __slots__ = ("columns", "expected_end", "job", "nodes", "ran", "rows", "start", "state")
 
     def __init__(self, job: QueuedJob, start: int, columns: NodeSet, nodes: int, length: int) -> None:
         self.job = job
@@ -59,14 +82,25 @@ class RunningJob:
         """Number of its nodes: as many as the job asked for, unless it was started on another number."""
         self.rows = 0
         """The rows of the Ousterhout matrix in which it runs, a bitmask; 0 where nodes are not shared in time."""
-        self.migrating = False
-        """Whether it has been moved at this instant, or a checkpoint or a restart of it is pending."""
         self.ran = 0
         """How long the job has executed, ticks, with the saved work of earlier run attempts; known when the gang has ended."""
-        self.fetching = False
+        self.state = RUNNING
+        """Where the run attempt stands."""
+
+    @property
+    def fetching(self) -> bool:
         """Whether it does not execute yet, because the job's saved work has still to be restored on its nodes."""
-        self.stopping = False
+        return self.state is RESTORING or self.state is RETURNING
+
+    @property
+    def stopping(self) -> bool:
         """Whether it has been preempted and does not execute any more, although it still holds its nodes or rows."""
+        return self.state is STOPPING or self.state is RETURNING
+
+    @property
+    def migrating(self) -> bool:
+        """Whether it has been moved at this instant, or a checkpoint or a restart of it is pending."""
+        return self.state is MIGRATING
 
     def __repr__(self) -> str:
         return f"<running {self.job!r} since {self.start}>"

@@ -1,9 +1,15 @@
-"""Every state of the Ousterhout matrix and of the capacity ledger, for figures.  Off by default: it grows with every event."""
+"""What ran between scheduling events where nodes are shared in time.
+
+The rotations of rows are always kept (:class:`SliceLog`).  Every state of the Ousterhout matrix and of the capacity ledger, for
+figures (:class:`History`), is off by default: it grows with every event.
+"""
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from clustermodel.recording.ledger import Account, Amount
 
@@ -48,3 +54,85 @@ class History:
         """Return the last state that begins at or before a time, in ticks; the first state if there is none."""
         index = bisect_right(self.moments, ticks, key=lambda moment: moment.ticks)
         return self.moments[max(index - 1, 0)]
+
+
+class LoggedRotation(NamedTuple):
+    """What ran between two scheduling events where nodes are shared in time: a rotation of rows, its last slice cut short."""
+
+    length: int
+    """Ticks."""
+    waiting: bool
+    """Whether jobs waited: delta of Zhang et al. 2003."""
+    held: tuple[int, ...]
+    """Nodes in use in each row of the rotation, in the order in which the rows ran; empty if nothing ran."""
+    switching: tuple[tuple[int, int], ...]
+    """Nodes without progress during a context switch in each row: in the first lap of the rotation, and in later laps."""
+    migration: int
+    """Node-ticks of gangs in checkpoints and restarts, or blocked by them; where events do not cut slices short, in context
+    switches too."""
+    up: int
+    """Number of nodes that were not down; while no job was in the system, of those at the beginning of the rotation."""
+    begun: int = 0
+    """How long the first slice had run before, ticks: the event at the beginning did not cut it short."""
+
+
+_WORD: Final = 2**62
+"""Node-ticks may exceed 64 bits: the multiples of this number are stored together with ``waiting``."""
+
+
+class SliceLog:
+    """The rotations of one run, as flat integers: 48 bytes each, and 8 per row in use, 24 where context switches cost time."""
+
+    __slots__ = ("_flat",)
+
+    def __init__(self) -> None:
+        self._flat = array("q")
+
+    def idle(self, length: int, up: int, *, waiting: bool) -> None:
+        """Note an interval in which nothing ran on the ``up`` nodes that were not down."""
+        self._flat.extend((length, waiting, 0, up, 0, 0))
+
+    def slices(
+        self,
+        length: int,
+        held: Sequence[int],
+        switching: Sequence[tuple[int, int, int, int]],
+        migration: int,
+        up: int,
+        *,
+        waiting: bool,
+        begun: int = 0,
+    ) -> None:
+        """Note a rotation.
+
+        Args:
+            length: ticks.
+            held: nodes in use in each row, in the order in which the rows ran.
+            switching: for each row, nodes that switch and nodes that wait, in the first lap and later; empty if none does.
+            migration: node-ticks of overheads.
+            up: number of nodes that were not down.
+            waiting: whether jobs waited.
+            begun: how long the first slice had run before, ticks.
+        """
+        high, low = divmod(migration, _WORD)
+        if switching:
+            row = [length, 2 * high + waiting, low, up, begun, len(held), *held]
+            for switches, waits, switches_later, waits_later in switching:
+                row += (switches + waits, switches_later + waits_later)
+            self._flat.extend(row)
+        else:
+            self._flat.extend([length, 2 * high + waiting, low, up, begun, -len(held), *held])
+
+    def __iter__(self) -> Iterator[LoggedRotation]:
+        flat, at = self._flat, 0
+        while at < len(flat):
+            length, high_and_waiting, low, up, begun, rows = flat[at : at + 6]
+            at += 6
+            high, waiting = divmod(high_and_waiting, 2)
+            free, rows = rows < 0, abs(rows)  # whether no node switched
+            held = tuple(flat[at : at + rows])
+            at += rows
+            pairs = [0] * 2 * rows if free else flat[at : at + 2 * rows]
+            at += 0 if free else 2 * rows
+            switching = tuple(zip(pairs[::2], pairs[1::2], strict=True))
+            yield LoggedRotation(length, bool(waiting), held, switching, high * _WORD + low, up, begun)

@@ -10,9 +10,8 @@ from typing import Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
-from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.job_records import JobRecords, MemoryLog
 from clustermodel.recording.ledger import Account
-from clustermodel.recording.memory_log import MemoryLog
 from clustermodel.recording.run_attempts import PREEMPTIONS, UNKNOWN, Status
 from clustermodel.schedule.node_set import NodeSet, count
 

@@ -1,23 +1,44 @@
-"""A checkpoint store whose transfers take constant times; it takes a limited number of tasks at a time.
+"""The checkpoint store, where the images of gangs are written and read.
 
-The limit is Q of Zhang et al. 2003, section 5.4.  :mod:`clustermodel.sim.shared_store` has the store with a bandwidth.
+Either transfers take constant times, and the store takes a limited number of tasks at a time (:class:`LimitedStore`; the limit
+is Q of Zhang et al. 2003, section 5.4).  Or the store has a bandwidth (:class:`SharedStore`), which the gangs that write or
+read share, or have one after the other, by the strategies of Herault et al. 2018
+(:attr:`CheckpointStore.writers <clustermodel.machine.CheckpointStore.writers>`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, nullcontext
+from heapq import heappop, heappush
+from math import inf, isinf
+from typing import Final
 
 from simpy import Container, Event
 
-from clustermodel.sim.events import Clock
+from clustermodel.machine import CheckpointStore, Machine
+from clustermodel.sim.events import AlarmClock, Clock
+from clustermodel.ticks import duration_to_ticks
 
 Interval = Callable[[], AbstractContextManager[object]]
 """Context manager around a time interval; also exited on interrupt."""
+AtRisk = Callable[[], int]
+"""How much a gang that executes would lose now by a failure, and how long it would take to restart, together, ticks."""
+PARTS_OF_A_BYTE: Final = 10**6
+"""Sizes are counted in millionths of a byte."""
+
+
+def store_of(machine: Machine, env: Clock) -> LimitedStore | SharedStore:
+    """Return the checkpoint store of a machine: with constant costs, or with a bandwidth."""
+    costs, failures = machine.checkpointing, machine.failures
+    if costs.store is None:
+        return LimitedStore(env, costs.max_tasks_per_slice)
+    mtbf_s = inf if failures is None else failures.node_mtbf_s(machine.processors)
+    return SharedStore(env, costs.store, None if isinf(mtbf_s) else duration_to_ticks(mtbf_s))
 
 
 class LimitedStore:
-    """Room for the tasks that are being written or read.
+    """A store whose transfers take constant times: room for the tasks that are being written or read.
 
     Args:
         env: the simulation.
@@ -71,3 +92,237 @@ class LimitedStore:
     def _give_back(self, tasks: int) -> None:
         if self._room is not None and tasks:
             self._room.put(tasks)
+
+
+class Moving:
+    """A transfer that is under way."""
+
+    __slots__ = ("ends_at", "tasks")
+
+    def __init__(self, tasks: int, ends_at: int) -> None:
+        self.tasks = tasks
+        """How many of its tasks are moved at a time."""
+        self.ends_at = ends_at
+        """What the clock of :class:`SharedBandwidth` shows when it ends."""
+
+
+class SharedBandwidth:
+    """Who moves how much by when, in whole numbers.
+
+    Each task that is being written or read gets the same bandwidth: its share of the store's, at most what its node has.  So
+    all tasks at the store progress alike, and one clock counts what each of them has moved.  A transfer ends when that clock
+    has advanced by the size of one of its tasks.
+
+    A bandwidth of so many bytes a second is as many millionths of a byte a tick; sizes are counted in those.  Whenever
+    transfers begin or end, what each task has moved since the last such time is rounded down to a millionth of a byte; a
+    transfer ends at the first tick at which all of it has been moved.
+
+    Args:
+        total: bandwidth of the store, bytes a second; ``None`` is no limit.
+        per_task: bandwidth of a node, bytes a second; ``None`` is no limit.  One of the two is given.
+    """
+
+    def __init__(self, total: int | None, per_task: int | None) -> None:
+        self._total = total
+        self._per_task = per_task
+        self._clock = 0  # what each task at the store has moved so far
+        self._now = 0  # when that was, ticks
+        self._order: list[tuple[int, int, Moving]] = []  # a heap: the transfer that ends first comes first
+        self._stopped: set[Moving] = set()  # of those in the heap
+        self._begun = 0
+        self.tasks = 0
+        """How many tasks are being moved."""
+
+    def alone(self, tasks: int) -> int:
+        """Return the bandwidth of so many tasks if no others are at the store, bytes a second."""
+        limits = [self._total, None if self._per_task is None else tasks * self._per_task]
+        return min(limit for limit in limits if limit is not None)
+
+    def ticks_alone(self, tasks: int, size: int) -> int:
+        """Return how long ``size`` bytes take if no others are at the store, ticks, rounded up."""
+        return -(-size * PARTS_OF_A_BYTE // self.alone(tasks))
+
+    def begin(self, now: int, tasks: int, ticks: int) -> Moving:
+        """Begin a transfer.
+
+        Args:
+            now: the present, ticks.
+            tasks: how many of its tasks are moved at a time.
+            ticks: how long it takes if no others are at the store.
+        """
+        self._advance(now)
+        moving = Moving(tasks, self._clock + ticks * self.alone(tasks) // tasks)
+        self.tasks += tasks
+        self._begun += 1
+        heappush(self._order, (moving.ends_at, self._begun, moving))
+        return moving
+
+    def stop(self, now: int, moving: Moving) -> None:
+        """Stop a transfer that has not ended."""
+        self._advance(now)
+        self.tasks -= moving.tasks
+        self._stopped.add(moving)
+
+    def ended(self, now: int) -> list[Moving]:
+        """Return the transfers that have ended by now, in the order in which they began among equals."""
+        self._advance(now)
+        ended = []
+        while (first := self._first()) is not None and first.ends_at <= self._clock:
+            heappop(self._order)
+            self.tasks -= first.tasks
+            ended.append(first)
+        return ended
+
+    def next_end(self) -> int | None:
+        """Return when the next transfer ends if none begins or is stopped before, ticks; ``None`` if there is none."""
+        first = self._first()
+        if first is None:
+            return None
+        moved, per = self._rate()
+        return self._now + max(-(-(first.ends_at - self._clock) * per // moved), 0)
+
+    def _first(self) -> Moving | None:
+        while self._order and self._order[0][2] in self._stopped:
+            self._stopped.remove(heappop(self._order)[2])
+        return self._order[0][2] if self._order else None
+
+    def _rate(self) -> tuple[int, int]:
+        """Return what a task moves in a tick, as a fraction."""
+        if self._total is None or (self._per_task is not None and self._per_task * self.tasks <= self._total):
+            assert self._per_task is not None
+            return self._per_task, 1
+        return self._total, self.tasks
+
+    def _advance(self, now: int) -> None:
+        if self.tasks and now > self._now:
+            moved, per = self._rate()
+            self._clock += (now - self._now) * moved // per
+        self._now = now
+
+
+class Transfer:
+    """What a gang asks of the store: to write or to read its image."""
+
+    __slots__ = ("at_risk", "done", "granted", "moving", "nodes", "since", "tasks", "ticks")
+
+    def __init__(self, env: Clock, nodes: int, tasks: int, ticks: int, at_risk: AtRisk | None) -> None:
+        self.nodes = nodes
+        """How many nodes the gang has."""
+        self.tasks = tasks
+        """How many of its tasks are moved at a time."""
+        self.ticks = ticks
+        """How long the transfer takes if the gang has the store to itself."""
+        self.at_risk = at_risk
+        """Of a gang that executes until it is its turn; ``None`` if it waits."""
+        self.since = env.now
+        """Since when it has waited, ticks."""
+        self.granted = Event(env)
+        """Succeeds when it is its turn, and the store begins to move it."""
+        self.done = Event(env)
+        """Succeeds when all of it has been moved."""
+        self.moving: Moving | None = None
+        """What is under way, once it has been granted."""
+
+
+class SharedStore:
+    """A store with a bandwidth.
+
+    Args:
+        env: the simulation.
+        store: its bandwidths, and who writes when.
+        node_mtbf: mean time between the failures of a node, ticks; ``None`` if nodes do not fail.
+    """
+
+    def __init__(self, env: Clock, store: CheckpointStore, node_mtbf: int | None) -> None:
+        self.executes_while_waiting = store.writers in ("fcfs_nonblocking", "least_waste")
+        """Whether a gang that waits to write a periodic checkpoint executes until it is its turn."""
+        self._env = env
+        self._bandwidth = SharedBandwidth(store.bandwidth, store.node_bandwidth)
+        self._most_tasks = store.max_concurrent_tasks
+        self._one_at_a_time = store.writers != "oblivious"
+        self._least_waste = store.writers == "least_waste"
+        self._node_mtbf = node_mtbf
+        self._waiting: list[Transfer] = []  # in the order in which they asked
+        self._under_way: dict[Moving, Transfer] = {}
+        self._alarm = AlarmClock(env, self._go_on)
+
+    def transfer(
+        self, nodes: int, ticks: int, *, queueing: Interval = nullcontext, moving: Interval = nullcontext
+    ) -> Generator[Event, object, None]:
+        """Write or read the image of a gang of ``nodes``; an interrupt ends the transfer.
+
+        Args:
+            nodes: how many it has.
+            ticks: how long that takes if it has the store to itself.
+            queueing: brackets the time before it is its turn.
+            moving: brackets the time in which its image is moved.
+        """
+        transfer = self.ask(nodes, ticks)
+        try:
+            if not transfer.granted.triggered:
+                with queueing():
+                    yield transfer.granted
+            with moving():
+                yield transfer.done
+        finally:
+            self.withdraw(transfer)
+
+    def ask(self, nodes: int, ticks: int, at_risk: AtRisk | None = None) -> Transfer:
+        """Ask for a transfer, which begins at once if it is its turn; :meth:`withdraw` it in the end."""
+        tasks = min(nodes, self._most_tasks or nodes)
+        transfer = Transfer(self._env, nodes, tasks, ticks, at_risk)
+        self._waiting.append(transfer)
+        self._go_on()
+        return transfer
+
+    def withdraw(self, transfer: Transfer) -> None:
+        """Cancel an unfinished transfer; data moved so far are discarded."""
+        if transfer.done.triggered:
+            return
+        if transfer.moving is None:
+            self._waiting.remove(transfer)
+        else:
+            del self._under_way[transfer.moving]
+            self._bandwidth.stop(self._env.now, transfer.moving)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """End the transfers that have been moved, begin those whose turn it is, and wake up when the next one ends."""
+        now = self._env.now
+        for moving in self._bandwidth.ended(now):
+            self._under_way.pop(moving).done.succeed()
+        while self._waiting and (transfer := self._next()) is not None:
+            self._waiting.remove(transfer)
+            transfer.moving = moving = self._bandwidth.begin(now, transfer.tasks, transfer.ticks)
+            self._under_way[moving] = transfer
+            transfer.granted.succeed()
+        self._alarm.set(self._bandwidth.next_end())
+
+    def _next(self) -> Transfer | None:
+        """Return the waiting transfer whose turn it is; ``None`` if it is no transfer's."""
+        if self._one_at_a_time:
+            if self._under_way:
+                return None
+            return min(self._waiting, key=self._waste_of_others) if self._least_waste else self._waiting[0]
+        first = self._waiting[0]
+        if self._most_tasks is not None and self._bandwidth.tasks + first.tasks > self._most_tasks:
+            return None
+        return first
+
+    def _waste_of_others(self, served: Transfer) -> int:
+        """Return what the other gangs can be expected to waste if ``served`` has the store next, in some unit.
+
+        While it takes v, a gang of q nodes that waits, since d, wastes q (d + v).  One that executes fails with probability
+        q v / M, M being the mean time between the failures of a node, and then discards on average what it has at risk and
+        v / 2, on q nodes (Herault et al. 2018).  All in whole numbers, times 2 M.
+        """
+        now, takes, scale = self._env.now, served.ticks, 2 * (self._node_mtbf or 1)
+        waste = 0
+        for other in self._waiting:
+            if other is served:
+                continue
+            if other.at_risk is None:
+                waste += scale * other.nodes * (now - other.since + takes)
+            elif self._node_mtbf is not None:
+                waste += other.nodes**2 * takes * (2 * other.at_risk() + takes)
+        return waste

@@ -1,111 +1,67 @@
 """The coordinating process: it lets each instant settle, asks the policy once, and has its decisions carried out.
 
 It knows neither policies nor kinds of gangs.  What a decision does stands in :mod:`clustermodel.sim.decisions`; where gangs
-run, and what they have done so far, is the business of a :class:`~clustermodel.sim.sharing.Sharing`.
+run, and what they have done so far, is the business of a :class:`~clustermodel.sim.context.Sharing`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simpy import Event, Process
 
 from clustermodel.errors import DecisionError, SpecificationError, StrandedJobsError, shown
 from clustermodel.job import JobRow
-from clustermodel.machine import Machine
-from clustermodel.policies.interface import Policy, Reason
+from clustermodel.policies.interface import Policy
 from clustermodel.policies.view import Batch, Outage, QueuedJob, View
-from clustermodel.recording.job_records import JobRecords
-from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.run_attempts import REQUEUING, Status
-from clustermodel.sim.alarm_clock import AlarmClock
 from clustermodel.sim.decisions import Decisions
-from clustermodel.sim.events import Clock, InstantSettled, WaitingProcess
+from clustermodel.sim.events import AlarmClock, WaitingProcess
 from clustermodel.sim.job_process import Execution, JobInSystem, job_life, overhead_left, progress
-from clustermodel.sim.node_failures import NO_OUTAGES, NodeStates, require_progress
-from clustermodel.sim.node_pool import NodePool
-from clustermodel.sim.saved_work import SavedWork
-from clustermodel.sim.sharing import Sharing
-from clustermodel.speedup import LINEAR, Speedup
+from clustermodel.sim.node_failures import NO_OUTAGES, require_progress
+
+if TYPE_CHECKING:
+    from clustermodel.sim.context import RunContext, Sharing
 
 
 class Coordinator:
     """The state that the coordinating process owns, and the process itself (:meth:`run`).
 
     Args:
-        env: the simulation.
-        machine: what jobs run on.
+        run: the run.
         policy: what decides; ``begin`` has been called.
         streams: number of job streams that will call :meth:`stream_finished`.
-        pool: the nodes, and the queue for them.
-        sharing: how gangs have their nodes at first.
-        saved: what is saved of preempted jobs.
-        ledger: where node time is charged.
-        records: what happens to each job.
-        states: which nodes are down.
-        explain: keep the reasons of all starts.
-        one_by_one: whether each event of an instant is a scheduling cycle of its own.
-        speedup: how run times change where a job starts on another number of nodes than it asked for.
     """
 
-    def __init__(
-        self,
-        env: Clock,
-        machine: Machine,
-        policy: Policy,
-        streams: int,
-        *,
-        pool: NodePool,
-        sharing: Sharing,
-        saved: SavedWork,
-        ledger: Ledger,
-        records: JobRecords,
-        states: NodeStates,
-        explain: bool = False,
-        one_by_one: bool = False,
-        speedup: Speedup = LINEAR,
-    ) -> None:
-        self.reasons: dict[int, Reason] | None = {} if explain else None
-        """Job id -> why it started; ``None`` when the log is off."""
-        self._env = env
-        self._nodes, self._node_memory = machine.processors, machine.node_memory
+    def __init__(self, run: RunContext, policy: Policy, streams: int) -> None:
+        self._run = run
+        self._env, self._settled, self._jobs, self._running = run.env, run.settled, run.jobs, run.running
+        self._pool, self._ledger, self._records, self._states = run.pool, run.ledger, run.records, run.states
+        self._nodes, self._node_memory = run.machine.processors, run.machine.node_memory
         self._policy = policy
-        self._one_by_one = one_by_one
         self._open_streams = streams
-        self._pool, self._saved, self._ledger, self._records = pool, saved, ledger, records
-        self._states = states
-        self._ids = records.submitted_ids()
-        self._jobs: dict[int, JobInSystem] = {}
+        self._ids = run.records.submitted_ids()
         self._ended: list[Execution] = []
         self._rings = False
         self._head: QueuedJob | None = None  # the job that was last left at the head of the queue
-        self._settled = InstantSettled(env)
-        states.changed = self._settled.arm
-        self._alarm = AlarmClock(env, self._ring)
-        self._decisions = Decisions(
-            machine, speedup, self._jobs, pool, sharing, self._alarm, records, self.reasons, states.down, states.discard_image
-        )
-        self._running = self._decisions.running
+        self._alarm = AlarmClock(run.env, self._ring)
+        self._decisions = Decisions(run, self._alarm)
         self._view = view = View()
-        view.waiting, view.running = MappingProxyType(pool.waiting), MappingProxyType(self._running)
+        view.waiting, view.running = MappingProxyType(run.pool.waiting), MappingProxyType(run.running)
         view.progress, view.overhead_left = progress, overhead_left
-        view.down = MappingProxyType(states.down)
-        view.saved = lambda job: self._jobs[job.id].saved
-        view.saved_on = lambda job: self._jobs[job.id].saved_on
-        view.suspended_on = lambda job: self._jobs[job.id].suspended_on
-        view.can_suspend = saved.can_suspend
-        view.free_memory = saved.memory.as_planned
+        view.down = MappingProxyType(run.states.down)
+        view.saved = lambda job: run.jobs[job.id].saved
+        view.saved_on = lambda job: run.jobs[job.id].saved_on
+        view.suspended_on = lambda job: run.jobs[job.id].suspended_on
+        view.can_suspend = run.saved.can_suspend
+        view.free_memory = run.saved.memory.as_planned
 
     @property
     def sharing(self) -> Sharing:
         """How gangs have their nodes."""
         return self._decisions.sharing
-
-    def in_system(self, job: QueuedJob) -> JobInSystem:
-        """Return what the mechanism knows of a job in the system."""
-        return self._jobs[job.id]
 
     # What the other processes tell the coordinator.
 
@@ -164,7 +120,7 @@ class Coordinator:
             yield settled
             settled.renew()
             failed, repaired = (yield from self._change_nodes()) if states.changing else NO_OUTAGES
-            later = self._all_but_one_event(bool(failed or repaired)) if self._one_by_one else ([], [])
+            later = self._all_but_one_event(bool(failed or repaired)) if self._run.one_by_one else ([], [])
             submitted, requeued = pool.take_arrivals() if pool.arrived else ([], [])
             if self._ended or submitted or self._rings or failed or repaired:
                 now = self._env.now
@@ -231,10 +187,10 @@ class Coordinator:
         return tuple.__new__(Batch, (ended, submitted, rings, requeued, failed, repaired))  # calling it takes thrice the time
 
     def _close(self, gang: Execution, now: int) -> None:
-        """Record how a run attempt has ended, and charge what it has executed to useful work or to what is discarded."""
+        """Record the outcome of a run attempt and charge its executed time as useful or discarded work."""
         job, outcome, executed = gang.owner, gang.outcome, gang.executed()
         gang.ran = executed if job.image is None else job.image.work + executed
-        discarded = self._saved.ended(gang, executed)
+        discarded = self._run.saved.ended(gang, executed)
         if outcome in REQUEUING:
             require_progress(job, self._policy.name)
             self._records.stopped(job.index, now, outcome, executed, discarded)
@@ -262,7 +218,7 @@ class Coordinator:
         try:
             decisions.carry_out(decided, now, self._policy.name)
             if self._node_memory is not None:
-                self._saved.memory.require_room(self._running.values())
+                self._run.saved.memory.require_room(self._running.values())
             if busy and decisions.sharing.is_settled:
                 decisions.sharing.resume(waiting=bool(waiting))
         except DecisionError as problem:

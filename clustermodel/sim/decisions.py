@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NoReturn
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from clustermodel.errors import DecisionError, shown
-from clustermodel.machine import Machine
 from clustermodel.policies.interface import (
     Checkpoint,
     Decision,
@@ -23,15 +22,14 @@ from clustermodel.policies.interface import (
     Withdraw,
 )
 from clustermodel.policies.view import QueuedJob, RunningJob
-from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import NodeSet
-from clustermodel.sim.alarm_clock import AlarmClock
-from clustermodel.sim.events import Grant
+from clustermodel.sim.dedicated_nodes import dedicated_nodes
+from clustermodel.sim.events import AlarmClock, Grant
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
-from clustermodel.sim.node_pool import NodePool
-from clustermodel.sim.sharing import Sharing
-from clustermodel.speedup import Speedup
+
+if TYPE_CHECKING:
+    from clustermodel.sim.context import RunContext, Sharing
 
 _OF_NO_JOB: Final = (WakeAt, Migrate)
 _COMPLETED: Final = Status.COMPLETED  # a global name is looked up faster than a member of an enumeration
@@ -41,48 +39,20 @@ class Decisions:
     """Carries out decisions; an impossible one is refused.
 
     Args:
-        machine: what jobs run on.
-        speedup: how run times change where a job starts on another number of nodes than it asked for.
-        jobs: the jobs in the system, by id.
-        pool: the nodes, and the queue for them.
-        sharing: how gangs have their nodes.
+        run: the run.
         alarm: the policy's alarm clock.
-        records: what happens to each job.
-        reasons: why each job started, if that is wanted.
-        down: the nodes that are down.
-        discard_image: discards what is suspended of a waiting job.
     """
 
-    def __init__(
-        self,
-        machine: Machine,
-        speedup: Speedup,
-        jobs: dict[int, JobInSystem],
-        pool: NodePool,
-        sharing: Sharing,
-        alarm: AlarmClock,
-        records: JobRecords,
-        reasons: dict[int, Reason] | None,
-        down: Mapping[int, object],
-        discard_image: Callable[[JobInSystem], None],
-    ) -> None:
-        self.sharing = sharing
+    def __init__(self, run: RunContext, alarm: AlarmClock) -> None:
+        self.sharing: Sharing = dedicated_nodes(run)
         """How gangs have their nodes: time sharing from the first start in a row on."""
-        self.running: dict[int, Execution] = {}
-        """Running gangs by job id."""
         self.started: list[QueuedJob] = []
         """Jobs started in the present cycle, or in earlier ones at the same time."""
         self.frees_nodes = False
         """Whether a gang stopped in the present cycle frees its nodes at the present time, so that another cycle follows."""
-        self._machine = machine
-        self._speedup = speedup
-        self._jobs = jobs
-        self._pool = pool
+        self._run = run
+        self._jobs, self._running, self._pool, self._records = run.jobs, run.running, run.pool, run.records
         self._alarm = alarm
-        self._records = records
-        self._reasons = reasons
-        self._down = down
-        self._discard_image = discard_image
         self._stopped: set[int] = set()  # ids of jobs stopped in the present cycle
         self._granted: list[Grant] = []  # requests of jobs started in the present cycle, which begin to run at its end
         self._interrupts = False  # whether gangs have been interrupted in the present cycle
@@ -141,7 +111,7 @@ class Decisions:
     def _start(self, decision: Any) -> None:
         queued: QueuedJob = decision.job
         if self._pool.waiting.get(queued.id) is not queued:
-            state = "it is running already" if queued.id in self.running else "it is not in the queue"
+            state = "it is running already" if queued.id in self._running else "it is not in the queue"
             raise DecisionError(f"job {queued.id} cannot start: {state}")
         job = self._jobs[queued.id]
         columns, row = decision.columns, decision.row
@@ -149,9 +119,9 @@ class Decisions:
             columns = _plain_columns(columns, queued)
         if row is not None:
             row = _row(decision)
-            self.sharing = self.sharing.shared_in_time([(node, node + 1) for node in self._down])
+            self.sharing = self.sharing.shared_in_time([(node, node + 1) for node in self._run.states.down])
         gang = self.sharing.start(job, self._terms(decision, job), columns, row)
-        job.execution = self.running[queued.id] = gang
+        job.execution = self._running[queued.id] = gang
         request = self._pool.grant(job)
         if self._interrupts:
             request.give()
@@ -159,22 +129,22 @@ class Decisions:
             self._granted.append(request)
         self.started.append(queued)
         self._records.started(job.index, self._now, gang.columns)
-        if self._reasons is not None:
-            self._reasons[queued.id] = decision.reason or Reason(f"started by {self._by_policy}")
+        if self._run.reasons is not None:
+            self._run.reasons[queued.id] = decision.reason or Reason(f"started by {self._by_policy}")
 
     def _terms(self, decision: Any, job: JobInSystem) -> Terms:
         """Return on how many nodes a job starts, for how long it will execute and can be expected to, and how that ends."""
-        queued, nodes, limit = job.queued, None, None
+        queued, machine, nodes, limit = job.queued, self._run.machine, None, None
         if decision.nodes is not None or decision.limit is not None:
             nodes, limit = (_plain(number, f"job {queued.id} cannot start") for number in (decision.nodes, decision.limit))
         duration, length, outcome = job.run_time, queued.estimate, _COMPLETED
         if nodes is None or nodes == queued.nodes:
             nodes = queued.nodes
-        elif 1 <= nodes <= self._machine.processors:
+        elif 1 <= nodes <= machine.processors:
             duration, length = (self._time_on(ticks, queued, nodes) for ticks in (duration, length))
         else:
-            raise DecisionError(f"job {queued.id} cannot start on {nodes} nodes: the machine has {self._machine.processors}")
-        if duration > length and self._machine.kill_at_estimate:
+            raise DecisionError(f"job {queued.id} cannot start on {nodes} nodes: the machine has {machine.processors}")
+        if duration > length and machine.kill_at_estimate:
             duration, outcome = length, Status.KILLED
         if job.image is not None:
             if nodes != job.image.nodes:
@@ -191,7 +161,7 @@ class Decisions:
         return Terms(nodes, duration, length, outcome)
 
     def _time_on(self, ticks: int, queued: QueuedJob, nodes: int) -> int:
-        speedup: Any = self._speedup  # may be a user's, which may return a number of numpy
+        speedup: Any = self._run.speedup  # may be a user's, which may return a number of numpy
         return operator.index(speedup.time_on(ticks, queued.nodes, nodes))
 
     # Stops.
@@ -199,7 +169,7 @@ class Decisions:
     def _kill(self, decision: Kill) -> None:
         if decision.requeue:
             if self._pool.waiting.get(decision.job.id) is decision.job and (job := self._jobs[decision.job.id]).suspended_on:
-                self._discard_image(job)
+                self._run.states.discard_image(job)
                 return
             self._stop(decision.job, Status.PREEMPTED, "killed")
             return
@@ -220,7 +190,7 @@ class Decisions:
         return gang
 
     def _gang_of(self, job: QueuedJob, what: str) -> Execution:
-        gang = self.running.get(job.id)
+        gang = self._running.get(job.id)
         if gang is None or gang.job is not job:
             raise DecisionError(f"job {job.id} cannot {what}: it is not running")
         return gang

@@ -1,40 +1,40 @@
-"""Dedicated nodes: each gang has its nodes to itself, and its own process spends on them what it costs to stop and go on."""
+"""Dedicated nodes: each gang holds its nodes exclusively, and its SimPy process occupies them while it saves or restores.
+
+By default a job with saved work spends the time of a restart once, when it starts.  By the conventions of published
+simulations every running gang spends it again and again (:class:`RechargingNodes`), in its first run attempt too: at the
+beginning of each interval between two scheduling cycles, or of each round.  What a gang has executed by a cycle follows from
+arithmetic, so neither convention needs an event of its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from abc import abstractmethod
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from simpy import AnyOf, Event, Interrupt, Timeout
 
-from clustermodel.errors import DecisionError
-from clustermodel.recording.job_records import JobRecords
-from clustermodel.recording.ledger import Account, Ledger
+from clustermodel.errors import DecisionError, SpecificationError
+from clustermodel.policies.view import MIGRATING, RESTORING, RUNNING
+from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import PREEMPTIONS, Status
 from clustermodel.schedule.node_set import NodeSet
-from clustermodel.sim.checkpoint_store import LimitedStore
-from clustermodel.sim.events import Clock
+from clustermodel.sim.checkpoint_store import SharedStore
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
-from clustermodel.sim.node_pool import NodePool
-from clustermodel.sim.saved_work import TRANSFERS, Overhead, SavedWork
-from clustermodel.sim.shared_store import SharedStore
-from clustermodel.sim.sharing import Sharing
+from clustermodel.sim.saved_work import TRANSFERS, Overhead
+from clustermodel.ticks import to_seconds
+
+if TYPE_CHECKING:
+    from clustermodel.sim.context import RunContext, Sharing
 
 _MIGRATED: Final = "migrated"
 """The cause of an interrupt after which a gang goes on."""
 
 
 class DedicatedGang(Execution):
-    """A gang that has its nodes to itself.
-
-    Args:
-        owner: whose run attempt it is.
-        nodes: where it runs.
-        columns: which of them.
-        terms: how long it will execute, and how that ends.
-    """
+    """A gang that has its nodes to itself."""
 
     __slots__ = ("_executed", "_nodes", "_since")
 
@@ -52,7 +52,7 @@ class DedicatedGang(Execution):
 
     def begin_by_restoring(self, ticks: int) -> None:
         """Restore what was saved of the job before it executes, for ``ticks`` if the checkpoint store has room at once."""
-        self.fetching = True
+        self.state = RESTORING
         self.expected_end += ticks
         self._since = None
 
@@ -125,7 +125,7 @@ class DedicatedGang(Execution):
             saved.restored(self)
         elif self.migrating:
             yield from self._spend(saved.overheads_of_migration(self))
-            self.migrating = False
+            self.enter(RUNNING)
         self._since = self._nodes.env.now
 
     def _save(self) -> Generator[Event, object, None]:
@@ -168,7 +168,7 @@ class DedicatedGang(Execution):
         return self._executed if self._since is None else self._executed + self._nodes.env.now - self._since
 
     def overhead_left(self) -> int:
-        """Return 0: how long it is held up depends on the queue at the checkpoint store; ``expected_end`` counts it in."""
+        """Return 0: queueing at the store is not known here and is already in ``expected_end``."""
         return 0
 
     def stop(self, how: Status) -> bool:
@@ -182,7 +182,7 @@ class DedicatedGang(Execution):
         self._pause()
         self.outcome = how
         if how in PREEMPTIONS:
-            self.stopping = True
+            self.preempt()
         self.owner.process.interrupt(how)
         return not saved.overheads_of_saving(self, how)
 
@@ -199,47 +199,24 @@ class DedicatedGang(Execution):
             self.expected_end = self._nodes.env.now + self.length
         else:
             overheads = saved.overheads_of_migration(self)
-            self.migrating = True
+            self.enter(MIGRATING)
         self.expected_end += sum(ticks for _, ticks in saved.in_all(overheads, self.nodes))
         self.owner.process.interrupt(_MIGRATED)
 
 
 class DedicatedNodes:
-    """The nodes of a machine that gangs do not share; see :class:`~clustermodel.sim.sharing.Sharing`.
-
-    Args:
-        env: the simulation.
-        pool: the nodes.
-        store: where gangs are checkpointed.
-        saved: what is saved of preempted jobs.
-        ledger: where overheads are charged.
-        records: where they are noted.
-        time_sharing: returns time sharing of all nodes.
-    """
+    """The nodes of a machine that gangs do not share; see :class:`~clustermodel.sim.context.Sharing`."""
 
     slice_log = None
     """Nothing is sliced."""
     is_settled = False
 
-    def __init__(
-        self,
-        env: Clock,
-        pool: NodePool,
-        store: LimitedStore | SharedStore,
-        saved: SavedWork,
-        ledger: Ledger,
-        records: JobRecords,
-        time_sharing: Callable[[], Sharing],
-    ) -> None:
-        self.env = env
-        self.pool = pool
-        self.store = store
+    def __init__(self, run: RunContext) -> None:
+        self.run = run
+        self.env, self.pool, self.saved, self.ledger, self.records = run.env, run.pool, run.saved, run.ledger, run.records
+        self.store = store = run.store
         self.turns = store if isinstance(store, SharedStore) and store.executes_while_waiting else None
         """The store, if gangs execute while they wait for their turn to write a periodic checkpoint."""
-        self.saved = saved
-        self.ledger = ledger
-        self.records = records
-        self._time_sharing = time_sharing
 
     def shared_in_time(self, down: Iterable[NodeSet]) -> Sharing:
         """Return time sharing of the same nodes.
@@ -247,8 +224,11 @@ class DedicatedNodes:
         Raises:
             DecisionError: gangs hold nodes to themselves.
         """
+        # Runs without gangs in rows do not import the modules.
+        from clustermodel.sim.time_sharing.shared_nodes import TimeSharing  # noqa: PLC0415
+
         self.pool.take_whole_machine()
-        sharing = self._time_sharing()
+        sharing = TimeSharing(self.run)
         for columns in down:
             sharing.take_down(columns)
         return sharing
@@ -310,3 +290,155 @@ class DedicatedNodes:
 
     def resume(self, *, waiting: bool) -> None:
         """Do nothing: gangs run on."""
+
+
+class RechargedGang(DedicatedGang):
+    """A gang that spends the time of a restart repeatedly."""
+
+    __slots__ = ("_restart",)
+
+    def __init__(self, owner: JobInSystem, nodes: RechargingNodes, columns: NodeSet, terms: Terms) -> None:
+        super().__init__(owner, nodes, columns, terms)
+        self._restart = nodes.saved.restart_ticks(owner, terms.nodes)
+        nodes.gangs[owner.queued.id] = self
+
+    def run(self) -> Generator[Event, object, None]:
+        """Hold the nodes until the run attempt has ended."""
+        yield from super().run()
+        assert isinstance(self._nodes, RechargingNodes)
+        del self._nodes.gangs[self.job.id]
+
+    @abstractmethod
+    def settle(self, now: int) -> None:
+        """Bring what it has executed, and what it has been charged, up to ``now``."""
+
+    def _charge(self, begin: int, end: int) -> None:
+        """Charge its nodes to a restart from ``begin`` to ``end``, ticks; the queue has not changed in between."""
+        if begin < end:
+            ledger = self._nodes.ledger
+            ledger.charge(Account.RESTART, self.nodes * (end - begin), waiting=ledger.waiting)
+            self._nodes.records.overhead(self.owner.index, begin, end, self.nodes, Account.RESTART)
+
+
+class PayingAtDecisions(RechargedGang):
+    """A gang that restarts after every scheduling cycle.
+
+    Until the next cycle it counts as executing, and it completes when it has executed for its duration: the interval in which
+    it completes is not charged.  What it had to spend in an interval is known at its end.
+    """
+
+    __slots__ = ()
+
+    def _execute(self, until: int) -> Generator[Event, object, None]:
+        while (left := until - self.executed()) > 0:  # restarts may have been charged meanwhile
+            yield Timeout(self._nodes.env, left)
+        self._executed, self._since = until, None
+
+    def settle(self, now: int) -> None:
+        """Charge the interval since the last cycle."""
+        if self._since is None:
+            return
+        paid = min(self._restart, now - self._since)
+        self._charge(self._since, self._since + paid)
+        self._executed += now - self._since - paid
+        self._since = now
+
+
+class PayingInRounds(RechargedGang):
+    """A gang that restarts at its start and at the beginning of each round.
+
+    Raises:
+        SpecificationError: a restart takes a whole round.
+    """
+
+    __slots__ = ("_charged_until", "_round")
+
+    def __init__(self, owner: JobInSystem, nodes: RechargingNodes, columns: NodeSet, terms: Terms) -> None:
+        super().__init__(owner, nodes, columns, terms)
+        self._round = length = nodes.run.machine.round
+        if self._restart >= length:
+            raise SpecificationError(
+                f"Machine.round_s: {to_seconds(length):g} is not allowed for job {owner.queued.id}, whose restart takes "
+                f"{to_seconds(self._restart):g} s in every round; it must be longer"
+            )
+        self._charged_until = self.start
+        self.expected_end = self._end(self.start, self.length)
+
+    def _execute(self, until: int) -> Generator[Event, object, None]:
+        assert self._since is not None
+        yield Timeout(self._nodes.env, self._end(self._since, until - self._executed) - self._nodes.env.now)
+        self.settle(self._nodes.env.now)
+        self._executed, self._since = until, None
+
+    def settle(self, now: int) -> None:
+        """Charge the restarts since the last cycle."""
+        if self._since is not None:
+            for begin, end in self._restarts(self._since, max(self._charged_until, self._since), now):
+                self._charge(begin, end)
+            self._charged_until = now
+
+    def executed(self) -> int:
+        """Return how long it has executed, ticks: this run attempt alone."""
+        return self._executed if self._since is None else self._executed + self._executed_from(self._since)
+
+    def _pause(self) -> None:
+        self._executed, self._since = self.executed(), None
+
+    def _executed_from(self, since: int) -> int:
+        now = self._nodes.env.now
+        return now - since - sum(end - begin for begin, end in self._restarts(since, since, now))
+
+    def _end(self, since: int, work: int) -> int:
+        """Return when a gang that starts at ``since`` has executed for ``work`` ticks."""
+        ends = since - since % self._round + self._round
+        first = max(ends - since - self._restart, 0)
+        if work <= first:
+            return since + self._restart + work
+        rounds, rest = divmod(work - first - 1, self._round - self._restart)
+        return ends + rounds * self._round + self._restart + rest + 1
+
+    def _restarts(self, since: int, begin: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the parts of ``begin`` to ``end`` in which a gang that started at ``since`` restarts."""
+        at = max(since, begin - begin % self._round)
+        while at < end:
+            ends = at - at % self._round + self._round
+            first, last = max(at, begin), min(at + self._restart, ends, end)
+            if first < last:
+                yield first, last
+            at = ends
+
+
+class RechargingNodes(DedicatedNodes):
+    """Dedicated nodes whose gangs spend the time of a restart repeatedly."""
+
+    def __init__(self, run: RunContext) -> None:
+        super().__init__(run)
+        self.gangs: dict[int, RechargedGang] = {}
+        """The running gangs by job id."""
+        self.is_settled = True
+        self._convention = run.machine.checkpointing.restart_charge
+
+    def shared_in_time(self, down: Iterable[NodeSet]) -> Sharing:
+        """Refuse to share nodes in time: a gang in rows goes on from slice to slice without a restart.
+
+        Raises:
+            DecisionError: always.
+        """
+        raise DecisionError(
+            f"nodes cannot be shared in time where restarts are charged {self._convention} (Checkpointing.restart_charge), "
+            "because gangs in rows go on without a restart; use 'on-start'"
+        )
+
+    def _gang(self, job: JobInSystem, columns: NodeSet, terms: Terms) -> DedicatedGang:
+        kind = PayingInRounds if self._convention == "every-round" else PayingAtDecisions
+        return kind(job, self, columns, terms)
+
+    def settle(self, now: int) -> None:
+        """Bring what gangs have executed, and what they have been charged, up to ``now``."""
+        for gang in self.gangs.values():
+            gang.settle(now)
+
+
+def dedicated_nodes(run: RunContext) -> DedicatedNodes:
+    """Return dedicated nodes with the charging convention of the machine."""
+    return DedicatedNodes(run) if run.machine.checkpointing.restart_charge == "on-start" else RechargingNodes(run)

@@ -1,4 +1,4 @@
-"""A settled instant, a grant: what the model needs from the event loop that SimPy does not have under a name.
+"""A settled instant, a grant, an alarm clock: what the model needs from the event loop that SimPy has no name for.
 
 SimPy handles the events of one instant in order of priority, then of creation.  An event of a priority after NORMAL is
 handled when everything else of the instant is over, whatever order it was created in, so a process that waits for it
@@ -7,11 +7,11 @@ sees the whole instant at once.  (A plain wake-up event would be handled in the 
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from simpy import Environment, Event, Process
+from simpy import Environment, Event, Process, Timeout
 from simpy.events import NORMAL, PENDING, URGENT, EventPriority
 
 SETTLED: Final = EventPriority(NORMAL + 1)
@@ -100,3 +100,47 @@ class WaitingProcess(Process):
         self._target = grant
         assert grant.callbacks is not None
         grant.callbacks.append(self._resume)
+
+
+class AlarmClock:
+    """An alarm that can be set again at will; ringing clears it.
+
+    A timeout cannot be taken back, and each one that is no longer wanted stays in the event heap until its time comes.  So
+    a later timeout is scheduled only after an earlier, obsolete one has fired.
+
+    Args:
+        env: the simulation.
+        ring: called when the alarm rings.
+    """
+
+    __slots__ = ("_armed", "_env", "_ring", "at")
+
+    def __init__(self, env: Clock, ring: Callable[[], None]) -> None:
+        self.at: int | None = None
+        """When it will ring, ticks; ``None`` when it is not set."""
+        self._env = env
+        self._ring = ring
+        self._armed: list[int] = []  # times of timeouts that will come, earliest last
+
+    def set(self, time: int | None) -> None:
+        """Ring at ``time``, which is not before the present, instead of whenever it would have; ``None``: not at all."""
+        self.at = time
+        if time is not None and (not self._armed or time < self._armed[-1]):
+            self._arm(time)
+
+    def _arm(self, time: int) -> None:
+        self._armed.append(time)
+        timeout = Timeout(self._env, time - self._env.now)
+        assert timeout.callbacks is not None
+        timeout.callbacks.append(self._timed_out)
+
+    def _timed_out(self, _: Event) -> None:
+        self._armed.pop()
+        wanted = self.at
+        if wanted is None:
+            return
+        if wanted == self._env.now:
+            self.at = None
+            self._ring()
+        elif not self._armed or wanted < self._armed[-1]:
+            self._arm(wanted)

@@ -1,47 +1,107 @@
-"""The life of a job: one SimPy process from its submission to its completion, whatever happens to it in between."""
+"""The life of a job: one SimPy process from its submission to its completion, whatever happens to it in between.
+
+It consists of run attempts (:class:`Execution`).  What has been saved of the job between them is its :class:`Image`.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator
+from typing import Final, NamedTuple
 
 from simpy import Event, Process
 
 from clustermodel.errors import DecisionError
 from clustermodel.job import JobRow
-from clustermodel.policies.view import QueuedJob, RunningJob
+from clustermodel.policies.view import MIGRATING, RESTORING, RETURNING, RUNNING, STOPPING, GangState, QueuedJob, RunningJob
 from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.schedule.node_set import NodeSet, members
 from clustermodel.sim.events import Grant
-from clustermodel.sim.job_image import Image
+
+SAVING: Final = (Status.CHECKPOINTED, Status.SUSPENDED)
+"""Outcomes of a run attempt that keep what the job has executed."""
+ENDS: Final = (Status.COMPLETED, Status.KILLED)
+"""Outcomes that end a job whose work counts."""
+ALLOWED: Final = {
+    RUNNING: (MIGRATING, STOPPING),
+    RESTORING: (RUNNING, RETURNING),
+    MIGRATING: (RUNNING, STOPPING),
+    STOPPING: (),
+    RETURNING: (),
+}
+"""Which states of a run attempt may follow which.  It may end in any of them: its outcome says how."""
+
+
+class Image(NamedTuple):
+    """What has been saved of a job."""
+
+    work: int
+    """How much of its run time is behind it, ticks."""
+    stored: int
+    """How much of that is in the checkpoint store, ticks: all of it, unless the image is in memory."""
+    nodes: int
+    """How many tasks it has; the job can go on with no other number of nodes."""
+    columns: NodeSet | None = None
+    """The nodes whose memory holds it; ``None`` where it is in the checkpoint store."""
+
+    def restored_on(self, columns: NodeSet) -> Image:
+        """Return what is saved once the job is on ``columns`` again: on other nodes it has come through the store."""
+        if self.columns is None or self.columns == columns:
+            return self._replace(columns=None)
+        return self._replace(columns=None, stored=self.work)
+
+
+def image_after(
+    before: Image | None, outcome: Status, executed: int, nodes: int, columns: NodeSet, *, checkpointed: int = 0
+) -> tuple[Image | None, int]:
+    """Return what is saved of a job after a run attempt, and how much work that attempt's end discards, ticks.
+
+    Args:
+        before: what had been saved, on its nodes again when the attempt ends.
+        outcome: how the attempt ended.
+        executed: how long it executed, ticks.
+        nodes: its size.
+        columns: the nodes it ran on.
+        checkpointed: how much of what it executed is in the checkpoint store by a periodic checkpoint, ticks.
+
+    Returns:
+        The image and the discarded work, that is of this attempt, and of earlier ones where that was saved in memory only.
+    """
+    if outcome in ENDS:
+        return None, 0
+    saved, stored = (before.work, before.stored) if before is not None else (0, 0)
+    total = saved + executed
+    if checkpointed:
+        stored = saved + checkpointed
+    match outcome:
+        case Status.CHECKPOINTED:
+            return Image(total, total, nodes), 0
+        case Status.SUSPENDED:
+            return Image(total, stored, nodes, columns), 0
+        case Status.PREEMPTED | Status.REQUEUED | Status.FAILED:
+            return (Image(stored, stored, nodes) if stored else None), total - stored
+        case _:
+            return None, total
 
 
 class Terms:
-    """On what terms a run attempt starts.
-
-    Args:
-        nodes: on how many nodes it runs.
-        duration: how long it executes if nothing stops it, ticks.
-        length: how long the scheduler expects it to execute, ticks.
-        outcome: how it ends if nothing stops it.
-    """
+    """On what terms a run attempt starts."""
 
     __slots__ = ("duration", "length", "nodes", "outcome")
 
     def __init__(self, nodes: int, duration: int, length: int, outcome: Status) -> None:
         self.nodes = nodes
+        """On how many nodes it runs."""
         self.duration = duration
+        """How long it executes if nothing stops it, ticks."""
         self.length = length
+        """How long the scheduler expects it to execute, ticks."""
         self.outcome = outcome
+        """How it ends if nothing stops it."""
 
 
 class JobInSystem:
-    """All that the mechanism knows of a job between its submission and its completion.
-
-    Args:
-        row: the job as its stream submitted it.
-        index: of its record.
-    """
+    """All that the mechanism knows of a job between its submission and its completion."""
 
     __slots__ = (
         "attempts", "execution", "image", "index", "most_saved", "process", "queued", "request", "row", "run_time",
@@ -63,6 +123,7 @@ class JobInSystem:
         self.row = row
         """The job as its stream submitted it."""
         self.index = index
+        """Of its record."""
         self.run_time = row.run
         """How long it runs if nothing kills it, ticks; no policy sees this."""
         self.image: Image | None = None
@@ -91,20 +152,14 @@ class JobInSystem:
 
 
 class Execution(RunningJob):
-    """One run attempt of a job: what every kind of gang can do, wherever it runs.
-
-    Args:
-        owner: whose run attempt it is.
-        start: the present, ticks.
-        columns: the nodes it runs on.
-        terms: how many they are, how long it will execute, and how that ends.
-    """
+    """One run attempt of a job, from ``start`` on: what every kind of gang can do, wherever it runs."""
 
     __slots__ = ("checkpointed", "duration", "interval", "length", "outcome", "owner")
 
     def __init__(self, owner: JobInSystem, start: int, columns: NodeSet, terms: Terms) -> None:
         super().__init__(owner.queued, start, columns, terms.nodes, terms.length)
         self.owner = owner
+        """Whose run attempt it is."""
         self.duration = terms.duration
         """How long it executes if nothing stops it, ticks; what was saved before is not among it."""
         self.length = terms.length
@@ -115,6 +170,16 @@ class Execution(RunningJob):
         """How long it executes between two periodic checkpoints, ticks; ``None`` where there are none."""
         self.checkpointed = 0
         """How much of what it has executed in this run attempt has been saved by periodic checkpoints, ticks."""
+
+    def enter(self, state: GangState) -> None:
+        """Change to a state that may follow the present one."""
+        assert state in ALLOWED[self.state], f"job {self.job.id}: {self.state.value} becomes {state.value}"
+        self.state = state
+
+    def preempt(self) -> None:
+        """Execute no more, by a decision of the policy."""
+        if not self.stopping:  # otherwise it is killed while it is saved
+            self.enter(RETURNING if self.state is RESTORING else STOPPING)
 
     def next_checkpoint(self) -> int:
         """Return how long it will have executed when its next periodic checkpoint begins, ticks; its duration if none will."""

@@ -7,13 +7,16 @@ and submits the job.  So a stream without feedback costs nothing more.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from simpy import Event, Process, Timeout
 
 from clustermodel.job import JobRow
 from clustermodel.sim.events import Clock
 from clustermodel.workload.feedback import Follower
+
+if TYPE_CHECKING:
+    from clustermodel.sim.coordinator import Coordinator
 
 
 def submit_jobs(
@@ -36,19 +39,6 @@ def submit_jobs(
     finished()
 
 
-class Submissions(Protocol):
-    """What streams tell the :class:`~clustermodel.sim.coordinator.Coordinator`."""
-
-    def submit(self, row: JobRow) -> Process | None:
-        """Submit a job; return its process, ``None`` if the machine rejects it."""
-
-    def stream_opened(self) -> None:
-        """A job will be submitted whatever happens to others."""
-
-    def stream_finished(self) -> None:
-        """That job, or the last one of a stream, has been submitted."""
-
-
 class Feedback:
     """Submits the jobs of a stream, and after the completion of each those that follow it.
 
@@ -66,7 +56,7 @@ class Feedback:
         self,
         env: Clock,
         followers: Mapping[int, Sequence[Follower]],
-        coordinator: Submissions,
+        coordinator: Coordinator,
         progress: Callable[[int], None] | None = None,
     ) -> None:
         self._env = env

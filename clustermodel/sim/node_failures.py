@@ -5,23 +5,22 @@ Nothing here depends on what the policy does, so all policies see the same failu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
-from typing import Final
+from collections.abc import Generator, Iterable
+from typing import TYPE_CHECKING, Final
 
 from simpy import Event
 
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.failures.failure import Failure
 from clustermodel.policies.view import Outage
-from clustermodel.recording.job_records import JobRecords
-from clustermodel.recording.ledger import Account, Ledger
+from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import members
-from clustermodel.sim.events import Clock
 from clustermodel.sim.job_process import Execution, JobInSystem, nodes_needed_by
-from clustermodel.sim.saved_work import SavedWork
-from clustermodel.sim.sharing import Sharing
 from clustermodel.ticks import duration_to_ticks, to_seconds
+
+if TYPE_CHECKING:
+    from clustermodel.sim.context import RunContext, Sharing
 
 MOST_ATTEMPTS: Final = 10_000
 """Run attempts of a job, one after the other, that save nothing of it, after which a run ends."""
@@ -61,30 +60,19 @@ def require_progress(job: JobInSystem, policy: str) -> None:
 
 
 class NodeStates:
-    """Which nodes are down, and which fail or are repaired at the present instant.
+    """Which nodes are down, and which fail or are repaired at the present instant."""
 
-    Args:
-        env: the simulation.
-        mean_repair_s: how long an outage can be expected to last, seconds.
-        saved: what is saved of preempted jobs.
-        ledger: where outages are charged.
-        records: where they are noted.
-    """
-
-    def __init__(self, env: Clock, mean_repair_s: float, saved: SavedWork, ledger: Ledger, records: JobRecords) -> None:
+    def __init__(self, run: RunContext) -> None:
+        failures = run.machine.failures
         self.down: dict[int, Outage] = {}
         """The outages of the nodes that are down, by node."""
-        self.changed: Callable[[], None] = lambda: None
-        """Called when a node fails or is repaired; what follows is done when everything else of the instant is known."""
         self.changing = False
         """Whether nodes fail or are repaired at the present instant."""
         self.without_start = 0
         """Failures since the last start of a job."""
-        self._env = env
-        self._mean_repair = duration_to_ticks(mean_repair_s)
-        self._saved = saved
-        self._ledger = ledger
-        self._records = records
+        self._run = run
+        self._env, self._ledger, self._records = run.env, run.ledger, run.records
+        self._mean_repair = 0 if failures is None else duration_to_ticks(failures.mean_repair_s)  # how long an outage may last
         self._failing: list[int] = []  # nodes that fail at the present instant, and that gangs may still hold
         self._repaired: list[int] = []  # nodes that are up again
         self._uncharged: list[tuple[int, int]] = []  # when how many more nodes were down
@@ -108,15 +96,18 @@ class NodeStates:
             if time > self._env.now:
                 yield self._env.timeout(time - self._env.now)
             self._failing.append(node)
-            self.changing = True
-            self.changed()
+            self._change()
             self._env.process(self._repair(node, repair))
 
     def _repair(self, node: int, ticks: int) -> Generator[Event, object, None]:
         yield self._env.timeout(ticks)
         self._repaired.append(node)
+        self._change()
+
+    def _change(self) -> None:
+        """Let the coordinator change nodes when everything else of the instant is known."""
         self.changing = True
-        self.changed()
+        self._run.settled.arm()
 
     def hit(self, running: Iterable[Execution]) -> list[Execution]:
         """Return the gangs that have a task, or their image, on a failing node."""
@@ -167,6 +158,6 @@ class NodeStates:
         """Discard what is suspended in the memory of nodes of a waiting job; it goes on from the checkpoint store."""
         image = job.image
         assert image is not None
-        if discarded := self._saved.lose(job):
+        if discarded := self._run.saved.lose(job):
             self._records.discarded(job.index, discarded)
             self._ledger.charge_work(-image.nodes * discarded, image.nodes * discarded)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from clustermodel.errors import DecisionError, counted
+from clustermodel.machine import Machine
 from clustermodel.memory_units import to_gib
 from clustermodel.policies.view import QueuedJob
 from clustermodel.schedule.allocation import Allocation
@@ -21,22 +22,18 @@ from clustermodel.sim.job_process import JobInSystem
 class NodePool:
     """The nodes of a machine, each idle or held by one gang, and the queue of the jobs that wait for them.
 
-    Args:
-        env: the simulation.
-        nodes: size of the machine, in processors if nodes have several.
-        allocation: which processors gangs get on nodes that have several; ``None``: the lowest idle ones.
+    Where nodes have several processors, it is those that are idle or held.
     """
 
-    def __init__(self, env: Clock, nodes: int, allocation: Allocation | None = None) -> None:
+    def __init__(self, env: Clock, machine: Machine) -> None:
+        nodes = machine.processors
         self.waiting: dict[int, QueuedJob] = {}
         """The jobs that wait, by id, in queue order."""
         self._env = env
         self._size = nodes
         self.idle_nodes = IdleNodes(nodes)
         """The nodes that a gang could have."""
-        self.release = self.idle_nodes.give_back
-        """Take a gang's nodes back."""
-        self.allocation = allocation
+        self.allocation = Allocation(machine.gpus_per_node, machine.allocation) if machine.gpus_per_node > 1 else None
         """Which processors gangs get on nodes that have several; ``None``: the lowest idle ones."""
         self.down = 0
         """Number of nodes that are out of service."""
@@ -116,6 +113,10 @@ class NodePool:
 
     # The nodes.
 
+    def release(self, columns: NodeSet) -> None:
+        """Take a gang's nodes back."""
+        self.idle_nodes.give_back(columns)
+
     def has_idle(self, columns: NodeSet) -> bool:
         """Return whether all of ``columns`` are idle."""
         return self.idle_nodes.has(columns)
@@ -172,7 +173,7 @@ class NodePool:
         return from_mask(lowest(there, nodes))
 
     def take_whole_machine(self) -> None:
-        """Assign all nodes to the time-slice process, for good, those out of service too.
+        """Hand all nodes, including failed ones, to the time-slice process for the rest of the run.
 
         Raises:
             DecisionError: a gang that shares nothing in time holds some of them.

@@ -1,4 +1,4 @@
-"""What preempted jobs have executed so far: where that is kept, what it costs to save and to restore, and the room for it.
+"""Saved work of preempted jobs: where it is stored, what saving and restoring cost, and the memory it needs.
 
 A preempted job waits again.  What it has executed is discarded (*kill*), or becomes its image: in the checkpoint store
 (*checkpoint*), or in the memory of its nodes (*suspend*).  The gang spends what that costs on its own nodes, when it has
@@ -7,39 +7,45 @@ been stopped and before it goes on.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
 
-from clustermodel.errors import DecisionError
+from clustermodel.errors import DecisionError, SpecificationError, counted
+from clustermodel.job import UNSET
 from clustermodel.machine import Machine
-from clustermodel.policies.view import RunningJob
+from clustermodel.memory_units import to_gib
+from clustermodel.policies.view import RUNNING, RunningJob
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.node_set import NodeSet, text
-from clustermodel.sim.job_image import ENDS, SAVING, image_after
-from clustermodel.sim.job_process import Execution, JobInSystem
-from clustermodel.sim.node_memory import NodeMemory
-from clustermodel.sim.transfer_costs import TransferCosts
+from clustermodel.schedule.free_memory import FreeMemory
+from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, text
+from clustermodel.schedule.profile import Profile
+from clustermodel.sim.checkpoint_store import SharedBandwidth
+from clustermodel.sim.job_process import ENDS, SAVING, Execution, JobInSystem, image_after
+from clustermodel.theory.checkpointing import daly_interval_s, young_interval_s
+from clustermodel.ticks import duration_to_ticks, to_seconds
+
+if TYPE_CHECKING:
+    from clustermodel.sim.context import RunContext
 
 Overhead = tuple[Account, int]
 """What a gang spends time on without executing, and for how long, ticks."""
 TRANSFERS: Final = (Account.CHECKPOINT, Account.RESTART)
 """Overheads that take room in the checkpoint store."""
+_BYTES_PER_KIB = 1024
 
 
 class SavedWork:
-    """The costs of saving and restoring, and the memory that jobs have.
+    """The costs of saving and restoring, and the memory that jobs have."""
 
-    Args:
-        machine: its costs and limits.
-    """
-
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, run: RunContext) -> None:
+        machine = run.machine
         self.costs = TransferCosts(machine)
         """What checkpoints and restarts cost."""
         self._restarts_at_starts = machine.checkpointing.restart_charge == "on-start"
         self._switch = machine.switch_ticks
         self._quantum = machine.time_slicing.quantum
-        self.memory = NodeMemory(machine)
+        self.memory = NodeMemory(run)
         """The memory of the nodes."""
 
     def can_suspend(self, gang: RunningJob) -> bool:
@@ -170,7 +176,7 @@ class SavedWork:
         assert image is not None
         self.memory.resume(image.columns)
         job.image = image.restored_on(gang.columns)
-        gang.fetching = False
+        gang.enter(RUNNING)
         self.memory.hold(job, gang.columns, since=since)
 
     def ended(self, gang: Execution, executed: int) -> int:
@@ -208,3 +214,180 @@ class SavedWork:
 
 def _costing(overheads: list[Overhead]) -> list[Overhead]:
     return [(account, ticks) for account, ticks in overheads if ticks]
+
+
+class TransferCosts:
+    """How long a job's checkpoints and restarts take, and how often it is checkpointed.
+
+    The job's own costs count if it has some, else what the bandwidth of the store says, else the machine's constants.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        costs = machine.checkpointing
+        self._constants = costs.checkpoint, costs.restart
+        self._store = store = costs.store
+        self._bandwidth = None if store is None else SharedBandwidth(store.bandwidth, store.node_bandwidth)
+        self.tasks_at_a_time = costs.max_tasks_per_slice if store is None else store.max_concurrent_tasks
+        """The most tasks that the store takes at a time; ``None`` is no limit."""
+        self._spreads_migrations = costs.counts == "spread"
+        self.are_periodic = costs.interval_s is not None
+        """Whether gangs are checkpointed periodically."""
+        self._intervals: dict[tuple[int, int], int | None] = {}  # nodes, ticks of a checkpoint -> the machine's interval
+
+    def of(self, job: JobInSystem, nodes: int) -> tuple[int, int]:
+        """Return how long a checkpoint and a restart of a job take on ``nodes``, ticks; of constant costs, one round.
+
+        Raises:
+            SpecificationError: the store has a bandwidth, and the memory of the job is unknown.
+        """
+        own_checkpoint, own_restart = job.row.checkpoint, job.row.restart
+        if UNSET not in (own_checkpoint, own_restart):
+            return own_checkpoint, own_restart
+        checkpoint, restart = self._constants if self._bandwidth is None else self._by_bandwidth(job, nodes)
+        return checkpoint if own_checkpoint == UNSET else own_checkpoint, restart if own_restart == UNSET else own_restart
+
+    def _by_bandwidth(self, job: JobInSystem, nodes: int) -> tuple[int, int]:
+        assert self._bandwidth is not None
+        if job.row.memory == UNSET:
+            raise SpecificationError(
+                f"CheckpointStore: job {job.queued.id} has no memory_gib, from which the size of its image follows; "
+                "give the memory of each job, or costs of its own"
+            )
+        size = nodes * job.row.memory * _BYTES_PER_KIB
+        ticks = self._bandwidth.ticks_alone(min(nodes, self.tasks_at_a_time or nodes), size)
+        return ticks, ticks
+
+    def rounds(self, nodes: int) -> int:
+        """Return in how many rounds a gang's tasks are written or read, as many at a time as the store takes.
+
+        One, where the bandwidth says how long all of them take.
+        """
+        return 1 if self._bandwidth is not None else -(-nodes // (self.tasks_at_a_time or nodes))
+
+    def rounds_of_migration(self, moved: int) -> int:
+        """Return over how many slices the migration of a gang in rows is spread, of which so many tasks get another node."""
+        if not self._spreads_migrations or not self.tasks_at_a_time:
+            return 1
+        return max(1, -(-moved // self.tasks_at_a_time))
+
+    def interval(self, job: JobInSystem, nodes: int) -> int | None:
+        """Return how long a gang executes between two periodic checkpoints, ticks; ``None``: there are none.
+
+        Raises:
+            SpecificationError: the interval follows from the cost of a checkpoint, and this job's takes no time.
+        """
+        asked = self._machine.checkpointing.interval_s
+        if asked is None:
+            return None
+        if (own := job.row.checkpoint_interval) != UNSET:
+            return own
+        if asked == "own":
+            return None
+        ticks = self.of(job, nodes)[0] * self.rounds(nodes) if isinstance(asked, str) else 0
+        if (nodes, ticks) not in self._intervals:
+            if isinstance(asked, str) and not ticks:
+                raise SpecificationError(
+                    f"Checkpointing.interval_s: {asked!r} is not allowed for job {job.queued.id} "
+                    f"({counted(nodes, 'node')}), whose checkpoints take no time; it must be a number of seconds"
+                )
+            self._intervals[nodes, ticks] = self._interval(asked, nodes, ticks)
+        return self._intervals[nodes, ticks]
+
+    def _interval(self, asked: float | str, nodes: int, ticks: int) -> int:
+        """Return the interval in seconds, or the one of a name for checkpoints that take so many ticks."""
+        if isinstance(asked, str):
+            failures = self._machine.failures
+            assert failures is not None
+            formula = {"young": young_interval_s, "daly": daly_interval_s}[asked]
+            asked = formula(to_seconds(ticks), failures.node_mtbf_s(self._machine.processors) / nodes)
+        return max(1, duration_to_ticks(asked))
+
+
+class NodeMemory:
+    """The memory of the nodes: the tasks that run on a node, in whichever rows, and those suspended there must fit.
+
+    A job has its memory once on each node on which it runs or is kept, from the start of a run attempt until it has left the
+    node and no image of it is there.  Where amounts of memory are not limited, the number of suspended tasks may be.
+    """
+
+    def __init__(self, run: RunContext) -> None:
+        machine = run.machine
+        self._env, self._log = run.env, run.records.memory
+        self.most_suspended = machine.suspended_per_node
+        # How many more suspended tasks each node holds: the steps of this profile are node numbers, not times.
+        self._room = Profile(self.most_suspended or 0)
+        self._of_a_node = machine.node_memory
+        self.free = None if self._of_a_node is None else FreeMemory.of(machine.nodes, self._of_a_node)
+        """The free memory; ``None`` where memory is not limited."""
+        self._held: dict[int, NodeSet] = {}  # job id -> the nodes on which it has memory
+
+    # Amounts of memory.
+
+    def as_planned(self) -> FreeMemory | None:
+        """Return a copy of the free memory to plan with, ``None`` where memory is not limited."""
+        return None if self.free is None else self.free.copy()
+
+    def hold(self, job: JobInSystem, *places: NodeSet | None, since: int | None = None) -> None:
+        """Let a job have its memory on the nodes of all ``places``, and on no others; ``since`` when, ``None`` is now."""
+        if self.free is None:
+            return
+        kib, number = job.queued.memory, job.queued.id
+        if before := self._held.pop(number, None):
+            self.free.give_back(before, kib)
+        nodes = 0
+        for place in places:
+            nodes |= as_mask(place or ())
+        if nodes and kib:
+            self._held[number] = columns = from_mask(nodes)
+            self.free.take(columns, kib)
+        if more := kib * (nodes.bit_count() - sum(high - low for low, high in _ranges(before or ()))):
+            self._log.changed(self._env.now if since is None else since, more)
+
+    def require_room(self, running: Iterable[Execution]) -> None:
+        """Check that the tasks of all nodes fit, now that the decisions of the present have been carried out.
+
+        Args:
+            running: the running gangs; other jobs that have memory are suspended.
+
+        Raises:
+            DecisionError: they do not.
+        """
+        if self.free is None or self._of_a_node is None:
+            return
+        node, free = self.free.least()
+        if free < 0:
+            in_all, of_a_node = to_gib(self._of_a_node - free), to_gib(self._of_a_node)
+            runs = {gang.job.id for gang in running}
+            there = [number for number, nodes in self._held.items() if as_mask(nodes) >> node & 1]
+            tasks = ", ".join(f"{number}{'' if number in runs else ' (suspended)'}" for number in sorted(there))
+            raise DecisionError(f"node {node} has {of_a_node:g} GiB of memory, and jobs {tasks} need {in_all:g} GiB there")
+
+    def nodes_for(self, job: JobInSystem) -> int:
+        """Return the nodes with enough free memory for a task of a job, a bitmask; where it is suspended it has its memory."""
+        assert self.free is not None
+        return self.free.nodes_with(job.queued.memory) | as_mask(job.suspended_on or ())
+
+    # Numbers of suspended tasks.
+
+    def has_room(self, columns: NodeSet) -> bool:
+        """Return whether each of ``columns`` can hold one more suspended task."""
+        return self.most_suspended is None or all(self._room.fits_at(low, 1, high - low) for low, high in _ranges(columns))
+
+    def suspend(self, columns: NodeSet) -> None:
+        """Note that each of ``columns`` holds one more suspended task."""
+        self._add(columns, 1)
+
+    def resume(self, columns: NodeSet | None) -> None:
+        """Note that each of ``columns`` holds one suspended task less."""
+        if columns is not None:
+            self._add(columns, -1)
+
+    def _add(self, columns: NodeSet, tasks: int) -> None:
+        if self.most_suspended is not None:
+            for low, high in _ranges(columns):
+                self._room.release(low, high, -tasks)
+
+
+def _ranges(columns: NodeSet) -> Iterator[tuple[int, int]]:
+    return zip(columns[::2], columns[1::2], strict=True)

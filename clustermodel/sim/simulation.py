@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from math import inf, isinf
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -16,25 +15,13 @@ from clustermodel.machine import Machine
 from clustermodel.policies.interface import Policy, Reason, Setup
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
-from clustermodel.recording.matrix_history import History
-from clustermodel.recording.slice_log import SliceLog
-from clustermodel.recording.streamed_records import StreamedRecords
-from clustermodel.schedule.allocation import Allocation
-from clustermodel.sim.checkpoint_store import LimitedStore
+from clustermodel.recording.matrix_history import History, SliceLog
+from clustermodel.sim.context import RunContext
 from clustermodel.sim.coordinator import Coordinator
-from clustermodel.sim.events import Clock
 from clustermodel.sim.job_streams import Feedback, submit_jobs
-from clustermodel.sim.node_failures import NodeStates
-from clustermodel.sim.node_pool import NodePool
-from clustermodel.sim.restart_charges import dedicated_nodes
-from clustermodel.sim.saved_work import SavedWork
-from clustermodel.sim.shared_store import SharedStore
 from clustermodel.speedup import LINEAR, Speedup
-from clustermodel.ticks import LAST_TICK, duration_to_ticks, to_seconds
+from clustermodel.ticks import LAST_TICK, to_seconds
 from clustermodel.workload.feedback import JobsWithFeedback
-
-if TYPE_CHECKING:
-    from clustermodel.sim.time_sharing.shared_nodes import TimeSharing
 
 Fidelity = Literal["fast", "node"]
 FIDELITIES: Final = get_args(Fidelity)
@@ -101,39 +88,16 @@ def simulate(
         TraceError: a stream read from a file is malformed.
     """
     process = os.getpid()
-    env, ledger = Clock(), Ledger(machine.processors)
-    records = JobRecords() if records is None else records
-    allocation = Allocation(machine.gpus_per_node, machine.allocation) if machine.gpus_per_node > 1 else None
-    states = History(machine.time_slicing.quantum) if history else None
-    pool, saved = NodePool(env, machine.processors, allocation), SavedWork(machine)
-    saved.memory.changed = lambda kib, when: records.memory.changed(env.now if when is None else when, kib)
-    store = _store(env, machine)
-    sharing = dedicated_nodes(
+    run = RunContext(
         machine,
-        env,
-        pool,
-        store,
-        saved,
-        ledger,
-        records,
-        lambda: _time_sharing(env, machine, ledger, saved, states, fidelity, events, records),
-    )
-    node_states = NodeStates(env, 0.0 if machine.failures is None else machine.failures.mean_repair_s, saved, ledger, records)
-    coordinator = Coordinator(
-        env,
-        machine,
-        policy,
-        len(streams),
-        pool=pool,
-        sharing=sharing,
-        saved=saved,
-        ledger=ledger,
-        records=records,
-        states=node_states,
+        speedup,
+        JobRecords() if records is None else records,
         explain=explain,
+        history=history,
+        node_by_node=fidelity == "node",
         one_by_one=events == "one-by-one",
-        speedup=speedup,
     )
+    env = run.env
     policy.begin(
         Setup(
             machine.processors,
@@ -142,16 +106,17 @@ def simulate(
             explain,
             machine,
             speedup,
-            run_time=lambda job: coordinator.in_system(job).run_time,
-            holding=lambda job, ticks: saved.holding(coordinator.in_system(job), ticks),
-            transfer_times=lambda job: saved.costs.of(coordinator.in_system(job), job.nodes),
-            one_by_one=events == "one-by-one",
+            run_time=lambda job: run.jobs[job.id].run_time,
+            holding=lambda job, ticks: run.saved.holding(run.jobs[job.id], ticks),
+            transfer_times=lambda job: run.saved.costs.of(run.jobs[job.id], job.nodes),
+            one_by_one=run.one_by_one,
         )
     )
+    coordinator = Coordinator(run, policy, len(streams))
     finished = env.process(coordinator.run())
     if machine.failures is not None:
         failures = machine.failures.failures(machine.processors, failure_rng or np.random.default_rng(0))
-        env.process(node_states.follow(failures))
+        env.process(run.states.follow(failures))
     for rows in streams:
         source = iter(rows) if progress is None else _reported(rows, progress)
         submit: Callable[[JobRow], object] = coordinator.submit
@@ -168,46 +133,8 @@ def simulate(
     finally:
         if os.getpid() != process:  # the policy has forked: a second run of the same would report its results once more
             os._exit(1)
-    fragmented = 0 if allocation is None else allocation.fragmented_starts
-    return Outcome(records, ledger, coordinator.reasons, coordinator.sharing.slice_log, states, fragmented)
-
-
-def _time_sharing(
-    env: Clock,
-    machine: Machine,
-    ledger: Ledger,
-    saved: SavedWork,
-    states: History | None,
-    fidelity: Fidelity,
-    events: Events,
-    records: JobRecords,
-) -> TimeSharing:
-    """Return nodes that gangs share in time; runs without such gangs do not import the modules."""
-    if isinstance(records, StreamedRecords):
-        raise SpecificationError("stream: the policy shares nodes in time, and the log of time slices grows with the run")
-    if events == "one-by-one":
-        raise SpecificationError("events: 'one-by-one' is for dedicated nodes, and the policy shares nodes in time")
-    from clustermodel.sim.time_sharing.kept_node_by_node import KeptNodeByNode  # noqa: PLC0415
-    from clustermodel.sim.time_sharing.kept_slices import KeptSlices  # noqa: PLC0415
-    from clustermodel.sim.time_sharing.node_by_node import NodeByNode  # noqa: PLC0415
-    from clustermodel.sim.time_sharing.shared_nodes import MakeTimeSlices, TimeSharing  # noqa: PLC0415
-    from clustermodel.sim.time_sharing.slices import ComputedSlices  # noqa: PLC0415
-
-    time_slices: MakeTimeSlices
-    if machine.time_slicing.at_events == "keep":
-        time_slices = KeptSlices if fidelity == "fast" else KeptNodeByNode
-    else:
-        time_slices = ComputedSlices if fidelity == "fast" else NodeByNode
-    return TimeSharing(env, machine, ledger, saved, states, time_slices)
-
-
-def _store(env: Clock, machine: Machine) -> LimitedStore | SharedStore:
-    """Return the checkpoint store of the machine: with constant costs, or with a bandwidth."""
-    costs, failures = machine.checkpointing, machine.failures
-    if costs.store is None:
-        return LimitedStore(env, costs.max_tasks_per_slice)
-    mtbf_s = inf if failures is None else failures.node_mtbf_s(machine.processors)
-    return SharedStore(env, costs.store, None if isinf(mtbf_s) else duration_to_ticks(mtbf_s))
+    fragmented = 0 if run.pool.allocation is None else run.pool.allocation.fragmented_starts
+    return Outcome(run.records, run.ledger, run.reasons, coordinator.sharing.slice_log, run.history, fragmented)
 
 
 def _reported(rows: Iterable[JobRow], progress: Callable[[int], None]) -> Iterator[JobRow]:

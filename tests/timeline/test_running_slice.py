@@ -11,7 +11,7 @@ from clustermodel.experiment.result import Result
 from clustermodel.figures.time_slices import running_row, slices_between
 from clustermodel.policies.interface import Policy
 from clustermodel.recording.ledger import Account
-from clustermodel.recording.slice_log import LoggedRotation
+from clustermodel.recording.matrix_history import LoggedRotation
 from tests.timeline.script import Script, abort, checkpoint, migrate, rehome, replicate, start, withdraw
 from tests.timeline.timeline import accounts, play_both, spans
 

@@ -8,7 +8,7 @@ from clustermodel import Checkpointing, ContextSwitch, TimeSlicing
 from clustermodel.experiment.result import Result
 from clustermodel.policies.interface import Policy
 from clustermodel.recording.ledger import Account
-from clustermodel.recording.slice_log import LoggedRotation
+from clustermodel.recording.matrix_history import LoggedRotation
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 from tests.timeline.timeline import accounts, play_both, spans
 

@@ -20,8 +20,8 @@ from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.interface import Decision
 from clustermodel.policies.view import Batch, View
 from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.matrix_history import LoggedRotation, SliceLog
 from clustermodel.recording.run_attempts import Status
-from clustermodel.recording.slice_log import LoggedRotation, SliceLog
 from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss, utilization
 from tests.timeline.timeline import play, spans
 

@@ -9,7 +9,7 @@ import pytest
 from clustermodel import Account, Job, Machine, Scenario, TimeSlicing, Workload
 from clustermodel.measure.row_use import row_use
 from clustermodel.recording.ledger import Amount
-from clustermodel.recording.slice_log import LoggedRotation
+from clustermodel.recording.matrix_history import LoggedRotation
 
 
 def test_by_hand() -> None:

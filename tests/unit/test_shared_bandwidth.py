@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustermodel.sim.shared_bandwidth import PARTS_OF_A_BYTE, Moving, SharedBandwidth
+from clustermodel.sim.checkpoint_store import PARTS_OF_A_BYTE, Moving, SharedBandwidth
 from tests.property.strategies import cases
 
 SECOND = 1_000_000

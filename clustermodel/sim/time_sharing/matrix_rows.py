@@ -7,20 +7,19 @@ node in a slice, a row beyond the multiprogramming level, a gang in no row, more
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from clustermodel.errors import DecisionError
 from clustermodel.machine import Machine
 from clustermodel.recording.ledger import Account
 from clustermodel.schedule.node_set import NodeSet, from_mask, places, text
-from clustermodel.sim.time_sharing.sliced_gang import SlicedGang
+
+if TYPE_CHECKING:
+    from clustermodel.sim.time_sharing.shared_nodes import SlicedGang
 
 
 class MatrixRows:
-    """Which gangs are in which row.
-
-    Args:
-        machine: its nodes, multiprogramming level and limit Q on tasks at the checkpoint store count here.
-    """
+    """Which gangs are in which row."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -134,7 +133,7 @@ class MatrixRows:
         for gang in transferring:
             self._require_within_limit(gang)
         for gang in transferring:
-            gang.note_migrating()  # a move that costs nothing is over at once
+            gang.end_migration()  # a move that costs nothing is over at once
 
     def _require_within_limit(self, gang: SlicedGang) -> None:
         limit = self.machine.checkpointing.max_tasks_per_slice

@@ -16,27 +16,17 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from heapq import heappop, heappush
 from operator import attrgetter
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from clustermodel.schedule.node_set import places
 from clustermodel.ticks import NEVER
 
+if TYPE_CHECKING:
+    from clustermodel.sim.time_sharing.shared_nodes import SlicedGang
+
 PaceKey = tuple[int, int, int]
 """Bitmasks of rows: those a gang runs in, those in which it waits for a context switch in the rotation's first lap, and
 those in which it does in later ones."""
-
-
-class Member(Protocol):
-    """A gang that runs in rows."""
-
-    left: int
-    """How many ticks of its own slices it still needs, for overheads and work; valid while it has no pace."""
-    pace: Pace | None
-    """The pace at which it runs."""
-    due: int
-    """What the pace has served when the gang finishes, ticks."""
-    order: int
-    """Number of its start: gangs that are due at the same time finish in this order."""
 
 
 class Served(NamedTuple):
@@ -91,7 +81,7 @@ class Pace:
         self.members = 0
         self.not_before = NEVER
         """No member can finish before this time, ticks: none executes faster than time passes."""
-        self.dues: list[tuple[int, int, Member]] = []  # heap of (due, order, gang); a gang that has left since is stale
+        self.dues: list[tuple[int, int, SlicedGang]] = []  # heap of (due, order, gang); a gang that has left since is stale
 
     def count(self) -> None:
         """Count what the rows have done by the present scheduling event."""
@@ -115,10 +105,10 @@ class Pace:
             heappop(dues)
         return NEVER
 
-    def finished(self) -> list[Member]:
+    def finished(self) -> list[SlicedGang]:
         """Return the members that are due now, in the order of their starts."""
         served = self.served
-        finished: list[Member] = []
+        finished: list[SlicedGang] = []
         while self.next_due() <= served:
             finished.append(heappop(self.dues)[2])
         return finished
@@ -194,7 +184,7 @@ class Rotation:
 
     # Gangs come and go.
 
-    def join(self, gang: Member, key: PaceKey) -> None:
+    def join(self, gang: SlicedGang, key: PaceKey) -> None:
         """Let ``gang`` run at a pace from now on."""
         old = gang.pace
         if old is not None:
@@ -211,7 +201,7 @@ class Rotation:
             pace.not_before = not_before
         heappush(pace.dues, (due, gang.order, gang))
 
-    def leave(self, gang: Member) -> None:
+    def leave(self, gang: SlicedGang) -> None:
         """Take ``gang`` from its pace, if it has one, and note what it still needs."""
         pace = gang.pace
         if pace is None:
@@ -244,12 +234,12 @@ class Rotation:
                     self._finishing.append(pace)
         return None if soonest == NEVER else soonest
 
-    def time_of(self, gang: Member, ticks: int) -> int:
+    def time_of(self, gang: SlicedGang, ticks: int) -> int:
         """Return when ``gang`` has had ``ticks`` of its own slices, if no scheduling event comes before, ticks."""
         assert gang.pace is not None
         return self._now + self._elapsed_until(gang.pace, ticks)
 
-    def finished(self) -> list[Member]:
+    def finished(self) -> list[SlicedGang]:
         """Return the gangs that have finished, in the order of their starts, now that the time has come that
         :meth:`next_finish` returned.
         """

@@ -2,111 +2,310 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Protocol
+from collections.abc import Generator, Iterable
+from typing import TYPE_CHECKING
+
+from simpy import Event, Interrupt
 
 from clustermodel.errors import DecisionError, SpecificationError
-from clustermodel.machine import Machine
-from clustermodel.recording.ledger import Account, Ledger
-from clustermodel.recording.matrix_history import Cell, History, Moment
-from clustermodel.recording.slice_log import SliceLog
-from clustermodel.schedule.node_set import NodeSet, count, is_node_set
-from clustermodel.sim.events import Clock
+from clustermodel.policies.view import MIGRATING, RESTORING, RUNNING
+from clustermodel.recording.ledger import Account
+from clustermodel.recording.matrix_history import Cell, History, Moment, SliceLog
+from clustermodel.recording.run_attempts import PREEMPTIONS, Status
+from clustermodel.recording.streamed_records import StreamedRecords
+from clustermodel.schedule.node_set import NodeSet, as_mask, count, is_node_set
+from clustermodel.sim.events import Bell
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
-from clustermodel.sim.saved_work import SavedWork
+from clustermodel.sim.saved_work import TRANSFERS, Overhead
 from clustermodel.sim.time_sharing.matrix_rows import MatrixRows
-from clustermodel.sim.time_sharing.sliced_gang import SlicedGang, Slices
+from clustermodel.sim.time_sharing.node_by_node import KeptNodeByNode, NodeByNode
+from clustermodel.sim.time_sharing.rotation import Pace
+from clustermodel.sim.time_sharing.slices import ComputedSlices, KeptSlices
+
+if TYPE_CHECKING:
+    from clustermodel.sim.context import RunContext
+
+TimeSlices = ComputedSlices | NodeByNode
+"""The process that gives the machine to one row after the other: computed between events, or played node by node."""
 
 
-class TimeSliceProcess(Slices, Protocol):
-    """The process that gives the machine to one row after the other: computed between events, or played node by node."""
+class SlicedGang(Execution):
+    """A gang that shares its nodes in time: it executes in its own slices, and spends its overheads at their start."""
+
+    __slots__ = (
+        "_begun",
+        "_being_written",
+        "_checkpoint",
+        "_executed",
+        "_mask",
+        "_saved",
+        "_slices",
+        "_to_restore",
+        "done",
+        "due",
+        "finished",
+        "home",
+        "left",
+        "moved",
+        "order",
+        "pace",
+        "pending",
+        "restored_at",
+    )
+
+    def __init__(self, owner: JobInSystem, nodes: TimeSharing, columns: NodeSet, terms: Terms, home: int, order: int) -> None:
+        super().__init__(owner, nodes.env.now, columns, terms)
+        self.home = home
+        """Its home row."""
+        self._mask = 0  # its columns, once they have been asked for
+        self.finished = Bell(nodes.env)
+        """Rings when it has spent its overheads and executed for its duration."""
+        self.order = order
+        """Number of its start: gangs that are due at the same time finish in this order."""
+        self.pending: list[Overhead] = []
+        """Pending overheads, charged in order at the start of the gang's next slices: (account, ticks)."""
+        self.moved = 0
+        """How many of its tasks get another node while it migrates."""
+        self._slices = nodes.slices
+        self._saved = nodes.saved
+        self.restored_at: int | None = None
+        """When it will have been restored if no scheduling event comes before, ticks; kept by the fast mode."""
+        self._to_restore = 0  # how much of the pending overheads restores what was saved, ticks
+        self._executed: int | None = None  # once the run attempt has ended, ticks
+        # Of periodic checkpoints, where there are any:
+        self._checkpoint = 0  # how long one takes, ticks
+        self._begun = 0  # how long it had executed when the last one began, ticks
+        self._being_written = 0  # how much of the pending overheads is the last one, ticks
+        # Kept by the rotation of the fast mode, which explains them.
+        self.pace: Pace | None = None
+        """The pace at which it runs."""
+        self.due = 0
+        """What the pace has served when the gang finishes, ticks."""
+        self.left = self.duration
+        """How many ticks of its own slices it still needs, for overheads and work; valid while it has no pace."""
+        self.done = 0
+        """How long it has executed up to the last scheduling event, ticks; kept where it has periodic checkpoints."""
 
     @property
-    def rows(self) -> MatrixRows:
-        """Which gangs are in which row."""
+    def migrating(self) -> bool:
+        """Whether it has been moved at this instant, or a checkpoint or a restart of it is pending."""
+        return self.state is MIGRATING or (bool(self.pending) and self._is_at_the_store())
+
+    def _is_at_the_store(self) -> bool:
+        return any(account in TRANSFERS for account, _ in self.pending)
 
     @property
-    def begun(self) -> int:
-        """How long the slice that goes on at the last scheduling event had run before, ticks."""
+    def mask(self) -> int:
+        """Its columns as a bitmask."""
+        if not self._mask:
+            self._mask = as_mask(self.columns)
+        return self._mask
 
-    def take_down(self, columns: NodeSet) -> None:
-        """Take nodes out of service that have failed, and on which no gang runs any more."""
+    def run(self) -> Generator[Event, object, None]:
+        """Wait until the time-slice process has let the gang finish, or the coordinator stops it."""
+        try:
+            yield self.finished
+            self._executed = self.duration
+        except Interrupt:
+            self._executed = self._slices.executed(self)
+        self._slices.dismiss(self)
 
-    def put_up(self, columns: NodeSet) -> None:
-        """Put nodes that have been repaired back into service."""
+    def executed(self) -> int:
+        """Return how long it has executed, ticks, up to the last scheduling event."""
+        return self._slices.executed(self) if self._executed is None else self._executed
 
-    def admit(self, gang: SlicedGang) -> None:
-        """A gang starts; it is placed in a row next."""
+    def stop(self, how: Status) -> bool:
+        """Stop executing at once; the gang leaves its rows when it has spent what saving it costs, in its own slices.
 
-    def migrate(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
-        """Move gangs to new columns and queue the checkpoint and restart, or the blocking, for the gangs concerned.
-
-        Raises:
-            DecisionError: see :meth:`MatrixRows.migrate <clustermodel.sim.time_sharing.matrix_rows.MatrixRows.migrate>`.
-        """
-
-    def settle(self, now: int) -> None:
-        """Bring what gangs have executed, ledger and log up to ``now``."""
-
-    def resume(self, *, waiting: bool) -> None:
-        """Go on with the running slice or the next row in use, now that the decisions of the present have been carried out.
-
-        Args:
-            waiting: whether jobs wait from now on.
+        Overheads that were pending are dropped: what is saved is the gang where it is now.
 
         Raises:
-            DecisionError: the rows cannot run as they are.
+            DecisionError: it has been preempted already, or what saving it needs is not there.
         """
+        saved = self._saved
+        saved.prepare_to_stop(self, how)
+        self.outcome = how
+        if how in PREEMPTIONS:
+            self.preempt()
+        overheads = saved.in_all(saved.overheads_of_saving(self, how), self.nodes)
+        if not overheads:
+            self.owner.process.interrupt(how)
+            return True
+        self.duration = self._slices.executed(self)
+        self.pending = overheads
+        self._slices.hold_up(self)
+        return False
 
+    # Overheads.
 
-MakeTimeSlices = Callable[[Clock, Machine, Ledger, SliceLog], TimeSliceProcess]
+    def begin_by_restoring(self, overheads: list[Overhead]) -> None:
+        """Spend ``overheads`` before the gang executes, until what was saved of the job is on its nodes."""
+        self.state = RESTORING
+        self.pending = overheads
+        self._to_restore = self.overhead_left()
+        self.left += self._to_restore
+        if not self._to_restore:
+            self._saved.restored(self)
+
+    def plan_checkpoints(self, interval: int | None, ticks: int) -> None:
+        """Be checkpointed whenever it has executed for ``interval``, which takes ``ticks`` of its own slices."""
+        self.interval, self._checkpoint = interval, ticks
+        if interval is not None:
+            self.left += (self.duration - 1) // interval * ticks
+
+    def next_checkpoint(self) -> int:
+        """Return how long it will have executed when its next periodic checkpoint begins, ticks; its duration if none will."""
+        return self.duration if self.interval is None else min(self._begun + self.interval, self.duration)
+
+    def begin_checkpoint(self) -> None:
+        """Begin the next periodic checkpoint, which is due: the gang writes it at the start of its own next slices."""
+        self._begun = self.next_checkpoint()
+        if self._checkpoint:
+            self._being_written = self._checkpoint
+            self.pending.append((Account.CHECKPOINT, self._checkpoint))
+        else:
+            self.checkpointed = self._begun
+
+    def checkpoints_left(self) -> int:
+        """Return how long the periodic checkpoints take that begin from now on until its estimate, ticks of its own slices."""
+        if self.interval is None or self.stopping:
+            return 0
+        return max((self.length - 1) // self.interval - self._begun // self.interval, 0) * self._checkpoint
+
+    def advance(self, ticks: int) -> list[Overhead]:
+        """Execute and spend overheads for ``ticks`` of its own slices; return what was spent on what."""
+        spent = []
+        while ticks:
+            if self.pending:
+                spent += (now_spent := self.spend(ticks))
+                ticks -= sum(amount for _, amount in now_spent)
+                continue
+            until = self.next_checkpoint()
+            step = min(ticks, until - self.done)
+            self.done += step
+            ticks -= step
+            if self.done == until < self.duration:
+                self.begin_checkpoint()
+        return spent
+
+    def migrate_to(self, columns: NodeSet) -> int:
+        """Have other columns, and a checkpoint and a restart to spend; one that costs nothing is over when the rows go on.
+
+        Returns:
+            How long it takes until the last of its tasks that move has been checkpointed, ticks of its own slices.
+        """
+        old = self.mask
+        self.columns = columns
+        self._mask = 0
+        moved = (self.mask & ~old).bit_count()
+        self.moved = max(moved, self.moved) if self.migrating else moved
+        if self.state is not MIGRATING:
+            self.enter(MIGRATING)
+        overheads = self._saved.overheads_of_migration(self, self._saved.costs.rounds_of_migration(moved))
+        self.pending += overheads
+        until_written = 0
+        for place, (account, _) in enumerate(overheads, 1):
+            if account is Account.CHECKPOINT:
+                until_written = place
+        return sum(ticks for _, ticks in overheads[:until_written])
+
+    def overhead_left(self) -> int:
+        """Return its pending overhead, ticks of its own slices."""
+        return sum(ticks for _, ticks in self.pending) if self.pending else 0
+
+    def restoring_left(self) -> int:
+        """Return how much of its pending overhead restores what was saved, ticks of its own slices; that comes first."""
+        return self._to_restore
+
+    def end_migration(self) -> None:
+        """Note that a migration is over, unless a checkpoint or a restart is pending."""
+        if self.state is MIGRATING and not self._is_at_the_store():
+            self.enter(RUNNING)
+
+    def spend(self, ticks: int) -> list[Overhead]:
+        """Take up to ``ticks`` off the pending overheads, in order; return what was spent on what."""
+        spent = []
+        before = ticks
+        while self.pending and ticks:
+            account, due = self.pending.pop(0)
+            taken = min(due, ticks)
+            ticks -= taken
+            spent.append((account, taken))
+            if taken < due:
+                self.pending.insert(0, (account, due - taken))
+        self.end_migration()
+        if self._to_restore:
+            self._to_restore -= min(self._to_restore, before - ticks)
+            if not self._to_restore:
+                self._saved.restored(self, self.restored_at)
+        if self._being_written:
+            self._being_written -= min(self._being_written, before - ticks)
+            if not self._being_written:
+                self.checkpointed = self._begun
+        return spent
+
+    # Rows.
+
+    def replicate(self, row: int) -> None:
+        """Run in one more row.
+
+        Raises:
+            DecisionError: there is no such row, or it has no room for the gang.
+        """
+        self._slices.rows.place(self, row)
+
+    def withdraw(self, row: int) -> None:
+        """Leave a row.
+
+        Raises:
+            DecisionError: the gang is not in it.
+        """
+        self._slices.rows.withdraw(self, row)
+
+    def rehome(self, row: int) -> None:
+        """Have its home in another of its rows.
+
+        Raises:
+            DecisionError: the gang is not in it.
+        """
+        self._slices.rows.rehome(self, row)
 
 
 class TimeSharing:
-    """The nodes of a machine that gangs share in time; see :class:`~clustermodel.sim.sharing.Sharing`.
+    """The nodes of a machine that gangs share in time; see :class:`~clustermodel.sim.context.Sharing`.
 
-    Args:
-        env: the simulation.
-        machine: what is shared.
-        ledger: where node time is charged.
-        saved: what is saved of preempted jobs.
-        history: keeps every state of the matrix, if it is wanted.
-        time_slices: makes the time-slice process.
+    The whole machine belongs to the time-slice process, and gangs run in rows of the Ousterhout matrix.
     """
 
     is_settled = True
 
-    def __init__(
-        self,
-        env: Clock,
-        machine: Machine,
-        ledger: Ledger,
-        saved: SavedWork,
-        history: History | None,
-        time_slices: MakeTimeSlices,
-    ) -> None:
-        if machine.checkpointing.interval_s is not None and machine.checkpointing.max_tasks_per_slice is not None:
+    def __init__(self, run: RunContext) -> None:
+        machine, costs = run.machine, run.machine.checkpointing
+        if isinstance(run.records, StreamedRecords):
+            raise SpecificationError("stream: the policy shares nodes in time, and the log of time slices grows with the run")
+        if run.one_by_one:
+            raise SpecificationError("events: 'one-by-one' is for dedicated nodes, and the policy shares nodes in time")
+        if costs.interval_s is not None and costs.max_tasks_per_slice is not None:
             raise SpecificationError(
                 "Checkpointing: interval_s and max_tasks_per_slice are not allowed together where nodes are shared in time, "
                 "because who writes next would depend on the store's queue inside a slice; leave one of them out"
             )
-        if (store := machine.checkpointing.store) is not None and store.is_shared:
+        if costs.store is not None and costs.store.is_shared:
             raise SpecificationError(
                 "CheckpointStore: bandwidth_gib_s, max_concurrent_tasks and writers are not allowed where nodes are shared in "
                 "time, because who shares the store would change inside a slice; give node_bandwidth_gib_s alone"
             )
         self.slice_log = SliceLog()
         """What ran between scheduling events."""
-        self._env = env
-        self._nodes = machine.processors
-        self._ledger = ledger
-        self._saved = saved
-        self._history = history
-        self._slices = slices = time_slices(env, machine, ledger, self.slice_log)
-        self.settle = slices.settle
-        self.take_down = slices.take_down
-        self.put_up = slices.put_up
+        self.env, self.saved = run.env, run.saved
+        self._ledger, self._history, self._nodes = run.ledger, run.history, machine.processors
         self._starts = 0
+        self.slices: TimeSlices
+        """The time-slice process."""
+        if machine.time_slicing.at_events == "keep":
+            self.slices = (KeptNodeByNode if run.node_by_node else KeptSlices)(run, self.slice_log)
+        else:
+            self.slices = (NodeByNode if run.node_by_node else ComputedSlices)(run, self.slice_log)
 
     def shared_in_time(self, down: Iterable[NodeSet]) -> TimeSharing:
         """Return itself; which nodes are down is known."""
@@ -127,15 +326,15 @@ class TimeSharing:
                 f"they must be ascending ranges, (low, high, ...), of {terms.nodes} nodes in all"
             )
         self._starts += 1
-        gang = SlicedGang(self._env, job, columns, row, terms, self._starts, self._slices, self._saved)
-        if self._saved.memory.free is not None:
-            self._saved.memory.hold(job, columns, job.suspended_on)
-        if self._saved.costs.are_periodic:
-            gang.plan_checkpoints(*self._saved.checkpoints_of(job, gang.nodes))
+        gang = SlicedGang(job, self, columns, terms, row, self._starts)
+        if self.saved.memory.free is not None:
+            self.saved.memory.hold(job, columns, job.suspended_on)
+        if self.saved.costs.are_periodic:
+            gang.plan_checkpoints(*self.saved.checkpoints_of(job, gang.nodes))
         if job.image is not None:
-            gang.begin_by_restoring(self._saved.in_all(self._saved.overheads_of_restoring(job, columns), gang.nodes))
-        self._slices.admit(gang)
-        self._slices.place(gang, row)
+            gang.begin_by_restoring(self.saved.in_all(self.saved.overheads_of_restoring(job, columns), gang.nodes))
+        self.slices.admit(gang)
+        self.slices.rows.place(gang, row)
         return gang
 
     def migrate(self, moves: list[tuple[Execution, NodeSet]], blocked: list[Execution]) -> None:
@@ -151,10 +350,22 @@ class TimeSharing:
                 raise DecisionError(f"{refused}: it has {state}")
             if not _are_columns(gang.nodes, columns, self._nodes):
                 raise DecisionError(f"{refused} to columns {columns!r}: its gang needs {gang.nodes} nodes")
-        if self._saved.memory.free is not None:
+        if self.saved.memory.free is not None:
             for gang, columns in moves:
-                self._saved.memory.hold(gang.owner, columns)
-        self._slices.migrate([(_sliced(gang), columns) for gang, columns in moves], list(map(_sliced, blocked)))
+                self.saved.memory.hold(gang.owner, columns)
+        self.slices.migrate([(_sliced(gang), columns) for gang, columns in moves], list(map(_sliced, blocked)))
+
+    def take_down(self, columns: NodeSet) -> None:
+        """Take nodes out of service that have failed, and on which no gang runs any more."""
+        self.slices.take_down(columns)
+
+    def put_up(self, columns: NodeSet) -> None:
+        """Put nodes that have been repaired back into service."""
+        self.slices.put_up(columns)
+
+    def settle(self, now: int) -> None:
+        """Bring what gangs have executed, ledger and log up to ``now``."""
+        self.slices.settle(now)
 
     def resume(self, *, waiting: bool) -> None:
         """Go on with the running slice or the next row in use.
@@ -162,9 +373,9 @@ class TimeSharing:
         Raises:
             DecisionError: a gang is in no row, or more tasks are written or read in a slice than the store takes.
         """
-        self._slices.resume(waiting=waiting)
+        self.slices.resume(waiting=waiting)
         if self._history is not None:
-            self._remember(self._history, self._slices.rows)
+            self._remember(self._history, self.slices.rows)
 
     def _remember(self, history: History, rows: MatrixRows) -> None:
         contents = tuple(
@@ -172,7 +383,7 @@ class TimeSharing:
             for row, gangs in enumerate(rows.gangs)
         )
         amounts = {account: self._ledger.amount(account) for account in Account}
-        history.moments.append(Moment(self._env.now, contents, tuple(rows.rotation()), amounts, self._slices.begun))
+        history.moments.append(Moment(self.env.now, contents, tuple(rows.rotation()), amounts, self.slices.begun))
 
 
 def _are_columns(nodes: int, columns: NodeSet, machine_nodes: int) -> bool:

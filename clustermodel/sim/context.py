@@ -1,0 +1,136 @@
+"""What the parts of one run share: the simulation, the machine, its nodes, the jobs and the books."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from clustermodel.machine import Machine
+from clustermodel.policies.interface import Reason
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.ledger import Ledger
+from clustermodel.recording.matrix_history import History, SliceLog
+from clustermodel.schedule.node_set import NodeSet
+from clustermodel.sim.checkpoint_store import store_of
+from clustermodel.sim.events import Clock, InstantSettled
+from clustermodel.sim.job_process import Execution, JobInSystem, Terms
+from clustermodel.sim.node_failures import NodeStates
+from clustermodel.sim.node_pool import NodePool
+from clustermodel.sim.saved_work import SavedWork
+from clustermodel.speedup import Speedup
+
+
+class Sharing(Protocol):
+    """Where gangs run."""
+
+    @property
+    def slice_log(self) -> SliceLog | None:
+        """What ran between scheduling events; ``None`` where nodes are not shared in time."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether gangs do anything at scheduling cycles: where they do not, :meth:`settle` and :meth:`resume` do nothing."""
+
+    def shared_in_time(self, down: Iterable[NodeSet]) -> Sharing:
+        """Return time sharing of the same nodes; itself if that is what it is.
+
+        Args:
+            down: the nodes that are down.
+
+        Raises:
+            DecisionError: gangs hold nodes to themselves.
+        """
+
+    def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None, row: int | None) -> Execution:
+        """Give a job its nodes and return its run attempt, which its process will run.
+
+        Args:
+            job: a waiting job.
+            terms: on which it starts.
+            columns: the nodes to use; ``None`` leaves the choice.
+            row: of the Ousterhout matrix, where nodes are shared in time.
+
+        Raises:
+            DecisionError: the nodes are taken or not as many as it needs, or what is saved of it cannot be restored there.
+        """
+
+    def migrate(self, moves: list[tuple[Execution, NodeSet]], blocked: list[Execution]) -> None:
+        """Move gangs to other nodes by checkpoint and restart.
+
+        Args:
+            moves: gangs and their new nodes.
+            blocked: gangs that wait until the checkpoints are written.
+
+        Raises:
+            DecisionError: that is impossible.
+        """
+
+    def take_down(self, columns: NodeSet) -> None:
+        """Take nodes out of service that have failed, and that no gang holds any more."""
+
+    def put_up(self, columns: NodeSet) -> None:
+        """Put nodes that have been repaired back into service."""
+
+    def settle(self, now: int) -> None:
+        """Bring what gangs have executed, the ledger and the logs up to ``now``."""
+
+    def resume(self, *, waiting: bool) -> None:
+        """Go on, now that the decisions of the present time have been carried out.
+
+        Args:
+            waiting: whether jobs wait from now on.
+
+        Raises:
+            DecisionError: gangs cannot run as they are.
+        """
+
+
+class RunContext:
+    """One run.
+
+    Args:
+        machine: what the jobs run on.
+        speedup: how run times change where a job starts on another number of nodes than it asked for.
+        records: where to note what happens to jobs.
+        explain: keep the reasons of all starts.
+        history: keep every state of the Ousterhout matrix.
+        node_by_node: play every time slice on every node, instead of computing what happens between scheduling events.
+        one_by_one: let each event of an instant be a scheduling cycle of its own.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        speedup: Speedup,
+        records: JobRecords,
+        *,
+        explain: bool,
+        history: bool,
+        node_by_node: bool,
+        one_by_one: bool,
+    ) -> None:
+        self.machine = machine
+        self.speedup = speedup
+        self.records = records
+        self.node_by_node = node_by_node
+        self.one_by_one = one_by_one
+        self.reasons: dict[int, Reason] | None = {} if explain else None
+        """Job id -> why it started; ``None`` unless asked for."""
+        self.history = History(machine.time_slicing.quantum) if history else None
+        """Every state of the Ousterhout matrix; ``None`` unless asked for."""
+        self.env = Clock()
+        self.settled = InstantSettled(self.env)
+        """What ends an instant: whatever the coordinator has to know of arms it."""
+        self.ledger = Ledger(machine.processors)
+        self.pool = NodePool(self.env, machine)
+        """The nodes, and the queue for them."""
+        self.store = store_of(machine, self.env)
+        """Where gangs on dedicated nodes are checkpointed."""
+        self.saved = SavedWork(self)
+        """What is saved of preempted jobs."""
+        self.states = NodeStates(self)
+        """Which nodes are down."""
+        self.jobs: dict[int, JobInSystem] = {}
+        """The jobs in the system by id."""
+        self.running: dict[int, Execution] = {}
+        """The running gangs by job id."""
