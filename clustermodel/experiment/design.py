@@ -7,18 +7,25 @@ import hashlib
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from math import isfinite
 from typing import Any, Final, Literal, Self, get_args
 
 from clustermodel.errors import ClusterModelError, SpecificationError, did_you_mean, quoted
 from clustermodel.experiment.factors import RESAMPLED, RESERVED, Factors, Label, Trial, plain, require_text
-from clustermodel.experiment.fingerprint import fingerprint
-from clustermodel.experiment.identified_run import DigestsOfJobs, Run, identified, without_scenario
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME
-from clustermodel.experiment.run_key import Identities, JobsDigest, canonical, identities_of_measures
+from clustermodel.experiment.run_key import (
+    DigestsOfJobs,
+    Identities,
+    JobsDigest,
+    Run,
+    canonical,
+    identified,
+    key_of,
+    without_scenario,
+)
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import as_failure, failure_line
@@ -26,7 +33,6 @@ from clustermodel.html import html_fields
 from clustermodel.measure.accounts import ACCOUNT_COLUMNS, account_columns
 from clustermodel.measure.metrics import Summary
 from clustermodel.policies.interface import Policy
-from clustermodel.policies.registry import registered_policies
 from clustermodel.readable import cell
 from clustermodel.validation import require_seconds, require_whole
 from clustermodel.workload.resampling import is_resampled
@@ -144,24 +150,6 @@ class Design(ABC):
     def levels(self) -> Factors:
         """The levels of the factors."""
         return Factors(self.factors)
-
-    @cached_property
-    def version(self) -> str:
-        """Digest of what makes the trials, with all code that it reaches; empty where that has no known source and value.
-
-        It must be read before the first run, which may change values that the code reads.
-        """
-        names = {one.name for one in fields(self)} - _NO_NUMBERS
-        parts = [(name, getattr(self, name)) for name in sorted(names)]
-        registered = [(name, self._digest(policy)) for name, policy in sorted(registered_policies().items())]
-        return self._digest([parts, registered]) if self._digest(parts) else ""
-
-    def _digest(self, what: object) -> str:
-        """Return the digest of values and code; empty where that has no known source and value."""
-        try:
-            return fingerprint(what, f"study {self.name}").sha256
-        except SpecificationError:
-            return ""
 
     @abstractmethod
     def trials(self, table: StudyTable) -> list[Trial]:
@@ -282,7 +270,17 @@ class Opened:
     @cached_property
     def measures(self) -> dict[str, object]:
         """The identities of the experiment's own measures; none if another process sent them."""
-        return {} if self.sent else identities_of_measures(self.design.measures)
+        return {} if self.sent else self.identities.of_measures(self.design.measures)
+
+    @cached_property
+    def version(self) -> str:
+        """Digest of the user's sources and of the parameters of the experiment; the shards of a job array have the same."""
+        levels = {name: self.design.levels.labels(name) for name in self.design.levels.names}
+        values = {one.name: getattr(self.design, one.name) for one in fields(self.design) if one.name not in _NO_NUMBERS}
+        plain = {
+            name: repr(value) for name, value in values.items() if isinstance(value, int | float | str) or is_dataclass(value)
+        }
+        return key_of({"levels": levels, "fields": plain, "sources": self.identities.sources.digest()})
 
     def identify(
         self, trial: Trial, scenario: Scenario, jobs: Sequence[JobsDigest], code: Mapping[str, Any] | None = None

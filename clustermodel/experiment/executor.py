@@ -23,15 +23,14 @@ from clustermodel.errors import ExecutionError, OutputError, SpecificationError,
 from clustermodel.experiment.dask_cluster import cluster
 from clustermodel.experiment.design import Design
 from clustermodel.experiment.factors import Trial
-from clustermodel.experiment.identified_run import Finished, Run
 from clustermodel.experiment.processes import Serial, pool
-from clustermodel.experiment.run_key import difference
+from clustermodel.experiment.run_key import Run, difference
 from clustermodel.experiment.scenario import NOTHING_PLAYED, nothing_played
 from clustermodel.experiment.store import Store, started
 from clustermodel.experiment.store_part import Shard
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import stoppable
-from clustermodel.experiment.worker import Differs, Failed, Origin, Outcome, Task, forget, opened
+from clustermodel.experiment.worker import Differs, Failed, Finished, Origin, Outcome, Task, forget, opened
 from clustermodel.validation import require_seconds, require_whole
 
 AHEAD: Final = 2
@@ -142,7 +141,7 @@ def checked_shard(shard: Shard | None) -> None:
 def _run_trials(origin: Origin, directory: Path, options: Options) -> tuple[Design, StudyTable]:
     mine = opened(origin)
     design = mine.design
-    _ = options.shard and design.version  # before any run
+    version = mine.version if options.shard else ""  # before any run
     first = _trials_of(design, design.first_table(), options.shard)
     workers = options.workers or min(os.cpu_count() or 1, max(len(first), 1))
     # A run that catches the exception of its timeout ends only with its process.
@@ -158,7 +157,7 @@ def _run_trials(origin: Origin, directory: Path, options: Options) -> tuple[Desi
     with using as serving:
         runs = design.runs(first, mine)
         unplayed: list[str] = []
-        with Store.create(directory, design, shard=options.shard) as store:
+        with Store.create(directory, design, shard=options.shard, version=version) as store:
             while True:
                 store.enter(design, runs)
                 unplayed += _run_missing(design, runs, serving, store, options.progress)

@@ -1,7 +1,8 @@
-"""The key of a run: a digest of everything that its numbers depend on, and of nothing else.
+"""The key of a run: a digest of everything that its numbers depend on.
 
-The key covers the machine, the jobs, the policy and the speedup model with their code, the seed, the warm-up, and the software:
-this package's sources, Python, SimPy and numpy.  It does not cover the host, names, or the order of the runs.
+The key covers the machine, the jobs, the policy and the speedup model, the seed, the warm-up, the software (this package's
+sources, Python, SimPy and numpy), and the source files of the user where a policy, a speedup model or a measure is theirs.  It
+does not cover the host, names, or the order of the runs.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
@@ -20,15 +22,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from clustermodel.errors import SpecificationError
-from clustermodel.experiment.code_origin import is_ours
-from clustermodel.experiment.fingerprint import fingerprint
+from clustermodel.experiment.factors import Label, Trial
+from clustermodel.experiment.fingerprint import Sources, fingerprint
 from clustermodel.experiment.scenario import Scenario
+from clustermodel.experiment.user_code import is_ours
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
 from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, Policy, uses_of
 from clustermodel.policies.predictors import installed_predictor
 from clustermodel.policies.registry import make_policy, policy_factory, policy_settings
-from clustermodel.speedup import Speedup
 from clustermodel.workload.extra_columns import PRECEDING, STREAM, THINK
 from clustermodel.workload.table import JobSource, Provenance, Workload
 
@@ -198,74 +200,59 @@ def software() -> dict[str, str]:
 class Identities:
     """Identities of policies, speedup models and measures in one process.
 
-    The identity of a registered policy is determined once, before the first run that uses it: a run may change module globals
-    that the policy reads, and another script may register another policy under its name.
+    The identity of a registered policy is determined once, before the first run that uses it: a run may change values that the
+    policy reads, and another script may register another policy under its name.
+
+    Args:
+        sources: of the experiment; by default the program of this process and what it imports.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, sources: Sources | None = None) -> None:
+        self.sources = sources or Sources()
         self._named: dict[str, tuple[object, object]] = {}  # factory and identity
-        self._our_speedups: dict[type, bool] = {}
 
     def of_code(self, scenario: Scenario, measures: object = None) -> dict[str, object]:
         """Return the identities of all code of a run: policy, speedup model and measures.
 
         Raises:
-            SpecificationError: as for :meth:`of_policy`.
+            SpecificationError: a policy or a speedup model reaches an object without known source and value, or another policy
+                has been registered under its name.
         """
+        speedup = scenario.speedup
+        kind = type(speedup).__name__
         return {
-            "policy": self.of_policy(scenario.policy),
-            "speedup": self.of_speedup(scenario.speedup),
+            "policy": self._of_policy(scenario.policy),
+            "speedup": repr(speedup) if is_ours(type(speedup)) else self._of(kind, f"speedup {kind}", speedup),
             "measures": measures,
         }
 
-    def of_policy(self, policy: str | Policy) -> object:
-        """Return the identity of a policy: its name with parameters, and for a user's policy the digest of its code and values.
+    def of_measures(self, measures: Mapping[str, Callable[..., object]]) -> dict[str, object]:
+        """Return the identities of a study's own measures by name.
 
         Raises:
-            SpecificationError: the policy reaches an object without known source and value, or another policy has been
-                registered under its name.
+            SpecificationError: a measure reaches an object without known source and value.
         """
+        return {name: self._of(name, f"measure {name}", measure) for name, measure in measures.items()}
+
+    def _of_policy(self, policy: str | Policy) -> object:
+        """Return the identity of a policy: its name with parameters, or a digest of its values and of the user's sources."""
         if not isinstance(policy, str):
-            return {"class": type(policy).__qualname__, **_identity(policy.name, f"policy {policy.name}", policy)}
+            return self._of(policy.name, f"policy {policy.name}", policy)
         factory = policy_factory(policy)
         if policy not in self._named:
-            identity: object = policy if is_ours(factory) else _identity(policy, f"policy {policy}", factory)
+            identity: object = policy if is_ours(factory) else self._of(policy, f"policy {policy}", factory)
             predictor = installed_predictor(policy_settings(policy).get("predictor"))
             if predictor is not None:
-                identity = {"policy": identity, "predictor": _identity(policy, f"predictor of policy {policy}", predictor)}
+                identity = {"policy": identity, "predictor": self._of(policy, f"predictor of policy {policy}", predictor)}
             self._named[policy] = factory, identity
         known, settled = self._named[policy]
         if factory is not known:
             raise SpecificationError(f"policy {policy}: another script has registered this name meanwhile")
         return settled
 
-    def of_speedup(self, speedup: Speedup) -> object:
-        """Return the identity of a speedup model.
-
-        Raises:
-            SpecificationError: the model reaches an object without known source and value.
-        """
-        kind = type(speedup)
-        if kind not in self._our_speedups:
-            self._our_speedups[kind] = is_ours(kind)
-        if self._our_speedups[kind]:
-            return repr(speedup)
-        name = f"speedup {kind.__name__}"
-        return {"class": kind.__qualname__, **_identity(name, name, speedup)}
-
-
-def identities_of_measures(measures: Mapping[str, Callable[..., object]]) -> dict[str, object]:
-    """Return the identities of a study's own measures by name.
-
-    Raises:
-        SpecificationError: a measure reaches an object without known source and value.
-    """
-    return {name: _identity(name, f"measure {name}", measure) for name, measure in measures.items()}
-
-
-def _identity(name: str, shown: str, thing: object) -> dict[str, object]:
-    digests = fingerprint(thing, shown)
-    return {"name": name, "code_sha256": digests.sha256, "files_sha256": digests.files}
+    def _of(self, name: str, shown: str, thing: object) -> dict[str, object]:
+        digests = fingerprint(thing, shown, self.sources)
+        return {"name": name, "code_sha256": digests.sha256, "files_sha256": digests.files}
 
 
 def difference(expected: Mapping[str, Any], found: Mapping[str, Any], jobs: int, found_jobs: int) -> str:
@@ -309,3 +296,92 @@ def _leaves(value: object, name: str = "") -> Iterator[tuple[str, object]]:
 def _short(value: object) -> str:
     text = "missing" if value is None else str(value)
     return text if len(text) <= 20 else f"{text[:8]}..."
+
+
+# Runs.
+
+
+class Run(NamedTuple):
+    """A trial with the key of its run.  Trials whose scenarios cannot differ have the same key."""
+
+    key: str
+    """Digest of the specification: 32 hexadecimal digits."""
+    trial: Trial
+    """The point and the replication."""
+    specification: Mapping[str, Any]
+    """Everything that the run's numbers depend on; plain values."""
+    about: Mapping[str, Label]
+    """Policy, workload, number of nodes and seed of the scenario."""
+    jobs: int
+    """The number of jobs."""
+    sources: Sequence[str]
+    """The origins of the job streams, for readers."""
+    history: bool
+    """Whether the run keeps every state of the Ousterhout matrix."""
+    error: str | None = None
+    """Why the scenario could not be made; such a run has failed."""
+
+
+def identified(
+    trial: Trial,
+    scenario: Scenario,
+    jobs: Sequence[JobsDigest],
+    code: Mapping[str, Any],
+    *,
+    warm_up_s: float,
+) -> Run:
+    """Return the run of a trial.
+
+    Args:
+        trial: the point and the replication.
+        scenario: of the trial.
+        jobs: the digests of its job streams.
+        code: identities of policy, speedup model and measures.
+        warm_up_s: of the study, seconds.
+    """
+    digests = [digest.sha256 for digest in jobs]
+    specified = specification(scenario, code, digests, warm_up_s=warm_up_s)
+    about: dict[str, Label] = {
+        "policy": scenario.label,
+        "workload": scenario.workload_name,
+        "nodes": scenario.used_machine.processors,
+        "seed": scenario.seed,
+    }
+    names = [source.provenance.source for source in scenario.sources]
+    return Run(key_of(specified), trial, specified, about, sum(digest.jobs for digest in jobs), names, scenario.history)
+
+
+def without_scenario(trial: Trial, experiment: str, seed: int, error: str) -> Run:
+    """Return the failed run of a trial of which the scenario could not be made; its own key keeps it apart from results."""
+    specified = {"scenario": "could not be made", "trial": list(trial), "study": experiment, "seed": seed}
+    about: dict[str, Label] = {"policy": None, "workload": None, "nodes": None, "seed": seed}
+    return Run(key_of(specified), trial, specified, about, 0, [], history=False, error=error)
+
+
+class DigestsOfJobs:
+    """Digests of job streams, each computed once; the streams are not kept alive."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Callable[[], object], JobsDigest]] = {}
+
+    def of(self, source: JobSource) -> JobsDigest:
+        """Return the digest of the jobs of ``source``, which is read to its end the first time."""
+        jobs = _jobs_in(source)
+        reference, digest = self._known.get(id(jobs), (None, None))
+        if reference is None or digest is None or reference() is not jobs:  # ids are reused
+            digest = digest_of_jobs(source)
+            self._known[id(jobs)] = _reference_to(jobs), digest
+        return digest
+
+
+def _jobs_in(source: JobSource) -> object:
+    """Return the read-only array that workloads of the same jobs share, or the stream itself."""
+    jobs = source.column("id").base if isinstance(source, Workload) else None
+    return source if jobs is None or jobs.flags.writeable else jobs
+
+
+def _reference_to(thing: object) -> Callable[[], object]:
+    try:
+        return weakref.ref(thing)
+    except TypeError:  # the class allows no weak references
+        return lambda: thing

@@ -15,11 +15,10 @@ from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from clustermodel.errors import ClusterModelError, SpecificationError
-from clustermodel.experiment.code_origin import origin_of_file
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.study import Experiment, Study, run_missing
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.experiment.user_code import failure_line
+from clustermodel.experiment.user_code import SCRIPT_MODULES, failure_line, origin_of_file
 from clustermodel.experiment.worker import Origin
 from clustermodel.plugins import is_plugin_code
 from clustermodel.policies.registry import policy_names, unregister_policy
@@ -81,8 +80,8 @@ def run_script(path: Path, text: str) -> Mapping[str, Any]:
         ClusterModelError: the package raised an error that the script did not catch.
     """
     folder = str(path.parent.resolve())
-    while _imported:  # another script's modules may have the same names, and this script's may have changed
-        sys.modules.pop(_imported.pop(), None)
+    while SCRIPT_MODULES:  # another script's modules may have the same names, and this script's may have changed
+        sys.modules.pop(SCRIPT_MODULES.pop(), None)
     while _registered:
         unregister_policy(_registered.pop())
     # Classes of the script look up their module by its name, which therefore must not change when the script is edited.
@@ -108,7 +107,7 @@ def run_script(path: Path, text: str) -> Mapping[str, Any]:
         with suppress(ValueError):  # the script may have removed it
             sys.path.remove(folder)
         new = {name for name in set(sys.modules) - before if _is_of_user(sys.modules[name])}
-        _imported.update(new - {module.__name__})
+        SCRIPT_MODULES.update(new - {module.__name__})
         _registered.update(set(policy_names()) - policies)
     return module.__dict__
 
@@ -262,8 +261,6 @@ def _scenarios_in(path: Path, defined: Mapping[str, Any]) -> list[Scenario]:
     return scenarios if all(isinstance(scenario, Scenario) for scenario in scenarios) else []
 
 
-_imported: set[str] = set()
-"""Modules of the user that the last script imported."""
 _registered: set[str] = set()
 """Policies that the last script registered; the next script in this process may register them again."""
 

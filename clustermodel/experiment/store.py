@@ -22,12 +22,12 @@ import pandas as pd
 from clustermodel.errors import SpecificationError
 from clustermodel.experiment.design import Design
 from clustermodel.experiment.factors import Label, describe
-from clustermodel.experiment.identified_run import Finished, Run
 from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME, RunFiles
-from clustermodel.experiment.run_key import key_of
+from clustermodel.experiment.run_key import Run, key_of
 from clustermodel.experiment.store_part import SHARD, Part, Shard, facts_of, is_there, opened_for_writing
 from clustermodel.experiment.stored_files import STATES, STUDY_FILE, Entry, RunFile, State, StudyFile
 from clustermodel.experiment.study_table import StudyTable
+from clustermodel.experiment.worker import Finished
 
 
 class Store:
@@ -37,22 +37,27 @@ class Store:
         directory: of the experiment.
         parts: its folders with runs; the first is written.
         listing: the folders whose trials are those of the experiment.
+        version: of the experiment, if the first is that of a shard.
     """
 
-    def __init__(self, directory: Path, parts: Sequence[Part], listing: Sequence[Part]) -> None:
+    def __init__(self, directory: Path, parts: Sequence[Part], listing: Sequence[Part], version: str = "") -> None:
         self.directory = directory
         self._parts = list(parts)
         self._listing = list(listing)
         self._mine = parts[0]
+        self._version = version
 
     @classmethod
     @contextmanager
-    def create(cls, directory: str | os.PathLike[str], design: Design, *, shard: Shard | None = None) -> Iterator[Self]:
+    def create(
+        cls, directory: str | os.PathLike[str], design: Design, *, shard: Shard | None = None, version: str = ""
+    ) -> Iterator[Self]:
         """Open an experiment's directory to add runs, and make it if need be; the block has it alone.
 
         Args:
             directory: of the experiment.
             design: the experiment.
+            version: of the experiment, if this is a shard.
             shard: the part of the trials that this process runs, in a folder of its own, which is not locked: run each shard
                 once at a time.  A shard knows the runs in its own folder only.
 
@@ -64,11 +69,11 @@ class Store:
         directory = Path(directory)
         if shard is not None:
             _require_number_of_shards(directory, shard[1])
-        with opened_for_writing(folder_of(directory, shard), design, lock=shard is None) as part:
+        with opened_for_writing(folder_of(directory, shard), design, version, lock=shard is None) as part:
             others = [Part.read(folder) for folder in _shards_in(directory)] if shard is None else []
             for other in others:
                 _require_same(part, other, "study", "seed")
-            yield cls(directory, [part, *others], [part])
+            yield cls(directory, [part, *others], [part], version)
 
     @classmethod
     @contextmanager
@@ -149,7 +154,7 @@ class Store:
                     tables=list(tables),
                 )
             )
-        study = replace(facts_of(design, self._mine.folder), trials=entries)
+        study = replace(facts_of(design, self._mine.folder, self._version), trials=entries)
         if study != self._mine.study:
             self._mine.write_study(study)
 

@@ -90,12 +90,13 @@ class Part:
 
 
 @contextmanager
-def opened_for_writing(folder: Path, design: Design, *, lock: bool) -> Iterator[Part]:
+def opened_for_writing(folder: Path, design: Design, version: str, *, lock: bool) -> Iterator[Part]:
     """Open a folder to add runs, and make it if need be.
 
     Args:
         folder: of the experiment, or of a shard.
         design: the experiment.
+        version: of the experiment, if this is a shard.
         lock: let no other process write the folder meanwhile.
 
     Raises:
@@ -111,7 +112,7 @@ def opened_for_writing(folder: Path, design: Design, *, lock: bool) -> Iterator[
     except OSError as problem:
         raise OutputError(f"{folder}: cannot be written: {problem.strerror or problem}") from None
     with _locked(folder) if lock else nullcontext():
-        part = _claimed(folder, design)
+        part = _claimed(folder, design, version)
         _delete_partial(folder)
         yield part
 
@@ -124,12 +125,13 @@ def is_there(path: Path) -> bool:
         return False
 
 
-def facts_of(design: Design, folder: Path) -> StudyFile:
+def facts_of(design: Design, folder: Path, version: str) -> StudyFile:
     """Return the facts about an experiment, without trials.
 
     Args:
         design: the experiment.
         folder: the directory of the experiment, or that of a shard.
+        version: of the experiment, if this is a shard.
     """
     is_shard = SHARD.fullmatch(folder.name) is not None
     return StudyFile(
@@ -141,13 +143,13 @@ def facts_of(design: Design, folder: Path) -> StudyFile:
         shown=list(design.shown),
         text=design.text,
         shard=folder.name if is_shard else "",
-        version=design.version if is_shard else "",
+        version=version if is_shard else "",
     )
 
 
-def _claimed(folder: Path, design: Design) -> Part:
+def _claimed(folder: Path, design: Design, version: str) -> Part:
     """Return the part in a folder after a check that it is of this experiment; a new one has no trials."""
-    mine = facts_of(design, folder)
+    mine = facts_of(design, folder, version)
     if not is_there(folder / STUDY_FILE):
         write_content(folder / STUDY_FILE, mine)
         return Part.read(folder)

@@ -1,4 +1,7 @@
-"""Running code of users: its exceptions fail its run, in contrast to requests to stop the study, and are shown in one line."""
+"""Code of users: whether code is theirs or installed, their exceptions in one line, and signals that stop a study.
+
+An exception of a user's code fails its run only; a signal stops the study.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,27 @@ import ctypes
 import multiprocessing
 import os
 import signal
+import site
+import sys
+import sysconfig
 import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import FrameType
+from functools import cache, lru_cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from pathlib import Path
+from types import FrameType, FunctionType
 from typing import Final
 
 from clustermodel.errors import ClusterModelError
-from clustermodel.experiment.code_origin import origin_of_file
+from clustermodel.plugins import is_plugin_code
 
+_PACKAGE: Final = str(Path(__file__).parents[1])
+_CLASS_FACTORIES: Final = ("abc", "collections", "dataclasses", "enum", "functools", "types", "typing")
+"""Standard modules that a user's class names as its own module when a call made the class."""
+SCRIPT_MODULES: Final[set[str]] = set()
+"""Modules of the user that the last script of this process imported."""
 STOPPING: Final = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that stop a study."""
 _LONGEST_TRACEBACK: Final = 100_000
@@ -258,3 +272,94 @@ def _with_causes(exception: BaseException) -> Iterator[BaseException]:
         yield following
         seen.append(following)
         following = following.__cause__ or following.__context__
+
+
+# The origin of code.
+
+
+@cache
+def _installed_in() -> tuple[tuple[str, bool], ...]:
+    """Return the folders of installed code, and whether they hold packages; inner folders come first."""
+    paths = sysconfig.get_paths()
+    packages = {paths["purelib"], paths["platlib"], *site.getsitepackages(), site.getusersitepackages()}
+    library = {paths["stdlib"], paths["platstdlib"], str(Path(os.__file__).parent)}
+    folders = [(folder, True) for folder in packages] + [(folder, False) for folder in library]
+    return tuple((str(Path(folder).resolve()) + os.sep, has_packages) for folder, has_packages in folders)
+
+
+@lru_cache(maxsize=10_000)
+def origin_of_file(name: str) -> str | None:
+    """Return the origin of a source file: ``"clustermodel"``, ``"python"``, or an installed package with its version.
+
+    It is ``None`` for code of the user, and for packages with plug-ins, which people edit as they edit scripts.
+    """
+    if name.startswith("<"):
+        return "python" if name.startswith("<frozen") or name == "<built-in>" else None
+    path = str(Path(name).resolve())
+    of_compiled = name.startswith("clustermodel/") and name.removesuffix(".py").replace("/", ".") in sys.modules
+    if path.startswith(_PACKAGE + os.sep) or of_compiled:
+        return "clustermodel"
+    for folder, has_packages in _installed_in():
+        if path.startswith(folder):
+            return _origin_of_package(Path(path.removeprefix(folder)).parts[0]) if has_packages else "python"
+    parts = Path(path).parts
+    for kind in ("site-packages", "dist-packages"):
+        if kind in parts:
+            return _origin_of_package(parts[parts.index(kind) + 1])
+    return None
+
+
+def _origin_of_package(top: str) -> str | None:
+    return None if is_plugin_code(top) else _distribution(top)
+
+
+@cache
+def _distribution(top: str) -> str:
+    top = top.partition(".")[0]
+    try:
+        return f"{top} {version(top)}"
+    except (PackageNotFoundError, ValueError):
+        names = packages_distributions().get(top, ())
+        return " ".join(f"{name} {version(name)}" for name in sorted(set(names))) or top
+
+
+def origin_of_module(name: object) -> str | None:
+    """Return the origin of a module by its name, as :func:`origin_of_file` does."""
+    if not isinstance(name, str) or name.startswith("_cython_"):  # classes written in C
+        return "python"
+    if name == "__main__":  # a notebook's too, whose file is that of its kernel
+        return None
+    top = name.partition(".")[0]
+    file = getattr(sys.modules.get(name), "__file__", None) or getattr(sys.modules.get(top), "__file__", None)
+    if file is not None:
+        return origin_of_file(file)
+    return "python" if top in sys.stdlib_module_names else None
+
+
+def origin_of_class(kind: type) -> str | None:
+    """Return the origin of a class, as :func:`origin_of_file` does."""
+    origin = origin_of_module(kind.__module__)
+    if origin == "python" and kind.__module__ in _CLASS_FACTORIES and not kind.__qualname__.startswith("_"):
+        named: object = sys.modules[kind.__module__]
+        for name in kind.__qualname__.split("."):
+            named = getattr(named, name, None)
+        return origin if named is kind else None
+    return origin
+
+
+def is_users_code(thing: object) -> bool:
+    """Return whether a function, a class, or the class of an object is code of the user."""
+    if isinstance(thing, FunctionType):
+        file, name = thing.__code__.co_filename, thing.__name__
+        generated = file.startswith("<") and name.startswith("__") and name.endswith("__")  # of a dataclass, for instance
+        return origin_of_file(file) is None and not generated
+    return origin_of_class(thing if isinstance(thing, type) else type(thing)) is None
+
+
+def is_ours(thing: object) -> bool:
+    """Return whether a class or function is unchanged code of this package."""
+    if isinstance(thing, FunctionType):
+        return origin_of_file(thing.__code__.co_filename) == "clustermodel"
+    if not isinstance(thing, type) or origin_of_module(thing.__module__) != "clustermodel":
+        return False
+    return not any(is_users_code(value) for above in thing.__mro__ for value in vars(above).values())

@@ -17,10 +17,10 @@ from typing import Any, Final, NamedTuple
 from clustermodel.errors import SpecificationError
 from clustermodel.experiment.design import Design, Opened
 from clustermodel.experiment.factors import Trial
-from clustermodel.experiment.identified_run import Finished
+from clustermodel.experiment.fingerprint import Sources
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME
-from clustermodel.experiment.run_key import Digested
+from clustermodel.experiment.run_key import Digested, Identities
 from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.experiment.user_code import as_failure, deadline
 from clustermodel.measure.shares_over_time import SHARE_OF
@@ -111,7 +111,9 @@ def opened(origin: Origin) -> Opened:
         SpecificationError: the script fails or defines no experiment; or a measure has no source.
     """
     if origin.token not in _opened:
-        made = Opened(origin.open(), sent=origin.pickled is not None)
+        design = origin.open()
+        sources = Sources(origin.script or "", origin.text or "", origin.settings)
+        made = Opened(design, sent=origin.pickled is not None, identities=Identities(sources))
         _ = made.measures
         while len(_opened) >= _KEPT_EXPERIMENTS:
             del _opened[next(iter(_opened))]
@@ -122,6 +124,21 @@ def opened(origin: Origin) -> Opened:
 def forget(origin: Origin) -> None:
     """Drop the experiment of ``origin`` and what is known of its jobs."""
     _opened.pop(origin.token, None)
+
+
+class Finished(NamedTuple):
+    """The outcome of a successful run."""
+
+    measured: Mapping[str, float | None]
+    """The numbers of the run by name: ``Design.numbers_of``."""
+    tables: Mapping[str, bytes]
+    """Parquet files by names of tables; none for replications whose tables are not kept."""
+    seconds: float
+    """Wall time of the run."""
+    versions: Mapping[str, str]
+    """Versions of Python and of the packages that made the numbers."""
+    nothing_played: bool = False
+    """Whether the slow mode was requested although no gang shared its nodes in time."""
 
 
 class Failed(NamedTuple):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from clustermodel import Checkpointing, ContextSwitch, Machine, Scenario, Workload, load_model, policy_names, read_swf
-from clustermodel.experiment.code_origin import is_ours
+from clustermodel.experiment.user_code import is_ours
 from clustermodel.policies.registry import policy_factory
 from clustermodel.recording.ledger import Account
 from tests.shared_data import SHARED

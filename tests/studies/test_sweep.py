@@ -22,8 +22,7 @@ from clustermodel.cli import main
 from clustermodel.errors import OutputError
 from clustermodel.experiment.design import Opened
 from clustermodel.experiment.executor import Progress, longest_first
-from clustermodel.experiment.identified_run import Run
-from clustermodel.experiment.run_key import key_of
+from clustermodel.experiment.run_key import Run, key_of
 from clustermodel.experiment.script import sweep
 from clustermodel.experiment.store import Finished, Store
 from clustermodel.experiment.stored_files import RUNS as RUN_FILES

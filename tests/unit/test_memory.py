@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from clustermodel import SpecificationError, Workload, load_model, synthetic_workload
-from clustermodel.experiment.identified_run import DigestsOfJobs
+from clustermodel.experiment.run_key import DigestsOfJobs
 from clustermodel.job import JobRow
 from clustermodel.workload import memory
 from clustermodel.workload.memory import remembered

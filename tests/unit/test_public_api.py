@@ -37,11 +37,8 @@ FOR_PICTURES_ONLY = {"Rehome", "policy_colour", "policy_styles"}
 
 INTERNAL = {
     "arrays",
-    "experiment.code_origin",
     "experiment.dask_cluster",
-    "experiment.fingerprint_parts",
     "experiment.processes",
-    "experiment.reachable_code",
     "experiment.user_code",
     "experiment.worker",
     "leftovers",
