@@ -24,22 +24,18 @@ if TYPE_CHECKING:
         TraceError,
     )
     from clustermodel.experiment.conformance import BrokenRule, check_policy
-    from clustermodel.experiment.crossover import crossover
+    from clustermodel.experiment.crossover import crossover, tradeoff_map
     from clustermodel.experiment.result import Result
     from clustermodel.experiment.scenario import Scenario
     from clustermodel.experiment.script import sweep
     from clustermodel.experiment.store import Store
     from clustermodel.experiment.study import Precision, Study, replicate_until
     from clustermodel.experiment.study_table import StudyTable
-    from clustermodel.experiment.tradeoff_map import tradeoff_map
-    from clustermodel.experiment.validate import Validation, validate
-    from clustermodel.experiment.verdicts import Verdicts
+    from clustermodel.experiment.validate import Validation, Verdicts, validate
     from clustermodel.experiment.warm_up import suggest_warm_up
-    from clustermodel.failures.facts import outage_facts
-    from clustermodel.failures.failure import Failure
-    from clustermodel.failures.node_failures import NodeFailures
+    from clustermodel.failures.failure import Failure, NodeFailures
     from clustermodel.failures.outage_files import read_outages
-    from clustermodel.failures.outages import Outages
+    from clustermodel.failures.outages import Outages, outage_facts
     from clustermodel.failures.weibull import fit_weibull
     from clustermodel.figures.curves_bars import bars, curves, improvements
     from clustermodel.figures.run_tables import by_size
@@ -114,10 +110,10 @@ _MODULES = {  # the module that defines each public name; it is imported when th
     "StrandedJobsError": "errors",
     "TraceError": "errors",
     "Failure": "failures.failure",
-    "NodeFailures": "failures.node_failures",
+    "NodeFailures": "failures.failure",
     "Outages": "failures.outages",
     "fit_weibull": "failures.weibull",
-    "outage_facts": "failures.facts",
+    "outage_facts": "failures.outages",
     "read_outages": "failures.outage_files",
     "Job": "job",
     "JobRow": "job",
@@ -179,7 +175,7 @@ _MODULES = {  # the module that defines each public name; it is imported when th
     "Equivalence": "equivalence",
     "equivalence_test": "equivalence",
     "Validation": "experiment.validate",
-    "Verdicts": "experiment.verdicts",
+    "Verdicts": "experiment.validate",
     "validate": "experiment.validate",
     "Interval": "statistics",
     "batch_means": "statistics",
@@ -193,7 +189,7 @@ _MODULES = {  # the module that defines each public name; it is imported when th
     "Study": "experiment.study",
     "StudyTable": "experiment.study_table",
     "crossover": "experiment.crossover",
-    "tradeoff_map": "experiment.tradeoff_map",
+    "tradeoff_map": "experiment.crossover",
     "TICKS_PER_SECOND": "ticks",
     "to_seconds": "ticks",
     "to_ticks": "ticks",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from clustermodel.experiment.result import Result
-from clustermodel.measure.gang_placements import GangPlacement, gangs_in_matrix, gangs_in_space
 from clustermodel.measure.job_table import executed
+from clustermodel.measure.timeline import GangPlacement, gangs_in_matrix, gangs_in_space
 from clustermodel.policies.interface import Decision, Kill, Policy, Setup
 from clustermodel.policies.registry import make_policy
 from clustermodel.policies.view import Batch, View

@@ -30,8 +30,8 @@ from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import as_failure, failure_line
 from clustermodel.html import html_fields
-from clustermodel.measure.accounts import ACCOUNT_COLUMNS, account_columns
 from clustermodel.measure.metrics import Summary
+from clustermodel.measure.quantities import ACCOUNT_COLUMNS, account_columns
 from clustermodel.policies.interface import Policy
 from clustermodel.readable import cell
 from clustermodel.validation import require_seconds, require_whole

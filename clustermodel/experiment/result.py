@@ -12,7 +12,7 @@ import numpy as np
 
 from clustermodel.errors import SpecificationError
 from clustermodel.machine import Machine
-from clustermodel.measure.event_log import EventLog, event_log, idle_before, sliced_event_log
+from clustermodel.measure.event_log import EventLog, RowUse, event_log, idle_before, row_use, shares_over_time, sliced_event_log
 from clustermodel.measure.explanation import Explanation, explanation, failures_of, store_wait_of
 from clustermodel.measure.job_table import Jobs, attempt_table, job_table
 from clustermodel.measure.metrics import (
@@ -25,8 +25,6 @@ from clustermodel.measure.metrics import (
     size_classes,
     summarize,
 )
-from clustermodel.measure.row_use import RowUse, row_use
-from clustermodel.measure.shares_over_time import shares_over_time
 from clustermodel.measure.timeline import placements_in_matrix, placements_in_space, states
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Amount, Ledger
@@ -212,7 +210,7 @@ class Result:
         """The nodes of each gang over time: a row for each contiguous range of nodes, by time.
 
         Columns ``job``, ``begin_s``, ``end_s``, ``row`` of the Ousterhout matrix (0 without time sharing), ``first_node``,
-        ``nodes``, ``kind``: one of :data:`~clustermodel.measure.gang_placements.KINDS`.
+        ``nodes``, ``kind``: one of :data:`~clustermodel.measure.timeline.KINDS`.
 
         Raises:
             SpecificationError: the run used time sharing and kept no history of the matrix.

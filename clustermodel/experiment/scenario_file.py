@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from clustermodel.errors import quoted, shown
-from clustermodel.failures.failure import FailureSource
-from clustermodel.failures.node_failures import NodeFailures
+from clustermodel.failures.failure import FailureSource, NodeFailures
 from clustermodel.failures.outage_files import read_outages
 from clustermodel.failures.outages import Outages
 from clustermodel.machine import Checkpointing, CheckpointStore, ContextSwitch, Machine, TimeSlicing

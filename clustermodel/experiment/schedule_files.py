@@ -11,8 +11,8 @@ import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, quoted, visible
-from clustermodel.measure.gang_placements import gangs_in_space
 from clustermodel.measure.job_table import executed
+from clustermodel.measure.timeline import gangs_in_space
 from clustermodel.output_files import replacing, without_formulas
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import REQUEUING, Status

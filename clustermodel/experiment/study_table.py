@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isnan
+from itertools import product
+from math import inf, isnan
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from clustermodel.arrays import FloatArray
-from clustermodel.errors import SpecificationError, quoted
-from clustermodel.experiment.factors import Label, Trial, describe, same_label
-from clustermodel.experiment.table_files import read_table, write_table
-from clustermodel.experiment.table_index import MissingValueError, TableIndex, distinct_values
-from clustermodel.experiment.xarray_export import dataset
+from clustermodel.errors import SpecificationError, did_you_mean, missing_package, quoted
+from clustermodel.experiment.factors import RESAMPLED, Label, Trial, describe, label_key, plain, same_label
 from clustermodel.html import html_fields
+from clustermodel.measure.quantities import named, quantity
+from clustermodel.output_files import write_file
 from clustermodel.statistics import (
     LEVEL,
     Interval,
@@ -32,6 +32,140 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from clustermodel.figures.study_plots import StudyPlots
+
+
+class MissingValueError(SpecificationError):
+    """A measure has no value in some trial."""
+
+
+class Observation(NamedTuple):
+    """A measure in one trial."""
+
+    run: str
+    """The key of the run; trials that cannot differ have the same."""
+    value: float
+
+
+class TableIndex:
+    """The finished trials of an experiment by their levels.
+
+    Args:
+        frame: a row for each trial; it must not change.
+        factors: names of its columns that are factors.
+        name: of the experiment, for messages.
+    """
+
+    def __init__(self, frame: pd.DataFrame, factors: Sequence[str], name: str) -> None:
+        self._frame = frame
+        self._factors = tuple(factors)
+        self._name = name
+        self._labels_of: dict[str, list[Label]] = {}
+        self._columns: dict[str, list[Any]] = {}
+        self._rows_by: dict[tuple[str, ...], dict[tuple[Any, ...], list[int]]] = {}
+
+    def labels(self, factor: str) -> list[Label]:
+        """Return the label of a factor in each row."""
+        if factor not in self._labels_of:
+            self._labels_of[factor] = list(map(_label, self._frame[factor].tolist()))
+        return self._labels_of[factor]
+
+    def column(self, name: str) -> list[Any]:
+        """Return the cells of a column."""
+        if name not in self._columns:
+            self._columns[name] = self._frame[name].tolist()
+        return self._columns[name]
+
+    def varying(self) -> list[str]:
+        """Return the factors that have several levels."""
+        return [name for name in self._factors if len(set(self.labels(name))) > 1]
+
+    def _rows_with(self, levels: Mapping[str, Label]) -> list[int]:
+        """Return the positions of the rows with these levels, perhaps none."""
+        names = tuple(levels)
+        self.require_factors(names)
+        if names not in self._rows_by:
+            found: dict[tuple[Any, ...], list[int]] = {}
+            columns = [list(map(label_key, self.labels(name))) for name in names]
+            keys = zip(*columns, strict=True) if names else [()] * len(self._frame)
+            for row, key in enumerate(keys):
+                found.setdefault(key, []).append(row)
+            self._rows_by[names] = found
+        return self._rows_by[names].get(tuple(map(label_key, levels.values())), [])
+
+    def has(self, levels: Mapping[str, Label]) -> bool:
+        """Return whether a trial has these levels."""
+        return bool(self._rows_with(levels))
+
+    def rows_at(self, levels: Mapping[str, Label | Sequence[Label]]) -> list[int]:
+        """Return the positions of the rows with these levels, or with one of several levels of a factor.
+
+        Raises:
+            SpecificationError: there is no such factor, or no trial has these levels.
+        """
+        choices = [list(one) if isinstance(one, list | tuple) else [one] for one in levels.values()]
+        points = (dict(zip(levels, point, strict=True)) for point in product(*choices))
+        rows = sorted({row for point in points for row in self._rows_with(point)})
+        if not rows:
+            raise SpecificationError(f"table of {self._name}: no finished trial has {describe(levels) or 'any level'}")
+        return rows
+
+    def resampled(self, levels: Mapping[str, Label]) -> bool:
+        """Return whether the jobs of a trial with these levels are resampled."""
+        return RESAMPLED in self._frame and any(self.column(RESAMPLED)[row] == 1 for row in self.rows_at(levels))
+
+    def cells(self, measure: str, levels: Mapping[str, Label], most: float = inf) -> dict[int, Observation]:
+        """Return a measure of one point by replication.
+
+        Args:
+            measure: a column of numbers.
+            levels: of factors that choose the point.
+            most: the last replication to use.
+
+        Raises:
+            SpecificationError: there is no such column, a value is missing, or the trials are of several points.
+        """
+        rows = self.rows_at(levels)
+        if measure not in self._frame:
+            near = did_you_mean(measure, map(str, self._frame.columns))
+            raise SpecificationError(f"table of {self._name}: there is no column {quoted(measure)}{near}")
+        replications, runs, values = self.column("replication"), self.column("run"), self.column(measure)
+        cells: dict[int, Observation] = {}
+        for row in rows:
+            replication, value = int(replications[row]), values[row]
+            if replication > most:
+                continue
+            if replication in cells:
+                shared = describe(levels) or "this table"
+                raise SpecificationError(f"table of {self._name}: {shared} has several points; choose levels of more factors")
+            if value is None or value != value:  # noqa: PLR0124  nan
+                where = f" in {describe(levels)}" if levels else ""
+                raise MissingValueError(f"table of {self._name}: {measure} is missing{where}")
+            if not isinstance(value, bool | int | float):
+                raise SpecificationError(f"table of {self._name}: {measure} is {quoted(value)}; it must be a column of numbers")
+            cells[replication] = Observation(str(runs[row]), float(value))
+        return dict(sorted(cells.items()))
+
+    def require_factors(self, names: Sequence[str]) -> None:
+        """Refuse names that are no factors.
+
+        Raises:
+            SpecificationError: a name is refused.
+        """
+        for name in names:
+            if name not in self._factors:
+                near = did_you_mean(name, self._factors)
+                raise SpecificationError(f"table of {self._name}: {quoted(name)} is no factor{near}")
+
+
+def _label(value: Any) -> Label:
+    """Return a cell of a factor's column as a label: pandas turns ``None`` among numbers into ``nan``."""
+    label = plain(value)
+    return None if label != label else label  # type: ignore[return-value]  # noqa: PLR0124  nan
+
+
+def distinct_values(cells: Mapping[int, Observation]) -> FloatArray:
+    """Return the values of different runs."""
+    return np.array([cell.value for cell in {cell.run: cell for cell in cells.values()}.values()])
 
 
 class StudyTable:
@@ -328,26 +462,45 @@ class StudyTable:
         return frame if len(others) != 1 else frame.set_axis(pd.Index([key[0] for key in rows], name=others[0]))
 
     def to_csv(self, path: str | PathLike[str], *, columns: Sequence[str] | None = None) -> None:
-        """Write the table as CSV, which :meth:`read_csv` reads.
+        """Write the table as CSV: run, factors, replication, and measures.
 
         Args:
             path: the file.
-            columns: the measures to write; by default all.
+            columns: the measures to write; by default all.  Whether jobs are resampled is written too.
 
         Raises:
             OutputError: the file cannot be written.
             SpecificationError: there is no such column.
         """
-        write_table(self, path, columns)
+        leading = ["run", *self.factors, "replication"]
+        measures = [str(name) for name in self.frame if name not in leading] if columns is None else list(columns)
+        if RESAMPLED in self.frame and RESAMPLED not in measures:
+            measures.append(RESAMPLED)
+        for name in measures:
+            if name not in self.frame:
+                near = did_you_mean(name, map(str, self.frame.columns))
+                raise SpecificationError(f"table of {self.name}: there is no column {quoted(name)}{near}")
+        write_file(path, self.frame[[*leading, *measures]].to_csv(index=False, lineterminator="\n"))
 
     @classmethod
     def read_csv(cls, path: str | PathLike[str]) -> StudyTable:
-        """Return the table that :meth:`to_csv` wrote.  The columns between ``run`` and ``replication`` are its factors.
+        """Return a table that :meth:`to_csv` wrote; the factors are the columns before ``replication``.
 
         Raises:
             SpecificationError: the file cannot be read, or is no such table.
         """
-        return cls(*read_table(path), Path(path).stem)
+        import pandas as pd
+
+        try:
+            frame = pd.read_csv(path, engine="python", dtype={"run": str})  # reads floats exactly
+        except (OSError, ValueError) as problem:
+            raise SpecificationError(f"{path}: cannot be read: {problem}") from None
+        names = [str(name) for name in frame.columns]
+        if names[:1] != ["run"] or "replication" not in names:
+            raise SpecificationError(
+                f"{path}: no table of an experiment; its columns must be run, factors, replication, measures"
+            )
+        return cls(frame, names[1 : names.index("replication")], Path(path).stem)
 
     def to_xarray(self, *measures: str) -> xr.Dataset:
         """Return a dataset of xarray: dimensions are the factors and ``replication``; variables, with units, the measures.
@@ -418,3 +571,82 @@ def _interval(values: FloatArray, level: float) -> Interval:
     if len(values) == 1:
         return Interval(float(values[0]), float("nan"), checked_level(level), 1)
     return interval(values, level)
+
+
+REPLICATION = "replication"
+"""The last dimension."""
+_NO_MEASURES = frozenset({"run", REPLICATION, "seed"})
+
+
+def dataset(frame: pd.DataFrame, factors: Sequence[str], name: str, measures: Sequence[str] = ()) -> xr.Dataset:
+    """Return the measures of an experiment over its factors and replications.
+
+    Args:
+        frame: a row for each trial.
+        factors: the columns that are factors.
+        name: of the experiment.
+        measures: columns of numbers; by default all.
+
+    Returns:
+        A dataset whose dimensions are the factors and ``replication``, in this order, with the levels in order of appearance
+        as coordinates.  Data variables are the measures, ``nan`` where there is no trial or no value.  Their attributes are
+        ``long_name`` and ``units`` where they are known, with ``"1"`` for ratios.
+
+    Raises:
+        SpecificationError: there is no such column of numbers.
+        ImportError: the package xarray is missing.
+    """
+    try:
+        import xarray as xr  # noqa: PLC0415  an extra
+    except ImportError:
+        raise ImportError(missing_package("StudyTable.to_xarray", "xarray", "xarray")) from None
+    dimensions = [*factors, REPLICATION]
+    levels = {one: list({label_key(label): label for label in frame[one].tolist()}.values()) for one in dimensions}
+    places = tuple(_places(frame[one].tolist(), levels[one]) for one in dimensions)
+    shape = tuple(len(those) for those in levels.values())
+    variables = {}
+    for measure in measures or _numbers(frame, dimensions):
+        values = np.full(shape, np.nan)
+        values[places] = _column(frame, measure, name)
+        variables[measure] = (dimensions, values, _attributes(measure))
+    return xr.Dataset(variables, {one: _coordinate(those) for one, those in levels.items()}, {"name": name})
+
+
+def _places(labels: Sequence[Label], levels: Sequence[Label]) -> list[int]:
+    """Return the place of each label among the levels."""
+    known = {label_key(level): at for at, level in enumerate(levels)}
+    return [known[label_key(label)] for label in labels]
+
+
+def _coordinate(levels: Sequence[Label]) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
+    """Return levels as an array: numbers or texts of one kind, otherwise objects."""
+    kinds = {type(level) for level in levels}
+    if kinds <= {int, float} or kinds in ({str}, {bool}):
+        return np.array(levels)
+    objects = np.empty(len(levels), dtype=object)
+    objects[:] = levels
+    return objects
+
+
+def _numbers(frame: pd.DataFrame, dimensions: Sequence[str]) -> list[str]:
+    """Return the columns that have numbers, or are empty because a measure is undefined in every trial."""
+    others = [str(one) for one in frame.columns if one not in {*_NO_MEASURES, *dimensions}]
+    return [one for one in others if frame[one].dtype.kind in "biuf" or frame[one].isna().all()]
+
+
+def _column(frame: pd.DataFrame, measure: str, name: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    if measure not in frame:
+        near = did_you_mean(measure, map(str, frame.columns))
+        raise SpecificationError(f"table of {name}: there is no column {quoted(measure)}{near}")
+    try:
+        return frame[measure].to_numpy(dtype=float, na_value=np.nan)
+    except (TypeError, ValueError):
+        raise SpecificationError(f"table of {name}: {measure} is not a column of numbers") from None
+
+
+def _attributes(measure: str) -> dict[str, str]:
+    known = quantity(measure)
+    if known is not None:
+        return {"long_name": known.name, "units": known.unit or "1"}
+    unit = named(measure).unit
+    return {"units": unit} if unit else {}

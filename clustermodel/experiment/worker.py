@@ -23,7 +23,7 @@ from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_T
 from clustermodel.experiment.run_key import Digested, Identities
 from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.experiment.user_code import as_failure, deadline
-from clustermodel.measure.shares_over_time import SHARE_OF
+from clustermodel.measure.event_log import SHARE_OF
 from clustermodel.policies.registry import policy_names, register_policy, registered_policies
 from clustermodel.workload.table import Workload
 

@@ -1,11 +1,26 @@
-"""What the mechanism asks of a source of failures: one failure after the other, in order of time."""
+"""Failures of nodes: what the mechanism asks of a source of them, and random failures and repairs.
+
+Random failures are stationary renewal processes (Cox 1962): the machine has been in operation for long when the simulation
+begins.  So the time to the first failure has the distribution of the time that remains at a random moment, which for Weibull
+times with ``shape`` below 1 is longer on average than ``mtbf_s``.  Clocks that start anew at time 0 would give too many
+failures at first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol, runtime_checkable
+import heapq
+import math
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+
+from clustermodel.arrays import FloatArray
+from clustermodel.errors import SpecificationError
+from clustermodel.ticks import duration_to_ticks, to_ticks
+from clustermodel.validation import choice, require_number, require_seconds, require_whole
 
 
 class Failure(NamedTuple):
@@ -21,7 +36,7 @@ class Failure(NamedTuple):
 
 @runtime_checkable
 class FailureSource(Protocol):
-    """Source of a machine's failures: :class:`~clustermodel.failures.node_failures.NodeFailures` or
+    """Source of a machine's failures: :class:`~clustermodel.failures.failure.NodeFailures` or
     :class:`~clustermodel.failures.outages.Outages`.
     """
 
@@ -46,3 +61,141 @@ class FailureSource(Protocol):
         Raises:
             SpecificationError: the source does not fit a machine of that many nodes.
         """
+
+
+_CHUNK: Final = 1024
+"""Random numbers drawn at a time."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeFailures:
+    """Failures at random times, and repairs.
+
+    Raises:
+        SpecificationError: a field has a value that is not allowed, or one that the distribution does not have.
+    """
+
+    mtbf_s: float
+    """Mean time between failures, seconds: ``per="node"``, from the repair of a node to its next failure; ``per="machine"``,
+    from one failure of any node to the next one."""
+    repair_s: float
+    """Mean time from a failure until the node is up again, seconds; 0 is a failure that only stops what runs on the node."""
+    per: Literal["node", "machine"] = "node"
+    """``"node"``: each node fails on its own.  ``"machine"``: the machine as a whole has failures, each of them of a node drawn
+    uniformly from those that are up; a failure when no node is up hits nothing."""
+    distribution: Literal["exponential", "weibull"] = "exponential"
+    """Of the times between failures."""
+    shape: float = 1.0
+    """Shape of the Weibull distribution, in [0.1, 100]: below 1 failures come in bursts, 1 is the exponential distribution."""
+    repair_distribution: Literal["constant", "exponential", "lognormal"] = "constant"
+    """Of the repair times."""
+    repair_cv: float | None = None
+    """Standard deviation over mean of lognormal repair times; only they have one."""
+
+    def __post_init__(self) -> None:
+        require_seconds("NodeFailures.mtbf_s", self.mtbf_s, positive=True)
+        require_seconds("NodeFailures.repair_s", self.repair_s)
+        choice("NodeFailures.per", self.per, ("node", "machine"))
+        choice("NodeFailures.distribution", self.distribution, ("exponential", "weibull"))
+        choice("NodeFailures.repair_distribution", self.repair_distribution, ("constant", "exponential", "lognormal"))
+        shape = require_number("NodeFailures.shape", self.shape, "a number >= 0.1 and <= 100", lambda x: 0.1 <= x <= 100)
+        if self.distribution == "exponential" and shape != 1:
+            raise SpecificationError(
+                f"NodeFailures.shape: {self.shape:g} is not allowed with exponential times, whose shape is 1; "
+                "give distribution='weibull'"
+            )
+        if self.repair_distribution == "lognormal":
+            allowed = "a number > 0 and <= 100 for lognormal repair times"
+            require_number("NodeFailures.repair_cv", self.repair_cv, allowed, lambda cv: 0 < cv <= 100)
+        elif self.repair_cv is not None:
+            raise SpecificationError(
+                f"NodeFailures.repair_cv: {self.repair_cv!r} is not allowed with {self.repair_distribution} repair times; "
+                "give repair_distribution='lognormal'"
+            )
+
+    @property
+    def scale_s(self) -> float:
+        """Scale of the Weibull distribution, seconds: mtbf_s / Gamma(1 + 1 / shape)."""
+        return self.mtbf_s / math.gamma(1 + 1 / self.shape)
+
+    @property
+    def mean_repair_s(self) -> float:
+        """Mean time from a failure until the node is up again, seconds."""
+        return self.repair_s
+
+    def node_mtbf_s(self, nodes: int) -> float:
+        """Return the mean time between the failures of one node of a machine of ``nodes`` nodes, seconds."""
+        return self.mtbf_s if self.per == "node" else self.mtbf_s * nodes
+
+    def failures(self, nodes: int, rng: np.random.Generator) -> Iterator[Failure]:
+        """Return the failures of a machine of ``nodes`` nodes in order of time, without end.
+
+        Args:
+            nodes: of the machine.
+            rng: random numbers of this purpose alone, new for each run.
+
+        Raises:
+            SpecificationError: ``nodes`` is not a whole number of at least one.
+        """
+        count = require_whole("nodes", nodes, at_least=1)
+        lives, repairs, choices = rng.spawn(3)
+        between = _one_by_one(lambda size: self.scale_s * lives.weibull(self.shape, size), duration_to_ticks)
+        repair = _one_by_one(lambda size: self._repair_times_s(repairs, size), to_ticks)
+        if self.per == "node":
+            return _of_each_node(self._first_times_s(lives, count), between, repair)
+        return _of_the_machine(count, self._first_times_s(lives, 1), between, repair, choices)
+
+    def _first_times_s(self, rng: np.random.Generator, size: int) -> FloatArray:
+        """Return times that remain at a random moment: a uniform share of a time drawn with a weight equal to its length.
+
+        For Weibull times with shape k, (time / scale)^k so weighted has a gamma distribution with parameter 1 + 1 / k.
+        """
+        whole = self.scale_s * rng.gamma(1 + 1 / self.shape, size=size) ** (1 / self.shape)
+        times: FloatArray = whole * rng.random(size)
+        return times
+
+    def _repair_times_s(self, rng: np.random.Generator, size: int) -> FloatArray:
+        if self.repair_distribution == "constant":
+            return np.full(size, float(self.repair_s))
+        if self.repair_distribution == "exponential":
+            return rng.exponential(self.repair_s, size)
+        variance = math.log1p((self.repair_cv or 0.0) ** 2)  # of the logarithm
+        return self.repair_s * rng.lognormal(-variance / 2, math.sqrt(variance), size)
+
+
+def _one_by_one(draw: Callable[[int], FloatArray], ticks: Callable[[float], int]) -> Iterator[int]:
+    """Yield random times in ticks, drawn in chunks."""
+    while True:
+        yield from map(ticks, draw(_CHUNK).tolist())
+
+
+def _of_each_node(first_s: FloatArray, between: Iterator[int], repair: Iterator[int]) -> Iterator[Failure]:
+    """Yield the failures of nodes that each have a clock, which stands still while the node is down."""
+    pending = [(to_ticks(seconds), node) for node, seconds in enumerate(first_s.tolist())]
+    heapq.heapify(pending)
+    while True:
+        time, node = pending[0]
+        failure = Failure(time, node, next(repair))
+        heapq.heapreplace(pending, (time + failure.repair + next(between), node))
+        yield failure
+
+
+def _of_the_machine(
+    nodes: int, first_s: FloatArray, between: Iterator[int], repair: Iterator[int], rng: np.random.Generator
+) -> Iterator[Failure]:
+    """Yield the failures of a machine with one clock, which goes on while nodes are down."""
+    time = to_ticks(float(first_s[0]))
+    down: list[int] = []  # nodes, ascending
+    repaired: list[tuple[int, int]] = []  # heap of (time, node)
+    while True:
+        while repaired and repaired[0][0] < time:
+            del down[bisect_left(down, heapq.heappop(repaired)[1])]
+        if len(down) < nodes:
+            node = int(rng.integers(nodes - len(down)))  # among the nodes that are up
+            for other in down:
+                node += other <= node
+            failure = Failure(time, node, next(repair))
+            insort(down, node)
+            heapq.heappush(repaired, (time + failure.repair, node))
+            yield failure
+        time += next(between)

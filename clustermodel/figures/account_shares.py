@@ -18,7 +18,7 @@ from clustermodel.figures.labels import factor_label
 from clustermodel.figures.notebook_figure import NotebookFigure
 from clustermodel.figures.run_tables import level_of, shown_value
 from clustermodel.figures.style import BLACK, BLUE, ORANGE, PURPLE, SKY, VERMILLION, YELLOW, legend_below
-from clustermodel.measure.accounts import account_column
+from clustermodel.measure.quantities import account_column
 from clustermodel.recording.ledger import Account
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from clustermodel.figures.account_shares import account_shares, draw_account_bar
 from clustermodel.figures.notebook_figure import NotebookFigure
 from clustermodel.figures.steps import busy_nodes, equal_bins, jobs_in_system, time_axis, waiting_jobs
 from clustermodel.figures.style import Style, legend_below, legend_labels, plain, policy_styles
-from clustermodel.measure.accounts import account_columns
 from clustermodel.measure.job_table import dedicated
 from clustermodel.measure.metrics import bounded_slowdown
+from clustermodel.measure.quantities import account_columns
 from clustermodel.ticks import TICKS_PER_SECOND
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from clustermodel.errors import counted, visible
 from clustermodel.figures.perfetto_packets import Event, Packets
 from clustermodel.figures.time_slices import Slice, slices_between
 from clustermodel.measure.account_rates import AccountRates, rates_in_matrix, rates_in_space
-from clustermodel.measure.gang_placements import KINDS, GangPlacement, gangs_in_matrix, gangs_in_space
+from clustermodel.measure.timeline import KINDS, GangPlacement, gangs_in_matrix, gangs_in_space
 from clustermodel.output_files import replacing
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.matrix_history import Cell, History

@@ -17,7 +17,7 @@ from clustermodel.figures.notebook_figure import NotebookFigure
 from clustermodel.figures.steps import equal_bins, mean_of_steps, time_axis
 from clustermodel.figures.style import job_hue
 from clustermodel.figures.time_sharing import MOST_RECTANGLES, matrix_figure, slices_figure
-from clustermodel.measure.shares_over_time import memory_share
+from clustermodel.measure.event_log import memory_share
 from clustermodel.memory_units import to_gib
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.ticks import to_seconds

@@ -9,9 +9,8 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
 from clustermodel.figures.text_tables import TextColumn, TextTable
-from clustermodel.measure.accounts import account_column
 from clustermodel.measure.input_notes import Counts, Note, count_notes, same_results
-from clustermodel.measure.quantities import column_heading, named
+from clustermodel.measure.quantities import account_column, column_heading, named
 from clustermodel.readable import cell, column, intervals, time_units
 from clustermodel.recording.ledger import Account
 

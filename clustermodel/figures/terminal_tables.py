@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.errors import counted
 from clustermodel.figures.text_tables import TextColumn, TextTable
-from clustermodel.measure.accounts import account_columns
 from clustermodel.measure.input_notes import run_notes
+from clustermodel.measure.quantities import account_columns
 from clustermodel.readable import TIME_UNITS, UNDEFINED, TimeUnit, column, time_units
 
 if TYPE_CHECKING:

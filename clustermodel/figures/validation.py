@@ -30,7 +30,7 @@ def formula_and_simulation(frame: pd.DataFrame, factors: Sequence[str], *, quant
     over them.
 
     Args:
-        frame: of :class:`~clustermodel.experiment.verdicts.Verdicts`.
+        frame: of :class:`~clustermodel.experiment.validate.Verdicts`.
         factors: its columns that are factors.
         quantity: what is compared.
         relative: differences are shares of the formula's value.

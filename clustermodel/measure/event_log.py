@@ -1,17 +1,21 @@
-"""The event log of a run, rebuilt from the job records alone, for the formulas of ``clustermodel.theory``.
+"""What happened over time, rebuilt from the job records alone: the event log, shares of limited resources, use of rows.
 
-It shares only the records' times with the capacity ledger, so that a comparison of the two is a test.
+The event log is for the formulas of ``clustermodel.theory``.  It shares only the records' times with the capacity ledger, so
+that a comparison of the two is a test.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from clustermodel.arrays import FloatArray, IntArray, distinct
+from clustermodel.machine import CheckpointStore, Machine
 from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.ledger import Account, Amount
 from clustermodel.recording.matrix_history import LoggedRotation, SliceLog
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.ticks import TICKS_PER_SECOND
@@ -129,3 +133,147 @@ def _mean_empty(rotation: LoggedRotation, quantum: int) -> float:
         for place, held in enumerate(rotation.held)
     )
     return rotation.up - (busy - rotation.held[0] * rotation.begun) / rotation.length
+
+
+_TRANSFERS: Final = [list(Account).index(account) for account in (Account.CHECKPOINT, Account.RESTART)]
+SHARE_OF: Final = {"node_memory_gib": "memory_share", "checkpointing": "store_share"}
+"""Columns of shares, by the field of :class:`~clustermodel.machine.Machine` that limits what is shared."""
+
+
+def shares_over_time(records: JobRecords, machine: Machine, ticks: IntArray) -> dict[str, FloatArray]:
+    """Return the columns of :attr:`~clustermodel.experiment.result.Result.states` for the resources that are limited.
+
+    Args:
+        records: of the run.
+        machine: of the run.
+        ticks: times of all scheduling events, ascending, shape ``(events,)``.
+
+    Returns:
+        ``memory_share`` where the memory of nodes is limited, and ``store_share`` where the checkpoint store has a bandwidth:
+        shares in use from each event on, shapes ``(events,)``.
+    """
+    shares = {}
+    if machine.node_memory is not None:
+        shares[SHARE_OF["node_memory_gib"]] = memory_share(records, machine.nodes * machine.node_memory, ticks)
+    store = machine.checkpointing.store
+    if store is not None and store.bandwidth is not None:
+        shares[SHARE_OF["checkpointing"]] = _store_share(records, store, store.bandwidth, ticks)
+    return shares
+
+
+def memory_share(records: JobRecords, memory: int, ticks: IntArray) -> FloatArray:
+    """Return the share of the memory that running and suspended jobs have from each event until the next, shape ``(events,)``.
+
+    It is the mean where it changes in between: where nodes are shared in time, a gang that is restored on other nodes leaves
+    its memory on the old ones between two events.
+
+    Args:
+        records: of the run.
+        memory: of all nodes, KiB.
+        ticks: times of all scheduling events, ascending.
+    """
+    log = records.memory.in_use
+    known = np.append(0, log.kib)  # nothing is in use before the first change
+    share: FloatArray = known[np.searchsorted(log.ticks, ticks, side="right")] / memory
+    between = np.flatnonzero(~np.isin(log.ticks, ticks))
+    for tick, change in zip(log.ticks[between].tolist(), np.diff(known)[between].tolist(), strict=True):
+        event = int(np.searchsorted(ticks, tick)) - 1
+        if 0 <= event < len(ticks) - 1:
+            share[event] += change / memory * float((ticks[event + 1] - tick) / (ticks[event + 1] - ticks[event]))
+    return share
+
+
+def _store_share(records: JobRecords, store: CheckpointStore, bandwidth: int, ticks: IntArray) -> FloatArray:
+    """Return the share of the store's bandwidth that transfers use from each event on, shape ``(events,)``.
+
+    The records say which gangs hold their nodes for a transfer, and so how many tasks are written or read at a time.  They use
+    all of the bandwidth, unless the bandwidth of their nodes is less.
+
+    Args:
+        records: of the run, on dedicated nodes.
+        store: its bandwidth of a node, and how many tasks of a gang it takes at a time.
+        bandwidth: of the store, bytes a second.
+        ticks: times of all scheduling events, ascending; transfers begin and end at scheduling events.
+    """
+    held = records.overheads
+    moving = np.isin(held.account, _TRANSFERS)
+    tasks = held.nodes[moving]
+    if store.max_concurrent_tasks is not None:
+        tasks = np.minimum(tasks, store.max_concurrent_tasks)
+    changes = np.zeros(len(ticks), dtype=np.int64)
+    np.add.at(changes, np.searchsorted(ticks, held.start[moving]), tasks)
+    np.add.at(changes, np.searchsorted(ticks, held.end[moving]), -tasks)
+    at_the_store = np.cumsum(changes)
+    if store.node_bandwidth is None:
+        return (at_the_store > 0).astype(np.float64)
+    share: FloatArray = np.minimum(at_the_store * (store.node_bandwidth / bandwidth), 1.0)
+    return share
+
+
+class RowUse(NamedTuple):
+    """How the rows of the Ousterhout matrix were used in a run."""
+
+    mean_rows: float
+    """Mean number of rows in use, over the time in which a gang is in the matrix; ``nan`` if none ever is."""
+    idle_beside_stopped: Amount
+    """Node-ticks of nodes that are idle in the running row while gangs of other rows are stopped; part of the idle account.
+
+    Such nodes count as lost capacity only while a job waits (Zhang et al. 2003, eq. (3)).  Time sharing leaves few jobs
+    waiting, so most of this idle time is outside of kappa, though it slows gangs down: a gang that has a row of several to
+    itself runs no faster than one that shares its row.
+    """
+
+
+class SwitchCount(NamedTuple):
+    """Context switches, counted once for each node that a switch holds up."""
+
+    begun: int
+    cut: int
+    """Those that the next scheduling event cut short."""
+
+
+def switch_count(rotations: Iterable[LoggedRotation], quantum: int, switch: int) -> SwitchCount:
+    """Return how many context switches there were, and how many of them events cut short and so started over.
+
+    Args:
+        rotations: of a run whose events end the running slice, from its slice log.
+        quantum: length of a time slice, ticks.
+        switch: length of a context switch, ticks.
+    """
+    begun = cut = 0
+    for rotation in rotations:
+        rows = len(rotation.held)
+        if not rows:
+            continue
+        full, rest = divmod(rotation.length, quantum)
+        slices = full + (rest > 0)
+        for place, (first, later) in enumerate(rotation.switching[:slices]):
+            begun += first + (-(-(slices - place) // rows) - 1) * later
+        if 0 < rest < switch:
+            cut += rotation.switching[full % rows][full >= rows]
+    return SwitchCount(begun, cut)
+
+
+def row_use(rotations: Iterable[LoggedRotation], quantum: int) -> RowUse:
+    """Return how the rows were used.
+
+    Args:
+        rotations: of the run, from its slice log.
+        quantum: length of a time slice, ticks.
+    """
+    used = in_rows = 0
+    idle = {False: 0, True: 0}
+    for rotation in rotations:
+        rows = len(rotation.held)
+        if not rows:
+            continue
+        used += rotation.length
+        in_rows += rows * rotation.length
+        if rows == 1:
+            continue
+        laps, rest = divmod(rotation.begun + rotation.length, rows * quantum)
+        idle[rotation.waiting] -= (rotation.up - rotation.held[0]) * rotation.begun
+        for place, held in enumerate(rotation.held):
+            length = laps * quantum + min(max(rest - place * quantum, 0), quantum)
+            idle[rotation.waiting] += (rotation.up - held) * length
+    return RowUse(in_rows / used if used else float("nan"), Amount(queue_empty=idle[False], job_waiting=idle[True]))

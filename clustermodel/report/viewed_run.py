@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from clustermodel.measure.gang_placements import KINDS
 from clustermodel.measure.metrics import bounded_slowdown
+from clustermodel.measure.timeline import KINDS
 from clustermodel.recording.run_attempts import Status
 
 STATUSES: Final = tuple(status.label for status in Status)

@@ -24,7 +24,7 @@ from bokeh.models import (
 from matplotlib.colors import to_hex
 
 from clustermodel.figures.style import SKY, job_colour
-from clustermodel.measure.gang_placements import KINDS
+from clustermodel.measure.timeline import KINDS
 from clustermodel.report.bokeh_parts import GROUND, INK, new_plot, script
 from clustermodel.report.viewed_run import STATUSES, ViewedRun
 

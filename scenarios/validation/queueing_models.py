@@ -10,7 +10,7 @@ from clustermodel import TICKS_PER_SECOND, Exponential, HyperErlang, JobRow, Res
 from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.experiment.random_streams import random_stream
 from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss
-from clustermodel.theory.processor_sharing_sample import processor_sharing_responses
+from clustermodel.theory.processor_sharing import processor_sharing_responses
 from clustermodel.workload.distributions import Sampled
 
 RunTimes = float | Sampled | Mapping[int, float]

@@ -23,8 +23,7 @@ from clustermodel.job import JobRow
 from clustermodel.statistics import Interval, interval
 from clustermodel.theory.gang_rows import gang_rows, gang_saturation
 from clustermodel.theory.gangs import worth_of_migration
-from clustermodel.theory.processor_sharing import mg1_ps_mean_response
-from clustermodel.theory.processor_sharing_sample import processor_sharing_responses
+from clustermodel.theory.processor_sharing import mg1_ps_mean_response, processor_sharing_responses
 from clustermodel.ticks import TICKS_PER_SECOND
 
 MEAN_S = 100.0

@@ -29,7 +29,7 @@ from clustermodel.experiment.stored_files import RUNS as RUN_FILES
 from clustermodel.experiment.stored_files import STUDY_FILE, read_study, write_content
 from clustermodel.experiment.study import Experiment, Study
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.measure.accounts import account_columns
+from clustermodel.measure.quantities import account_columns
 from clustermodel.policies.fcfs import Fcfs
 from tests.processes import started
 from tests.tiers import some

@@ -13,10 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import ContextSwitch, Machine, Scenario, SpecificationError, TimeSlicing, synthetic_workload
-from clustermodel.experiment.crossing import Crossover, crossing
-from clustermodel.experiment.crossover import CrossoverStudy, crossover
+from clustermodel.experiment.crossover import Crossover, CrossoverStudy, crossing, crossover, tradeoff_map
 from clustermodel.experiment.factors import Label
-from clustermodel.experiment.tradeoff_map import tradeoff_map
 from clustermodel.statistics import Interval, paired_difference
 from tests.studies.driven import driven
 

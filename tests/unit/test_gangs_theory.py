@@ -19,7 +19,7 @@ from clustermodel.theory.gangs import (
     worth_of_migration,
 )
 from clustermodel.theory.matrix_geometric import stationary
-from clustermodel.theory.processor_sharing_sample import processor_sharing_responses
+from clustermodel.theory.processor_sharing import processor_sharing_responses
 
 
 @pytest.mark.parametrize(("load", "gs", "mgs"), [(0.5, 1.4263, 1.3333), (0.8, 2.9557, 2.7778), (0.9, 5.4749, 5.2632)])

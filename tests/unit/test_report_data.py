@@ -8,7 +8,7 @@ import pytest
 from bokeh.models import HoverTool
 
 from clustermodel import Machine, Scenario, TimeSlicing, synthetic_workload
-from clustermodel.measure.gang_placements import KINDS
+from clustermodel.measure.timeline import KINDS
 from clustermodel.report.labels import factor_of, literal, measure_title
 from clustermodel.report.over_time import StatesOfRun, curve_of, curves_over_time, group_of, span
 from clustermodel.report.viewed_run import STATUSES, viewed_run
