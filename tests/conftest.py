@@ -35,8 +35,6 @@ OF_EXTRAS = {
     "test_dask.py": "distributed",
     "test_same_everywhere.py": "distributed",
     "test_sweep_ratio.py": "distributed",
-    "test_perfetto.py": "perfetto",
-    "test_perfetto_ratio.py": "perfetto",
     "test_built_pages.py": "sphinx",
 }
 """The packages that test modules, by their names or their folders', cannot do without."""
@@ -45,7 +43,7 @@ PAGES_OF_THE_SECOND_TIER = {
     "guide_cluster.md": ("distributed",),
     "guide_machine.md": (),
     "notebook.md": ("IPython", "xarray"),
-    "outputs.md": ("perfetto",),
+    "outputs.md": (),
     "pv_easy.md": (),
     "report.md": ("bokeh",),
     "statistics.md": (),

@@ -76,7 +76,7 @@ def _model_names(_context: click.Context, _option: click.Parameter, typed: str) 
 @click.option("--jobs-csv", type=click.Path(path_type=Path), help="Directory to write POLICY.csv into, a row per job.")
 @click.option("--figure", type=click.Path(path_type=Path), help="File (.png, .svg, .pdf) for a figure that compares the runs.")
 @click.option(
-    "--perfetto", type=click.Path(path_type=Path), help="File (.pftrace, or .gz) for the runs over time, for ui.perfetto.dev."
+    "--perfetto", type=click.Path(path_type=Path), help="File (.json, or .json.gz) for the runs over time, for ui.perfetto.dev."
 )
 @click.option(
     "--stream",
@@ -151,7 +151,7 @@ def run(
       clustermodel run --policy R/L-NG --policy R/L-NG:width=half,widening=1 --speedup downey:0.5
       clustermodel run --model blue-pacific --scale-run-time 1.3 --estimates phi:0.5
       clustermodel run --model blue-pacific --policy bf --policy bgs --policy mbgs --context-switch 0.02
-      clustermodel run --jobs 2000 --policy easy --policy pv-easy --perfetto runs.pftrace
+      clustermodel run --jobs 2000 --policy easy --policy pv-easy --perfetto runs.json.gz
       clustermodel run --trace CEA-Curie-2011-2.1-cln.swf.gz --policy easy --stream --jobs-parquet out
       clustermodel run scenarios/quickstart.py
       clustermodel run kth.toml --policy easy --policy conservative --nodes 128
@@ -275,12 +275,8 @@ def _require_writable(folders_of_jobs: Mapping[str, Path | None], figure: Path |
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise OutputError(f"{option}: {folder}: cannot be made: {problem.strerror}") from None
-    if perfetto is not None:
-        from clustermodel.figures.perfetto_packets import require_perfetto  # noqa: PLC0415  few runs need it
-
-        require_perfetto("--perfetto")
-        if perfetto.is_dir():
-            raise OutputError(f"--perfetto: {perfetto}: is a directory; it must be a file")
+    if perfetto is not None and perfetto.is_dir():
+        raise OutputError(f"--perfetto: {perfetto}: is a directory; it must be a file")
     folders = [(option, file.parent if file else None) for option, file in (("--figure", figure), ("--perfetto", perfetto))]
     for option, path in (*folders_of_jobs.items(), *folders):
         if path is not None and not (path.is_dir() and os.access(path, os.W_OK)):

@@ -356,14 +356,14 @@ class Result:
         write_schedule(path, self.records, extra, nodes=self.machine.processors, **names)
 
     def to_perfetto(self, path: str | PathLike[str]) -> None:
-        """Write the run as a Perfetto trace, to be opened in https://ui.perfetto.dev (``.gz`` is compressed).
+        """Write the run as a trace for https://ui.perfetto.dev, in Chrome's JSON format (``.gz`` is compressed).
 
         Gangs on nodes with the facts of their jobs, time slices, preemptions and migrations, the queue, and the ledger over
         time; docs/outputs describes it.  :func:`~clustermodel.figures.perfetto.write_perfetto` writes several runs to one file.
 
         Raises:
             OutputError: the file cannot be written.
-            SpecificationError: the package perfetto is missing, or the run used time sharing and kept no history.
+            SpecificationError: the run used time sharing and kept no history.
         """
         from clustermodel.figures.perfetto import write_perfetto  # noqa: PLC0415  matplotlib takes a second to import
 

@@ -1,251 +1,223 @@
-"""Runs as a Perfetto trace, to be looked at in https://ui.perfetto.dev: gangs on nodes, time slices, the queue, the ledger.
+"""Runs as a trace for https://ui.perfetto.dev, in Chrome's JSON format: gangs on nodes, time slices, the queue, the ledger.
 
-Each run is a process.  A gang is one slice, on the track of its lowest node: gangs that hold nodes at the same time hold
-different ones, so slices of a track never overlap.  With time sharing each row of the Ousterhout matrix has such tracks.
+The format is that of the *Trace Event Format* document, as Perfetto reads it.  Its unit of time, the microsecond, is a tick.
+Each run is a process; so is each range of its nodes, with time sharing in each row of the Ousterhout matrix.  A gang is one
+slice, on the thread of its lowest node: gangs that hold nodes at the same time hold different ones, so slices of a thread never
+overlap.
 """
 
 from __future__ import annotations
 
 import gzip
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, pairwise
+from json import JSONEncoder
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from clustermodel.errors import counted, visible
-from clustermodel.figures.perfetto_packets import Event, Packets
-from clustermodel.figures.time_slices import Slice, slices_between
-from clustermodel.measure.account_rates import AccountRates, rates_in_matrix, rates_in_space
+import numpy as np
+
+from clustermodel.arrays import FloatArray, IntArray
+from clustermodel.errors import SpecificationError, counted, visible
+from clustermodel.measure.account_rates import rates_in_matrix, rates_in_space
 from clustermodel.measure.timeline import KINDS, GangPlacement, gangs_in_matrix, gangs_in_space
-from clustermodel.output_files import replacing
+from clustermodel.output_files import write_file
 from clustermodel.recording.job_records import JobRecords
-from clustermodel.recording.matrix_history import Cell, History
+from clustermodel.recording.matrix_history import Cell, History, Slice
 from clustermodel.recording.run_attempts import Status
 from clustermodel.schedule.node_set import count, text
+from clustermodel.ticks import TICKS_PER_SECOND
 
 if TYPE_CHECKING:
     from clustermodel.experiment.result import Result
 
 MOST_TIME_SLICES: Final = 200_000
 """If a run has more time slices, all rows that take turns between two scheduling events are one slice of the trace."""
-_MOST_TRACKS: Final = 64  # without headings of node ranges
+_MOST_TOGETHER: Final = 64
+"""Nodes of a machine whose gangs are in one process."""
 _MOST_RANGES: Final = 32
+_LAST_S: Final = (2**63 - 1) // 10**9
+"""Perfetto counts nanoseconds in 64 bits."""
+_TURNS: Final = 1
+"""Number of the thread of time slices."""
+_REPLICA: Final = KINDS.index("replica")
 _JOB_FACTS: Final = (
     "job", "attempt", "nodes", "node numbers", "user", "submit_s", "wait_s", "run_s", "estimate_s", "outcome",
 )  # fmt: skip
-_EVENT_FACTS: Final = ("job", "attempt")
-_SLICE_FACTS: Final = ("rows", "gangs", "nodes in use")
+_encode: Final = JSONEncoder(separators=(",", ":")).encode
 
 
 def write_perfetto(runs: Sequence[Result], path: str | PathLike[str]) -> None:
-    """Write runs to one Perfetto trace, on the clock of their workloads.
+    """Write runs to one trace for https://ui.perfetto.dev, on the clock of their workloads.
 
     Args:
         runs: a process each.
-        path: the file; ``.gz`` is compressed.
+        path: the file; ``.gz`` is compressed, to about a tenth.  Perfetto tells the format by the content, whatever the name.
 
     Raises:
         OutputError: the file cannot be written.
-        SpecificationError: the package perfetto is missing, a run with time sharing kept no history, or a time is beyond what
-            the format holds.
+        SpecificationError: a run with time sharing kept no history, or a time is beyond what Perfetto holds.
     """
-    packets = Packets()
+    # Numbers of processes are above those of nodes: a thread with the number of its process would stand first.
+    first = 10 ** len(str(max((run.machine.processors for run in runs), default=0)))
+    events: list[str] = []
     for run in runs:
-        _add_run(packets, run)
-    with replacing(path) as file:
-        if Path(path).suffix != ".gz":
-            packets.write(file)
-            return
-        with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as compressed:
-            packets.write(compressed)  # type: ignore[arg-type]
+        if run.ledger.end > _LAST_S * TICKS_PER_SECOND:
+            raise SpecificationError(
+                f"to_perfetto: the run ends at {run.ledger.end / TICKS_PER_SECOND:g} s; "
+                f"the format holds times up to {_LAST_S:g} s"
+            )
+        first = _add_run(events, run, first + 1)
+    content = ('{"traceEvents":[\n' + ",\n".join(events) + "\n]}\n").encode()
+    write_file(path, gzip.compress(content, mtime=0) if Path(path).suffix == ".gz" else content)
 
 
-def _add_run(packets: Packets, run: Result) -> None:
-    records, nodes = run.records, run.machine.processors
-    label, workload = visible(run.scenario.label), visible(run.scenario.workload_name)
-    size = counted(nodes, run.scenario.unit)
-    process = packets.process(f"{label}: {size}", f"{workload} on {size} under {label}")
-    events = run.events
-    packets.counter(process, "waiting jobs", 0, "jobs", events.ticks, events.waiting)
-    if run.slices is None:
-        _add_accounts(packets, process, rates_in_space(records, run.ledger))
-        placements = gangs_in_space(records)
-        _add_gangs(packets, records, placements, _NodeTracks(packets, process, nodes, first_rank=4))
-    else:
-        history = run.history
-        _add_accounts(packets, process, rates_in_matrix(history, run.ledger))
-        turns = packets.track(process, "time slices", 3, description="which row of the Ousterhout matrix runs")
-        packets.slices(_turns(turns, history, run.ledger.end))
-        placements = gangs_in_matrix(records, history, run.ledger.end)
-        rows = sorted({gang.row for gang in placements})
-        tracks = {row: _NodeTracks(packets, packets.track(process, f"row {row}", 4 + row), nodes, first_rank=0) for row in rows}
-        _add_gangs(packets, records, placements, lambda gang: tracks[gang.row](gang))
-    _add_events(packets, process, records, placements)
-
-
-def _add_accounts(packets: Packets, process: int, rates: AccountRates) -> None:
-    heading = packets.track(process, "ledger", 1, description="node-seconds per second by account")
-    for rank, (account, nodes) in enumerate(rates.nodes.items()):
-        if nodes.any():
-            packets.counter(heading, account, rank, "nodes", rates.ticks, nodes)
-
-
-class _NodeTracks:
-    """The tracks of gangs by their lowest node, under headings of node ranges where there are many; made when used.
+def _add_run(events: list[str], run: Result, process: int) -> int:
+    """Add the events of a run; return the number of its last process.
 
     Args:
-        packets: of the trace.
-        parent: uuid of the process or track under which they stand.
-        nodes: size of the machine.
-        first_rank: place of the first track under the parent.
+        events: encoded.
+        run: to add.
+        process: number of its first process.
     """
-
-    def __init__(self, packets: Packets, parent: int, nodes: int, *, first_rank: int) -> None:
-        self._packets = packets
-        self._parent = parent
-        self._nodes = nodes
-        self._first_rank = first_rank
-        self._range = nodes if nodes <= _MOST_TRACKS else max(16, 1 << ((nodes - 1) // _MOST_RANGES).bit_length())
-        self._headings: dict[int, int] = {}
-        self._tracks: dict[int, int] = {}
-
-    def __call__(self, gang: GangPlacement) -> int:
-        """Return the uuid of the track of a gang."""
-        node = gang.columns[0]
-        track = self._tracks.get(node)
-        if track is None:
-            number = node // self._range
-            parent, rank = self._heading(number), node - number * self._range
-            track = self._tracks[node] = self._packets.track(
-                parent, f"node {node}", rank, description=f"gangs whose lowest node is {node}"
-            )
-        return track
-
-    def _heading(self, number: int) -> int:
-        heading = self._headings.get(number)
-        if heading is None:
-            first, last = number * self._range, min((number + 1) * self._range, self._nodes) - 1
-            heading = self._headings[number] = self._packets.track(
-                self._parent, f"nodes {first}-{last}" if last > first else f"node {first}", self._first_rank + number
-            )
-        return heading
+    records, label = run.records, visible(run.scenario.label)
+    size = counted(run.machine.processors, run.scenario.unit)
+    events += _names(process, f"{label}: {visible(run.scenario.workload_name)} on {size}", {process: "events"})
+    events += _counters(process, "waiting", run.events.ticks, {"jobs": run.events.waiting})
+    if run.slices is None:
+        rates, gangs = rates_in_space(records, run.ledger), gangs_in_space(records)
+    else:
+        rates, gangs = rates_in_matrix(run.history, run.ledger), gangs_in_matrix(records, run.history, run.ledger.end)
+        events += _names(process, "", {_TURNS: "time slices"})
+        for begin, end, name, arguments in _turns(run.history, run.ledger.end):
+            events.append(_slice(process, _TURNS, begin, end, name, "time slice", arguments))
+    events += _counters(process, "ledger", rates.ticks, {name: nodes for name, nodes in rates.nodes.items() if nodes.any()})
+    events += _instants(process, records, gangs)
+    return _add_gangs(events, run, gangs, process)
 
 
-def _add_gangs(
-    packets: Packets, records: JobRecords, placements: Sequence[GangPlacement], track_of: Callable[[GangPlacement], int]
-) -> None:
-    """Add a slice for each placement, with the facts of its job; arrows connect the placements of one job."""
+def _names(process: int, name: str, threads: Mapping[int, str]) -> Iterator[str]:
+    """Yield the names of a process, which stands in the order of its number, and of threads in it."""
+    named: list[tuple[str, int, dict[str, Any]]] = [("thread_name", thread, {"name": of}) for thread, of in threads.items()]
+    if name:
+        named = [("process_name", process, {"name": name}), ("process_sort_index", process, {"sort_index": process}), *named]
+    for kind, thread, arguments in named:
+        yield _encode({"ph": "M", "pid": process, "tid": thread, "name": kind, "args": arguments})
+
+
+def _counters(process: int, name: str, ticks: IntArray, columns: Mapping[str, IntArray | FloatArray]) -> Iterator[str]:
+    """Yield the values of counters where they change.
+
+    Args:
+        process: number.
+        name: before the names of the counters.
+        ticks: when values hold from, ascending, shape ``(times,)``.
+        columns: values by the name of the counter, shapes ``(times,)``.
+    """
+    changed = np.array([np.append(True, values[1:] != values[:-1])[: len(ticks)] for values in columns.values()])
+    some = np.flatnonzero(changed.any(axis=0))
+    rows = zip(*(values[some].tolist() for values in columns.values()), strict=True)
+    for now, row, new in zip(ticks[some].tolist(), rows, changed.T[some].tolist(), strict=True):
+        values = {key: value for key, value, differs in zip(columns, row, new, strict=True) if differs}
+        yield _encode({"ph": "C", "pid": process, "ts": now, "name": name, "args": values})
+
+
+def _slice(process: int, thread: int, begin: int, end: int, name: str, category: str, arguments: object, **flow: Any) -> str:
+    known = {"ph": "X", "pid": process, "tid": thread, "ts": begin, "dur": end - begin, "name": name, "cat": category}
+    return _encode({**known, "args": arguments, **flow})
+
+
+def _add_gangs(events: list[str], run: Result, gangs: Sequence[GangPlacement], process: int) -> int:
+    """Add a slice for each placement, with the facts of its job; return the number of the last process.
+
+    Arrows connect the placements of one job; replicas have none.
+    """
+    records, nodes, label = run.records, run.machine.processors, visible(run.scenario.label)
+    together = nodes if nodes <= _MOST_TOGETHER else max(16, 1 << ((nodes - 1) // _MOST_RANGES).bit_length())
+    processes: dict[tuple[int, int], int] = {}
+    for row, number, node in sorted({(gang.row, gang.columns[0] // together, gang.columns[0]) for gang in gangs}):
+        if (row, number) not in processes:
+            process = processes[row, number] = process + 1
+            of_row = "" if run.slices is None else f"row {row}, "
+            last = min((number + 1) * together, nodes) - 1
+            events += _names(process, f"{label}: {of_row}nodes {number * together}-{last}", {})
+        events += _names(process, "", {node: f"node {node}"})
     outcomes: list[list[str]] = [[] for _ in range(len(records))]
-    runs = records.runs
-    for job, ended_as in zip(runs.job.tolist(), runs.ended_as.tolist(), strict=True):
+    for job, ended_as in zip(records.runs.job.tolist(), records.runs.ended_as.tolist(), strict=True):
         outcomes[job].append(Status(ended_as).label)
     ids, users = (records.column(name).tolist() for name in ("id", "user"))
-    submit, start, run, estimate = (records.seconds(name) for name in ("submit", "start", "worked", "estimate"))
-    facts = list(zip(submit.tolist(), (start - submit).tolist(), run.tolist(), estimate.tolist(), strict=True))
-    replica = KINDS.index("replica")
-    last: dict[int, GangPlacement] = {}
-    several: dict[int, int] = {}  # index of a job with several placements -> number of its flow
-    for gang in sorted(placements, key=lambda gang: (gang.begin, gang.end)):
-        if gang.kind == replica:
-            continue
-        if gang.job in last and gang.job not in several:
-            several[gang.job] = packets.flow()
-        last[gang.job] = gang
-    packets.slices(
-        [
-            Event(
-                track_of(gang),
-                gang.begin,
-                gang.end,
-                f"job {ids[gang.job]}",
-                KINDS[gang.kind],
-                (
-                    ids[gang.job],
-                    gang.attempt,
-                    count(gang.columns),
-                    text(gang.columns),
-                    users[gang.job],
-                    *facts[gang.job],
-                    outcomes[gang.job][gang.attempt - 1],
-                ),
-                _JOB_FACTS,
-                0 if gang.kind == replica else several.get(gang.job, 0),
-                last_of_flow=last.get(gang.job) is gang,
-            )
-            for gang in placements
-        ]
-    )
+    submit, start, worked, estimate = (records.column(name) for name in ("submit", "start", "worked", "estimate"))
+    times = (np.column_stack([submit, start - submit, worked, estimate]) / TICKS_PER_SECOND).tolist()
+    ordered = sorted(gangs, key=lambda gang: (gang.begin, gang.end))
+    of_job = Counter(gang.job for gang in ordered if gang.kind != _REPLICA)
+    shown: Counter[int] = Counter()
+    for gang in ordered:
+        job, node = gang.job, gang.columns[0]
+        flow: dict[str, Any] = {}
+        if gang.kind != _REPLICA and of_job[job] > 1:
+            shown[job] += 1
+            flow = {"bind_id": hex((process << 32) + job), "flow_in": shown[job] > 1, "flow_out": shown[job] < of_job[job]}
+        facts = (ids[job], gang.attempt, count(gang.columns), text(gang.columns), users[job], *times[job])
+        arguments = dict(zip(_JOB_FACTS, (*facts, outcomes[job][gang.attempt - 1]), strict=True))
+        place = processes[gang.row, node // together], node
+        events.append(_slice(*place, gang.begin, gang.end, f"job {ids[job]}", KINDS[gang.kind], arguments, **flow))
+    return process
 
 
-def _turns(track: int, history: History, end: int) -> list[Event]:
-    """Return the time slices, those of one row that follow each other as one; or whole rotations if there are too many."""
-    first = history.moments[0].ticks
-    slices = list(islice(_merged(slices_between(history, first, end, end)), MOST_TIME_SLICES + 1))
-    if len(slices) <= MOST_TIME_SLICES:
-        return [_turn(track, one.begin, one.end, (one.row,), one.gangs) for one in slices]
-    ends = [moment.ticks for moment in history.moments[1:]] + [end]
-    return [
-        _turn(track, moment.ticks, stop, rows, [gang for row in rows for gang in moment.rows[row]])
-        for moment, stop in zip(history.moments, ends, strict=True)
-        if (rows := tuple(sorted(moment.rotation))) and stop > moment.ticks
+def _turns(history: History, end: int) -> Iterator[tuple[int, int, str, dict[str, Any]]]:
+    """Yield begin, end, name and arguments of time slices, those of a row that follow each other as one.
+
+    If there are too many, the rows that take turns between two scheduling events are one.
+    """
+    merged = list(islice(_merged(history.slices(history.moments[0].ticks, end, end)), MOST_TIME_SLICES + 1))
+    turns: list[tuple[int, int, tuple[int, ...], tuple[Cell, ...]]] = [
+        (turn.begin, turn.end, (turn.row,), turn.gangs) for turn in merged
     ]
-
-
-def _turn(track: int, begin: int, end: int, rows: Sequence[int], gangs: Sequence[Cell]) -> Event:
-    names = ", ".join(map(str, rows))
-    label = f"row {names}" if len(rows) == 1 else f"rows {names}"
-    held = sum(gang.columns.bit_count() for gang in gangs)
-    return Event(track, begin, end, label, "time slice", (names, len(gangs), held / len(rows)), _SLICE_FACTS)
+    if len(turns) > MOST_TIME_SLICES:
+        ends = [moment.ticks for moment in history.moments[1:]] + [end]
+        turns = [
+            (moment.ticks, stop, rows, tuple(gang for row in rows for gang in moment.rows[row]))
+            for moment, stop in zip(history.moments, ends, strict=True)
+            if (rows := tuple(sorted(moment.rotation))) and stop > moment.ticks
+        ]
+    for begin, stop, rows, gangs in turns:
+        names = ", ".join(map(str, rows))
+        used = sum(gang.columns.bit_count() for gang in gangs) / len(rows)
+        yield begin, stop, f"row{'s' * (len(rows) > 1)} {names}", {"rows": names, "gangs": len(gangs), "nodes in use": used}
 
 
 def _merged(slices: Iterator[Slice]) -> Iterator[Slice]:
     """Yield slices, those of one row with the same gangs that follow each other as one."""
     last: Slice | None = None
-    for one in slices:
-        if last is not None and (last.end, last.row, last.gangs) == (one.begin, one.row, one.gangs):
-            last = last._replace(end=one.end)
+    for following in slices:
+        if last is not None and (last.end, last.row, last.gangs) == (following.begin, following.row, following.gangs):
+            last = last._replace(end=following.end)
             continue
         if last is not None:
             yield last
-        last = one
+        last = following
     if last is not None:
         yield last
 
 
-def _add_events(packets: Packets, process: int, records: JobRecords, placements: Sequence[GangPlacement]) -> None:
-    """Add an instant for each preemption, migration and rejection."""
+def _instants(process: int, records: JobRecords, gangs: Sequence[GangPlacement]) -> Iterator[str]:
+    """Yield an instant for each preemption, migration and rejection."""
     ids, submit = records.column("id").tolist(), records.column("submit").tolist()
-    happened = [(ticks, ids[job], attempt, what) for job, attempt, ticks, what in (*_stops(records), *_migrations(placements))]
-    rejected = (records.column("ended_as") == Status.REJECTED).nonzero()[0].tolist()
-    happened += [(submit[job], ids[job], 0, Status.REJECTED.label) for job in rejected]
-    if happened:
-        track = packets.track(process, "events", 2, description="preemptions, migrations and rejections")
-        packets.instants(
-            [
-                Event(track, ticks, ticks, f"job {job} {what}", what, (job, attempt), _EVENT_FACTS)
-                for ticks, job, attempt, what in sorted(happened)
-            ]
-        )
-
-
-def _stops(records: JobRecords) -> Iterator[tuple[int, int, int, str]]:
-    """Yield index of the job, number of the run attempt, ticks and what happened, where jobs returned to the queue."""
+    happened = [
+        (submit[job], ids[job], 0, Status.REJECTED.label)
+        for job in (records.column("ended_as") == Status.REJECTED).nonzero()[0].tolist()
+    ]
     attempts: Counter[int] = Counter()
     for stopped in records.each_stopped_run():
         attempts[stopped.job] += 1
-        yield stopped.job, attempts[stopped.job], stopped.end, stopped.ended_as.label
-
-
-def _migrations(placements: Sequence[GangPlacement]) -> Iterator[tuple[int, int, int, str]]:
-    """Yield the same where gangs went on on other nodes."""
-    replica = KINDS.index("replica")
-    home = sorted((gang for gang in placements if gang.kind != replica), key=lambda gang: gang[:4])
+        happened.append((stopped.end, ids[stopped.job], attempts[stopped.job], stopped.ended_as.label))
+    home = sorted((gang for gang in gangs if gang.kind != _REPLICA), key=lambda gang: gang[:4])
     for before, after in pairwise(home):
-        if (before.job, before.attempt, before.end) == (
-            after.job,
-            after.attempt,
-            after.begin,
-        ) and before.columns != after.columns:
-            yield after.job, after.attempt, after.begin, "migrated"
+        same_attempt = (before.job, before.attempt, before.end) == (after.job, after.attempt, after.begin)
+        if same_attempt and before.columns != after.columns:
+            happened.append((after.begin, ids[after.job], after.attempt, "migrated"))
+    for now, job, attempt, what in sorted(happened):
+        known = {"ph": "i", "s": "t", "pid": process, "tid": process, "ts": now, "name": f"job {job} {what}", "cat": what}
+        yield _encode({**known, "args": {"job": job, "attempt": attempt}})

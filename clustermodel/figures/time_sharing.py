@@ -18,8 +18,8 @@ from clustermodel.figures.drawn_run import require_drawable, title_of
 from clustermodel.figures.notebook_figure import NotebookFigure
 from clustermodel.figures.steps import time_axis
 from clustermodel.figures.style import job_colour
-from clustermodel.figures.time_slices import Slice, node_ranges, running_row, slices_between, waiting_at
-from clustermodel.recording.matrix_history import History
+from clustermodel.recording.matrix_history import Cell, History, Slice
+from clustermodel.schedule.node_set import from_mask
 from clustermodel.ticks import to_seconds, to_ticks
 from clustermodel.validation import require_seconds
 
@@ -47,13 +47,13 @@ def draw_matrix(axes: Axes, run: Result, at_s: float) -> None:
     """Draw the Ousterhout matrix on axes of your own, without a legend; arguments and errors as of :func:`matrix_figure`."""
     history, nodes = _history(run, "matrix"), run.machine.processors
     at = to_ticks(_within_run(run, "matrix: at_s", at_s))
-    moment, running = history.at(at), running_row(history, at)
+    moment, running = history.at(at), history.running_row(at)
     rows = moment.rows if moment.ticks <= at else ((),) * len(moment.rows)
     bars = [
         _Bar(low - 0.5, count, row - 0.46, 0.92, cell.job, cell.replica)
         for row, cells in enumerate(rows)
         for cell in cells
-        for low, count in node_ranges(cell)
+        for low, count in _node_ranges(cell)
     ]
     axes.set_facecolor("0.93")
     axes.hlines(np.arange(len(rows) - 1) + 0.5, -0.5, nodes - 0.5, color="white", linewidth=1.5, zorder=0.5)
@@ -70,7 +70,8 @@ def draw_matrix(axes: Axes, run: Result, at_s: float) -> None:
     axes.set_xlabel("column (node)")
     axes.set_ylabel("row (time slice)")
     jobs = len({cell.job for cells in rows for cell in cells})
-    axes.set_title(f"{title_of(run)} at {_shown_s(at_s)}: {counted(jobs, 'job')} in the matrix, {waiting_at(run, at)} waiting")
+    waiting = run.events.waiting[np.searchsorted(run.events.ticks, at, side="right") - 1]
+    axes.set_title(f"{title_of(run)} at {_shown_s(at_s)}: {counted(jobs, 'job')} in the matrix, {waiting} waiting")
 
 
 def slices_figure(run: Result, first_s: float, last_s: float) -> Figure:
@@ -83,11 +84,11 @@ def slices_figure(run: Result, first_s: float, last_s: float) -> Figure:
     unit, name = time_axis(to_seconds(last - first))
     bars: list[_Bar] = []
     shown: list[Slice] = []
-    for time_slice in slices_between(history, first, last, run.ledger.end):
+    for time_slice in history.slices(first, last, run.ledger.end):
         shown.append(time_slice)
         left, right = to_seconds(max(time_slice.begin, first)) / unit, to_seconds(min(time_slice.end, last)) / unit
         for cell in time_slice.gangs:
-            bars += [_Bar(left, right - left, low - 0.5, count, cell.job, cell.replica) for low, count in node_ranges(cell)]
+            bars += [_Bar(left, right - left, low - 0.5, count, cell.job, cell.replica) for low, count in _node_ranges(cell)]
         if len(bars) > MOST_RECTANGLES:
             raise SpecificationError(
                 f"slices: more than {MOST_RECTANGLES:,} rectangles between first_s={first_s} and last_s={last_s} are too many "
@@ -130,6 +131,12 @@ def _within_run(run: Result, field: str, seconds: object) -> float:
         first, last = _shown_s(to_seconds(ledger.start)), _shown_s(to_seconds(ledger.end))
         raise SpecificationError(f"{field}: {time_s} is not allowed; it must lie in the run, from {first} to {last}")
     return time_s
+
+
+def _node_ranges(cell: Cell) -> list[tuple[int, int]]:
+    """Return the contiguous ranges of a gang's nodes, as (lowest node, number of nodes)."""
+    bounds = from_mask(cell.columns)
+    return [(low, high - low) for low, high in zip(bounds[::2], bounds[1::2], strict=True)]
 
 
 class _Bar(NamedTuple):

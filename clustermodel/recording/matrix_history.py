@@ -39,6 +39,20 @@ class Moment(NamedTuple):
     """How long the slice of the first row has run before, ticks: the event did not cut it short."""
 
 
+class Slice(NamedTuple):
+    """A time slice, in which one row of the Ousterhout matrix runs."""
+
+    begin: int
+    """Ticks."""
+    end: int
+    """Ticks: a quantum after the begin, or earlier if a scheduling event cuts the slice short.  Where events do not, what runs
+    before an event and after it are two."""
+    row: int
+    gangs: tuple[Cell, ...]
+    at_event: bool
+    """Whether the slice begins with a scheduling event."""
+
+
 class History:
     """The moments of one run, in order.
 
@@ -54,6 +68,35 @@ class History:
         """Return the last state that begins at or before a time, in ticks; the first state if there is none."""
         index = bisect_right(self.moments, ticks, key=lambda moment: moment.ticks)
         return self.moments[max(index - 1, 0)]
+
+    def running_row(self, ticks: int) -> int | None:
+        """Return the row that runs at a time, ticks (at a boundary of slices: the later one); ``None`` if nothing runs."""
+        moment = self.at(ticks)
+        if not moment.rotation or ticks < moment.ticks:
+            return None
+        return moment.rotation[(moment.begun + ticks - moment.ticks) // self.quantum % len(moment.rotation)]
+
+    def slices(self, first: int, last: int, end: int) -> Iterator[Slice]:
+        """Yield the slices that overlap a time interval and in which a gang runs, in order.
+
+        Args:
+            first: begin of the interval, ticks.
+            last: end of the interval, ticks.
+            end: end of the run, ticks.
+        """
+        moments, quantum = self.moments, self.quantum
+        ends = [moment.ticks for moment in moments[1:]] + [end]
+        for moment, stop in zip(moments, ends, strict=True):
+            if moment.ticks >= last:
+                return
+            rotation = moment.rotation
+            since = moment.ticks - moment.begun
+            number = (max(first, moment.ticks) - since) // quantum
+            begin = since + number * quantum
+            while rotation and begin < min(stop, last) and first < stop:
+                row = rotation[number % len(rotation)]
+                yield Slice(max(begin, moment.ticks), min(begin + quantum, stop), row, moment.rows[row], at_event=not number)
+                number, begin = number + 1, begin + quantum
 
 
 class LoggedRotation(NamedTuple):

@@ -8,7 +8,6 @@ import pytest
 from clustermodel import Checkpointing, ContextSwitch, Job, Machine, Scenario, TimeSlicing, Workload
 from clustermodel.errors import SpecificationError
 from clustermodel.experiment.result import Result
-from clustermodel.figures.time_slices import running_row, slices_between
 from clustermodel.policies.interface import Policy
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.matrix_history import LoggedRotation
@@ -47,8 +46,8 @@ def test_an_arrival_leaves_the_slice_alone_and_an_end_that_empties_the_row_does_
     assert [rotation.begun for rotation in log] == [0, 4_000_000, 0, 0]
     # From 14 s to 52 s the row of job 2 runs first, the rest of its slice.
     assert list(log)[1] == LoggedRotation(38_000_000, False, (1, 1, 1), ((0, 0),) * 3, 0, 1, 4_000_000)
-    assert [running_row(result.history, second * 1_000_000) for second in (14, 19, 20, 29, 30, 51, 52)] == [1, 1, 2, 2, 0, 2, 0]
-    turns = [(turn.begin, turn.end, turn.row) for turn in slices_between(result.history, 0, 40_000_000, 72_000_000)]
+    assert [result.history.running_row(second * 1_000_000) for second in (14, 19, 20, 29, 30, 51, 52)] == [1, 1, 2, 2, 0, 2, 0]
+    turns = [(turn.begin, turn.end, turn.row) for turn in result.history.slices(0, 40_000_000, 72_000_000)]
     assert turns == [
         (b * 1_000_000, e * 1_000_000, r) for b, e, r in ((0, 10, 0), (10, 14, 1), (14, 20, 1), (20, 30, 2), (30, 40, 0))
     ]

@@ -117,7 +117,7 @@ def test_a_name_that_does_not_exist_is_an_error_as_in_any_module() -> None:
         from clustermodel import Machin  # noqa: F401
 
 
-OF_EXTRAS = ("bokeh", "distributed", "jinja2", "markdown_it", "perfetto", "xarray")
+OF_EXTRAS = ("bokeh", "distributed", "jinja2", "markdown_it", "xarray")
 NONE_OF_THEM = f"import sys; sys.modules.update(dict.fromkeys({OF_EXTRAS}))\n"
 
 

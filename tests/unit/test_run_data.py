@@ -32,7 +32,6 @@ from clustermodel.experiment.result import Result
 from clustermodel.figures.capacity import IDLE_EMPTY, IDLE_WAITING, SHARES, WORK, capacity_shares
 from clustermodel.figures.steps import busy_nodes
 from clustermodel.figures.style import job_colour
-from clustermodel.figures.time_slices import running_row, slices_between
 from clustermodel.policies.interface import Decision, Policy, Setup
 from clustermodel.policies.view import Batch, View
 from clustermodel.recording.ledger import Account
@@ -267,7 +266,7 @@ def test_what_is_drawn_is_all_that_the_ledger_does_not_call_idle(make: Callable[
 def test_slices_follow_one_another_none_is_longer_than_a_quantum(make: Callable[..., Result], policy: str) -> None:
     result = make(policy)
     history, ledger = result.history, result.ledger
-    slices = list(slices_between(history, ledger.start, ledger.end, ledger.end))
+    slices = list(history.slices(ledger.start, ledger.end, ledger.end))
     events = {moment.ticks for moment in history.moments}
     for turn, following in pairwise(slices):
         assert 0 < turn.end - turn.begin <= history.quantum
@@ -276,7 +275,7 @@ def test_slices_follow_one_another_none_is_longer_than_a_quantum(make: Callable[
         assert turn.end - turn.begin == history.quantum or turn.end in events
     assert sum(turn.end - turn.begin for turn in slices) <= ledger.end - ledger.start
     for turn in slices:
-        assert running_row(history, turn.begin) == running_row(history, turn.end - 1) == turn.row
+        assert history.running_row(turn.begin) == history.running_row(turn.end - 1) == turn.row
 
 
 def test_the_longest_timeline_is_drawn_and_a_longer_one_is_refused(three: Result, monkeypatch: pytest.MonkeyPatch) -> None:
