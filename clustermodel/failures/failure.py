@@ -65,6 +65,8 @@ class FailureSource(Protocol):
 
 _CHUNK: Final = 1024
 """Random numbers drawn at a time."""
+MOST_NODES: Final = 10_000_000
+"""Most nodes that each have a clock; on larger machines ``per="machine"`` draws the failures."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,9 +137,13 @@ class NodeFailures:
             rng: random numbers of this purpose alone, new for each run.
 
         Raises:
-            SpecificationError: ``nodes`` is not a whole number of at least one.
+            SpecificationError: ``nodes`` is not a whole number of at least one, and at most 10,000,000 with ``per="node"``.
         """
         count = require_whole("nodes", nodes, at_least=1)
+        if self.per == "node" and count > MOST_NODES:
+            raise SpecificationError(
+                f"NodeFailures.per: 'node' is not allowed on {count:,} nodes; it must be 'machine', or nodes <= {MOST_NODES:,}"
+            )
         lives, repairs, choices = rng.spawn(3)
         between = _one_by_one(lambda size: self.scale_s * lives.weibull(self.shape, size), duration_to_ticks)
         repair = _one_by_one(lambda size: self._repair_times_s(repairs, size), to_ticks)
@@ -171,13 +177,25 @@ def _one_by_one(draw: Callable[[int], FloatArray], ticks: Callable[[float], int]
 
 def _of_each_node(first_s: FloatArray, between: Iterator[int], repair: Iterator[int]) -> Iterator[Failure]:
     """Yield the failures of nodes that each have a clock, which stands still while the node is down."""
-    pending = [(to_ticks(seconds), node) for node, seconds in enumerate(first_s.tolist())]
-    heapq.heapify(pending)
+    pending: list[tuple[int, int]] = []  # heap of (time, node): the next failures of nodes, but for first ones that lie later
+    first = _in_order(first_s)
+    upcoming: tuple[int, int] | None = next(first)
     while True:
+        while upcoming is not None and (not pending or upcoming[0] <= pending[0][0]):
+            heapq.heappush(pending, upcoming)
+            upcoming = next(first, None)
         time, node = pending[0]
         failure = Failure(time, node, next(repair))
         heapq.heapreplace(pending, (time + failure.repair + next(between), node))
         yield failure
+
+
+def _in_order(times_s: FloatArray) -> Iterator[tuple[int, int]]:
+    """Yield times in ticks, each with its index, in order of time."""
+    order = np.argsort(times_s, kind="stable")
+    for begin in range(0, len(order), _CHUNK):
+        nodes = order[begin : begin + _CHUNK]
+        yield from zip(map(to_ticks, times_s[nodes].tolist()), nodes.tolist(), strict=True)
 
 
 def _of_the_machine(

@@ -8,7 +8,7 @@ job's record, and as long to find the lowest idle nodes, as there are runs; bitm
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from operator import le, lt
 from typing import Final
@@ -34,6 +34,11 @@ def members(nodes: NodeSet) -> Iterator[int]:
     """Yield the nodes of the set, ascending."""
     for low, high in zip(nodes[::2], nodes[1::2], strict=True):
         yield from range(low, high)
+
+
+def holds_any(nodes: NodeSet, some: Collection[int]) -> bool:
+    """Return whether one of some nodes is in the set."""
+    return any(bisect.bisect_right(nodes, node) % 2 for node in some)  # an odd number of bounds up to it: a range is open there
 
 
 def is_node_set(nodes: NodeSet) -> bool:

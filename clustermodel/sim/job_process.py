@@ -6,7 +6,7 @@ It consists of run attempts (:class:`Execution`).  What has been saved of the jo
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator
 from typing import Final, NamedTuple
 
 from simpy import Event, Process
@@ -15,7 +15,7 @@ from clustermodel.errors import DecisionError
 from clustermodel.job import JobRow
 from clustermodel.policies.view import MIGRATING, RESTORING, RETURNING, RUNNING, STOPPING, GangState, QueuedJob, RunningJob
 from clustermodel.recording.run_attempts import REQUEUING, Status
-from clustermodel.schedule.node_set import NodeSet, members
+from clustermodel.schedule.node_set import NodeSet, holds_any
 from clustermodel.sim.events import Grant
 
 SAVING: Final = (Status.CHECKPOINTED, Status.SUSPENDED)
@@ -259,12 +259,12 @@ def overhead_left(gang: RunningJob) -> int:
     return gang.overhead_left() + gang.checkpoints_left()
 
 
-def nodes_needed_by(gang: Execution) -> Iterator[int]:
-    """Yield the nodes without which a running gang cannot go on: its own, and those whose memory still holds its image."""
-    yield from members(gang.columns)
+def needs_any(gang: Execution, nodes: Collection[int]) -> bool:
+    """Return whether a running gang cannot go on without one of ``nodes``: its own, and those whose memory holds its image."""
     image = gang.owner.image
-    if gang.fetching and image is not None and image.columns is not None:
-        yield from members(image.columns)
+    if gang.fetching and image is not None and image.columns is not None and holds_any(image.columns, nodes):
+        return True
+    return holds_any(gang.columns, nodes)
 
 
 def job_life(

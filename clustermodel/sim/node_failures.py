@@ -15,8 +15,8 @@ from clustermodel.failures.failure import Failure
 from clustermodel.policies.view import Outage
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.node_set import members
-from clustermodel.sim.job_process import Execution, JobInSystem, nodes_needed_by
+from clustermodel.schedule.node_set import holds_any
+from clustermodel.sim.job_process import Execution, JobInSystem, needs_any
 from clustermodel.ticks import duration_to_ticks, to_seconds
 
 if TYPE_CHECKING:
@@ -111,8 +111,7 @@ class NodeStates:
 
     def hit(self, running: Iterable[Execution]) -> list[Execution]:
         """Return the gangs that have a task, or their image, on a failing node."""
-        failing = set(self._failing)
-        return [gang for gang in running if not failing.isdisjoint(nodes_needed_by(gang))] if failing else []
+        return [gang for gang in running if needs_any(gang, self._failing)] if self._failing else []
 
     def carry_out(self, sharing: Sharing) -> tuple[list[Outage], list[Outage]]:
         """Take failing nodes, which no gang holds any more, out of service, and put those back that have been repaired.
@@ -151,7 +150,7 @@ class NodeStates:
         """Discard what is suspended in the memory of nodes that have failed; the jobs go on from the checkpoint store."""
         nodes = {outage.node for outage in failed}
         for job in waiting:
-            if (image := job.image) is not None and image.columns and not nodes.isdisjoint(members(image.columns)):
+            if (image := job.image) is not None and image.columns and holds_any(image.columns, nodes):
                 self.discard_image(job)
 
     def discard_image(self, job: JobInSystem) -> None:

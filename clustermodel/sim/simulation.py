@@ -19,6 +19,7 @@ from clustermodel.recording.matrix_history import History, SliceLog
 from clustermodel.sim.context import RunContext
 from clustermodel.sim.coordinator import Coordinator
 from clustermodel.sim.job_streams import Feedback, submit_jobs
+from clustermodel.sim.signals import signals_between_events
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import LAST_TICK, to_seconds
 from clustermodel.workload.feedback import JobsWithFeedback
@@ -124,7 +125,8 @@ def simulate(
             submit = Feedback(env, rows.followers, coordinator, progress).submit
         env.process(submit_jobs(env, source, submit, coordinator.stream_finished))
     try:
-        env.run(until=finished)
+        with signals_between_events(env):
+            env.run(until=finished)
     except (OverflowError, struct.error) as problem:
         raise SpecificationError(
             f"the jobs take too long: at {to_seconds(env.now):g} s, a start or an end lies beyond the "

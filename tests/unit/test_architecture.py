@@ -61,7 +61,7 @@ MAY_IMPORT = {
     "schedule": FOUNDATION | {"schedule", "theory"},
     "policies": FOUNDATION | {"machine", "speedup", "schedule", "policies"},
     "recording": FOUNDATION | {"job", "schedule", "recording"},
-    "sim": MECHANISM,
+    "sim": MECHANISM | {"compiled"},
     "measure": RECORDING | {"measure"},
     "theory": FOUNDATION | {"theory"},
     "experiment": EXPERIMENT,

@@ -283,3 +283,27 @@ def test_a_run_leaves_no_exception_behind(policy: str) -> None:
     with pytest.raises(ValueError, match="later") as raised:
         raise ValueError("later")
     assert raised.value.__context__ is None
+
+
+@pytest.mark.skipif(not is_compiled(), reason="no module is compiled")
+def test_a_handler_that_raises_does_not_abort_the_process() -> None:
+    """It aborted ("fatal: out of memory") where the signal came in the middle of a multiplication in compiled code."""
+    program = """
+import signal
+from clustermodel import Machine, Scenario, synthetic_workload
+from clustermodel.policies.fcfs import Fcfs
+
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+jobs, interrupted = synthetic_workload(jobs=400, nodes=64, seed=1), 0
+for k in range(1500):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.002 + 0.00007 * (k % 200))
+        Scenario(workload=jobs, machine=Machine(nodes=64), policy=Fcfs()).run()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        interrupted += 1
+print(interrupted)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 100

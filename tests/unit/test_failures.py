@@ -173,6 +173,18 @@ def test_the_number_of_nodes_is_checked_before_the_first_failure_is_asked_for() 
         NodeFailures(mtbf_s=1.0, repair_s=0.0).failures(0, random_stream(1, "failures"))
 
 
+def test_each_node_has_a_clock_on_ten_million_nodes_at_most() -> None:
+    """A thousand million clocks ended in a MemoryError of numpy."""
+    failures = NodeFailures(mtbf_s=1e10, repair_s=1.0)
+    first = list(islice(failures.failures(1_000_000, random_stream(1, "failures")), 100))
+    assert sorted(first, key=lambda failure: (failure.time, failure.node)) == first
+    with pytest.raises(SpecificationError) as refused:
+        failures.failures(10_000_001, random_stream(1, "failures"))
+    assert str(refused.value) == (
+        "NodeFailures.per: 'node' is not allowed on 10,000,001 nodes; it must be 'machine', or nodes <= 10,000,000"
+    )
+
+
 def test_failures_that_let_no_job_start_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_failures, "MOST_FAILURES", 300)
     machine = Machine(nodes=8, failures=NodeFailures(mtbf_s=0.001, repair_s=0))

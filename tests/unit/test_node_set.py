@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from clustermodel import Batch, DecisionError, Job, Machine, Scenario, Setup, Start, View, Workload
-from clustermodel.schedule.node_set import IdleNodes, NodeSet, as_mask, count, from_mask, lowest, text
+from clustermodel.schedule.node_set import IdleNodes, NodeSet, as_mask, count, from_mask, holds_any, lowest, text
 
 WIDTH = 20
 
@@ -149,6 +149,11 @@ def test_a_set_as_count_text_and_mask(nodes: set[int]) -> None:
         low, _, high = interval.partition("-")
         read_back |= set(range(int(low), int(high or low) + 1))
     assert read_back == nodes
+
+
+@given(st.sets(st.integers(0, 40)), st.sets(st.integers(0, 40)))
+def test_a_set_holds_any_of_the_nodes_that_are_in_it(nodes: set[int], some: set[int]) -> None:
+    assert holds_any(from_mask(sum(1 << node for node in nodes)), some) == bool(nodes & some)
 
 
 def test_the_text_of_a_set() -> None:
