@@ -91,9 +91,7 @@ if TYPE_CHECKING:
     from clustermodel.workload.sacct import read_sacct
     from clustermodel.workload.schedule import Schedule, read_schedule
     from clustermodel.workload.sessions import ClosedUsers, Sessions
-    from clustermodel.workload.swf import SwfStream, read_swf, write_swf
-    from clustermodel.workload.swf_export import write_trace
-    from clustermodel.workload.swf_line import SWF_FIELDS
+    from clustermodel.workload.swf import SWF_FIELDS, SwfStream, read_swf, write_swf, write_trace
     from clustermodel.workload.synthetic import synthetic_workload
     from clustermodel.workload.table import JobSource, Provenance, Workload
     from clustermodel.workload.trace_file import read_trace
@@ -228,8 +226,8 @@ _MODULES = {  # the module that defines each public name; it is imported when th
     "read_swf": "workload.swf",
     "read_trace": "workload.trace_file",
     "write_swf": "workload.swf",
-    "write_trace": "workload.swf_export",
-    "SWF_FIELDS": "workload.swf_line",
+    "write_trace": "workload.swf",
+    "SWF_FIELDS": "workload.swf",
     "synthetic_workload": "workload.synthetic",
     "JobSource": "workload.table",
     "Provenance": "workload.table",

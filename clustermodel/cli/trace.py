@@ -20,7 +20,7 @@ from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.facts import trace_facts
 from clustermodel.workload.model import WorkloadModel
 from clustermodel.workload.model_fit import fit_model
-from clustermodel.workload.swf_export import write_trace
+from clustermodel.workload.swf import write_trace
 from clustermodel.workload.trace_file import read_trace, require_log
 
 _MACHINE_SIZE: Final = click.IntRange(1, LARGEST_WHOLE)

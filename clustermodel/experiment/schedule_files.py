@@ -20,8 +20,7 @@ from clustermodel.recording.run_attempts import UNKNOWN as NEVER_HAPPENED
 from clustermodel.schedule.node_set import text
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.extra_columns import PRECEDING, THINK
-from clustermodel.workload.swf import write_swf
-from clustermodel.workload.swf_line import (
+from clustermodel.workload.swf import (
     CANCELLED,
     COMPLETED,
     COMPLETED_PART,
@@ -29,6 +28,7 @@ from clustermodel.workload.swf_line import (
     FAILED,
     FAILED_PART,
     UNKNOWN,
+    write_swf,
 )
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from clustermodel.errors import TraceError
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
-from clustermodel.validation import LONGEST_S, flag
-from clustermodel.workload.swf_file import data_lines, read_header
-from clustermodel.workload.swf_line import (
+from clustermodel.validation import flag
+from clustermodel.workload.swf import (
     ALLOCATED,
     AVERAGE_CPU,
     CANCELLED,
@@ -40,7 +39,8 @@ from clustermodel.workload.swf_line import (
     USER,
     WAIT,
     DataLine,
-    parse_line,
+    data_lines,
+    read_header,
 )
 from clustermodel.workload.table import Provenance
 
@@ -107,7 +107,7 @@ def read_schedule(path: str | os.PathLike[str], *, lenient: bool = False) -> Sch
 
     path = Path(path)
     provenance = Provenance(source=str(path), options={"lenient": flag("lenient", lenient)}, header=read_header(path))
-    lines = data_lines(path, _parse, lenient=lenient, dropped=provenance.dropped, messages=[])
+    lines = data_lines(path, _NEEDED, lenient=lenient, dropped=provenance.dropped, messages=[])
     jobs: list[tuple[object, ...]] = []
     run_attempts: list[tuple[object, ...]] = []
     first_line: dict[int, int] = {}
@@ -116,12 +116,12 @@ def read_schedule(path: str | os.PathLike[str], *, lenient: bool = False) -> Sch
         parts = [line for line in of_job if line.values[STATUS] in PARTIAL]
         whole = [line for line in of_job if line.values[STATUS] not in PARTIAL]
         if number in first_line or len(whole) > 1:
-            first, second = (first_line[number], of_job[0].at) if number in first_line else (whole[0].at, whole[1].at)
+            first, second = (first_line[number], of_job[0].line) if number in first_line else (whole[0].line, whole[1].line)
             raise TraceError(
                 f"{path}:{second}: field {SWF_FIELDS[NUMBER]}: {number} is used by two jobs, first on line {first}; job "
                 "numbers must be unique, and the partial executions of a job follow each other"
             )
-        first_line[number] = of_job[0].at
+        first_line[number] = of_job[0].line
         if parts:
             provenance.partial["with the line of the whole job" if whole else "without a line of the whole job"] += len(parts)
         attempts = list(_attempts(parts or whole, (whole or parts)[0].values[SUBMIT]))
@@ -145,13 +145,6 @@ _JOB_COLUMNS: Final = (
     "job", "submit_s", "start_s", "end_s", "nodes", "allocated_nodes", "run_s", "estimate_s", "user", "group", "status",
     "wait_s", "response_s", "tries",
 )  # fmt: skip
-
-
-def _parse(text: str) -> tuple[list[float], Sequence[str]]:
-    values, repairs = parse_line(text, _NEEDED)
-    if values[WAIT] > LONGEST_S:
-        raise ValueError(f"field {SWF_FIELDS[WAIT]}: {values[WAIT]:g} is not allowed; it must be <= {LONGEST_S:g}")
-    return values, repairs
 
 
 def _attempts(lines: Sequence[DataLine], submit: float) -> Iterator[_Attempt]:

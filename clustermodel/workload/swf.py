@@ -1,65 +1,131 @@
-"""The Standard Workload Format of the Parallel Workloads Archive: reading traces, streaming them, writing schedules.
+"""The Standard Workload Format of the Parallel Workloads Archive: reading traces, streaming them, writing them.
 
 A data line has 18 numbers; ``-1`` means unknown; lines that start with ``;`` are comments, of which ``; Key: value`` are
-kept as metadata.  Lines of partial executions belong to the line of the whole job, or are summed up to one
-(:mod:`clustermodel.workload.partial_executions`).  Jobs that are left out and values that are filled in are counted by
-reason.  A wrong value is an error only if a result depends on it (:mod:`clustermodel.workload.swf_line`);
-docs/guide_trace has the rule of each field.
+kept as metadata.  Jobs that are left out and values that are filled in are counted by reason.  A wrong value is an error only
+if a result depends on it; docs/guide_trace has the rule of each field.
+
+Lines are read by columns, some thousands together.  From the first line on that is not plain (18 numbers of digits, with a
+decimal point or ``-1``; no comment, blank line or partial execution in between), the rest of the file is read line by line into
+the same columns: that corrects values and names the line of an error.
+
+A job that was preempted, or swapped out, may have a line of its own and, next to it, a line for each part: status 2, the job
+ran again later; 3 or 4, the last part, after which the job had completed or failed (header ``Preemption: Double``).  Only the
+line of the whole job is used.  A job may also have lines of its parts only (``Preemption: Yes``); then it is summed up from
+them.  All lines of a job follow each other (Chapin et al. 1999).
 """
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import logging
+import math
 import os
+import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import pairwise
-from math import ceil
+from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.arrays import IntArray, distinct
-from clustermodel.errors import SpecificationError, TraceError, visible
-from clustermodel.job import UNSET, JobRow
+from clustermodel.arrays import FloatArray, IntArray, distinct
+from clustermodel.errors import SpecificationError, TraceError, quoted, shown, visible
+from clustermodel.job import UNSET, JobRow, row_of
 from clustermodel.memory_units import KIB_PER_GIB, LARGEST_GIB, default_used, require_gib, to_kib
 from clustermodel.output_files import write_file
-from clustermodel.text_files import without_compression
-from clustermodel.ticks import duration_to_ticks, to_ticks
+from clustermodel.text_files import LONGEST_LINE, decompressed, numbered_lines, without_compression
+from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
-from clustermodel.workload.extra_columns import PRECEDING, THINK, WAIT, ExtraColumns
-from clustermodel.workload.partial_executions import whole_jobs
-from clustermodel.workload.plain_swf import plain_jobs
+from clustermodel.workload import extra_columns as extras
+from clustermodel.workload.extra_columns import ExtraColumns
 from clustermodel.workload.recipe import MEMORY, Recipe
-from clustermodel.workload.swf_file import data_lines, read_header
-from clustermodel.workload.swf_line import (
-    ALLOCATED,
-    DECISIVE_FIELDS,
-    ESTIMATE,
-    REQUESTED,
-    REQUESTED_MEMORY,
-    SWF_FIELDS,
-    UNKNOWN,
-    USED_MEMORY,
-    parse_line,
-    parse_line_with_feedback,
-)
 from clustermodel.workload.table import Provenance, Workload
-from clustermodel.workload.transforms import JobFilter, LoadScale, filtered, transformed
+from clustermodel.workload.transforms import JobFilter, LoadScale, transformed
 
 _log = logging.getLogger(__name__)
-_Parser = Callable[[str, Sequence[int]], tuple[list[float], Sequence[str]]]
+
+SWF_FIELDS: Final = (
+    "job_number", "submit_time", "wait_time", "run_time", "allocated_processors", "average_cpu_time", "used_memory",
+    "requested_processors", "requested_time", "requested_memory", "status", "user_id", "group_id", "executable", "queue",
+    "partition", "preceding_job", "think_time",
+)  # fmt: skip
+"""The 18 fields of a data line, in order."""
+UNKNOWN: Final = -1
+"""Stands for a missing value in a trace."""
+
+FAILED: Final = 0
+COMPLETED: Final = 1
+CANCELLED: Final = 5
+CONTINUED_PART: Final = 2
+COMPLETED_PART: Final = 3
+FAILED_PART: Final = 4
+PARTIAL: Final = (CONTINUED_PART, COMPLETED_PART, FAILED_PART)
+"""Statuses of partial executions: one that is followed by another one, and the last one of a job that completed or failed."""
+
+MOST_LINES_WITHOUT_JOB: Final = 100_000
+"""Largest number of consecutive comments and blank lines, header included, so that the memory of a stream is bounded."""
+MOST_TEXT_WITHOUT_JOB: Final = 2**20
+"""Largest number of characters in these lines together."""
+LONGEST_NAMES: Final = 500_000
+"""Characters of the names in a header; columns whose names would make it longer go to a file of their own."""
+
+
+NUMBER, SUBMIT, WAIT, RUN, ALLOCATED, AVERAGE_CPU, USED_MEMORY, REQUESTED, ESTIMATE, REQUESTED_MEMORY = range(10)
+STATUS, USER, GROUP, PRECEDING, THINK = 10, 11, 12, 16, 17
+_WHOLE: Final = (NUMBER, ALLOCATED, REQUESTED, STATUS, USER, GROUP)
+_LIMITED: Final = (*_WHOLE, SUBMIT, RUN, ESTIMATE)
+_DECISIVE: Final = (NUMBER, SUBMIT, RUN)  # they decide whether a line is a job
+_LABELS: Final = (STATUS, USER, GROUP)  # kept with the job; no schedule depends on them
+_JOB: Final = (*_LIMITED, USED_MEMORY, REQUESTED_MEMORY)  # the fields of which every job is made
+
+_MOST_MESSAGES: Final = 10
 _LONGEST_SIZE: Final = 20  # digits
+_BLOCK: Final = 4096  # lines read one by one; rows made at a time
 _SORTED: Final = "submitted before the job on the line above, sorted"
+_STATUS_OF_JOB: Final = {COMPLETED_PART: COMPLETED, FAILED_PART: FAILED}
+_WITH_WHOLE: Final = "the line of the whole job was used"
+_SUMMED_UP: Final = "no line of the whole job, summed up from its partial executions"
+
+_CHUNK: Final = 2**19  # bytes
+_PLAIN: Final = b"0123456789-. \t\n"
+_MOST_DIGITS: Final = 15
+_SPACE, _MINUS, _POINT, _ZERO, _ONE, _LINE_BREAK = b" -.01\n"
+
+
+class DataLine(NamedTuple):
+    """A data line of a file."""
+
+    line: int
+    """Line number, from 1."""
+    values: list[float]
+    """The 18 numbers; :data:`UNKNOWN` where a value is missing or wrong."""
+    repairs: Sequence[str]
+    """What was corrected."""
+
+
+class _Block(NamedTuple):
+    """Data lines as columns."""
+
+    lines: IntArray
+    """Line numbers, shape ``(lines,)``."""
+    fields: Mapping[int, FloatArray]
+    """The numbers of each field that was asked for, shape ``(lines,)``."""
+    repairs: Mapping[int, Sequence[str]]
+    """What was corrected, by position in the block."""
+
+
+class _NotPlainError(Exception):
+    """A line is not plain."""
 
 
 class SwfStream:
-    """A trace read one job at a time, in constant memory; it can be iterated repeatedly.
+    """A trace read in constant memory; it can be iterated repeatedly.
 
     The jobs must be in order of submission, as in nearly every trace of the archive (:func:`read_swf` sorts them).
 
@@ -94,34 +160,28 @@ class SwfStream:
             )
         self.path = Path(path)
         self.name = without_compression(self.path.name).removesuffix(".swf")
-        self._processors_from = processors_from
+        sizes = (ALLOCATED, REQUESTED)
+        self._sizes = sizes if processors_from == "allocated" else sizes[::-1]  # the second is used if the first is missing
         self._use_estimates = use_estimates
         self._keep = keep
         self._scale = scale
         self._lenient = lenient
         default = None if default_memory_gib is None else require_gib("SwfStream.default_memory_gib", default_memory_gib)
         self._default_memory = default
-        self.provenance = Provenance(
-            source=str(path),
-            options={
-                "processors_from": processors_from,
-                "use_estimates": use_estimates,
-                "filter": keep,
-                "scale": scale,
-                "lenient": lenient,
-                **({} if default is None else {MEMORY: default}),
-            },
-            header=read_header(self.path),
-        )
-        arguments = {"trace": self.path, "stream": True, **self.provenance.options, "keep": keep}
+        options = {
+            "processors_from": processors_from,
+            "use_estimates": use_estimates,
+            "filter": keep,
+            "scale": scale,
+            "lenient": lenient,
+            **({} if default is None else {MEMORY: default}),
+        }
+        self.provenance = Provenance(source=str(path), options=options, header=read_header(self.path))
+        arguments = {"trace": self.path, "stream": True, **options, "keep": keep}
         del arguments["filter"]
         self.recipe = Recipe(source="trace", arguments=arguments, name=self.name, machine_nodes=self.machine_nodes)
         """How to make the same stream again."""
         self._line = 0  # of the job that was yielded last
-        self._feedback: dict[int, tuple[int, int]] | None = None
-        """Job number -> preceding job and think time (ticks) of the jobs read, where :func:`read_swf` asks for them."""
-        self._waits: dict[int, int] | None = None
-        """Job number -> recorded wait (ticks) of the jobs read, where :func:`read_swf` asks for them."""
         self.malformed: list[str] = []
         """Messages of the first ten lines that were skipped as ``lenient``."""
 
@@ -140,8 +200,8 @@ class SwfStream:
         """Return whether this is a stream of the same file, read in the same way."""
         if not isinstance(other, SwfStream):
             return NotImplemented
-        mine, others = ({**one.recipe.arguments, "trace": one.path.absolute()} for one in (self, other))
-        return self.name == other.name and mine == others
+        first, second = ({**each.recipe.arguments, "trace": each.path.absolute()} for each in (self, other))
+        return self.name == other.name and first == second
 
     def __hash__(self) -> int:
         return hash(self.path.absolute())
@@ -153,80 +213,138 @@ class SwfStream:
             TraceError: as for the class, or a job was submitted before the job on the line above.
         """
         last: JobRow | None = None
-        for row in self._transformed_rows():
+        for row in transformed(self._rows(), self._keep, self._scale, self.provenance.dropped):
             if last is not None and row < last:
+                if row.submit < last.submit:
+                    why = "was submitted later"
+                else:
+                    higher = "a higher number" if row.id < last.id else "the same number"
+                    why = f"was submitted at the same time and has {higher}"
                 raise TraceError(
-                    f"{self.path}:{self._line}: job {row.id} stands after job {last.id}, which {_why_after(row, last)}; "
+                    f"{self.path}:{self._line}: job {row.id} stands after job {last.id}, which {why}; "
                     "a stream must be in order of submission: read the file with read_swf, which sorts (without --stream)"
                 )
             last = row
             yield row
 
-    def _transformed_rows(self) -> Iterator[JobRow]:
-        self.provenance.dropped.clear()
-        self.provenance.repaired.clear()
-        self.provenance.partial.clear()
-        self.malformed.clear()
-        return transformed(self._raw_rows(), self._keep, self._scale, self.provenance.dropped)
+    def _rows(self) -> Iterator[JobRow]:
+        for table, lines in self.tables():
+            for begin in range(0, len(table), _BLOCK):
+                part = slice(begin, begin + _BLOCK)
+                for self._line, row in zip(lines[part].tolist(), table[part].tolist(), strict=True):
+                    yield row_of(row)
 
-    def _parser(self) -> _Parser:
-        """Return the function that parses a line, and notes what :func:`read_swf` asks for beside the row."""
-        parse = parse_line if self._feedback is None else partial(parse_line_with_feedback, self._feedback)
-        return parse if self._waits is None else partial(_parse_with_wait, parse, self._waits)
+    def tables(self, *, waits: bool = False, feedback: bool = False) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield the jobs in file order, neither filtered nor scaled, some thousands at a time, with their line numbers.
 
-    @property
-    def _size_fields(self) -> tuple[int, int]:
-        """The field of the size, and the one that is used where that is missing."""
-        return (ALLOCATED, REQUESTED) if self._processors_from == "allocated" else (REQUESTED, ALLOCATED)
+        Args:
+            waits: add a column of recorded waits.
+            feedback: add two columns: preceding jobs and think times.
 
-    def _raw_rows(self) -> Iterator[JobRow]:
-        dropped, repaired = self.provenance.dropped, self.provenance.repaired
-        prefer, other = self._size_fields
-        substitute = f"{SWF_FIELDS[prefer]} missing, {SWF_FIELDS[other]} used"
-        needed = (*DECISIVE_FIELDS, prefer, *([ESTIMATE] if self._use_estimates else []))
-        parse = self._parser()
-        lines = data_lines(
-            self.path, lambda text: parse(text, needed), lenient=self._lenient, dropped=dropped, messages=self.malformed
+        Yields:
+            The columns of :class:`~clustermodel.job.JobRow` and those added, times in ticks, shape ``(jobs, 13 to 16)``; and
+            the lines, shape ``(jobs,)``.
+
+        Raises:
+            TraceError: as for the class.
+        """
+        for counts in (self.provenance.dropped, self.provenance.repaired, self.provenance.partial, self.malformed):
+            counts.clear()
+        added = (*([WAIT] if waits else ()), *((PRECEDING, THINK) if feedback else ()))
+        for block in self._blocks((*_JOB, *added), (PRECEDING, THINK) if feedback else ()):
+            yield self._jobs(block, added)
+
+    def _blocks(self, fields: Sequence[int], needed: Sequence[int]) -> Iterator[_Block]:
+        """Yield the lines of the file, of the whole jobs where there are partial executions."""
+        needed = (*_DECISIVE, self._sizes[0], *([ESTIMATE] if self._use_estimates else []), *needed)
+        read, number = 0, float(UNKNOWN)  # lines read, job number of the last one
+        try:
+            for first, text in _plain_lines(self.path):
+                columns = _plain_columns(text, fields)
+                lines = np.arange(first, first + len(columns[NUMBER]))
+                yield _Block(lines, columns, {})
+                read, number = int(lines[-1]), float(columns[NUMBER][-1])
+        except (_NotPlainError, EOFError, OSError, zlib.error):
+            pass  # reading line by line says what is wrong
+        else:
+            return
+        lines_left = data_lines(
+            self.path,
+            needed,
+            after=read,
+            lenient=self._lenient,
+            dropped=self.provenance.dropped,
+            messages=self.malformed,
         )
-        for number, values, repairs in whole_jobs(self.path, lines, self.provenance.partial):
-            run, nodes, estimate = values[3], values[prefer], values[ESTIMATE]
-            if values[1] < 0 or run <= 0:
-                dropped["submit time missing" if values[1] < 0 else "run time missing" if run < 0 else "run time zero"] += 1
-                continue
-            if nodes <= 0:
-                nodes = values[other]
-                if nodes <= 0:
-                    dropped["number of processors missing"] += 1
-                    continue
-                repaired[substitute] += 1
-            run_ticks = duration_to_ticks(run)
-            self._line = number
-            if not self._use_estimates:
-                estimate_ticks = run_ticks
-            elif estimate > 0:
-                estimate_ticks = duration_to_ticks(estimate)
-            else:
-                estimate_ticks = run_ticks
-                missing = "negative" if estimate < 0 and estimate != UNKNOWN else "missing"
-                repaired[f"requested_time {missing}, run_time used"] += 1
-            if repairs:
+        jobs = _whole_jobs(self.path, lines_left, number, self.provenance.partial)
+        failure: TraceError | None = None
+        while failure is None:
+            block: list[DataLine] = []
+            try:
+                block.extend(islice(jobs, _BLOCK))
+            except TraceError as problem:
+                failure = problem  # the lines before it come first
+            if block:
+                values = np.array([line.values for line in block]).T
+                repairs = {position: line.repairs for position, line in enumerate(block) if line.repairs}
+                yield _Block(np.array([line.line for line in block]), {at: values[at] for at in fields}, repairs)
+            elif failure is None:
+                return
+        raise failure
+
+    def _jobs(self, block: _Block, added: Sequence[int]) -> tuple[IntArray, IntArray]:
+        """Return the jobs of a block, and their lines; count those that are left out and what is filled in."""
+        dropped, repaired = self.provenance.dropped, self.provenance.repaired
+        fields, (prefer, other) = block.fields, self._sizes
+        submit, run, estimate, size = (fields[at] for at in (SUBMIT, RUN, ESTIMATE, prefer))
+        left = np.ones(len(submit), dtype=bool)
+        for reason, wrong in (
+            ("submit time missing", submit < 0),
+            ("run time missing", run < 0),
+            ("run time zero", run == 0),
+            ("number of processors missing", (size <= 0) & (fields[other] <= 0)),
+        ):
+            _count(dropped, reason, int((left & wrong).sum()))
+            left &= ~wrong
+        _count(repaired, f"{SWF_FIELDS[prefer]} missing, {SWF_FIELDS[other]} used", int((left & (size <= 0)).sum()))
+        if self._use_estimates:
+            negative = left & (estimate < 0) & (estimate != UNKNOWN)
+            _count(repaired, "requested_time negative, run_time used", int(negative.sum()))
+            _count(repaired, "requested_time missing, run_time used", int((left & (estimate <= 0) & ~negative).sum()))
+        else:
+            estimate = run
+        for position, repairs in block.repairs.items():
+            if left[position]:
                 repaired.update(repairs)
-            memory = _memory(values[REQUESTED_MEMORY]) if values[REQUESTED_MEMORY] > 0 else _memory(values[USED_MEMORY])
-            if memory == UNSET and self._default_memory is not None:
-                memory = to_kib(self._default_memory)
-                repaired[default_used(self._default_memory)] += 1
-            yield JobRow(
-                to_ticks(values[1]),
-                int(values[0]),
-                int(nodes),
-                run_ticks,
-                estimate_ticks,
-                int(values[11]),
-                int(values[12]),
-                0,
-                int(values[10]),
-                memory,
-            )
+        kib = np.where(fields[REQUESTED_MEMORY] > 0, fields[REQUESTED_MEMORY], fields[USED_MEMORY])
+        known = (kib > 0) & (kib <= LARGEST_GIB * KIB_PER_GIB)
+        memory = np.where(known, np.ceil(kib, where=known, out=np.zeros_like(kib)), UNSET)
+        if self._default_memory is not None:
+            _count(repaired, default_used(self._default_memory), int((left & ~known).sum()))
+            memory[~known] = to_kib(self._default_memory)
+        columns = {
+            "submit": _ticks(submit),
+            "id": fields[NUMBER],
+            "nodes": np.where(size > 0, size, fields[other]),
+            "run": np.maximum(_ticks(run), 1),
+            "estimate": np.maximum(_ticks(np.where(estimate > 0, estimate, run)), 1),
+            "user": fields[USER],
+            "group": fields[GROUP],
+            "priority": np.zeros(len(submit)),
+            "status": fields[STATUS],
+            "memory": memory,
+        }
+        table = np.full((int(left.sum()), len(JobRow._fields) + len(added)), UNSET, dtype=np.int64)
+        for name, column in columns.items():
+            table[:, JobRow._fields.index(name)] = column[left]
+        for place, field in enumerate(added, start=len(JobRow._fields)):
+            values = np.minimum(fields[field][left], 2 * LONGEST_S)  # above all job numbers, and fits 64-bit ticks
+            if field == WAIT:
+                values = np.where((values >= 0) & (values <= LONGEST_S), _ticks(values), UNSET)
+            elif field == THINK:
+                values = _ticks(np.maximum(values, 0))
+            table[:, place] = values
+        return table, block.lines[left]
 
 
 def read_swf(
@@ -261,99 +379,316 @@ def read_swf(
         scale=scale,
         lenient=lenient,
     )
-    # Scaling is applied after sorting: the fixed point is the first submission, not the first line.
-    stream._scale = None
-    stream._feedback = {} if flag("feedback", feedback) else None
-    stream._waits = {} if flag("waits", waits) else None
     arguments = {**stream.recipe.arguments, "stream": False, "feedback": feedback, "waits": waits}
-    recipe = replace(stream.recipe, arguments=arguments)
     provenance = stream.provenance
-    if (table := _plain_table(stream)) is not None:
-        _log.info("read %s: %s jobs in %.2f s", path, f"{len(table):,}", perf_counter() - began)
-        return Workload(
-            table if scale is None else transformed(map(JobRow._make, table.tolist()), None, scale, provenance.dropped),
-            name=stream.name,
-            provenance=provenance,
-            machine_nodes=stream.machine_nodes,
-            recipe=recipe,
-        )
-    rows = list(stream._transformed_rows())
-    if not rows:
+    tables, lines = [], []
+    for jobs, at in stream.tables(waits=flag("waits", waits), feedback=flag("feedback", feedback)):
+        chosen = slice(None) if keep is None else _kept(jobs, keep, provenance.dropped)
+        tables.append(jobs[chosen])
+        lines.append(at[chosen])
+    if not sum(map(len, tables)):
         because = "; ".join(provenance.lines()) or "the file has no job lines"
         raise TraceError(f"{path}: no usable job: {because}")
-    moved = sum(later.submit < earlier.submit for earlier, later in pairwise(rows))
-    if moved:
-        provenance.repaired[_SORTED] += moved
-    rows.sort()
-    numbers = Counter(row.id for row in rows)
-    if len(numbers) < len(rows):
-        number, times = numbers.most_common(1)[0]
-        first, second, *_ = (stream._line for row in stream._transformed_rows() if row.id == number)
+    table = np.concatenate(tables)
+    del tables, jobs
+    _count(provenance.repaired, _SORTED, int((table[1:, 0] < table[:-1, 0]).sum()))
+    order = np.lexsort((table[:, 1], table[:, 0]))
+    table = table[order]
+    ids = table[:, 1]
+    if len(distinct(ids)) < len(ids):
+        number, times = Counter(ids.tolist()).most_common(1)[0]
+        first, second, *_ = sorted(np.concatenate(lines)[order][ids == number].tolist())
         raise TraceError(
             f"{path}:{second}: field job_number: {number} is used by {times} jobs, first on line {first}; "
             f"job numbers must be unique{', and the partial executions of a job follow each other' * bool(provenance.partial)}"
         )
-    _log.info("read %s: %s jobs in %.2f s", path, f"{len(rows):,}", perf_counter() - began)
-    extra = None if stream._feedback is None else _feedback_columns(rows, stream._feedback, provenance.repaired)
-    if stream._waits is not None:
-        ids = np.array([row.id for row in rows], dtype=np.int64)
-        recorded = np.array([stream._waits[row.id] for row in rows], dtype=np.int64)
-        extra = (extra or ExtraColumns(ids=ids, columns={})).with_column(WAIT, recorded)
+    del order, lines
+    _log.info("read %s: %s jobs in %.2f s", path, f"{len(table):,}", perf_counter() - began)
+    added = dict(
+        zip((*[extras.WAIT] * waits, *[extras.PRECEDING, extras.THINK] * feedback), table.T[len(JobRow._fields) :], strict=True)
+    )
+    if feedback:
+        added = _with_earlier_jobs(ids, added, provenance.repaired)
+    extra = ExtraColumns(ids=ids, columns=added) if added else None
     if extra is not None and scale is not None:
         extra = extra.think_times_scaled(scale.interarrival)
+    table = table[:, : len(JobRow._fields)]
     return Workload(
-        transformed(rows, None, scale, provenance.dropped),
+        table if scale is None else transformed(map(JobRow._make, table.tolist()), None, scale, provenance.dropped),
         name=stream.name,
         provenance=provenance,
         machine_nodes=stream.machine_nodes,
         extra=extra,
-        recipe=recipe,
+        recipe=replace(stream.recipe, arguments=arguments),
     )
 
 
-def _plain_table(stream: SwfStream) -> IntArray | None:
-    """Return the jobs of a file by submission, then number; ``None`` if its lines must be read one by one."""
-    if stream._feedback is not None or stream._waits is not None:
-        return None
-    dropped, repaired = Counter[str](), Counter[str]()
-    prefer, other = stream._size_fields
-    table = plain_jobs(
-        stream.path, prefer=prefer, other=other, use_estimates=stream._use_estimates, dropped=dropped, repaired=repaired
+def _kept(table: IntArray, keep: JobFilter, dropped: Counter[str]) -> IntArray:
+    """Return the positions of the jobs to keep; the others are counted by reason."""
+    reasons = [keep.rejects(JobRow._make(row)) for row in table[:, : len(JobRow._fields)].tolist()]
+    dropped.update(reason for reason in reasons if reason is not None)
+    return np.array([position for position, reason in enumerate(reasons) if reason is None], dtype=np.int64)
+
+
+def _with_earlier_jobs(ids: IntArray, columns: dict[str, IntArray], repaired: Counter[str]) -> dict[str, IntArray]:
+    """Return the columns without preceding jobs that were not submitted earlier; without both if no job is left."""
+    preceding = columns.pop(extras.PRECEDING)
+    think = columns.pop(extras.THINK)
+    order = np.argsort(ids)
+    place = order[np.searchsorted(ids, preceding, sorter=order).clip(max=len(ids) - 1)]
+    earlier = (ids[place] == preceding) & (place < np.arange(len(ids)))
+    _count(
+        repaired, "preceding_job not submitted earlier, recorded submission used", int((preceding[~earlier] != UNKNOWN).sum())
     )
-    if table is not None and stream._keep is not None:
-        kept = list(filtered(map(JobRow._make, table.tolist()), stream._keep, dropped))
-        table = np.array(kept, dtype=np.int64).reshape(-1, len(JobRow._fields))
-    if table is None or not len(table):
-        return None
-    submit = table[:, 0]
-    if moved := int((submit[1:] < submit[:-1]).sum()):
-        repaired[_SORTED] += moved
-    table = table[np.lexsort((table[:, 1], submit))]
-    if len(distinct(table[:, 1])) < len(table):
-        return None  # the reader of lines says where
-    stream.provenance.dropped.update(dropped)
-    stream.provenance.repaired.update(repaired)
-    return table
+    if not earlier.any():
+        return columns
+    return {extras.PRECEDING: np.where(earlier, preceding, UNKNOWN), extras.THINK: np.where(earlier, think, UNKNOWN), **columns}
 
 
-def _feedback_columns(
-    rows: Sequence[JobRow], feedback: Mapping[int, tuple[int, int]], repaired: Counter[str]
-) -> ExtraColumns | None:
-    """Return preceding jobs and think times of jobs in order of submission; ``None`` if no job has them."""
-    submitted: set[int] = set()
-    columns: dict[str, list[int]] = {PRECEDING: [], THINK: []}
-    for row in rows:
-        preceding, think = feedback.get(row.id, (UNKNOWN, UNKNOWN))
-        if preceding != UNKNOWN and preceding not in submitted:
-            repaired["preceding_job not submitted earlier, recorded submission used"] += 1
-            preceding = think = UNKNOWN
-        columns[PRECEDING].append(preceding)
-        columns[THINK].append(think)
-        submitted.add(row.id)
-    if max(columns[PRECEDING]) == UNKNOWN:
-        return None
-    arrays = {name: np.array(values, dtype=np.int64) for name, values in columns.items()}
-    return ExtraColumns(ids=np.array([row.id for row in rows], dtype=np.int64), columns=arrays)
+def _count(counts: Counter[str], reason: str, jobs: int) -> None:
+    if jobs:
+        counts[reason] += jobs
+
+
+def _ticks(seconds: FloatArray) -> FloatArray:
+    return np.rint(seconds * TICKS_PER_SECOND)
+
+
+def _plain_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield (number of the first line, data lines with a line break after each), some thousands of lines at a time."""
+    with decompressed(path) as file:
+        text, line, begin = file.read(_CHUNK), 1, 0
+        while text.startswith(b";", begin):
+            end = text.find(b"\n", begin)
+            if end < 0 or b"\r" in text[begin : end - 1]:
+                raise _NotPlainError
+            line, begin = line + 1, end + 1
+        text = text[begin:] or file.read(_CHUNK)
+        while text:
+            more = file.read(_CHUNK)
+            if not more and not text.endswith(b"\n"):
+                text += b"\n"
+            end = text.rfind(b"\n") + 1
+            if not end:
+                raise _NotPlainError
+            lines = text[:end].replace(b"\r\n", b"\n")
+            text = text[end:] + more
+            yield line, lines
+            line += lines.count(b"\n")
+
+
+def _plain_columns(text: bytes, fields: Sequence[int]) -> dict[int, FloatArray]:
+    """Return the numbers of plain lines by field, shape ``(lines,)`` each.
+
+    Raises:
+        _NotPlainError: a line is not plain, or has a number that needs a closer look.
+    """
+    if text.translate(None, _PLAIN):
+        raise _NotPlainError
+    letters = np.frombuffer(text, dtype=np.uint8)
+    edges = np.flatnonzero(np.diff(letters <= _SPACE, prepend=True))  # where words begin and end
+    if len(edges) % (2 * len(SWF_FIELDS)):
+        raise _NotPlainError
+    lines = np.flatnonzero(letters == _LINE_BREAK)
+    words = edges.reshape(-1, len(SWF_FIELDS), 2)
+    begin, end = words[:, :, 0], words[:, :, 1]
+    if len(lines) != len(words) or (end[:, -1] > lines).any() or (begin[1:, 0] < lines[:-1]).any():
+        raise _NotPlainError
+    if np.diff(lines, prepend=-1).max() > LONGEST_LINE:
+        raise _NotPlainError
+    minus = np.flatnonzero(letters == _MINUS)  # nowhere but in words -1
+    word = np.minimum(np.searchsorted(edges, minus), len(edges) - 2)
+    if (edges[word] != minus).any() or (edges[word + 1] != minus + 2).any() or (letters[minus + 1] != _ONE).any():
+        raise _NotPlainError
+    points = (np.searchsorted(edges, np.flatnonzero(letters == _POINT), side="right") - 1) // 2
+    pointed = np.zeros(begin.shape, dtype=bool)
+    pointed.flat[points] = True
+    if int(pointed.sum()) != len(points) or (np.diff(edges)[::2][points] < 2).any():  # two in a word, or nothing else
+        raise _NotPlainError
+
+    def numbers(field: int) -> FloatArray:
+        start, width = begin[:, field], end[:, field] - begin[:, field]
+        if (longest := int(width.max())) > _MOST_DIGITS:
+            raise _NotPlainError
+        whole = np.zeros(len(start), dtype=np.int64)
+        for place in range(longest):
+            digit = letters[np.minimum(start + place, len(letters) - 1)].astype(np.int64) - _ZERO
+            whole = np.where(place < width, 10 * whole + digit, whole)
+        values = whole.astype(np.float64)
+        values[letters[start] == _MINUS] = UNKNOWN
+        fractions = pointed[:, field]
+        for line in np.flatnonzero(fractions).tolist():
+            values[line] = float(text[start[line] : start[line] + width[line]])
+        must_be_whole = field in _WHOLE or field == PRECEDING
+        if values.max() > LONGEST_S or (must_be_whole and (values[fractions] % 1).any()):
+            raise _NotPlainError
+        return values
+
+    columns = {field: numbers(field) for field in fields}
+    if np.isin(columns[STATUS], PARTIAL).any() or (columns[NUMBER] < 0).any():
+        raise _NotPlainError
+    return columns
+
+
+def read_header(path: Path) -> dict[str, str]:
+    """Return the ``; Key: value`` comments before the first data line; values of the same key are joined by line breaks.
+
+    Raises:
+        TraceError: the file cannot be read, is damaged, or exceeds a limit.
+    """
+    header: dict[str, list[str]] = {}
+    for _, text in _texts(path):
+        if text[0] != ";":
+            break
+        key, colon, value = text.lstrip("; \t").partition(":")
+        if colon and key and " " not in key.strip():
+            header.setdefault(key.strip(), []).append(value.strip())
+    return {key: "\n".join(values) for key, values in header.items()}
+
+
+def data_lines(
+    path: Path, needed: Sequence[int], *, lenient: bool, dropped: Counter[str], messages: list[str], after: int = 0
+) -> Iterator[DataLine]:
+    """Yield the data lines of a file.
+
+    Args:
+        path: the file.
+        needed: the fields on which results depend.
+        lenient: skip a malformed line instead of raising.
+        dropped: where skipped lines are counted.
+        messages: takes what is wrong with the first ten of them.
+        after: number of lines to pass over.
+
+    Raises:
+        TraceError: the file cannot be read, is damaged, or a line is malformed.
+    """
+    for number, text in _texts(path):
+        if number <= after or text[0] == ";":
+            continue
+        try:
+            yield DataLine(number, *_parsed(text, needed))
+        except ValueError as problem:
+            message = f"{path}:{number}: {problem}"
+            if not lenient:
+                raise TraceError(message) from None
+            dropped["malformed line"] += 1
+            if len(messages) < _MOST_MESSAGES:
+                messages.append(message)
+
+
+def _texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line number from 1, text without margins) of the lines that are not blank."""
+    others = length = 0  # consecutive lines without a job; their characters
+    for number, line in numbered_lines(path):
+        text = line.strip()
+        if text and text[0] != ";":
+            others = length = 0
+            yield number, text
+            continue
+        others += 1
+        length += len(line)
+        if others > MOST_LINES_WITHOUT_JOB or length > MOST_TEXT_WITHOUT_JOB:
+            raise TraceError(
+                f"{path}:{number}: more than {MOST_LINES_WITHOUT_JOB:,} lines or {MOST_TEXT_WITHOUT_JOB:,} characters "
+                "of comments and blank lines without a job in between"
+            )
+        if text:
+            yield number, text
+
+
+def _parsed(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[str]]:
+    """Return the 18 numbers of a line, :data:`UNKNOWN` for wrong ones on which no result depends, and what was corrected.
+
+    Raises:
+        ValueError: the line is malformed; the message names the field.
+    """
+    words = text.split()
+    if len(words) != len(SWF_FIELDS):
+        raise ValueError(f"{len(words)} fields; a data line has {len(SWF_FIELDS)}")
+    try:
+        values = list(map(float, words))
+    except ValueError:
+        values = [math.nan]
+    # A cheap check of the whole line; only suspicious lines are checked field by field.
+    if (
+        text.isascii()
+        and "_" not in text
+        and math.isfinite(sum(values))
+        and max(values) <= LONGEST_S
+        and values[0] >= 0
+        and not [value for value in values if value < 0 and value != UNKNOWN]
+        and not [index for index in (*_WHOLE, *needed) if values[index] % 1 and _problem(index, words[index], needed)]
+    ):
+        return values, ()
+    wrong = {index: problem for index, word in enumerate(words) if (problem := _problem(index, word, needed))}
+    values = [UNKNOWN if index in wrong else float(word) for index, word in enumerate(words)]
+    counts = (values[SUBMIT] >= 0 and values[RUN] > 0) or values[STATUS] in PARTIAL  # else no job anyway
+    for index in needed if counts else _DECISIVE:
+        if index in wrong:
+            raise ValueError(f"field {SWF_FIELDS[index]}: {wrong[index]}")
+    return values, [f"{SWF_FIELDS[at]} invalid, {'unknown (-1) used' if at in _LABELS else 'ignored'}" for at in wrong]
+
+
+def _problem(field: int, word: str, needed: Sequence[int]) -> str:
+    """Return what is wrong with a word in a field; empty if nothing is."""
+    try:
+        # Python's float accepts more than the format: 1_000, and the digits of all scripts.
+        value = float(word) if word.isascii() and "_" not in word else None
+    except ValueError:
+        value = None
+    if value is None:
+        return f"{quoted(word)} is not a number"
+    if not math.isfinite(value):
+        return f"{quoted(word)} is not a finite number"
+    if value < 0 and (value != UNKNOWN or field == 0) and field != ESTIMATE:  # a negative estimate is a missing one
+        return f"{shown(word)} is not allowed; it must be {'>= 0' if field == 0 else '>= 0, or -1 for unknown'}"
+    if value % 1 and (field in _WHOLE or (field == PRECEDING and field in needed)):
+        return f"{shown(word)} is not a whole number"
+    if value > LONGEST_S and (field in _LIMITED or (field in (WAIT, THINK) and field in needed)):
+        return f"{shown(word)} is not allowed; it must be <= {LONGEST_S:g}"
+    return ""
+
+
+def _whole_jobs(path: Path, lines: Iterable[DataLine], whole: float, partial: Counter[str]) -> Iterator[DataLine]:
+    """Yield a line for each job: the line of the whole job, or one that sums up its partial executions.
+
+    In the latter, the run time is the sum of the parts, the status follows from the last part, and all else is that of the
+    first part.  ``whole`` is the number of the job before the first line.
+    """
+    parts: DataLine | None = None  # the partial executions before this line, summed up
+    number_of_parts = 0
+    for line in lines:
+        values = line.values
+        number, is_partial = values[NUMBER], values[STATUS] in PARTIAL
+        if parts is not None and (number != parts.values[NUMBER] or not is_partial):
+            if number == parts.values[NUMBER]:
+                partial[_WITH_WHOLE] += number_of_parts
+            else:
+                partial[_SUMMED_UP] += number_of_parts
+                yield parts
+            parts = None
+        if not is_partial:
+            whole = number
+            yield line
+            continue
+        if number == whole:
+            partial[_WITH_WHOLE] += 1
+            continue
+        if parts is None:
+            parts, number_of_parts = DataLine(line.line, values.copy(), [*line.repairs, _SUMMED_UP]), 1
+        else:
+            number_of_parts += 1
+            if values[RUN] >= 0:
+                parts.values[RUN] = max(0.0, parts.values[RUN]) + values[RUN]
+            if parts.values[RUN] > LONGEST_S:
+                raise TraceError(
+                    f"{path}:{line.line}: field run_time: the partial executions of job {number:g} sum up to "
+                    f"{parts.values[RUN]:g} s; at most {LONGEST_S:g} s are allowed"
+                )
+        parts.values[STATUS] = _STATUS_OF_JOB.get(int(values[STATUS]), UNKNOWN)
+    if parts is not None:
+        partial[_SUMMED_UP] += number_of_parts
+        yield parts
 
 
 def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *, header: Iterable[tuple[str, object]]) -> None:
@@ -371,29 +706,108 @@ def write_swf(path: str | os.PathLike[str], rows: Iterable[tuple[float, ...]], *
     write_file(path, gzip.compress(data, mtime=0) if Path(path).suffix == ".gz" else data)
 
 
-def _parse_with_wait(
-    parse: _Parser,
-    waits: dict[int, int],
-    text: str,
-    needed: Sequence[int],
-) -> tuple[list[float], Sequence[str]]:
-    """Return what ``parse`` does, and note in ``waits`` the recorded wait (ticks) of the job."""
-    values, repairs = parse(text, needed)
-    waits[int(values[0])] = to_ticks(values[2]) if 0 <= values[2] <= LONGEST_S else UNKNOWN
-    return values, repairs
-
-
-def _memory(kib: float) -> int:
-    """Return an amount of memory in whole KiB; :data:`UNSET` where it is unknown, 0, or more than any node has."""
-    return ceil(kib) if 0 < kib <= LARGEST_GIB * KIB_PER_GIB else UNSET
-
-
-def _why_after(row: JobRow, last: JobRow) -> str:
-    """Return why job ``last`` should be after ``row``, in words that follow its number."""
-    if row.submit < last.submit:
-        return "was submitted later"
-    return "was submitted at the same time and has " + ("a higher number" if row.id < last.id else "the same number")
-
-
 def _number(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:.6f}".rstrip("0")
+
+
+def write_trace(path: str | os.PathLike[str], workload: Workload) -> list[str]:
+    """Write a workload as an SWF trace, with what an accounting log has recorded; ``.gz`` is compressed.
+
+    Fields that the workload does not have are -1.  Users, groups, queues (or QOS), partitions and executables (job names) are
+    numbers; the names are ``; UserMap: 1 alice`` and the like in the header (``Queue`` and ``Partition`` as the format has
+    them).  Without groups, accounts take their field.  Names that are too many for a header go to ``PATH.names.csv``.
+
+    Returns:
+        Lines that a reader of the file should know about what SWF has no field for, and the file of names.
+
+    Raises:
+        OutputError: a file cannot be written.
+    """
+    groups = "group" if (workload.column("group") != UNSET).any() or not workload.has(extras.ACCOUNT) else extras.ACCOUNT
+    queues = extras.QUEUE if workload.has(extras.QUEUE) or not workload.has(extras.QOS) else extras.QOS
+    maps = {
+        "Partition": extras.PARTITION,
+        "Queue": queues,
+        "GroupMap": groups,
+        "UserMap": "user",
+        "ExecutableMap": extras.JOB_NAME,
+    }
+    names = {key: tuple(map(visible, workload.names.get(column, ()))) for key, column in maps.items()}
+    header, separate, left = _header(workload), [], LONGEST_NAMES
+    for key, texts in names.items():
+        length = sum(len(text) + len(key) + 16 for text in texts)
+        if length > left or any(len(text) > 10_000 for text in texts):
+            separate.append(key)
+        else:
+            left -= length
+            header += [(key, f"{number} {text}") for number, text in enumerate(texts, start=1)]
+    write_swf(path, _rows_of(workload, groups, queues), header=header)
+    notes = []
+    if lost := _lost(workload, {groups, queues}):
+        notes.append(f"not in the SWF file: {', '.join(lost)}")
+    if separate:
+        names_path = f"{os.fspath(path)}.names.csv"
+        table = io.StringIO()
+        writer = csv.writer(table, lineterminator="\n")
+        writer.writerow(("map", "number", "name"))
+        writer.writerows((key, number, name) for key in separate for number, name in enumerate(names[key], start=1))
+        write_file(names_path, table.getvalue())
+        notes.append(f"names, too many for the header: {', '.join(separate)} in {names_path}")
+    return notes
+
+
+def _header(workload: Workload) -> list[tuple[str, object]]:
+    known, report, size = workload.provenance.header, workload.provenance.report, workload.machine_nodes
+    return [
+        ("Version", "2.2"),
+        ("Computer", known.get("Computer", workload.name)),
+        ("Conversion", f"clustermodel {version('clustermodel')}"),
+        ("MaxJobs", len(workload)),
+        ("MaxRecords", len(workload)),
+        *((key, known[key]) for key in ("UnixStartTime", "TimeZoneString", "StartTime", "EndTime") if key in known),
+        *([("MaxNodes", size), ("MaxProcs", size)] if size else []),
+        ("Note", f"from {Path(workload.provenance.source).name}" + (f"; processors are {report.unit}" if report else "")),
+        *(("Note", line) for line in workload.provenance.lines()),
+    ]
+
+
+def _rows_of(workload: Workload, groups: str, queues: str) -> Iterator[tuple[float, ...]]:
+    """Yield the data lines, made of a few thousand jobs at a time."""
+
+    def seconds(name: str) -> FloatArray:
+        ticks = workload.column(name)
+        return np.where(ticks < 0, UNSET, ticks / TICKS_PER_SECOND)
+
+    def labels(name: str) -> IntArray:
+        return workload.column(name).clip(min=UNSET)
+
+    unknown, preceding = np.full(len(workload), UNSET), workload.column(extras.PRECEDING)
+    columns = [
+        workload.column("id"), seconds("submit"), seconds(extras.WAIT), seconds("run"), labels("nodes"), unknown, unknown,
+        unknown, seconds("estimate"), workload.column("memory"), labels("status"), labels("user"), labels(groups),
+        workload.column(extras.JOB_NAME), workload.column(queues), workload.column(extras.PARTITION), preceding,
+        np.where(preceding == UNSET, UNSET, seconds(extras.THINK)),
+    ]  # fmt: skip
+    for start in range(0, len(workload), _BLOCK):
+        yield from zip(*(column[start : start + _BLOCK].tolist() for column in columns), strict=True)
+
+
+def _lost(workload: Workload, kept: set[str]) -> list[str]:
+    """Return what the workload has and SWF has no field for."""
+    without_field = {
+        extras.ACCOUNT: "accounts",
+        extras.GPUS: "GPUs",
+        extras.SUSPENDED: "suspended time",
+        extras.REQUEUES: "run attempts before this one",
+        extras.ARRAY_LIMIT: "limits of job arrays",
+        extras.NODE_COUNT: "nodes and cores together",
+        extras.QOS: "QOS",
+    }
+    return [
+        text
+        for column, text in without_field.items()
+        if column not in kept
+        and workload.has(column)
+        and (column != extras.NODE_COUNT or workload.has(extras.CORES))
+        and (workload.column(column) > 0).any()
+    ]

@@ -11,11 +11,10 @@ from unittest import mock
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from clustermodel import LoadScale, Machine, Scenario, SwfStream, Workload, read_sacct, read_swf, synthetic_workload
+from clustermodel import LoadScale, Machine, Scenario, Workload, read_sacct, synthetic_workload
 from clustermodel.workload import plain_sacct
 from tests.bench.long_log import write_long_log
 from tests.bench.timing import ROOT, ROUNDS, best_of, floor_of, require, require_at_most, simulation, size
-from tests.shared_data import trace_path
 
 BENCH, SLOW = pytest.mark.bench, pytest.mark.slow_bench
 
@@ -57,14 +56,6 @@ def test_a_machine_a_thousand_times_wider_is_not_slower(policy: str) -> None:
         return wide_s / narrow_s
 
     require_at_most(1.25, measure)
-
-
-@pytest.mark.bench
-def test_a_plain_trace_is_read_at_least_twice_as_fast_as_line_by_line() -> None:
-    path = trace_path("KTH-SP2-1996-2.2")
-    read_s, lines_s = best_of(lambda: read_swf(path), lambda: Workload(SwfStream(path).rows()))
-    print(f"\nread_swf of a year of KTH: {lines_s / read_s:.1f} times as fast as line by line")
-    require(holds=lines_s >= 2 * read_s)  # 6 was measured
 
 
 @pytest.mark.bench

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from clustermodel.job import JobRow
-from clustermodel.workload.swf_line import SWF_FIELDS
+from clustermodel.workload.swf import SWF_FIELDS
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)

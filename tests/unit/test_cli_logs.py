@@ -89,7 +89,7 @@ def test_fields_of_an_imported_trace(tmp_path: Path) -> None:
 
 
 def test_names_that_are_too_many_for_a_header_have_a_file_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clustermodel.workload.swf_export.LONGEST_NAMES", 60)
+    monkeypatch.setattr("clustermodel.workload.swf.LONGEST_NAMES", 60)
     path = tmp_path / "cluster.swf"
     notes = write_trace(path, read_sacct(LOGS / "newlines.sacct"))
     assert notes[-1] == f"names, too many for the header: ExecutableMap in {path}.names.csv"

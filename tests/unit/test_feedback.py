@@ -218,7 +218,7 @@ def test_a_schedule_with_feedback_is_written_with_both_fields(write_trace: Calla
 
 @pytest.mark.parametrize(
     ("preceding", "think", "message"),
-    [(1.5, 0, "preceding_job: 1.5 is not a whole number"), (1, 1e11, "think_time: 1e.11 is not allowed")],
+    [(1.5, 0, "preceding_job: 1.5 is not a whole number"), (1, 1e11, "think_time: 100000000000.0 is not allowed")],
 )
 def test_a_wrong_field_of_feedback_is_an_error_only_where_it_is_used(
     write_trace: Callable[..., Path], preceding: float, think: float, message: str

@@ -16,8 +16,7 @@ from clustermodel.cli.main import main
 from clustermodel.statistics import Interval, of_sample_paths
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.resampling import WEEK_S
-from clustermodel.workload.swf import read_swf
-from clustermodel.workload.swf_export import write_trace
+from clustermodel.workload.swf import read_swf, write_trace
 from clustermodel.workload.table import Provenance
 
 DAY_S = 86_400

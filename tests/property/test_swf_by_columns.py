@@ -1,4 +1,4 @@
-"""Files read by columns against the reader of lines: the same jobs, counts and messages, whatever the file has."""
+"""Plain lines are read by columns, all others line by line into the same columns: with the same jobs, counts and messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clustermodel import ClusterModelError, JobFilter, LoadScale, read_swf
-from clustermodel.workload import plain_swf, swf
+from clustermodel.workload import swf
 
 PLAIN = [
     ["1", "0", "5", "100", "4", "99.5", "2000", "4", "200", "-1", "1", "3", "1", "-1", "1", "-1", "-1", "-1"],
@@ -62,7 +62,9 @@ def test_a_file_reads_by_columns_as_by_lines(
     path = tmp_path / "jobs.swf"
     path.write_text(text, encoding="utf-8", newline="")
     by_columns = outcome(path, **options)
-    with mock.patch.object(swf, "plain_jobs", return_value=None):
+    with mock.patch.object(swf, "_plain_lines", side_effect=swf._NotPlainError):
+        assert by_columns == outcome(path, **options)
+    with mock.patch.object(swf, "_CHUNK", 100):  # the lines before the first that is not plain are read by columns
         assert by_columns == outcome(path, **options)
 
 
@@ -72,8 +74,8 @@ def numbered(words: list[str], jobs: int) -> str:
 
 @pytest.mark.parametrize("name", ["jobs.swf", "jobs.swf.gz"])
 def test_plain_files_are_read_by_columns_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(plain_swf, "_CHUNK", 1000)
-    monkeypatch.setattr(swf.SwfStream, "_raw_rows", lambda _: pytest.fail("the file was read by lines"))
+    monkeypatch.setattr(swf, "_CHUNK", 1000)
+    monkeypatch.setattr(swf, "data_lines", lambda *_, **__: pytest.fail("the file was read line by line"))
     text = ("; MaxProcs: 8\n" + numbered(PLAIN[0], 90)).rstrip("\n").encode()
     (path := tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
     read = read_swf(path)
@@ -81,7 +83,7 @@ def test_plain_files_are_read_by_columns_in_chunks(tmp_path: Path, monkeypatch: 
     assert set(read.column("run").tolist()) == {100_000_000}
 
 
-def test_a_damaged_file_is_left_to_the_reader_of_lines(tmp_path: Path) -> None:
+def test_a_damaged_file_is_refused_with_the_last_good_line(tmp_path: Path) -> None:
     (path := tmp_path / "jobs.swf.gz").write_bytes(gzip.compress(numbered(PLAIN[0], 90).encode())[:-20])
     with pytest.raises(ClusterModelError, match=r"ends early, after line \d+; the file is truncated"):
         read_swf(path)
