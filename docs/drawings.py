@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from math import factorial
@@ -252,11 +253,12 @@ def guarantee() -> Figure:
     )
 
 
+@dataclass(frozen=True)
 class OneUnderestimated(UserEstimate):
     """The user's estimate, except that one job is thought to take less time."""
 
-    def __init__(self, job: int, predicted_s: int) -> None:
-        self.job, self.predicted_s = job, predicted_s
+    job: int
+    predicted_s: int
 
     def predict(self, job: QueuedJob) -> int:
         """Return the prediction."""

@@ -18,8 +18,9 @@ class Greedy:
 
     name = "greedy"
 
-    def begin(self, setup: Setup) -> None:
-        """Reset the state of the policy; this one has none."""
+    def start(self, setup: Setup) -> Greedy:
+        """Return what decides in a run: the policy itself, which remembers nothing."""
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Start]:
         """Assign the idle nodes."""

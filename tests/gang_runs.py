@@ -27,6 +27,7 @@ from clustermodel.policies.interface import (
     Suspend,
     WakeAt,
     Withdraw,
+    decide_of,
 )
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.recording.ledger import Account, Amount
@@ -242,16 +243,17 @@ class Watched:
         self.calls: list[Call] = []
         self._policy = policy
 
-    def begin(self, setup: Setup) -> None:
+    def start(self, setup: Setup) -> object:
         self.calls.clear()
-        self._policy.begin(setup)
+        self._decide = decide_of(self._policy, setup)
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         running = {
             number: Gang(gang.rows, as_mask(gang.columns), view.progress(gang), view.overhead_left(gang), gang.migrating)
             for number, gang in view.running.items()
         }
-        decisions = list(self._policy.decide(batch, view))
+        decisions = list(self._decide(batch, view))
         self.calls.append(Call(view.now, running, decisions))
         return decisions
 
@@ -272,7 +274,7 @@ class Meddler:
         self._most_preemptions = preempts
         self.decided: set[str] = set()
 
-    def begin(self, setup: Setup) -> None:
+    def start(self, setup: Setup) -> object:
         machine = setup.machine
         self._draw = random.Random(self._seed)
         self._nodes = setup.nodes
@@ -288,6 +290,7 @@ class Meddler:
         self._actions = [self._replicate, self._replicate, self._withdraw, self._rehome, self._move, self._kill]
         if self._most_preemptions:
             self._actions += [self._requeue, self._checkpoint, self._suspend]
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         draw = self._draw

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from clustermodel.experiment.result import Result
 from clustermodel.measure.job_table import executed
 from clustermodel.measure.timeline import GangPlacement, gangs_in_matrix, gangs_in_space
-from clustermodel.policies.interface import Decision, Kill, Policy, Setup
+from clustermodel.policies.interface import Decision, Kill, Policy, Setup, decide_of
 from clustermodel.policies.registry import make_policy
 from clustermodel.policies.view import Batch, View
 from clustermodel.recording.run_attempts import Status
@@ -22,12 +22,13 @@ class Noted:
         self.name = self._policy.name
         self.discarded: dict[int, list[int]] = {}
 
-    def begin(self, setup: Setup) -> None:
+    def start(self, setup: Setup) -> object:
         self.discarded.clear()
-        self._policy.begin(setup)
+        self._decide = decide_of(self._policy, setup)
+        return self
 
     def decide(self, batch: Batch, view: View) -> Sequence[Decision]:
-        decisions = list(self._policy.decide(batch, view))
+        decisions = list(self._decide(batch, view))
         for decision in decisions:
             if isinstance(decision, Kill) and decision.job.id in view.waiting:
                 self.discarded.setdefault(decision.job.id, []).append(view.now)

@@ -15,8 +15,7 @@ from clustermodel.experiment.random_streams import random_stream
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
 from clustermodel.policies.average_wait import MEASURED
-from clustermodel.policies.calibrated import Calibrated, Waits
-from clustermodel.policies.interface import Policy
+from clustermodel.policies.interface import Calibrated, Policy, Waits
 from clustermodel.policies.registry import make_policy
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN
@@ -37,8 +36,8 @@ def calibrate(
     seed: int,
     *,
     workload: Workload | None = None,
-) -> None:
-    """Calibrate ``policy``, if it asks for that, with the waits of another policy on the same machine and jobs.
+) -> Policy:
+    """Return ``policy``, calibrated with the waits of another policy on the same machine and jobs if it asks for that.
 
     Args:
         policy: the policy of the coming run.
@@ -63,8 +62,7 @@ def calibrate(
                 _last_measured[workload] = measured_for, (nodes, wait)
         return Waits(tuple(nodes.tolist()), tuple(wait.tolist()))
 
-    if isinstance(policy, Calibrated):
-        policy.calibrate(measure)
+    return policy.calibrated(measure) if isinstance(policy, Calibrated) else policy
 
 
 def keep_waits(policy: object, machine: Machine, workload: Workload, seed: int, records: JobRecords) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import inspect
 from abc import ABC, abstractmethod
@@ -32,7 +31,6 @@ from clustermodel.experiment.user_code import as_failure, failure_line
 from clustermodel.html import html_fields
 from clustermodel.measure.metrics import Summary
 from clustermodel.measure.quantities import ACCOUNT_COLUMNS, account_columns
-from clustermodel.policies.interface import Policy
 from clustermodel.readable import cell
 from clustermodel.validation import require_seconds, require_whole
 from clustermodel.workload.resampling import is_resampled
@@ -197,7 +195,7 @@ class Design(ABC):
         if made.stream is not False:
             raise SpecificationError("Scenario.stream: not allowed in a study, which keeps the jobs of its runs")
         used_seed = seed if made.seed == Scenario.seed else made.seed
-        return replace(made, policy=_of_its_own(made.policy), seed=used_seed, history=self.history or made.history)
+        return replace(made, seed=used_seed, history=self.history or made.history)
 
     def factors_of(self, trial: Trial) -> dict[str, Label]:
         """Return the labels of a trial's levels by factor, and its replication."""
@@ -330,16 +328,3 @@ def _check_function(field: str, function: object, names: Sequence[str]) -> None:
         raise SpecificationError(f"{field}: it must be a function of {', '.join(names)}: {problem}") from None
     except ValueError:  # a function without a known signature
         return
-
-
-def _of_its_own(policy: str | Policy) -> str | Policy:
-    """Return a copy of a policy object, since one process runs several scenarios, perhaps in parallel; names stay names."""
-    if isinstance(policy, str):
-        return policy
-    try:
-        return copy.deepcopy(policy)
-    except (copy.Error, TypeError) as problem:  # a Plan that a run has left, where it is a compiled class
-        raise SpecificationError(
-            f"Scenario.policy: a {type(policy).__name__} cannot be copied for each run ({problem}); "
-            "the study's scenario function must make a new one each time"
-        ) from None

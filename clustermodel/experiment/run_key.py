@@ -28,7 +28,7 @@ from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.user_code import is_ours
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
-from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, Policy, uses_of
+from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, Policy, dependencies_of
 from clustermodel.policies.predictors import installed_predictor
 from clustermodel.policies.registry import make_policy, policy_factory, policy_settings
 from clustermodel.workload.extra_columns import PRECEDING, STREAM, THINK
@@ -110,7 +110,7 @@ def specification(
 ) -> dict[str, Any]:
     """Return everything that the numbers of a run depend on, as plain values.
 
-    A policy that declares what it uses (:class:`~clustermodel.policies.interface.Dependent`) makes the same schedule on
+    A policy that declares what it depends on (:class:`~clustermodel.policies.interface.Dependent`) makes the same schedule on
     machines that differ in other parts; those parts, and the seed of a policy that draws no random numbers, are left out.
 
     Args:
@@ -123,7 +123,7 @@ def specification(
     parts = {field.name: getattr(scenario.used_machine, field.name) for field in fields(Machine)}
     machine = {name: _plain(part) for name, part in parts.items() if name != "failures"}
     machine["failures"] = _identity_of_failures(failures)
-    used = set(uses_of(make_policy(scenario.policy)))
+    used = set(dependencies_of(make_policy(scenario.policy)))
     costs = scenario.used_machine.checkpointing
     if costs.interval_s is not None or costs.restart_charge != "on-start":
         used.add("checkpointing")  # whatever the policy decides
@@ -210,6 +210,7 @@ class Identities:
     def __init__(self, sources: Sources | None = None) -> None:
         self.sources = sources or Sources()
         self._named: dict[str, tuple[object, object]] = {}  # factory and identity
+        self._objects: dict[int, tuple[object, object]] = {}  # by id: a policy, which is kept alive, and its identity
 
     def of_code(self, scenario: Scenario, measures: object = None) -> dict[str, object]:
         """Return the identities of all code of a run: policy, speedup model and measures.
@@ -237,7 +238,9 @@ class Identities:
     def _of_policy(self, policy: str | Policy) -> object:
         """Return the identity of a policy: its name with parameters, or a digest of its values and of the user's sources."""
         if not isinstance(policy, str):
-            return self._of(policy.name, f"policy {policy.name}", policy)
+            if id(policy) not in self._objects:  # before its first run, which may change what a user's class keeps on itself
+                self._objects[id(policy)] = policy, self._of(policy.name, f"policy {policy.name}", policy)
+            return self._objects[id(policy)][1]
         factory = policy_factory(policy)
         if policy not in self._named:
             identity: object = policy if is_ours(factory) else self._of(policy, f"policy {policy}", factory)
@@ -245,8 +248,8 @@ class Identities:
             if predictor is not None:
                 identity = {"policy": identity, "predictor": self._of(policy, f"predictor of policy {policy}", predictor)}
             self._named[policy] = factory, identity
-        known, settled = self._named[policy]
-        if factory is not known:
+        known_factory, settled = self._named[policy]
+        if factory is not known_factory:
             raise SpecificationError(f"policy {policy}: another script has registered this name meanwhile")
         return settled
 

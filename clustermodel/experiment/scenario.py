@@ -22,8 +22,7 @@ from clustermodel.html import html_fields
 from clustermodel.machine import Machine
 from clustermodel.measure.job_table import Jobs, job_table
 from clustermodel.measure.metrics import Sums
-from clustermodel.policies.calibrated import Calibrated
-from clustermodel.policies.interface import Policy
+from clustermodel.policies.interface import Calibrated, Policy
 from clustermodel.policies.registry import make_policy, policy_label
 from clustermodel.recording.streamed_records import StreamedJob, StreamedRecords
 from clustermodel.sim.simulation import EVENTS, FIDELITIES, Events, Fidelity, simulate
@@ -74,7 +73,7 @@ class Scenario:
     job streams, which the machine merges.  Duplicate job numbers are renumbered in the later streams
     (:class:`~clustermodel.workload.streams.JobStreams`)."""
     policy: str | Policy = "easy"
-    """A registered name, ``"name:key=value"``, or an object of your own."""
+    """A registered name, ``"name:key=value"``, or a policy of your own: an object with name and start, or a function."""
     machine: Machine | None = None
     """The machine; by default one of the size on which the workload was recorded."""
     seed: int = 1
@@ -134,7 +133,9 @@ class Scenario:
                 f"Scenario.speedup: {quoted(self.speedup)} is not allowed; it must be a LinearSpeedup, a DowneySpeedup, "
                 "or an object with time_on"
             )
-        make_policy(self.policy)
+        policy = make_policy(self.policy)
+        if not isinstance(self.policy, str):
+            object.__setattr__(self, "policy", policy)
         if not isinstance(self.name, str) or any(category(letter) in _NOT_IN_A_LINE for letter in self.name):
             raise SpecificationError(
                 f"Scenario.name: {quoted(self.name)} is not allowed; it must be a line of text without control characters"
@@ -276,7 +277,7 @@ class Scenario:
     def _run_in_memory(self, machine: Machine, policy: Policy, progress: Callable[[int], None] | None) -> Result:
         only = self.sources[0] if len(self.sources) == 1 else None
         workload = only if isinstance(only, Workload) else None
-        calibrate(
+        policy = calibrate(
             policy,
             machine,
             lambda: [submissions(stream) for stream in self.streams],
@@ -313,7 +314,7 @@ class Scenario:
             if wrong:
                 raise SpecificationError(f"stream: {what} not allowed in a streamed run, whose memory is constant")
         if isinstance(policy, Calibrated):
-            policy.calibrate(self._refuse_calibration)
+            policy = policy.calibrated(self._refuse_calibration)
         sums = Sums(constant_memory=True)
         with _jobs_file(None if self.stream is True else str(self.stream)) as write:
 

@@ -16,7 +16,7 @@ from clustermodel.job import UNSET
 from clustermodel.machine import Machine
 from clustermodel.measure.event_log import switch_count
 from clustermodel.measure.metrics import Summary
-from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, uses_of
+from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, PolicyFunction, dependencies_of
 from clustermodel.policies.preemptive import PreemptiveScheduler
 from clustermodel.policies.registry import make_policy
 from clustermodel.recording.job_records import JobRecords
@@ -193,10 +193,12 @@ def _looked_at(run: Result) -> _Run:
         stopped = len(run.records.stopped_runs.job) > 0
         allocated = run.records.allocated
         reshaped = bool((allocated != run.records.column("nodes"))[allocated > 0].any())
-    shipped = type(policy).__module__.startswith("clustermodel.")
+    shipped = type(policy).__module__.startswith("clustermodel.") and not isinstance(policy, PolicyFunction)
     in_rounds = isinstance(policy, PreemptiveScheduler) or not shipped
     in_time = run.slices is not None
-    return _Run(run.machine, uses_of(policy), in_time, saved, restarted, stopped, reshaped, in_rounds, run.scenario.speedup)
+    return _Run(
+        run.machine, dependencies_of(policy), in_time, saved, restarted, stopped, reshaped, in_rounds, run.scenario.speedup
+    )
 
 
 def _listed(words: Sequence[str]) -> str:

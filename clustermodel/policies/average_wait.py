@@ -10,14 +10,14 @@ from math import inf
 from typing import Final
 
 from clustermodel.errors import SpecificationError, did_you_mean
-from clustermodel.policies.calibrated import MeasureWaits, Waits
+from clustermodel.policies.interface import MeasureWaits, Waits
 from clustermodel.ticks import to_seconds
 from clustermodel.validation import require_seconds, require_whole
 
 MEASURED: Final = "conservative"
 MEASURED_BY_SIZE: Final = "conservative-by-size"
 
-Classes = list[tuple[float, float]]
+Classes = tuple[tuple[float, float], ...]
 """(largest number of nodes, average wait time in seconds), ascending."""
 
 
@@ -26,7 +26,7 @@ class AverageWait:
 
     Args:
         asked: ``"conservative"``, ``"conservative-by-size"``, seconds, or a mapping from the largest number of nodes of a class
-            to seconds.
+            to seconds, or such pairs.
 
     Raises:
         SpecificationError: ``asked`` is none of these.
@@ -37,13 +37,6 @@ class AverageWait:
         self.classes: Classes = _given(asked)
         """Empty until it has been measured."""
 
-    def calibrate(self, measure: MeasureWaits) -> None:
-        """Measure the average wait time under conservative backfilling, if that is asked for."""
-        if self._asked == MEASURED:
-            self.classes = [(inf, _mean_s(measure("conservative").wait))]
-        elif self._asked == MEASURED_BY_SIZE:
-            self.classes = _by_size(measure("conservative"))
-
     def check(self, nodes: int) -> None:
         """Make sure that the average is known for all job sizes of a machine.
 
@@ -52,8 +45,7 @@ class AverageWait:
         """
         if not self.classes:
             raise SpecificationError(
-                f"slack: awt: {self._asked!r} has not been measured; run the policy in a Scenario, call its calibrate(), "
-                "or give a number of seconds"
+                f"slack: awt: {self._asked!r} has not been measured; run the policy in a Scenario, or give a number of seconds"
             )
         if nodes > self.classes[-1][0]:
             raise SpecificationError(
@@ -66,23 +58,33 @@ class AverageWait:
         return next(seconds for largest, seconds in self.classes if nodes <= largest)
 
 
+def measured(asked: object, measure: MeasureWaits) -> Classes | None:
+    """Return the average wait time under conservative backfilling, if that is asked for."""
+    if asked == MEASURED:
+        return ((inf, _mean_s(measure("conservative").wait)),)
+    return _by_size(measure("conservative")) if asked == MEASURED_BY_SIZE else None
+
+
 def _given(awt: object) -> Classes:
     """Return the classes that ``awt`` gives, none if they have to be measured."""
     if isinstance(awt, str):
         if awt in (MEASURED, MEASURED_BY_SIZE):
-            return []
+            return ()
         raise SpecificationError(
             f"slack: awt: {awt!r} is not allowed{did_you_mean(awt, (MEASURED, MEASURED_BY_SIZE))}; "
             f"it must be {MEASURED!r}, {MEASURED_BY_SIZE!r}, a number of seconds, or a mapping from nodes to seconds"
         )
+    if isinstance(awt, tuple):  # classes of a mapping, or measured ones
+        return awt
     if isinstance(awt, Mapping):
         if not awt:
             raise SpecificationError("slack: awt: an empty mapping is not allowed; it must have one class of sizes at least")
-        return sorted(
+        classes = (
             (require_whole("slack: awt: largest size", largest, at_least=1), require_seconds(f"slack: awt[{largest}]", seconds))
             for largest, seconds in awt.items()
         )
-    return [(inf, require_seconds("slack: awt", awt))]
+        return tuple(sorted(classes))
+    return ((inf, require_seconds("slack: awt", awt)),)
 
 
 def _mean_s(waits: Sequence[int]) -> float:
@@ -96,4 +98,4 @@ def _by_size(waits: Waits) -> Classes:
     for nodes, wait in zip(waits.nodes, waits.wait, strict=True):
         classes[2 ** (nodes - 1).bit_length()].append(wait)
     overall = _mean_s(waits.wait)
-    return [*((bound, _mean_s(of_class) if of_class else overall) for bound, of_class in classes.items()), (inf, overall)]
+    return (*((bound, _mean_s(of_class) if of_class else overall) for bound, of_class in classes.items()), (inf, overall))

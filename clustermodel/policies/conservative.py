@@ -10,13 +10,19 @@ This is backfilling (:mod:`clustermodel.policies.backfilling.scheduler`) with a 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+from clustermodel.policies.backfilling.backfilling_run import BackfillingRun
 from clustermodel.policies.backfilling.scheduler import Backfilling
 from clustermodel.policies.corrections import Correction, correction_of
+from clustermodel.policies.interface import Setup
 from clustermodel.policies.predictors import Predictor, predictor_of
 from clustermodel.policies.queue_order import QueueOrder, queue_order_of
 
 
-class Conservative(Backfilling):
+@dataclass(frozen=True, kw_only=True)
+class Conservative:
     """Conservative backfilling with compression in queue order.
 
     Args:
@@ -32,23 +38,32 @@ class Conservative(Backfilling):
         SpecificationError: an argument has a value that is not allowed.
     """
 
-    def __init__(
-        self,
-        *,
-        queue_order: str | QueueOrder = "arrival",
-        predictor: str | Predictor = "estimate",
-        correction: str | Correction | None = None,
-    ) -> None:
-        name = type(self).__name__.lower()
-        queue_order_of(name, queue_order)  # fewer orders than backfilling has
-        super().__init__(
-            order=queue_order,
-            guarantees="all",
-            predictor=predictor_of(name, predictor),
-            correction=correction_of(name, correction),
-        )
-        self.name = name
+    name: ClassVar[str] = "conservative"
+    queue_order: str | QueueOrder = "arrival"
+    predictor: str | Predictor = "estimate"
+    correction: str | Correction | None = None
+
+    def __post_init__(self) -> None:
+        queue_order_of(self.name, self.queue_order)
+        predictor_of(self.name, self.predictor)
+        correction_of(self.name, self.correction)
+
+    @property
+    def depends_on(self) -> frozenset[str]:
+        """What the predictor depends on."""
+        return self._backfilling.depends_on
+
+    @property
+    def _backfilling(self) -> Backfilling:
+        return Backfilling(order=self.queue_order, predictor=self.predictor, correction=self.correction)
+
+    def start(self, setup: Setup) -> BackfillingRun:
+        """Start a run."""
+        return self._backfilling.start(setup)
 
 
+@dataclass(frozen=True, kw_only=True)
 class BF(Conservative):
     """Backfilling with reservations for all waiting jobs: the space-sharing policy of Zhang et al. 2003, section 5.3."""
+
+    name: ClassVar[str] = "bf"

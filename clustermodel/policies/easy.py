@@ -7,14 +7,13 @@ EASY++ of Tsafrir et al. 2007 is ``easy:predictor=last-two,correction=tsafrir,ba
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
-from clustermodel.policies.copies import CopiedWithoutRun
 from clustermodel.policies.corrections import Correction, a_second_more, as_late_again, correction_of
 from clustermodel.policies.easy_run import BackfillOrder, EasyRun
-from clustermodel.policies.interface import Decision, Setup, uses_of
+from clustermodel.policies.interface import Setup, dependencies_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
-from clustermodel.policies.view import Batch, View
 from clustermodel.validation import choice, require_whole
 
 BACKFILL_ORDERS: Final = ("arrival", "shortest")
@@ -23,7 +22,8 @@ RESERVATIONS: Final = ("renewed", "kept")
 """Whether the shadow time is found again whenever running jobs end early, or once, when the job becomes the first blocked."""
 
 
-class Easy(CopiedWithoutRun):
+@dataclass(frozen=True, kw_only=True)
+class Easy:
     """EASY backfilling.
 
     Args:
@@ -42,49 +42,41 @@ class Easy(CopiedWithoutRun):
         SpecificationError: an argument has a value that is not allowed.
     """
 
-    name = "easy"
+    name: ClassVar[str] = "easy"
+    backfill_order: str | BackfillOrder = "arrival"
+    reserve_depth: int = 1
+    predictor: str | Predictor = "estimate"
+    correction: str | Correction | None = None
+    reservation: str = "renewed"
 
-    def __init__(
-        self,
-        *,
-        backfill_order: str | BackfillOrder = "arrival",
-        reserve_depth: int = 1,
-        predictor: str | Predictor = "estimate",
-        correction: str | Correction | None = None,
-        reservation: str = "renewed",
-    ) -> None:
-        self._predictor = predictor_of("easy", predictor)
-        self._correction = correction_of("easy", correction)
-        self._order = backfill_order
-        if not callable(backfill_order):
-            choice("easy: backfill_order", backfill_order, BACKFILL_ORDERS, other=", or a callable")
-        self._keeps = choice("easy: reservation", reservation, RESERVATIONS) == "kept"
-        self._depth = require_whole("easy: reserve_depth", reserve_depth, at_least=1)
+    def __post_init__(self) -> None:
+        predictor_of("easy", self.predictor)
+        correction_of("easy", self.correction)
+        if not callable(self.backfill_order):
+            choice("easy: backfill_order", self.backfill_order, BACKFILL_ORDERS, other=", or a callable")
+        choice("easy: reservation", self.reservation, RESERVATIONS)
+        require_whole("easy: reserve_depth", self.reserve_depth, at_least=1)
 
     @property
-    def uses(self) -> frozenset[str]:
-        """What its schedules depend on: what the predictor uses."""
-        return uses_of(self._predictor)
+    def depends_on(self) -> frozenset[str]:
+        """What the predictor depends on."""
+        return dependencies_of(predictor_of("easy", self.predictor))
 
-    def begin(self, setup: Setup) -> None:
-        """Prepare for a run."""
-        beyond = a_second_more if self._depth == 1 else as_late_again
-        lengths = Lengths(self._predictor, setup, self._correction, beyond)
-        order: BackfillOrder | None
-        if callable(self._order):
-            order = self._order
-        else:
-            order = (lambda job, _: (lengths.of(job), job.queue_order)) if self._order == "shortest" else None
-        self._run = EasyRun(
+    def start(self, setup: Setup) -> EasyRun:
+        """Start a run."""
+        beyond = a_second_more if self.reserve_depth == 1 else as_late_again
+        lengths = Lengths(predictor_of("easy", self.predictor), setup, correction_of("easy", self.correction), beyond)
+        order: BackfillOrder | None = None
+        if callable(self.backfill_order):
+            order = self.backfill_order
+        elif self.backfill_order == "shortest":
+            order = lambda job, _: (lengths.of(job), job.queue_order)  # noqa: E731
+        return EasyRun(
             setup.nodes,
             lengths,
             order,
-            depth=self._depth,
-            keeps=self._keeps,
+            depth=require_whole("easy: reserve_depth", self.reserve_depth, at_least=1),
+            keeps=self.reservation == "kept",
             explain=setup.explain,
             one_by_one=setup.one_by_one,
         )
-
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
-        """Start what fits, protect the first blocked jobs, backfill the rest."""
-        return self._run.decide(batch, view)

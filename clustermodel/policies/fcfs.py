@@ -5,19 +5,25 @@ Jobs start strictly in queue order; nodes stay idle for the first job that does 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar, Final, Self
+
 from clustermodel.policies.interface import NOTHING, Decision, Reason, Setup, Start
 from clustermodel.policies.view import Batch, View
 
+_REASON: Final = Reason("head of the queue, and it fits")
 
+
+@dataclass(frozen=True, kw_only=True)
 class Fcfs:
     """First come, first served."""
 
-    name = "fcfs"
-    uses = NOTHING
+    name: ClassVar[str] = "fcfs"
+    depends_on: ClassVar[frozenset[str]] = NOTHING
 
-    def begin(self, setup: Setup) -> None:
-        """Prepare for a run."""
-        self._reason = Reason("head of the queue, and it fits") if setup.explain else None
+    def start(self, setup: Setup) -> Self:
+        """Return the policy itself: it remembers nothing."""
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Start jobs from the head of the queue until one does not fit."""
@@ -27,5 +33,5 @@ class Fcfs:
             if job.nodes > idle:
                 break
             idle -= job.nodes
-            decisions.append(Start(job=job, reason=self._reason))
+            decisions.append(Start(job=job, reason=_REASON))
         return decisions

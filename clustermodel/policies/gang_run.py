@@ -7,9 +7,9 @@ jobs are scheduled first come first served or backfilled around reservations, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from clustermodel.policies.gang_memory import GangMemory
 from clustermodel.policies.interface import (
@@ -24,6 +24,7 @@ from clustermodel.policies.interface import (
     WakeAt,
     Withdraw,
 )
+from clustermodel.policies.preemption_modes import Mode
 from clustermodel.policies.queue_order import QueueOrder, in_order
 from clustermodel.policies.urgent_gangs import UrgentJobs
 from clustermodel.policies.view import Batch, QueuedJob, View
@@ -31,13 +32,19 @@ from clustermodel.schedule.ousterhout import Occupant, OusterhoutMatrix
 from clustermodel.schedule.profile import SHORTEST_EXTENSION
 from clustermodel.schedule.reservations import RowPlans
 
-OpenRows = Callable[[View], tuple[Sequence[int], int]]
-"""Returns the rows in which jobs may be started, and among how many rows a gang may have to share the machine."""
+
+class OpenRows(Protocol):
+    """Decides at each event, before the gangs that have ended leave the matrix, where jobs may be started."""
+
+    def open_rows(self, view: View, matrix: OusterhoutMatrix[QueuedJob]) -> tuple[Sequence[int], int]:
+        """Return the rows in which jobs may be started, and among how many rows a gang may have to share the machine."""
 
 
 class Combination(NamedTuple):
     """What tells gang scheduling policies apart."""
 
+    name: str
+    """Of the policy."""
     mpl: int
     """Rows of the matrix."""
     backfilling: bool
@@ -46,8 +53,9 @@ class Combination(NamedTuple):
     """Whether gangs move to other columns."""
     order: QueueOrder | None
     """Of the queue; ``None`` is queue order."""
-    urgent: UrgentJobs | None
-    """What gives jobs of higher priority their nodes in every row at once, if anything does."""
+    urgent: Mode | None
+    """What happens to the gangs in the way of jobs of higher priority, which get their nodes in every row at once; ``None`` if
+    no job does."""
 
 
 class GangRun:
@@ -56,11 +64,16 @@ class GangRun:
     Args:
         policy: what it does.
         setup: of the run.
-        open_rows: asked once at each event, before the gangs that have ended leave the matrix.
+        open_rows: where jobs may be started; ``None`` is all rows.
     """
 
-    def __init__(self, policy: Combination, setup: Setup, open_rows: OpenRows) -> None:
-        self._mpl, self._backfilling, self._migration, self._order, self._urgent = policy
+    def __init__(self, policy: Combination, setup: Setup, open_rows: OpenRows | None = None) -> None:
+        self._mpl, self._backfilling, self._migration, self._order = (
+            policy.mpl,
+            policy.backfilling,
+            policy.migration,
+            policy.order,
+        )
         machine = setup.machine
         checkpointing, by_memory = machine.checkpointing, machine.checkpointing.store is not None
         self.matrix: OusterhoutMatrix[QueuedJob] = OusterhoutMatrix(
@@ -71,8 +84,7 @@ class GangRun:
             max_tasks=checkpointing.max_tasks_per_slice,
             counts=checkpointing.counts,
         )
-        if self._urgent is not None:
-            self._urgent.begin(setup, self.matrix)
+        self._urgent = None if policy.urgent is None else UrgentJobs(policy.name, policy.urgent, setup, self.matrix)
         self._explain = setup.explain
         self._limits_memory = machine.node_memory is not None
         self._holding = setup.holding
@@ -86,14 +98,15 @@ class GangRun:
         self._stuck_on: QueuedJob | None = None  # the job that could not be scheduled, in plain gang scheduling
         self._reasons: dict[int, Reason] = {}
         self._quantum, self._switch = machine.time_slicing.quantum, machine.switch_ticks
-        self._choose_rows = open_rows
+        self.open_rows = open_rows
         self._open_rows: Sequence[int] = range(self._mpl)
         self._rows_at_worst = self._mpl
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Rebuild the matrix, in the steps of Zhang et al. 2003, sections 4.2 and 5.4."""
         matrix = self.matrix
-        self._open_rows, self._rows_at_worst = self._choose_rows(view)
+        if self.open_rows is not None:
+            self._open_rows, self._rows_at_worst = self.open_rows.open_rows(view, matrix)
         self._view = view
         self._settle_matrix(batch)
         decisions: list[Decision] = []

@@ -1,19 +1,19 @@
-"""The language between the coordinator and a policy: what a policy is, what it learns before a run, and what it may decide.
+"""The policy interface: Policy, Run, Setup and the decisions that a policy returns.
 
-A policy is any object with a ``name``, a ``begin`` and a ``decide`` method (:class:`Policy`); it needs no base class and
-knows nothing of SimPy.  Times are integer ticks (:mod:`clustermodel.ticks`).  What it sees of jobs and machine stands in
-:mod:`clustermodel.policies.view`.
+A policy is a specification: an object with a ``name`` and a method ``start``, which returns the :class:`Run` that decides
+(:class:`Policy`).  It needs no base class and knows nothing of SimPy.  Times are integer ticks (:mod:`clustermodel.ticks`).
+What a run sees of jobs and machine stands in :mod:`clustermodel.policies.view`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import SpecificationError, quoted
 from clustermodel.machine import Machine
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.node_set import NodeSet
@@ -197,28 +197,90 @@ class Setup(NamedTuple):
     ``View.running`` any more in the cycles of that instant which come before the one that reports its end."""
 
 
-@runtime_checkable
-class Policy(Protocol):
-    """A scheduling policy."""
+Decide = Callable[[Batch, View], Iterable[Decision]]
+"""Returns what to do, in order, now that a batch has happened."""
 
-    @property
-    def name(self) -> str:
-        """Short name for tables and file names."""
 
-    def begin(self, setup: Setup) -> None:
-        """Forget any earlier run and get ready for one on this machine."""
+class Run(Protocol):
+    """A policy in one run: what it remembers from one scheduling cycle to the next."""
 
     def decide(self, batch: Batch, view: View) -> Iterable[Decision]:
         """Return what to do, in order, now that ``batch`` has happened."""
 
 
+@runtime_checkable
+class Policy(Protocol):
+    """A scheduling policy: a specification, which is the same before and after a run.
+
+    The policies of this package are frozen dataclasses, so that they can be compared, hashed and pickled.
+    """
+
+    @property
+    def name(self) -> str:
+        """Short name for tables and file names."""
+
+    def start(self, setup: Setup) -> Run:
+        """Return a new run on this machine; the policy itself, if its ``decide`` remembers nothing."""
+
+
+def decide_of(policy: Policy, setup: Setup) -> Decide:
+    """Start a run of a policy and return its ``decide``; a run may be a function, too.
+
+    Raises:
+        SpecificationError: ``start`` returned something else.
+    """
+    run: object = policy.start(setup)
+    decide = getattr(run, "decide", run)
+    if not callable(decide):
+        raise SpecificationError(
+            f"policy {policy.name}: start returned {quoted(run)}; it must return the run, an object with decide (self, if the "
+            "policy itself has it)"
+        )
+    return cast("Decide", decide)
+
+
+@dataclass(frozen=True)
+class PolicyFunction:
+    """A policy that is written as a function of the setup, which returns ``decide``."""
+
+    name: str
+    function: Callable[..., Run | Decide]
+    """Called with the setup of each run, and with the parameters by name."""
+    parameters: tuple[tuple[str, object], ...] = ()
+
+    def start(self, setup: Setup) -> Run:
+        """Call the function."""
+        return cast("Run", self.function(setup, **dict(self.parameters)))
+
+
+@runtime_checkable
+class Calibrated(Protocol):
+    """A policy with a parameter that is measured before a run."""
+
+    def calibrated(self, measure: MeasureWaits) -> Policy:
+        """Return the policy with its parameters set by what another policy does on the same jobs; called before each run."""
+
+
+class Waits(NamedTuple):
+    """How long the jobs of a run have waited, in order of submission; jobs that never started are left out."""
+
+    nodes: tuple[int, ...]
+    """Number of nodes of each job."""
+    wait: tuple[int, ...]
+    """Wait of each job, ticks."""
+
+
+MeasureWaits = Callable[[str], Waits]
+"""Runs the named policy on the same jobs and the same machine."""
+
+
 RANDOM_NUMBERS: Final = "random numbers"
-"""What a policy uses that draws from :attr:`Setup.rng`."""
+"""What a policy depends on that draws from :attr:`Setup.rng`."""
 PARTS: Final = ("time_slicing", "context_switch", "checkpointing", "suspended_per_node", "node_memory_gib")
-"""Fields of :class:`~clustermodel.machine.Machine` that not every policy uses."""
+"""Fields of :class:`~clustermodel.machine.Machine` on which not every policy depends."""
 
 NOTHING: Final[frozenset[str]] = frozenset()
-"""What a policy uses whose schedules depend on the jobs, the size of the machine and the wall-time limit alone."""
+"""Of a policy whose schedules depend on the jobs, the size of the machine and the wall-time limit alone."""
 _EVERYTHING: Final = frozenset({*PARTS, RANDOM_NUMBERS})
 
 
@@ -226,28 +288,32 @@ _EVERYTHING: Final = frozenset({*PARTS, RANDOM_NUMBERS})
 class Dependent(Protocol):
     """A policy that declares what its schedules depend on besides the jobs, the size of the machine and the wall-time limit.
 
-    A study runs points once that differ only in what their policy does not use.  A policy without this attribute may use
-    everything.  :func:`~clustermodel.experiment.conformance.check_policy` checks the declaration.
+    A study runs points once that differ only in what their policy does not depend on.  A policy without this attribute may
+    depend on everything.  :func:`~clustermodel.experiment.conformance.check_policy` checks the declaration.
     """
 
     @property
-    def uses(self) -> frozenset[str]:
+    def depends_on(self) -> frozenset[str]:
         """Names from :data:`PARTS` and :data:`RANDOM_NUMBERS`."""
 
 
-def uses_of(part: object) -> frozenset[str]:
+def dependencies_of(part: object) -> frozenset[str]:
     """Return what a policy, or a part of one, depends on; everything if its class does not say.
 
-    A declaration is not inherited from a shipped class: a subclass may use more.
+    A declaration is not inherited from a shipped class: a subclass may depend on more.
 
     Raises:
         SpecificationError: the policy names something that is not in :data:`PARTS` and not :data:`RANDOM_NUMBERS`.
     """
     kind = type(part)
     shipped = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
-    if not isinstance(part, Dependent) or not (shipped or "uses" in vars(kind) or "uses" in getattr(part, "__dict__", {})):
+    if not isinstance(part, Dependent) or not (
+        shipped or "depends_on" in vars(kind) or "depends_on" in getattr(part, "__dict__", {})
+    ):
         return _EVERYTHING
-    if unknown := sorted(set(part.uses) - _EVERYTHING):
+    if unknown := sorted(set(part.depends_on) - _EVERYTHING):
         allowed = ", ".join(map(repr, sorted(_EVERYTHING)))
-        raise SpecificationError(f"policy {kind.__name__}: uses {unknown[0]!r} is not allowed; it must be among {allowed}")
-    return part.uses
+        raise SpecificationError(
+            f"policy {kind.__name__}: depends_on {unknown[0]!r} is not allowed; it must be among {allowed}"
+        )
+    return part.depends_on

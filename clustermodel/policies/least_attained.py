@@ -16,13 +16,13 @@ threshold over its nodes, rounded up to a second.  That simulator has thresholds
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from math import inf
-from typing import Final
+from typing import ClassVar, Final
 
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Setup, Suspend
-from clustermodel.policies.preemption_modes import Mode
-from clustermodel.policies.preemptive import PreemptiveScheduler
+from clustermodel.policies.preemptive import PreemptiveRun, PreemptiveScheduler
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import require_number
@@ -31,6 +31,7 @@ Thresholds = float | str | Iterable[float]
 _THRESHOLD: Final = 3250.0
 
 
+@dataclass(frozen=True, kw_only=True)
 class Las(PreemptiveScheduler):
     """Least attained service: jobs take nodes queue after queue, by how much node time they have had (Gu et al. 2019).
 
@@ -46,34 +47,34 @@ class Las(PreemptiveScheduler):
         SpecificationError: as for ``PreemptiveScheduler``.
     """
 
-    name = "las"
-    _rule = "it fits, in the order of attained service"
+    name: ClassVar[str] = "las"
+    thresholds: Thresholds = _THRESHOLD
+    promote: float | None = None
 
-    def __init__(
-        self,
-        *,
-        thresholds: Thresholds = _THRESHOLD,
-        promote: float | None = None,
-        mode: str | Mode = "checkpoint",
-        round_s: float | None = None,
-        min_run_s: float = 0.0,
-        victim: str = "order",
-        skip: bool = True,
-    ) -> None:
-        super().__init__(mode=mode, round_s=round_s, min_run_s=min_run_s, victim=victim, skip=skip)
-        self._thresholds = [round(threshold * TICKS_PER_SECOND) for threshold in _ascending(thresholds) if threshold < inf]
-        if promote is not None:
-            require_number("las: promote", promote, "a finite number > 0, or None", lambda factor: 0 < factor < inf)
-            if self._mode == "kill":
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.thresholds, str | float | int):
+            object.__setattr__(self, "thresholds", _ascending(self.thresholds))
+        _ascending(self.thresholds)
+        if self.promote is not None:
+            require_number("las: promote", self.promote, "a finite number > 0, or None", lambda factor: 0 < factor < inf)
+            if self.mode == "kill":
                 raise SpecificationError(
-                    f"las: promote: {promote:g} is not allowed with mode=kill, where jobs that return to the first queue can "
-                    "kill each other for ever; it must be None, or mode checkpoint or suspend"
+                    f"las: promote: {self.promote:g} is not allowed with mode=kill, where jobs that return to the first queue "
+                    "can kill each other for ever; it must be None, or mode checkpoint or suspend"
                 )
-        self._promote = promote
 
-    def begin(self, setup: Setup) -> None:
-        """Prepare for a run."""
-        super().begin(setup)
+    def start(self, setup: Setup) -> PreemptiveRun:
+        """Start a run."""
+        return _LasRun(self, setup)
+
+
+class _LasRun(PreemptiveRun):
+    def __init__(self, policy: Las, setup: Setup) -> None:
+        super().__init__(policy, setup, "it fits, in the order of attained service")
+        finite = (threshold for threshold in _ascending(policy.thresholds) if threshold < inf)
+        self._thresholds = [round(threshold * TICKS_PER_SECOND) for threshold in finite]
+        self._promote = policy.promote
         self._queue: dict[int, int] = {}  # job id -> its queue, from 0
         self._held: dict[int, int] = {}  # job id -> for how long it has held its nodes, ticks
         self._waited: dict[int, int] = {}  # job id -> for how long it has waited since its first start or last promotion, ticks
@@ -148,7 +149,7 @@ class Las(PreemptiveScheduler):
         return max(whole_seconds * TICKS_PER_SECOND - self._held[job.id], 1)
 
 
-def _ascending(thresholds: Thresholds) -> list[float]:
+def _ascending(thresholds: Thresholds) -> tuple[float, ...]:
     """Return the thresholds as numbers.
 
     Raises:
@@ -159,7 +160,9 @@ def _ascending(thresholds: Thresholds) -> list[float]:
         if isinstance(thresholds, str):
             numbers = [float(part) for part in thresholds.split("/")]
         else:
-            numbers = [float(one) for one in thresholds] if isinstance(thresholds, Iterable) else [float(thresholds)]
+            numbers = (
+                [float(threshold) for threshold in thresholds] if isinstance(thresholds, Iterable) else [float(thresholds)]
+            )
     except (TypeError, ValueError):
         numbers = []
     if not numbers or not all(low < high for low, high in zip([0.0, *numbers], numbers, strict=False)):
@@ -167,4 +170,4 @@ def _ascending(thresholds: Thresholds) -> list[float]:
             f"las: thresholds: {quoted(given)} is not allowed; it must be a number of node-seconds > 0, "
             "or several that ascend, as 3250/7200"
         )
-    return numbers
+    return tuple(numbers)

@@ -7,8 +7,9 @@ does so at the estimate.  The policy asks a :class:`Lengths`, which also tells t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from operator import attrgetter, index
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, ClassVar, Final, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -22,12 +23,8 @@ from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import choice, require_number
 
 
-@runtime_checkable
-class Predictor(Protocol):
-    """Predicts run times; times in ticks."""
-
-    def begin(self, setup: Setup) -> None:
-        """Forget any earlier run and prepare for one on this machine."""
+class Predictions(Protocol):
+    """A predictor in one run; times in ticks."""
 
     def submitted(self, job: QueuedJob) -> None:
         """Note a submitted job; called for each job in the order of submission, before any prediction for it."""
@@ -39,12 +36,15 @@ class Predictor(Protocol):
         """Learn that a job has completed after it had run for ``run``; run attempts after which it is requeued do not count."""
 
 
-class _Stateless:
-    uses = NOTHING
+@runtime_checkable
+class Predictor(Protocol):
+    """Predicts run times: a specification, as a policy is."""
 
-    def begin(self, setup: Setup) -> None:
-        """Do nothing: no state outlasts a run."""
+    def start(self, setup: Setup) -> Predictions:
+        """Return what predicts in a new run on this machine; the predictor itself, if it learns nothing."""
 
+
+class _LearnsNothing:
     def submitted(self, job: QueuedJob) -> None:
         """Do nothing: predictions do not depend on submitted jobs."""
 
@@ -52,27 +52,41 @@ class _Stateless:
         """Do nothing: predictions do not depend on completed jobs."""
 
 
-class UserEstimate(_Stateless):
+@dataclass(frozen=True)
+class UserEstimate(_LearnsNothing):
     """The user's estimate."""
+
+    depends_on: ClassVar[frozenset[str]] = NOTHING
+
+    def start(self, setup: Setup) -> Self:
+        """Return the predictor itself."""
+        return self
 
     def predict(self, job: QueuedJob) -> int:
         """Return the estimate."""
         return job.estimate
 
 
-class LastModel(_Stateless):
+@dataclass(frozen=True)
+class LastModel:
     """The user's estimate, corrected by the lifetime accuracy of the user's last completed job (Yuan et al. 2010, section 5.2).
 
     Lifetime accuracy is run time / estimate.  The prediction is the estimate itself until a job of the user has completed, and
     never more: "prediction that exceeds user estimates is meaningless" (section 3.2).
     """
 
-    def begin(self, setup: Setup) -> None:
-        """Forget all users."""
+    depends_on: ClassVar[frozenset[str]] = NOTHING
+
+    def start(self, setup: Setup) -> Predictions:
+        """Return predictions without any user's history."""
+        return _Last()
+
+
+class _Last(_LearnsNothing):
+    def __init__(self) -> None:
         self._last: dict[int, tuple[int, int]] = {}  # user -> run time and estimate of the last completed job
 
     def predict(self, job: QueuedJob) -> int:
-        """Return the estimate times the accuracy."""
         last = self._last.get(job.user)
         if last is None:
             return job.estimate
@@ -80,62 +94,62 @@ class LastModel(_Stateless):
         return max(job.estimate * run // estimate, 1) if run < estimate else job.estimate
 
     def ended(self, job: QueuedJob, run: int) -> None:
-        """Remember the job as its user's last."""
         self._last[job.user] = run, job.estimate
 
 
-class LastAtSubmission(LastModel):
-    """The Last Model, asked when a job is submitted and not again: a later completion does not change the prediction."""
+@dataclass(frozen=True)
+class LastSubmitted:
+    """The estimate, corrected by the accuracy of the user's last submitted job, completed or not.
 
-    def begin(self, setup: Setup) -> None:
-        """Forget all users and jobs."""
-        super().begin(setup)
+    Another reading of "the last job of the same user" (Yuan et al. 2010, section 3.2); no real scheduler knows it.  Predicts
+    when a job is submitted and not again.
+    """
+
+    depends_on: ClassVar[frozenset[str]] = NOTHING
+
+    def start(self, setup: Setup) -> Predictions:
+        """Return predictions that take the run times from the setup."""
+        return _LastSubmitted(setup)
+
+
+class _LastSubmitted(_Last):
+    def __init__(self, setup: Setup) -> None:
+        super().__init__()
+        self._run_time = setup.run_time
         self._predicted: dict[int, int] = {}  # job id -> prediction
 
     def submitted(self, job: QueuedJob) -> None:
-        """Predict."""
         self._predicted[job.id] = super().predict(job)
+        super().ended(job, self._run_time(job))  # from now on this is the user's last job
 
     def predict(self, job: QueuedJob) -> int:
-        """Return the prediction made at submission."""
         return self._predicted[job.id]
-
-
-class LastSubmitted(LastAtSubmission):
-    """The estimate, corrected by the accuracy of the user's last submitted job, completed or not.
-
-    Another reading of "the last job of the same user" (Yuan et al. 2010, section 3.2); no real scheduler knows it.
-    """
-
-    def begin(self, setup: Setup) -> None:
-        """Take the run times from the setup."""
-        super().begin(setup)
-        self._run_time = setup.run_time
-
-    def submitted(self, job: QueuedJob) -> None:
-        """Predict; from now on this is the user's last job."""
-        super().submitted(job)
-        super().ended(job, self._run_time(job))
 
     def ended(self, job: QueuedJob, run: int) -> None:
         """Do nothing: the submission has counted."""
 
 
-class LastTwo(_Stateless):
+@dataclass(frozen=True)
+class LastTwo:
     """The mean run time of the user's last two completed jobs, in whole seconds, but at most the estimate.
 
     The prediction is the estimate where fewer than two have completed, and is made once, when the job is submitted (Tsafrir et
     al. 2007, reference [16] of Yuan et al. 2010; the program of Gaussier et al. 2015).
     """
 
-    at_submission = True
+    depends_on: ClassVar[frozenset[str]] = NOTHING
+    at_submission: ClassVar[bool] = True
 
-    def begin(self, setup: Setup) -> None:
-        """Forget all users."""
+    def start(self, setup: Setup) -> Predictions:
+        """Return predictions without any user's history."""
+        return _LastTwo()
+
+
+class _LastTwo(_LearnsNothing):
+    def __init__(self) -> None:
         self._last: dict[int, tuple[int, ...]] = {}  # user -> run times of the last completed jobs, at most two
 
     def predict(self, job: QueuedJob) -> int:
-        """Return the mean."""
         last = self._last.get(job.user, ())
         if len(last) < 2:
             return job.estimate
@@ -143,57 +157,66 @@ class LastTwo(_Stateless):
         return max(min(mean // TICKS_PER_SECOND * TICKS_PER_SECOND or mean, job.estimate), 1)
 
     def ended(self, job: QueuedJob, run: int) -> None:
-        """Remember the run time as one of the user's last two."""
         self._last[job.user] = (*self._last.get(job.user, ())[-1:], run)
 
 
-class Perfect(_Stateless):
+@dataclass(frozen=True)
+class Perfect:
     """The run time itself, or the estimate where the job will be killed at it: no real scheduler knows this."""
 
-    def begin(self, setup: Setup) -> None:
-        """Take the run times from the setup."""
+    depends_on: ClassVar[frozenset[str]] = NOTHING
+
+    def start(self, setup: Setup) -> Predictions:
+        """Return predictions that take the run times from the setup."""
+        return _Perfect(setup)
+
+
+class _Perfect(_LearnsNothing):
+    def __init__(self, setup: Setup) -> None:
         self._setup = setup
 
     def predict(self, job: QueuedJob) -> int:
-        """Return how long the job will really run."""
         run = self._setup.run_time(job)
         return min(run, job.estimate) if self._setup.kill_at_estimate else run
 
 
-class Virtual(Perfect):
+@dataclass(frozen=True)
+class Virtual:
     """Predicts the run time times a factor uniform in 1 +- ``max_error`` (Yuan et al. 2010, section 5.2.2).
 
     The mean absolute error is half of ``max_error``.  Each job's factor is drawn at submission, from the predictor's own random
     stream.  It does not depend on the policy's decisions, so policies can be compared under the same predictions.
 
-    Args:
-        max_error: the paper's x %, as a fraction in [0, 1].
-
     Raises:
-        SpecificationError: ``max_error`` is not.
+        SpecificationError: ``max_error`` is not a number in [0, 1].
     """
 
-    uses = frozenset({RANDOM_NUMBERS})
+    depends_on: ClassVar[frozenset[str]] = frozenset({RANDOM_NUMBERS})
+    max_error: float
+    """The paper's x %, as a fraction in [0, 1]."""
 
-    def __init__(self, max_error: float) -> None:
-        self.max_error = require_number("virtual predictor", max_error, "a number in [0, 1]", lambda x: 0 <= x <= 1)
+    def __post_init__(self) -> None:
+        require_number("virtual predictor", self.max_error, "a number in [0, 1]", lambda x: 0 <= x <= 1)
 
-    def begin(self, setup: Setup) -> None:
-        """Begin the stream of factors."""
-        super().begin(setup)
+    def start(self, setup: Setup) -> Predictions:
+        """Return predictions with a new stream of factors."""
+        return _Virtual(self.max_error, setup)
+
+
+class _Virtual(_Perfect):
+    def __init__(self, max_error: float, setup: Setup) -> None:
+        super().__init__(setup)
+        self._max_error = max_error
         self._rng: np.random.Generator = setup.rng.spawn(1)[0]
         self._factor: dict[int, float] = {}  # job id -> its factor
 
     def submitted(self, job: QueuedJob) -> None:
-        """Draw the job's factor."""
-        self._factor[job.id] = 1 + self.max_error * self._rng.uniform(-1, 1)
+        self._factor[job.id] = 1 + self._max_error * self._rng.uniform(-1, 1)
 
     def predict(self, job: QueuedJob) -> int:
-        """Return the run time times the factor."""
         return max(round(super().predict(job) * self._factor[job.id]), 1)
 
     def ended(self, job: QueuedJob, run: int) -> None:
-        """Forget the job's factor."""
         del self._factor[job.id]
 
 
@@ -232,11 +255,11 @@ def predictor_of(policy: str, predictor: str | Predictor) -> Predictor:
         made = make()
         if not isinstance(made, Predictor):
             raise SpecificationError(
-                f"{policy}: predictor {predictor!r}: {quoted(made)} is not allowed; it must have begin, submitted, predict "
-                "and ended"
+                f"{policy}: predictor {predictor!r}: {quoted(made)} is not allowed; it must have start, which returns an "
+                "object with submitted, predict and ended"
             )
         return made
-    other = ", virtual:X, or an object with begin, submitted, predict and ended"
+    other = ", virtual:X, or an object with start"
     names = [*PREDICTORS, *plugins(PREDICTOR_PLUGINS)]
     return PREDICTORS[choice(f"{policy}: predictor", predictor, names, other=other)]()
 
@@ -267,7 +290,7 @@ class Lengths:
     """Expected run times of the jobs of one run: what a policy plans with.
 
     Args:
-        predictor: gives the run times; told of the new run.
+        predictor: gives the run times.
         setup: of the run.
         correction: of predictions that have expired, if they are corrected.
         beyond: how much later than expected a job will end, or an outage, given how late it is already, ticks, where no
@@ -285,8 +308,7 @@ class Lengths:
         *,
         once: bool = False,
     ) -> None:
-        predictor.begin(setup)
-        self._predictor = predictor
+        self._predictions = predictions = predictor.start(setup)
         self._correction = correction
         self._beyond = beyond
         self._once = once or bool(getattr(predictor, "at_submission", False))
@@ -303,7 +325,7 @@ class Lengths:
         elif self._once:
             self.predicted = lambda job: self._predicted[job.id]
         else:
-            self.predicted = lambda job: self._predicted.get(job.id) or predictor.predict(job)
+            self.predicted = lambda job: self._predicted.get(job.id) or predictions.predict(job)
         self.of = self.predicted
         """Return how long a waiting job is expected to hold its nodes, ticks: as long as it runs, unless part of that has been
         saved, or periodic checkpoints take time."""
@@ -314,17 +336,17 @@ class Lengths:
         """Tell the predictor which jobs have been submitted and which have completed; restarted jobs have not."""
         if self.are_estimates:
             return
-        predictor, predicted = self._predictor, self._predicted
+        predictions, predicted = self._predictions, self._predicted
         for job in batch.submitted:
-            predictor.submitted(job)
+            predictions.submitted(job)
             self._jobs[job.id] = job
         for gang in batch.ended:
             if gang.job.id not in view.waiting:
-                predictor.ended(gang.job, gang.ran)
+                predictions.ended(gang.job, gang.ran)
                 del self._jobs[gang.job.id]
                 predicted.pop(gang.job.id, None)
         if self._once:
-            predicted.update((job.id, predictor.predict(job)) for job in batch.submitted)
+            predicted.update((job.id, predictions.predict(job)) for job in batch.submitted)
         else:
             for job in batch.requeued:
                 predicted.pop(job.id, None)

@@ -1,19 +1,23 @@
 """Preemptive schedulers that run the first jobs of an order which changes over time, and preempt the rest.
 
-The order is a policy's own: by remaining time or work (:mod:`clustermodel.policies.shortest_remaining`), by attained service
+The order is a policy's own: by remaining time (:class:`Srtf`) or service (:class:`Srsf`), by attained service
 (:mod:`clustermodel.policies.least_attained`), or the queue order (:class:`FifoPreempt`).  At each decision jobs take nodes in
 that order, running or waiting, as long as they fit; running jobs that get none are preempted.  This is the rule of the
 simulator of Zhao et al. 2022 (section 6), which preempts by checkpoint and restart on interchangeable GPUs.
+
+Y. Zhao, Y. Liu, Y. Peng, Y. Zhu, X. Liu and X. Jin, "Multi-Resource Interleaving for Deep Learning Training", SIGCOMM 2022,
+section 6, compares its scheduler Muri with SRTF and SRSF; J. Gu et al., "Tiresias: A GPU Cluster Manager for Distributed Deep
+Learning", NSDI 2019, section 3.2, calls the second one "shortest-remaining-service-first".
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Final
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
-from clustermodel.policies.copies import CopiedWithoutRun
-from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Setup, Start, Suspend, WakeAt, uses_of
+from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Setup, Start, Suspend, WakeAt, dependencies_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
 from clustermodel.policies.preemption_modes import Mode, mode_of, require_store, uses_of_mode
 from clustermodel.policies.suspension_memory import IdleMemory
@@ -32,7 +36,8 @@ VICTIMS: Final[dict[str, VictimChoice | None]] = {
 """Which of the running jobs behind a waiting one yield first: the smallest value first; ``None``: the last in the order."""
 
 
-class PreemptiveScheduler(CopiedWithoutRun):
+@dataclass(frozen=True, kw_only=True)
+class PreemptiveScheduler:
     """What the preemptive schedulers share.
 
     Args:
@@ -48,40 +53,53 @@ class PreemptiveScheduler(CopiedWithoutRun):
         skip: whether jobs behind one that does not fit may start.
 
     Raises:
-        SpecificationError: an argument has a value that is not allowed, or (``begin``) the machine takes no checkpoints.
+        SpecificationError: an argument has a value that is not allowed, or (``start``) the machine takes no checkpoints.
     """
 
-    name = ""
-    _rule = ""
-    """Why a job starts, for :class:`~clustermodel.policies.interface.Reason`."""
+    name: ClassVar[str]
+    mode: str | Mode = "checkpoint"
+    round_s: float | None = None
+    min_run_s: float = 0.0
+    victim: str = "order"
+    skip: bool = True
 
-    def __init__(
-        self,
-        *,
-        mode: str | Mode = "checkpoint",
-        round_s: float | None = None,
-        min_run_s: float = 0.0,
-        victim: str = "order",
-        skip: bool = True,
-    ) -> None:
+    def __post_init__(self) -> None:
         name = self.name
-        self._mode = mode_of(name, mode)
-        self._own_round = None if round_s is None else to_ticks(require_seconds(f"{name}: round_s", round_s))
-        self._min_run = to_ticks(require_seconds(f"{name}: min_run_s", min_run_s))
-        self._victim = VICTIMS[choice(f"{name}: victim", victim, VICTIMS)]
-        self._skip = flag(f"{name}: skip", skip)
+        mode_of(name, self.mode)
+        if self.round_s is not None:
+            require_seconds(f"{name}: round_s", self.round_s)
+        require_seconds(f"{name}: min_run_s", self.min_run_s)
+        choice(f"{name}: victim", self.victim, VICTIMS)
+        flag(f"{name}: skip", self.skip)
 
     @property
-    def uses(self) -> frozenset[str]:
-        """What its schedules depend on: the costs of preemption."""
-        return uses_of_mode(self._mode)
+    def depends_on(self) -> frozenset[str]:
+        """The costs of preemption."""
+        return uses_of_mode(mode_of(self.name, self.mode))
 
-    def begin(self, setup: Setup) -> None:
-        """Prepare for a run."""
-        require_store(self.name, self._mode, setup.machine)
+    @abstractmethod
+    def start(self, setup: Setup) -> PreemptiveRun:
+        """Start a run."""
+
+
+class PreemptiveRun:
+    """One run of a preemptive scheduler.
+
+    Args:
+        policy: what it does.
+        setup: of the run.
+        rule: why a job starts, for :class:`~clustermodel.policies.interface.Reason`.
+    """
+
+    def __init__(self, policy: PreemptiveScheduler, setup: Setup, rule: str) -> None:
+        self._mode = mode_of(policy.name, policy.mode)
+        require_store(policy.name, self._mode, setup.machine)
         self._nodes = setup.nodes
-        self._round = setup.machine.round if self._own_round is None else self._own_round
-        self._reason = Reason(self._rule) if setup.explain else None
+        self._round = setup.machine.round if policy.round_s is None else to_ticks(policy.round_s)
+        self._min_run = to_ticks(policy.min_run_s)
+        self._victim = VICTIMS[policy.victim]
+        self._skip = policy.skip
+        self._reason = Reason(rule) if setup.explain else None
         self._order: list[QueuedJob] = []  # all jobs in the system; equal ones stay as they were
         self._to_start: list[QueuedJob] = []  # jobs that nodes have been assigned to, which other jobs still hold
         self._undecided = False  # whether something has happened since the last decision
@@ -262,19 +280,26 @@ def _running_after(decisions: Iterable[Decision], view: View) -> dict[QueuedJob,
     return running
 
 
+@dataclass(frozen=True, kw_only=True)
 class FifoPreempt(PreemptiveScheduler):
     """Preemptive first come, first served: jobs take nodes in queue order and preempt those behind them.
 
     The baseline of the preemptive schedulers.  Jobs behind one that does not fit run until it does.
     """
 
-    name = "fifo-preempt"
-    _rule = "it fits, in queue order"
+    name: ClassVar[str] = "fifo-preempt"
 
+    def start(self, setup: Setup) -> PreemptiveRun:
+        """Start a run."""
+        return _FifoRun(self, setup, "it fits, in queue order")
+
+
+class _FifoRun(PreemptiveRun):
     def _sort(self, view: View) -> None:
         self._order.sort(key=lambda job: job.queue_order)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Predicted(PreemptiveScheduler):
     """A preemptive scheduler that goes by expected run times.
 
@@ -287,28 +312,49 @@ class Predicted(PreemptiveScheduler):
         SpecificationError: as for :class:`PreemptiveScheduler`.
     """
 
-    def __init__(
-        self,
-        *,
-        predictor: str | Predictor = "perfect",
-        mode: str | Mode = "checkpoint",
-        round_s: float | None = None,
-        min_run_s: float = 0.0,
-        victim: str = "order",
-        skip: bool = True,
-    ) -> None:
-        super().__init__(mode=mode, round_s=round_s, min_run_s=min_run_s, victim=victim, skip=skip)
-        self._predictor = predictor_of(self.name, predictor)
+    predictor: str | Predictor = "perfect"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        predictor_of(self.name, self.predictor)
 
     @property
-    def uses(self) -> frozenset[str]:
-        """What its schedules depend on: the costs of preemption, and what the predictor uses."""
-        return super().uses | uses_of(self._predictor)
+    def depends_on(self) -> frozenset[str]:
+        """The costs of preemption, and what the predictor depends on."""
+        return super().depends_on | dependencies_of(predictor_of(self.name, self.predictor))
 
-    def begin(self, setup: Setup) -> None:
-        """Prepare for a run."""
-        super().begin(setup)
-        self._lengths = Lengths(self._predictor, setup, once=True)
+
+@dataclass(frozen=True, kw_only=True)
+class Srtf(Predicted):
+    """Shortest remaining time first: jobs take nodes in the order of their remaining run times.
+
+    With perfect predictions, free preemption and jobs of one processor, no schedule of one processor has a lower mean response
+    time (Schrage 1968).  Jobs with equal remaining times keep their order.
+    """
+
+    name: ClassVar[str] = "srtf"
+
+    def start(self, setup: Setup) -> PreemptiveRun:
+        """Start a run."""
+        return _PredictedRun(self, setup, "it fits, in the order of remaining times", by_service=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Srsf(Predicted):
+    """Shortest remaining service first: jobs take nodes in the order of remaining run time times nodes."""
+
+    name: ClassVar[str] = "srsf"
+
+    def start(self, setup: Setup) -> PreemptiveRun:
+        """Start a run."""
+        return _PredictedRun(self, setup, "it fits, in the order of remaining service", by_service=True)
+
+
+class _PredictedRun(PreemptiveRun):
+    def __init__(self, policy: Predicted, setup: Setup, rule: str, *, by_service: bool) -> None:
+        super().__init__(policy, setup, rule)
+        self._by_service = by_service
+        self._lengths = Lengths(predictor_of(policy.name, policy.predictor), setup, once=True)
         self._left: dict[int, int] = {}  # job id -> expected remaining run time when it was last known, ticks
 
     def _observe(self, batch: Batch, view: View) -> None:
@@ -319,8 +365,11 @@ class Predicted(PreemptiveScheduler):
         for job in (*batch.submitted, *batch.requeued):
             self._left[job.id] = max(self._lengths.predicted(job) - view.saved(job), 1)
 
-    def _update(self, view: View) -> dict[int, int]:
-        """Return the expected remaining run times of all jobs, ticks; one tick where a prediction has expired."""
-        for gang in view.running.values():
-            self._left[gang.job.id] = max(self._lengths.predicted(gang.job) - view.progress(gang), 1)
-        return self._left
+    def _sort(self, view: View) -> None:
+        left = self._left
+        for gang in view.running.values():  # one tick is left where a prediction has expired
+            left[gang.job.id] = max(self._lengths.predicted(gang.job) - view.progress(gang), 1)
+        if self._by_service:
+            self._order.sort(key=lambda job: left[job.id] * job.nodes)
+        else:
+            self._order.sort(key=lambda job: left[job.id])

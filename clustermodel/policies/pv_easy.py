@@ -15,12 +15,12 @@ reservation considers nothing else.  A job passes from the shadow to the sunny l
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
-from clustermodel.policies.copies import CopiedWithoutRun
 from clustermodel.policies.corrections import Correction, a_second_more, correction_of
 from clustermodel.policies.easy_run import backfill
-from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Reserve, Setup, Start, Suspend, uses_of
+from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Reserve, Setup, Start, Suspend, dependencies_of
 from clustermodel.policies.predictors import Lengths, Predictor, holds_longer, predictor_of
 from clustermodel.policies.preemption_modes import Mode, mode_of, require_store, uses_of_mode
 from clustermodel.policies.suspension_memory import IdleMemory
@@ -30,16 +30,8 @@ from clustermodel.schedule.profile import SHORTEST_EXTENSION, Profile
 from clustermodel.validation import flag
 
 
-class _Running(NamedTuple):
-    """A job of the running load."""
-
-    job: QueuedJob
-    end: int
-    """Predicted end, ticks; of a job that is being preempted, when its nodes will be free."""
-    stopping: bool = False
-
-
-class PVEasy(CopiedWithoutRun):
+@dataclass(frozen=True, kw_only=True)
+class PVEasy:
     """Preemptive venture EASY backfilling (Yuan et al. 2010, section 4).
 
     Args:
@@ -55,42 +47,58 @@ class PVEasy(CopiedWithoutRun):
             that does not fit into memory beside the blocked job and other suspended jobs is killed.
 
     Raises:
-        SpecificationError: an argument has a value that is not allowed, or (``begin``) the machine takes no checkpoints.
+        SpecificationError: an argument has a value that is not allowed, or (``start``) the machine takes no checkpoints.
     """
 
-    name = "pv-easy"
+    name: ClassVar[str] = "pv-easy"
+    slp: bool = True
+    vb: bool = True
+    predictor: str | Predictor = "last"
+    correction: str | Correction = "estimate"
+    mode: str | Mode = "kill"
 
-    def __init__(
-        self,
-        *,
-        slp: bool = True,
-        vb: bool = True,
-        predictor: str | Predictor = "last",
-        correction: str | Correction = "estimate",
-        mode: str | Mode = "kill",
-    ) -> None:
-        self._slp = flag("pv-easy: slp", slp)
-        self._vb = flag("pv-easy: vb", vb)
-        self._predictor = predictor_of("pv-easy", predictor)
-        self._correction = correction_of("pv-easy", correction)
-        self._mode = mode_of("pv-easy", mode)
+    def __post_init__(self) -> None:
+        flag("pv-easy: slp", self.slp)
+        flag("pv-easy: vb", self.vb)
+        predictor_of("pv-easy", self.predictor)
+        correction_of("pv-easy", self.correction)
+        mode_of("pv-easy", self.mode)
 
     @property
-    def uses(self) -> frozenset[str]:
-        """What its schedules depend on: what the predictor uses, and the costs of preemption."""
-        return uses_of(self._predictor) | uses_of_mode(self._mode)
+    def depends_on(self) -> frozenset[str]:
+        """What the predictor depends on, and the costs of preemption."""
+        return dependencies_of(predictor_of("pv-easy", self.predictor)) | uses_of_mode(mode_of("pv-easy", self.mode))
 
-    def begin(self, setup: Setup) -> None:
-        """Prepare for a run."""
+    def start(self, setup: Setup) -> PVEasyRun:
+        """Start a run."""
+        return PVEasyRun(self, setup)
+
+
+class _Running(NamedTuple):
+    """A job of the running load."""
+
+    job: QueuedJob
+    end: int
+    """Predicted end, ticks; of a job that is being preempted, when its nodes will be free."""
+    stopping: bool = False
+
+
+class PVEasyRun:
+    """One run of PV-EASY."""
+
+    def __init__(self, policy: PVEasy, setup: Setup) -> None:
         machine = setup.machine
         costs, switch = machine.checkpointing, machine.switch_ticks
+        self._slp, self._vb, self._mode = policy.slp, policy.vb, mode_of("pv-easy", policy.mode)
         require_store("pv-easy", self._mode, machine)
         self._times = setup.transfer_times if self._mode == "checkpoint" else lambda _job: (switch, switch)  # to save and fetch
         saving_costs = {"kill": False, "checkpoint": bool(costs.checkpoint or costs.store), "suspend": bool(switch)}[self._mode]
         self._nodes = setup.nodes
         self._explain = setup.explain
         self._one_by_one = setup.one_by_one
-        self._lengths = Lengths(self._predictor, setup, self._correction, a_second_more)
+        self._lengths = Lengths(
+            predictor_of("pv-easy", policy.predictor), setup, correction_of("pv-easy", policy.correction), a_second_more
+        )
         self._holds_longer = holds_longer(setup)
         self._memory_is_limited = self._mode == "suspend" and machine.node_memory is not None
         self._guarantees = self._slp and self._lengths.are_estimates and not saving_costs and not self._memory_is_limited

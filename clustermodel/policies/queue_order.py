@@ -11,7 +11,6 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from clustermodel.errors import SpecificationError
-from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS
 from clustermodel.policies.view import QueuedJob
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import choice, require_number, require_whole
@@ -48,10 +47,7 @@ def in_order(jobs: Iterable[QueuedJob], order: QueueOrder | None, now: int) -> I
 
 
 class QueueSorter(Protocol):
-    """Sorts the queue for :class:`~clustermodel.policies.backfilling.scheduler.Backfilling`."""
-
-    def begin(self, rng: np.random.Generator) -> None:
-        """Forget any earlier run."""
+    """Sorts the queue in one run of :class:`~clustermodel.policies.backfilling.scheduler.Backfilling`."""
 
     def submitted(self, jobs: Sequence[QueuedJob]) -> None:
         """Note submitted jobs, in queue order."""
@@ -66,13 +62,8 @@ class QueueSorter(Protocol):
 class KeySorter:
     """Sorts by a key that depends on the job and the present alone."""
 
-    uses = NOTHING
-
     def __init__(self, key: QueueOrder | None) -> None:
         self._key = key
-
-    def begin(self, rng: np.random.Generator) -> None:
-        """Do nothing: no state outlasts a run."""
 
     def submitted(self, jobs: Sequence[QueuedJob]) -> None:
         """Do nothing: the order does not depend on earlier cycles."""
@@ -86,7 +77,7 @@ class KeySorter:
 
 
 class Criterion:
-    """A sorting criterion of Perkovic & Keleher 2000, table 4: the largest value first, ties in queue order.
+    """A criterion of Perkovic & Keleher 2000, table 4: the largest value first, ties in queue order.
 
     D is the delay: how long a job has waited, seconds.  P is a priority drawn for each job when it is submitted, one of
     1/k, 2/k ... 1.  R is uniform in [0, 1), drawn again in each scheduling cycle.  L is the estimated run time, seconds.
@@ -97,20 +88,13 @@ class Criterion:
         formula: one of :data:`CRITERIA`.
         levels: k, how many priorities there are.
         starvation_weight: of a delay of one second, added to the criterion against starvation (section 4).
+        rng: from which P and R are drawn.
     """
 
-    @property
-    def uses(self) -> frozenset[str]:
-        """What the order depends on: P and R are drawn."""
-        return frozenset({RANDOM_NUMBERS}) if self._numerator in ("P", "R") else NOTHING
-
-    def __init__(self, formula: str, *, levels: int, starvation_weight: float) -> None:
+    def __init__(self, formula: str, levels: int, starvation_weight: float, rng: np.random.Generator) -> None:
         self._numerator, _, self._per_length = formula.partition("/")
         self._levels = levels
         self._weight = starvation_weight
-
-    def begin(self, rng: np.random.Generator) -> None:
-        """Forget the priorities of an earlier run."""
         self._rng = rng
         self._priority: dict[int, float] = {}
 
@@ -144,19 +128,19 @@ class Criterion:
         return [job for _, job in ranked]
 
 
-def make_sorter(policy: str, order: str | QueueOrder, *, levels: int, starvation_weight: float) -> QueueSorter:
-    """Return a sorter of the queue by ``order``: one of :data:`CRITERIA` or :data:`QUEUE_ORDERS`, or a key of your own.
+def require_order(policy: str, order: object, levels: object, starvation_weight: object) -> None:
+    """Check the order of a queue: one of :data:`CRITERIA` or :data:`QUEUE_ORDERS`, or a key of your own.
 
     Raises:
         SpecificationError: ``order`` is neither, ``levels`` is no positive whole number, or the weight negative, or given
             although the order is not a criterion.
     """
-    levels = require_whole(f"{policy}: levels", levels, at_least=1)
+    require_whole(f"{policy}: levels", levels, at_least=1)
     weight = require_number(
         f"{policy}: starvation_weight", starvation_weight, "a finite number >= 0", lambda value: 0 <= value < float("inf")
     )
     if isinstance(order, str) and order in CRITERIA:
-        return Criterion(order, levels=levels, starvation_weight=weight)
+        return
     if not callable(order):
         choice(f"{policy}: order", order, (*CRITERIA, *QUEUE_ORDERS), other=", or a callable")
     if weight:
@@ -164,4 +148,15 @@ def make_sorter(policy: str, order: str | QueueOrder, *, levels: int, starvation
             f"{policy}: starvation_weight: {weight} is not allowed with order {order!r}; "
             f"it is added to one of {', '.join(CRITERIA)}"
         )
-    return KeySorter(queue_order_of(policy, order))
+
+
+def draws_numbers(order: str | QueueOrder) -> bool:
+    """Return whether the order is a criterion with P or R, which are drawn."""
+    return isinstance(order, str) and order in CRITERIA and order[0] in "PR"
+
+
+def make_sorter(order: str | QueueOrder, levels: int, starvation_weight: float, rng: np.random.Generator) -> QueueSorter:
+    """Return a sorter of the queue for one run, by an order that :func:`require_order` allows."""
+    if isinstance(order, str) and order in CRITERIA:
+        return Criterion(order, levels, starvation_weight, rng)
+    return KeySorter(order if callable(order) else QUEUE_ORDERS[order])

@@ -1,9 +1,10 @@
 """Scheduling policies by name.
 
-A policy is written as ``"easy"`` or ``"easy:reserve_depth=2,backfill_order=shortest"``, or is any object that has what
-:class:`clustermodel.policies.interface.Policy` lists.  A name is one of this package, a registered one, a plug-in's
-(:mod:`clustermodel.plugins`), or ``"module:Class"``, followed by ``:key=value`` where it has parameters.  Scenario files must
-not name a module (:func:`require_no_module`): importing it would run code that the sender of a file has chosen.
+A policy is written as ``"easy"`` or ``"easy:reserve_depth=2,backfill_order=shortest"``, is any object that has what
+:class:`clustermodel.policies.interface.Policy` lists, or a function of the setup that returns ``decide``.  A name is one of
+this package, a registered one, a plug-in's (:mod:`clustermodel.plugins`), or ``"module:Class"`` or ``"module:function"``,
+followed by ``:key=value`` where it has parameters.  Scenario files must not name a module (:func:`require_no_module`):
+importing it would run code that the sender of a file has chosen.
 """
 
 from __future__ import annotations
@@ -13,18 +14,21 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType, MethodType
 from typing import Final, cast
 from weakref import WeakKeyDictionary
 
 from clustermodel.errors import ClusterModelError, SpecificationError, did_you_mean, quoted, shown
 from clustermodel.plugins import POLICIES, plugins
 from clustermodel.policies.declared_types import as_declared, declared_types
-from clustermodel.policies.interface import Policy
+from clustermodel.policies.interface import Decide, Policy, PolicyFunction, Run
 from clustermodel.policies.queue_order import CRITERIA
 
-PolicyFactory = Callable[..., Policy]
+PolicyFactory = Callable[..., Policy | Run | Decide]
+"""What makes a policy from its parameters, or a function of the setup, and of parameters, that returns a run."""
 
 _SHIPPED: Final = {
     "fcfs": "fcfs:Fcfs",
@@ -35,13 +39,13 @@ _SHIPPED: Final = {
     "mgs": "gang:MGS",
     "mbgs": "gang:MBGS",
     "bf": "conservative:BF",
-    "adaptive": "adaptive_gang:Adaptive",
+    "adaptive": "gang:Adaptive",
     "slack": "slack:Slack",
     "pv-easy": "pv_easy:PVEasy",
     "ss": "selective_suspension:SelectiveSuspension",
     "server-filling": "server_filling:ServerFilling",
-    "srtf": "shortest_remaining:Srtf",
-    "srsf": "shortest_remaining:Srsf",
+    "srtf": "preemptive:Srtf",
+    "srsf": "preemptive:Srsf",
     "las": "least_attained:Las",
     "fifo-preempt": "preemptive:FifoPreempt",
     "backfilling": "backfilling.scheduler:Backfilling",
@@ -70,6 +74,8 @@ _PARAMETERS: Final[WeakKeyDictionary[PolicyFactory, dict[str, inspect.Parameter]
 
 def register_policy(name: str, factory: PolicyFactory) -> None:
     """Make ``factory`` available under ``name``; its keyword arguments become the policy's parameters.
+
+    A function whose first argument is called ``setup`` is the policy itself: it is called for each run and returns ``decide``.
 
     Raises:
         SpecificationError: the name is taken or contains ``:``, ``,`` or ``=``.
@@ -117,10 +123,25 @@ def policy_parameters(name: str) -> dict[str, inspect.Parameter]:
     try:
         known = _PARAMETERS.get(factory)
     except TypeError:  # the factory cannot be hashed, or allows no weak references
-        return dict(inspect.signature(factory).parameters)
+        return _parameters_of(factory)
     if known is None:
-        known = _PARAMETERS[factory] = dict(inspect.signature(factory).parameters)
+        known = _PARAMETERS[factory] = _parameters_of(factory)
     return dict(known)
+
+
+def _parameters_of(factory: PolicyFactory) -> dict[str, inspect.Parameter]:
+    parameters = dict(inspect.signature(factory).parameters)
+    if _takes_setup(factory):
+        del parameters["setup"]
+    return parameters
+
+
+def _takes_setup(factory: object) -> bool:
+    """Return whether a factory is the policy itself, a function of the setup."""
+    return (
+        isinstance(factory, FunctionType | MethodType | partial)
+        and next(iter(inspect.signature(factory).parameters), "") == "setup"
+    )
 
 
 def policy_summary(name: str) -> str:
@@ -132,19 +153,20 @@ def policy_summary(name: str) -> str:
     return (inspect.getdoc(_factory(name)) or "").partition("\n")[0]
 
 
-def make_policy(policy: str | Policy) -> Policy:
-    """Return ``policy`` itself, or the one that ``"name"`` or ``"name:key=value,key=value"`` describes.
+def make_policy(policy: str | Policy | PolicyFactory) -> Policy:
+    """Return ``policy`` itself, or the one that ``"name:key=value"`` or a function of the setup describes.
 
     Raises:
         SpecificationError: unknown name (the nearest one is suggested), unknown parameter, a value that is not allowed or not
             of the declared type, or a user's class that cannot be made.
     """
     if not isinstance(policy, str):
-        if isinstance(policy, type) or not isinstance(policy, Policy):
-            raise SpecificationError(
-                f"policy: {quoted(policy)} is not allowed; it must be a name or an object with name, begin and decide"
-            )
-        return policy
+        if _takes_setup(policy):
+            function = cast("Callable[..., Run | Decide]", policy)
+            return PolicyFunction(str(getattr(policy, "__name__", "function")), function)
+        if problem := _problem_with(policy):
+            raise SpecificationError(f"policy: {quoted(policy)} is not allowed; {problem}")
+        return cast("Policy", policy)
     name, text = _split(policy)
     parameters = _parse_parameters(name, text)
     for key, parameter in policy_parameters(name).items():
@@ -153,14 +175,28 @@ def make_policy(policy: str | Policy) -> Policy:
             raise SpecificationError(f"policy {name}: parameter {key!r} is missing; write {name}:{key}=value")
     factory = _factory(name)
     if name in _SHIPPED:
-        return factory(**parameters)
+        return cast("Policy", factory(**parameters))
+    if _takes_setup(factory):
+        return PolicyFunction(policy, cast("Callable[..., Run | Decide]", factory), tuple(parameters.items()))
     try:
-        return factory(**parameters)
+        made = factory(**parameters)
     except ClusterModelError:
         raise
     except Exception as problem:  # of the user's code
         words = shown(" ".join(f"{type(problem).__name__}: {problem}".split()))
         raise SpecificationError(f"policy {shown(policy)}: it cannot be made: {words}") from problem
+    if wrong := _problem_with(made):
+        raise SpecificationError(f"policy {shown(policy)}: {quoted(made)} is not allowed; {wrong}")
+    return cast("Policy", made)
+
+
+def _problem_with(policy: object) -> str:
+    """Return what keeps an object from being a policy; empty if nothing does."""
+    if isinstance(policy, Policy) and not isinstance(policy, type):
+        return ""
+    if hasattr(policy, "begin") and not hasattr(policy, "start"):
+        return "begin is called start now, and must return the run: self, if the policy itself has decide"
+    return "it must be a name, an object with name and start, or a function of setup"
 
 
 def policy_factory(policy: str) -> PolicyFactory:
@@ -195,9 +231,9 @@ def require_no_module(policy: str) -> None:
         )
 
 
-def policy_label(policy: str | Policy) -> str:
+def policy_label(policy: str | Policy | PolicyFactory) -> str:
     """Return the label of ``policy`` in tables and file names: the requested description, or the name of an object."""
-    return policy if isinstance(policy, str) else policy.name
+    return policy if isinstance(policy, str) else make_policy(policy).name
 
 
 def _split(policy: str) -> tuple[str, str]:
@@ -242,7 +278,7 @@ def _import_shipped(name: str) -> PolicyFactory:
 
 
 def _of_module(name: str) -> PolicyFactory:
-    """Return the class ``module:Class`` of a module on the path, or in the working directory; only a policy is ever called."""
+    """Return the class or function of a module on the path, or in the working directory; only a policy is ever called."""
     module, _, attribute = name.partition(":")
     try:
         with _working_directory_on_path():
@@ -257,10 +293,11 @@ def _of_module(name: str) -> PolicyFactory:
         raise SpecificationError(f"policy: {shown(name)!r}: the module cannot be imported: {words}") from problem
     for part in attribute.split("."):
         found = getattr(found, part, None)
-    if not (isinstance(found, type) and all(callable(getattr(found, method, None)) for method in ("begin", "decide"))):
+    if not (isinstance(found, type) and callable(getattr(found, "start", None))) and not _takes_setup(found):
+        renamed = "; begin is called start now" if hasattr(found, "begin") else ""
         raise SpecificationError(
             f"policy: {shown(name)!r} is not allowed: module {shown(module)} has no policy {shown(attribute)}, a class with "
-            "begin and decide"
+            f"start or a function of setup{renamed}"
         )
     return cast("PolicyFactory", found)
 

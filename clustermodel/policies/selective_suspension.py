@@ -19,20 +19,55 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from math import inf
 from operator import or_
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from clustermodel.errors import SpecificationError
-from clustermodel.policies.copies import CopiedWithoutRun
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Setup, Start, Suspend, WakeAt
 from clustermodel.policies.preemption_modes import Mode, mode_of, uses_of_mode
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask, lowest
 from clustermodel.ticks import duration_to_ticks
 from clustermodel.validation import require_number, require_seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectiveSuspension:
+    """Selective suspension: running jobs yield to jobs with much larger expansion factors (Kettimuthu et al. 2005).
+
+    Args:
+        sf: suspension factor SF, > 1: how many times the xfactor of a running job a waiting job needs to preempt it.
+        mode: what preemption does to a job: ``"suspend"`` (the paper's), ``"checkpoint"`` or ``"kill"``.  A job that does not
+            fit into memory beside the job that preempts it and other suspended jobs runs on.  A checkpointed or killed job
+            starts again on any nodes.
+        interval_s: preemption is considered at the multiples of this time, seconds.
+
+    Raises:
+        SpecificationError: an argument has a value that is not allowed, or (``start``) the machine takes no checkpoints.
+    """
+
+    name: ClassVar[str] = "ss"
+    sf: float = 2.0
+    mode: str | Mode = "suspend"
+    interval_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        require_number("ss: sf", self.sf, "a finite number > 1", lambda factor: 1 < factor < inf)
+        mode_of("ss", self.mode)
+        require_seconds("ss: interval_s", self.interval_s, positive=True)
+
+    @property
+    def depends_on(self) -> frozenset[str]:
+        """The costs of preemption."""
+        return uses_of_mode(mode_of("ss", self.mode))
+
+    def start(self, setup: Setup) -> SelectiveSuspensionRun:
+        """Start a run."""
+        return SelectiveSuspensionRun(self, setup)
 
 
 class _Running(NamedTuple):
@@ -45,37 +80,15 @@ class _Running(NamedTuple):
     job: QueuedJob
 
 
-class SelectiveSuspension(CopiedWithoutRun):
-    """Selective suspension: running jobs yield to jobs with much larger expansion factors (Kettimuthu et al. 2005).
+class SelectiveSuspensionRun:
+    """One run of selective suspension."""
 
-    Args:
-        sf: suspension factor SF, > 1: how many times the xfactor of a running job a waiting job needs to preempt it.
-        mode: what preemption does to a job: ``"suspend"`` (the paper's), ``"checkpoint"`` or ``"kill"``.  A job that does not
-            fit into memory beside the job that preempts it and other suspended jobs runs on.  A checkpointed or killed job
-            starts again on any nodes.
-        interval_s: preemption is considered at the multiples of this time, seconds.
-
-    Raises:
-        SpecificationError: an argument has a value that is not allowed, or (``begin``) the machine takes no checkpoints.
-    """
-
-    name = "ss"
-
-    def __init__(self, *, sf: float = 2.0, mode: str | Mode = "suspend", interval_s: float = 60.0) -> None:
-        require_number("ss: sf", sf, "a finite number > 1", lambda factor: 1 < factor < inf)
-        self._sf = Fraction(str(sf))  # 1.1 is meant, not the binary number next to it
-        self._mode = mode_of("ss", mode)
-        self._interval = duration_to_ticks(require_seconds("ss: interval_s", interval_s, positive=True))
-
-    @property
-    def uses(self) -> frozenset[str]:
-        """What its schedules depend on: the costs of preemption."""
-        return uses_of_mode(self._mode)
-
-    def begin(self, setup: Setup) -> None:
-        """Prepare for a run."""
+    def __init__(self, policy: SelectiveSuspension, setup: Setup) -> None:
+        self._mode = mode_of("ss", policy.mode)
         if self._mode == "checkpoint" and setup.machine.checkpointing.max_tasks_per_slice == 0:
             raise SpecificationError("ss: mode=checkpoint: the machine takes no checkpoints (max_tasks_per_slice=0)")
+        self._sf = Fraction(str(policy.sf))  # 1.1 is meant, not the binary number next to it
+        self._interval = duration_to_ticks(policy.interval_s)
         self._explain = setup.explain
         self._one_by_one = setup.one_by_one
         self._idle = (1 << setup.nodes) - 1  # sets of nodes are bitmasks here

@@ -19,31 +19,34 @@ long as larger jobs keep arriving.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from heapq import merge
 from operator import attrgetter
+from typing import ClassVar, Final, Self
 
-from clustermodel.policies.copies import CopiedWithoutRun
 from clustermodel.policies.interface import Checkpoint, Decision, Reason, Setup, Start
 from clustermodel.policies.preemption_modes import require_store
 from clustermodel.policies.view import Batch, QueuedJob, View
 
 _IN_QUEUE_ORDER = attrgetter("queue_order")
+_REASON: Final = Reason("one of the oldest jobs that can fill the machine, the largest first")
 
 
-class ServerFilling(CopiedWithoutRun):
+@dataclass(frozen=True, kw_only=True)
+class ServerFilling:
     """ServerFilling: the oldest jobs that can fill the machine run, the largest first, by free preemption (Grosof et al. 2022).
 
     Raises:
-        SpecificationError: (``begin``) the machine takes no checkpoints.
+        SpecificationError: (``start``) the machine takes no checkpoints.
     """
 
-    name = "server-filling"
-    uses = frozenset({"checkpointing"})
+    name: ClassVar[str] = "server-filling"
+    depends_on: ClassVar[frozenset[str]] = frozenset({"checkpointing"})
 
-    def begin(self, setup: Setup) -> None:
-        """Prepare for a run."""
+    def start(self, setup: Setup) -> Self:
+        """Return the policy itself: it remembers nothing."""
         require_store(self.name, "checkpoint", setup.machine)
-        self._reason = Reason("one of the oldest jobs that can fill the machine, the largest first") if setup.explain else None
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Preempt running jobs that are not among those to run; start those that fit into the idle nodes."""
@@ -56,7 +59,7 @@ class ServerFilling(CopiedWithoutRun):
         for job in to_run:
             if job.id in view.waiting and job.nodes <= idle:  # otherwise gangs still hold its nodes
                 idle -= job.nodes
-                decisions.append(Start(job=job, reason=self._reason))
+                decisions.append(Start(job=job, reason=_REASON))
         return decisions
 
     def _to_run(self, view: View) -> list[QueuedJob]:

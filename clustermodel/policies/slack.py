@@ -9,24 +9,23 @@ the paper's long version.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from dataclasses import dataclass, replace
 from math import inf
 from numbers import Real
+from typing import ClassVar
 
 from clustermodel.errors import SpecificationError
-from clustermodel.policies.average_wait import MEASURED, AverageWait
-from clustermodel.policies.calibrated import MeasureWaits
-from clustermodel.policies.copies import CopiedWithoutRun
-from clustermodel.policies.interface import NOTHING, Decision, Setup
+from clustermodel.policies.average_wait import MEASURED, AverageWait, Classes, measured
+from clustermodel.policies.interface import NOTHING, MeasureWaits, Setup
 from clustermodel.policies.predictors import may_overrun
 from clustermodel.policies.quotas import Quotas
 from clustermodel.policies.slack_run import AFRESH, COMPRESSIONS, PriorityOf, SlackRules, SlackRun
-from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.slack import HEURISTICS, OPTIMAL, Weights
 from clustermodel.validation import choice, flag, require_number, share
 
 
-class Slack(CopiedWithoutRun):
+@dataclass(frozen=True, kw_only=True)
+class Slack:
     """Slack-based backfilling: the cheapest schedule that delays no job beyond its slack.
 
     Args:
@@ -54,83 +53,79 @@ class Slack(CopiedWithoutRun):
         SpecificationError: an argument has a value that is not allowed.
     """
 
-    name = "slack"
-    uses = NOTHING
+    name: ClassVar[str] = "slack"
+    depends_on: ClassVar[frozenset[str]] = NOTHING
+    slack_factor: float = 3.0
+    heuristic: str = "ast"
+    compression: str = AFRESH
+    awt: str | float | Mapping[int, float] | Classes = MEASURED
+    alpha_u: float = 1.0
+    alpha_t: float = 1.0
+    alpha_p: float = 1.0
+    alpha_f: float = 1.0
+    user_priority: float | PriorityOf = 0.0
+    political_priority: float | PriorityOf = 0.0
+    quotas: Quotas | None = None
+    extend_unfinished: bool = False
 
-    def __init__(
-        self,
-        *,
-        slack_factor: float = 3.0,
-        heuristic: str = "ast",
-        compression: str = AFRESH,
-        awt: str | float | Mapping[int, float] = MEASURED,
-        alpha_u: float = 1.0,
-        alpha_t: float = 1.0,
-        alpha_p: float = 1.0,
-        alpha_f: float = 1.0,
-        user_priority: float | PriorityOf = 0.0,
-        political_priority: float | PriorityOf = 0.0,
-        quotas: Quotas | None = None,
-        extend_unfinished: bool = False,
-    ) -> None:
-        factor = require_number("slack: slack_factor", slack_factor, "a finite number >= 0", lambda x: 0 <= x < inf)
-        choice("slack: heuristic", heuristic, HEURISTICS)
-        choice("slack: compression", compression, COMPRESSIONS)
-        if heuristic == OPTIMAL and compression != AFRESH:
+    def __post_init__(self) -> None:
+        require_number("slack: slack_factor", self.slack_factor, "a finite number >= 0", lambda x: 0 <= x < inf)
+        choice("slack: heuristic", self.heuristic, HEURISTICS)
+        choice("slack: compression", self.compression, COMPRESSIONS)
+        if self.heuristic == OPTIMAL and self.compression != AFRESH:
             raise SpecificationError(
-                f"slack: compression: {compression!r} is not allowed; it must be {AFRESH!r} where heuristic is optimal"
+                f"slack: compression: {self.compression!r} is not allowed; it must be {AFRESH!r} where heuristic is optimal"
             )
-        if quotas is not None and not isinstance(quotas, Quotas):
-            raise SpecificationError(f"slack: quotas: {quotas!r} is not allowed; it must be a Quotas(...) or None")
-        self._rules = SlackRules(
-            slack_factor=factor,
-            rank=HEURISTICS[heuristic],
-            compression=compression,
-            awt=AverageWait(awt),
+        if self.quotas is not None and not isinstance(self.quotas, Quotas):
+            raise SpecificationError(f"slack: quotas: {self.quotas!r} is not allowed; it must be a Quotas(...) or None")
+        if isinstance(self.awt, Mapping):
+            object.__setattr__(self, "awt", AverageWait(self.awt).classes)
+        self._rules()
+
+    def _rules(self) -> SlackRules:
+        return SlackRules(
+            slack_factor=float(self.slack_factor),
+            rank=HEURISTICS[self.heuristic],
+            compression=self.compression,
+            awt=AverageWait(self.awt),
             weights=Weights(
-                u=share("slack: alpha_u", alpha_u),
-                t=share("slack: alpha_t", alpha_t),
-                p=share("slack: alpha_p", alpha_p),
-                f=share("slack: alpha_f", alpha_f),
+                u=share("slack: alpha_u", self.alpha_u),
+                t=share("slack: alpha_t", self.alpha_t),
+                p=share("slack: alpha_p", self.alpha_p),
+                f=share("slack: alpha_f", self.alpha_f),
             ),
-            user_priority=_priority_of("user_priority", user_priority),
-            political_priority=_priority_of("political_priority", political_priority),
-            quotas=quotas or Quotas(),
-            extend_unfinished=flag("slack: extend_unfinished", extend_unfinished),
+            user_priority=_priority_of("user_priority", self.user_priority),
+            political_priority=_priority_of("political_priority", self.political_priority),
+            quotas=self.quotas or Quotas(),
+            extend_unfinished=flag("slack: extend_unfinished", self.extend_unfinished),
         )
 
-    def calibrate(self, measure: MeasureWaits) -> None:
-        """Measure the average wait time under conservative backfilling, if that is what ``awt`` asks for."""
-        self._rules.awt.calibrate(measure)
+    def calibrated(self, measure: MeasureWaits) -> Slack:
+        """Return the policy with the average wait time under conservative backfilling, if that is what ``awt`` asks for."""
+        classes = measured(self.awt, measure)
+        return self if classes is None else replace(self, awt=classes)
 
-    def begin(self, setup: Setup) -> None:
-        """Forget any earlier run and prepare for one.
+    def start(self, setup: Setup) -> SlackRun:
+        """Start a run.
 
         Raises:
             SpecificationError: the average wait time is not known, or not for all job sizes, or unfinished jobs are to be
                 extended on a machine that kills them.
         """
-        self._rules.awt.check(setup.nodes)
-        if self._rules.extend_unfinished and setup.kill_at_estimate:
+        rules = self._rules()
+        rules.awt.check(setup.nodes)
+        if self.extend_unfinished and setup.kill_at_estimate:
             raise SpecificationError(
                 "slack: extend_unfinished: True is not allowed on a machine with kill_at_estimate=True; "
                 "it must be a Machine(..., kill_at_estimate=False)"
             )
-        self._run = SlackRun(self._rules, setup.nodes, may_overrun=may_overrun(setup), explain=setup.explain)
-
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
-        """Remove jobs that have ended, insert the submitted jobs, start those that are due."""
-        return self._run.decide(batch, view)
+        return SlackRun(rules, setup.nodes, may_overrun=may_overrun(setup), explain=setup.explain)
 
 
 def _priority_of(field: str, given: object) -> PriorityOf:
     if isinstance(given, Real):
-        return partial(_same_for_all, share(f"slack: {field}", given))
+        priority = share(f"slack: {field}", given)
+        return lambda _job: priority
     if not callable(given):
         raise SpecificationError(f"slack: {field}: {given!r} is not allowed; it must be a number >= 0 and <= 1, or a callable")
     return lambda job: share(f"slack: {field} of job {job.id}", given(job))
-
-
-def _same_for_all(priority: float, _job: QueuedJob) -> float:
-    """Of a partial: a compiled lambda would keep the number where run keys cannot see it."""
-    return priority

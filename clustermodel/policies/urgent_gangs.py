@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Setup, Suspend
-from clustermodel.policies.preemption_modes import mode_of, require_store, uses_of_mode
+from clustermodel.policies.preemption_modes import Mode, require_store
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.gangs_in_the_way import InTheWay, clear
 from clustermodel.schedule.node_set import NodeSet, as_mask
@@ -24,29 +24,18 @@ class UrgentJobs:
 
     Args:
         name: of the policy.
-        mode: what preemption does to a gang: ``"kill"``, ``"checkpoint"`` or ``"suspend"``.  A gang that does not fit into
-            memory beside the urgent job and other suspended ones is killed.
+        mode: what preemption does to a gang.  A gang that does not fit into memory beside the urgent job and other suspended
+            ones is killed.
+        setup: of the run.
+        matrix: of the run.
 
     Raises:
-        SpecificationError: ``mode`` has a value that is not allowed.
+        SpecificationError: the machine takes no checkpoints, and the mode needs them.
     """
 
-    def __init__(self, name: str, mode: str) -> None:
-        self._name = name
-        self._mode = mode_of(name, mode, parameter="urgent")
-
-    @property
-    def uses(self) -> frozenset[str]:
-        """What preemption depends on."""
-        return uses_of_mode(self._mode)
-
-    def begin(self, setup: Setup, matrix: OusterhoutMatrix[QueuedJob]) -> None:
-        """Prepare for a run.
-
-        Raises:
-            SpecificationError: the machine takes no checkpoints, and the mode needs them.
-        """
-        require_store(self._name, self._mode, setup.machine, parameter="urgent")
+    def __init__(self, name: str, mode: Mode, setup: Setup, matrix: OusterhoutMatrix[QueuedJob]) -> None:
+        require_store(name, mode, setup.machine, parameter="urgent")
+        self._mode = mode
         costs = setup.machine.checkpointing
         self._limit = costs.max_tasks_per_slice
         self._memory_is_limited = setup.machine.suspended_per_node is not None

@@ -14,7 +14,7 @@ from simpy import Event, Process
 
 from clustermodel.errors import DecisionError, SpecificationError, StrandedJobsError, shown
 from clustermodel.job import JobRow
-from clustermodel.policies.interface import Policy
+from clustermodel.policies.interface import Decide
 from clustermodel.policies.view import Batch, Outage, QueuedJob, View
 from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.sim.decisions import Decisions
@@ -31,16 +31,17 @@ class Coordinator:
 
     Args:
         run: the run.
-        policy: what decides; ``begin`` has been called.
+        policy: name of the policy.
+        decide: what decides.
         streams: number of job streams that will call :meth:`stream_finished`.
     """
 
-    def __init__(self, run: RunContext, policy: Policy, streams: int) -> None:
+    def __init__(self, run: RunContext, policy: str, decide: Decide, streams: int) -> None:
         self._run = run
         self._env, self._settled, self._jobs, self._running = run.env, run.settled, run.jobs, run.running
         self._pool, self._ledger, self._records, self._states = run.pool, run.ledger, run.records, run.states
         self._nodes, self._node_memory = run.machine.processors, run.machine.node_memory
-        self._policy = policy
+        self._policy, self._decide = policy, decide
         self._open_streams = streams
         self._ids = run.records.submitted_ids()
         self._ended: list[Execution] = []
@@ -134,7 +135,7 @@ class Coordinator:
                     settled.arm()
                     continue
             if pool.waiting and not (self._running or self._open_streams or self._alarm.at or self._states.down):
-                raise StrandedJobsError(f"policy {self._policy.name}: {pool.stranded}")
+                raise StrandedJobsError(f"policy {self._policy}: {pool.stranded}")
         self._ledger.close()
 
     def _all_but_one_event(self, nodes_change: bool) -> tuple[list[Execution], list[JobInSystem]]:
@@ -192,7 +193,7 @@ class Coordinator:
         gang.ran = executed if job.image is None else job.image.work + executed
         discarded = self._run.saved.ended(gang, executed)
         if outcome in REQUEUING:
-            require_progress(job, self._policy.name)
+            require_progress(job, self._policy)
             self._records.stopped(job.index, now, outcome, executed, discarded)
             if gang.job is self._head:
                 self._head = None
@@ -212,17 +213,17 @@ class Coordinator:
         if busy and decisions.sharing.is_settled:
             decisions.sharing.settle(now)
         view.now, view.idle, view.up = now, idle_nodes.count, self._nodes - len(self._states.down)
-        decided: Any = self._policy.decide(batch, view)  # a user's code may return anything
+        decided: Any = self._decide(batch, view)  # a user's code may return anything
         if type(decided) is not list:
             decided = self._as_list(decided)
         try:
-            decisions.carry_out(decided, now, self._policy.name)
+            decisions.carry_out(decided, now, self._policy)
             if self._node_memory is not None:
                 self._run.saved.memory.require_room(self._running.values())
             if busy and decisions.sharing.is_settled:
                 decisions.sharing.resume(waiting=bool(waiting))
         except DecisionError as problem:
-            raise DecisionError(f"policy {self._policy.name}: {problem}") from None
+            raise DecisionError(f"policy {self._policy}: {problem}") from None
         if changes or decisions.started:
             self._ledger.settle(now, idle_nodes.count + pool.down, bool(waiting))
         if not decisions.frees_nodes:
@@ -237,7 +238,7 @@ class Coordinator:
         if isinstance(decided, Iterable) and not isinstance(decided, str):
             return list(decided)
         returned = "nothing (None)" if decided is None else shown(repr(decided))
-        raise DecisionError(f"policy {self._policy.name}: decide returned {returned}; it must return a list of decisions")
+        raise DecisionError(f"policy {self._policy}: decide returned {returned}; it must return a list of decisions")
 
     def _note_queue(self, now: int) -> None:
         """Record which job is blocked at the head of the queue, and which have overtaken it."""

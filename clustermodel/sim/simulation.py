@@ -12,7 +12,7 @@ import numpy as np
 from clustermodel.errors import SpecificationError
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
-from clustermodel.policies.interface import Policy, Reason, Setup
+from clustermodel.policies.interface import Policy, Reason, Setup, decide_of
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Ledger
 from clustermodel.recording.matrix_history import History, SliceLog
@@ -99,7 +99,8 @@ def simulate(
         one_by_one=events == "one-by-one",
     )
     env = run.env
-    policy.begin(
+    decide = decide_of(
+        policy,
         Setup(
             machine.processors,
             machine.kill_at_estimate,
@@ -111,9 +112,9 @@ def simulate(
             holding=lambda job, ticks: run.saved.holding(run.jobs[job.id], ticks),
             transfer_times=lambda job: run.saved.costs.of(run.jobs[job.id], job.nodes),
             one_by_one=run.one_by_one,
-        )
+        ),
     )
-    coordinator = Coordinator(run, policy, len(streams))
+    coordinator = Coordinator(run, policy.name, decide, len(streams))
     finished = env.process(coordinator.run())
     if machine.failures is not None:
         failures = machine.failures.failures(machine.processors, failure_rng or np.random.default_rng(0))

@@ -8,6 +8,7 @@ several gangs move at a time, which only option 1 has, and several wait, which o
 """
 
 from collections.abc import Iterable
+from typing import Self
 
 from kappa import CHECKPOINT_S, JOBS, LOADED_PER_S, RESTART_S, SHARED
 
@@ -37,14 +38,15 @@ class CountedMigrations:
         self.overhead_s = 0.0
         """Of the last run, node-seconds."""
 
-    def begin(self, setup: Setup) -> None:
-        """Begin a run."""
+    def start(self, setup: Setup) -> Self:
+        """Start a run."""
         self.overhead_s = 0.0
-        self._policy.begin(setup)
+        self._run = self._policy.start(setup)
+        return self
 
     def decide(self, batch: Batch, view: View) -> Iterable[Decision]:
         """Return the policy's decisions, and add up its migrations."""
-        decisions = list(self._policy.decide(batch, view))
+        decisions = list(self._run.decide(batch, view))
         self.overhead_s += sum(overhead_s(decision) for decision in decisions if isinstance(decision, Migrate))
         return decisions
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from clustermodel import Checkpointing, ContextSwitch, Job, Machine, Scenario, TimeSlicing, Workload, check_policy, make_policy
 from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
-from clustermodel.policies.interface import Decision, Kill, Policy, Setup, Start, WakeAt
+from clustermodel.policies.interface import Decision, Kill, Policy, Setup, Start, WakeAt, decide_of
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.recording.ledger import Account, Amount
 from clustermodel.recording.matrix_history import Moment
@@ -88,13 +88,14 @@ class WakesUp:
     def __init__(self, *times: int) -> None:
         self._times = times
 
-    def begin(self, setup: Setup) -> None:
+    def start(self, setup: Setup) -> object:
         self._left = list(self._times)
         self._policy = make_policy("gs")
-        self._policy.begin(setup)
+        self._decide = decide_of(self._policy, setup)
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
-        decisions = list(self._policy.decide(batch, view))
+        decisions = list(self._decide(batch, view))
         if self._left and self._left[0] <= view.now:
             self._left.pop(0)
         if self._left:
@@ -114,8 +115,8 @@ class KillsAtOnce:
 
     name = "kills at once"
 
-    def begin(self, setup: Setup) -> None:
-        pass
+    def start(self, setup: Setup) -> object:
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         if not batch.submitted:

@@ -89,17 +89,18 @@ def test_the_ledger_adds_up_to_the_tick_and_agrees_with_the_formulas(
     assert utilization(size, (end - start) / 1e6, finish_s, nodes) == pytest.approx(ledger.utilization, abs=1e-9)
 
 
-class KillsTheFirstRunning(Easy):
+class KillsTheFirstRunning:
     """EASY that kills the longest-running job whenever one was submitted: exercises lost work."""
 
     name = "killer"
 
-    def begin(self, setup: Setup) -> None:
-        super().begin(setup)
+    def start(self, setup: Setup) -> object:
+        self._run = Easy().start(setup)
         self._killed: set[int] = set()
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
-        decisions = super().decide(batch, view)
+        decisions = self._run.decide(batch, view)
         victim = next(iter(view.running.values()), None)
         if batch.submitted and victim is not None and victim.job.id not in self._killed:
             self._killed.add(victim.job.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import permutations
 from math import inf
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -36,23 +37,29 @@ Insertion = tuple[int, list[tuple[int, int]], list[SlackReservation], ArrivingJo
 """Nodes, running jobs (end, nodes), plan, arriving, weights."""
 
 
-class Noted(Slack):
+class Noted:
     """Slack with the bound of each job written down, which does not change."""
 
-    def begin(self, setup: Setup) -> None:
-        super().begin(setup)
+    name = "noted"
+
+    def __init__(self, **parameters: Any) -> None:
+        self._policy = Slack(**parameters)
+
+    def start(self, setup: Setup) -> object:
+        self._run = self._policy.start(setup)
         self.nodes = setup.nodes
         self.bounds: dict[int, int] = {}
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
-        decisions = super().decide(batch, view)
+        decisions = self._run.decide(batch, view)
         for decision in decisions:
             if isinstance(decision, Reserve):
                 self.bounds[decision.job.id] = decision.start
             elif isinstance(decision, Start):  # perhaps as soon as it was submitted
                 self.bounds.setdefault(decision.job.id, view.now)
         assert all(one.start <= one.latest == self.bounds[one.job.id] for one in self._run.plan)
-        assert self._rules.slack_factor or not any(one.initial_slack for one in self._run.plan)
+        assert self._policy.slack_factor or not any(one.initial_slack for one in self._run.plan)
         self._check_profile(decisions, view)
         return decisions
 
@@ -68,7 +75,7 @@ class Noted(Slack):
         assert self._run.profile.steps() == profile.steps()
 
 
-def run(nodes: int, rows: list[JobRow], policy: Slack, *, kill: bool = True) -> JobRecords:
+def run(nodes: int, rows: list[JobRow], policy: Slack | Noted, *, kill: bool = True) -> JobRecords:
     return simulate(Machine(nodes=nodes, kill_at_estimate=kill), [rows], policy, np.random.default_rng(1)).records
 
 

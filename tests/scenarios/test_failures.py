@@ -96,8 +96,9 @@ class OnTheLastNode(Fcfs):
 
     name = "last node"
 
-    def begin(self, setup: Setup) -> None:
+    def start(self, setup: Setup) -> object:
         self._last = setup.nodes - 1
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         return [Start(job=job, columns=(self._last, self._last + 1)) for job in view.waiting.values()]

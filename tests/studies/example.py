@@ -1,21 +1,29 @@
 """A small study that the tests run in several ways: two workloads, a policy that fails on one of them, a policy of its own."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
 from clustermodel import Batch, Machine, Start, View, synthetic_workload
 from clustermodel.experiment.study import Study
 from clustermodel.policies.interface import Decision
 
 
+@dataclass(frozen=True)
 class Greedy:
     """Starts whatever fits."""
 
+    jobs_at_most: int
     name = "greedy"
 
-    def __init__(self, jobs_at_most: int) -> None:
-        self._left = self._limit = jobs_at_most
-
-    def begin(self, setup: object) -> None:
+    def start(self, setup: object) -> GreedyRun:
         """Count from the beginning."""
-        self._left = self._limit
+        return GreedyRun(self.jobs_at_most)
+
+
+class GreedyRun:
+    def __init__(self, left: int) -> None:
+        self._left = left
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         """Start whatever fits, and give up after so many jobs."""

@@ -143,7 +143,7 @@ def test_equal_trials_share_one_run(tmp_path: Path) -> None:
     """The same jobs under two names, and a policy that declares that it draws no random numbers."""
 
     class Declared(Fcfs):
-        name, uses = "declared", frozenset[str]()
+        name, depends_on = "declared", frozenset[str]()
 
     jobs = synthetic_workload(jobs=30)
     study = Study.grid(name="s", workloads={"a": jobs, "b": jobs}, policies=[Declared()], replications=3)

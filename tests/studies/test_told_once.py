@@ -25,8 +25,9 @@ from clustermodel import Machine, Scenario, Study, synthetic_workload
 class Failing:
     name = "failing"
 
-    def begin(self, setup):
+    def start(self, setup):
         raise KeyError("no such queue")
+        return self
 
     def decide(self, batch, view):
         return []

@@ -61,12 +61,13 @@ class Script:
         self._script = {to_ticks(second): orders for second, orders in script.items()}
         self._watch = watch
 
-    def begin(self, setup: Setup) -> None:
+    def start(self, setup: Setup) -> object:
         self._now, self._left = -1, list[Order]()
         self.waiting: dict[float, list[int]] = {}
         """Seconds -> the jobs that wait, in queue order, in the last scheduling cycle then."""
         self.seen: dict[float, dict[int, object]] = {}
         """Seconds -> what has been noted of each running gang in the last scheduling cycle then."""
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         if view.now != self._now:

@@ -51,9 +51,10 @@ class Scripted:
     def __init__(self, terms: dict[int, Sequence[tuple[int | None, float | None]]]) -> None:
         self._terms = terms
 
-    def begin(self, setup: Setup) -> None:
+    def start(self, setup: Setup) -> object:
         self.batches: list[tuple[float, list[int], list[int], list[int], list[int]]] = []
         self._left = {job: list(terms) for job, terms in self._terms.items()}
+        return self
 
     def decide(self, batch: Batch, view: View) -> Iterable[Decision]:
         def ids(jobs: Iterable[QueuedJob]) -> list[int]:
@@ -298,14 +299,10 @@ def test_the_next_speculated_time_is_the_mean_of_the_last_and_the_estimate() -> 
     def second_hole(length: float) -> Result:
         # 2 runs 50-51; 5 takes both nodes from 51 + length on for 10 s.  Without guarantees both are placed before 3.
         jobs = f"1 0 1 50\n2 1 2 1 1 1\n3 2 1 90 100\n4 50 1 {1 + length}\n5 50 2 10 10 1"
-        return play(2, jobs, Held(length))
+        return play(2, jobs, in_rank)
 
-    class Held(Backfilling):
-        """Without guarantees, 2 before 4 before 5 before 3."""
-
-        def __init__(self, length: float) -> None:
-            rank = {1: 0, 2: 1, 4: 2, 5: 3, 3: 4}
-            super().__init__(order=lambda job, _: rank[job.id], guarantees="none", speculation=0.1)
+    rank = {1: 0, 2: 1, 4: 2, 5: 3, 3: 4}
+    in_rank = Backfilling(order=lambda job, _: rank[job.id], guarantees="none", speculation=0.1)
 
     # 4 starts after 2, at 51, and ends at 52 + length, when 5 starts: the hole beside it is 1 + length.
     assert tries(second_hole(72.9)) == [(3, 2, 50, 1)]

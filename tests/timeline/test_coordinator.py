@@ -38,9 +38,9 @@ class Recorder(Fcfs):
 
     name = "recorder"
 
-    def begin(self, setup: Setup) -> None:
-        super().begin(setup)
+    def start(self, setup: Setup) -> object:
         self.calls: list[tuple[int, list[int], list[int], bool]] = []
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         ended = [gang.job.id for gang in batch.ended]
@@ -67,9 +67,9 @@ class Scripted(Fcfs):
     def __init__(self, script: dict[int, Sequence[str]]) -> None:
         self._script = script
 
-    def begin(self, setup: Setup) -> None:
-        super().begin(setup)
+    def start(self, setup: Setup) -> object:
         self.rang: list[float] = []
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         if batch.alarm:
@@ -164,8 +164,8 @@ def test_named_columns_are_used_and_must_be_idle_and_as_many_as_the_gang() -> No
         def __init__(self, columns: tuple[int, ...]) -> None:
             self._columns = columns
 
-        def begin(self, setup: Setup) -> None:
-            pass
+        def start(self, setup: Setup) -> object:
+            return self
 
         def decide(self, batch: Batch, view: View) -> list[Decision]:
             return [Start(job=job, columns=self._columns) for job in view.waiting.values() if job.nodes <= view.idle]

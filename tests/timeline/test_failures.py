@@ -185,8 +185,8 @@ class Stubborn(Policy):
 
     name = "stubborn"
 
-    def begin(self, setup: object) -> None:
-        pass
+    def start(self, setup: object) -> object:
+        return self
 
     def decide(self, batch: Batch, view: View) -> Sequence[Decision]:
         return [start(job.id, columns=(0, 1), row=0)({job.id: job}) for job in view.waiting.values()][:1]

@@ -12,6 +12,7 @@ from clustermodel import (
     Machine,
     QueuedJob,
     Scenario,
+    Setup,
     SpecificationError,
     View,
     Workload,
@@ -19,9 +20,8 @@ from clustermodel import (
     load_model,
     make_policy,
 )
-from clustermodel.policies.adaptive_gang import Adaptive
 from clustermodel.policies.conservative import BF
-from clustermodel.policies.gang import BGS, GS
+from clustermodel.policies.gang import BGS, GS, Adaptive, AdaptiveRows
 from clustermodel.policies.interface import Decision
 
 MACHINE = Machine(nodes=320, context_switch=ContextSwitch(fraction=0.05))
@@ -32,16 +32,24 @@ def busy() -> Workload:
     return load_model("blue-pacific").generate(jobs=800, run_time_factor=1.8)
 
 
-class Noted(Adaptive):
+class Noted:
     """Adaptive, which notes (utilization it knew, mode it chose, rows in use) at each event."""
 
+    name = "noted"
+
     def __init__(self, **parameters: float) -> None:
-        super().__init__(**parameters)  # type: ignore[arg-type]
+        self._policy = Adaptive(**parameters)  # type: ignore[arg-type]
         self.notes: list[tuple[float, bool, int]] = []
 
+    def start(self, setup: Setup) -> object:
+        self._run = self._policy.start(setup)
+        return self
+
     def decide(self, batch: Batch, view: View) -> list[Decision]:
-        decisions = super().decide(batch, view)
-        self.notes.append((self._utilization, self.space_sharing, len(self.matrix.rows_in_use())))
+        decisions = self._run.decide(batch, view)
+        rows = self._run.open_rows
+        assert isinstance(rows, AdaptiveRows)
+        self.notes.append((rows.utilization, rows.space_sharing, len(self._run.matrix.rows_in_use())))
         return decisions
 
 

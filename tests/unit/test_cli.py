@@ -621,8 +621,8 @@ def test_ctrl_c_in_the_middle_of_a_simulation_passes_through_simpy(command_line:
 class Interrupted:
     name = "interrupted"
 
-    def begin(self, setup):
-        pass
+    def start(self, setup):
+        return self
 
     def decide(self, batch, view):
         raise KeyboardInterrupt

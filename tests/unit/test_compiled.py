@@ -32,7 +32,7 @@ from clustermodel.compiled import is_compiled
 from clustermodel.experiment.fingerprint import fingerprint
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
-from clustermodel.policies.gang_scheduling import GangScheduling
+from clustermodel.policies.gang import GangScheduling
 from clustermodel.policies.interface import Decision, Setup
 from clustermodel.policies.registry import make_policy
 from clustermodel.policies.view import Batch, QueuedJob, View
@@ -148,8 +148,9 @@ class NoIdea:
 
     name = "no idea"
 
-    def begin(self, setup: Setup) -> None:
+    def start(self, setup: Setup) -> object:
         self._asked: list[int] = []
+        return self
 
     def submitted(self, job: QueuedJob) -> None: ...
     def ended(self, job: QueuedJob, ran: int) -> None: ...
@@ -179,8 +180,8 @@ def test_policies_of_the_package_can_be_inherited_from() -> None:
         name = "mine"
 
     class Rows(GangScheduling):
-        def __init__(self) -> None:
-            super().__init__("rows", backfilling=True, migration=False)
+        name = "rows"
+        backfilling = True
 
     jobs = synthetic_workload(jobs=200, nodes=32, load=0.9)
     for own, shipped in ((Mine(), "easy"), (Rows(), "bgs")):

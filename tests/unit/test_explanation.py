@@ -100,8 +100,9 @@ class Mine:
 
     name = "mine"
 
-    def begin(self, setup: Setup) -> None:
+    def start(self, setup: Setup) -> object:
         self.asked = setup.explain
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Start]:
         return [Start(job=job) for job in view.waiting.values() if job.nodes <= view.idle][:1]

@@ -23,11 +23,12 @@ from beside import divide
 class Greedy:
     name = "greedy"
 
-    def begin(self, setup):
-        {begin}
-
     def decide(self, batch, view):
         {decide}
+
+    def start(self, setup):
+        {begin}
+        return self
 
 class Strange(Exception):
     def __init__(self, *, number):
@@ -55,15 +56,15 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pat
 @pytest.mark.parametrize(
     ("decide", "message"),
     [
-        ("return 1 / 0", "my.py:13: ZeroDivisionError: division by zero"),
+        ("return 1 / 0", "my.py:10: ZeroDivisionError: division by zero"),
         ("return divide(1, 0)", "{folder}/beside.py:2: ZeroDivisionError: division by zero"),
-        ("return json.loads('{')", "my.py:13: JSONDecodeError: Expecting property name enclosed in double quotes: "
+        ("return json.loads('{')", "my.py:10: JSONDecodeError: Expecting property name enclosed in double quotes: "
          "line 1 column 2 (char 1)"),
-        ("raise Strange(number=3)", "my.py:13: Strange: number 3"),
-        ("raise ValueError('two\\n  lines')", "my.py:13: ValueError: two lines"),
-        ("assert not view", "my.py:13: AssertionError"),
-        ("raise SystemExit('enough')", "my.py:13: SystemExit: enough"),
-        ("exit(0)", "my.py:13: SystemExit: 0"),
+        ("raise Strange(number=3)", "my.py:10: Strange: number 3"),
+        ("raise ValueError('two\\n  lines')", "my.py:10: ValueError: two lines"),
+        ("assert not view", "my.py:10: AssertionError"),
+        ("raise SystemExit('enough')", "my.py:10: SystemExit: enough"),
+        ("exit(0)", "my.py:10: SystemExit: 0"),
     ],
 )  # fmt: skip
 def test_a_policy_that_fails_is_one_line_after_the_runs_that_had_finished(
@@ -81,14 +82,14 @@ def test_a_policy_that_fails_is_one_line_after_the_runs_that_had_finished(
 def test_begin_is_code_of_the_policy_too(command_line: Command, script: Callable[..., Path]) -> None:
     finished = command_line("run", script("return []", begin="setup.machines"), "--json")
     assert finished.code == 1
-    assert "error: my.py:10: AttributeError: 'Setup' object has no attribute 'machines' (policy greedy;" in finished.err
+    assert "error: my.py:13: AttributeError: 'Setup' object has no attribute 'machines' (policy greedy;" in finished.err
 
 
 def test_traceback_prints_all_of_it(command_line: Command, script: Callable[..., Path]) -> None:
     finished = command_line("run", script("return divide(1, 0)"), "--traceback")
     assert finished.code == 1
     assert "Traceback (most recent call last):\n" in finished.err
-    assert '  File "my.py", line 13, in decide\n    return divide(1, 0)\n' in finished.err
+    assert '  File "my.py", line 10, in decide\n    return divide(1, 0)\n' in finished.err
     assert finished.err.endswith("beside.py:2: ZeroDivisionError: division by zero (policy greedy)\n")
 
 
@@ -127,8 +128,9 @@ class Broken:
 
     name = "broken"
 
-    def begin(self, setup: object) -> None:
+    def start(self, setup: object) -> object:
         """Nothing to remember."""
+        return self
 
     def decide(self, batch: object, view: object) -> list[object]:
         """Fail inside the standard library."""

@@ -39,8 +39,8 @@ class Mine:
     def __init__(self, decide: Callable[[View], Any]) -> None:
         self._decide = decide
 
-    def begin(self, setup: object) -> None:
-        pass
+    def start(self, setup: object) -> object:
+        return self
 
     def decide(self, batch: object, view: View) -> Any:
         return self._decide(view) if view.now else [Start(job=job) for job in view.waiting.values()]

@@ -20,7 +20,7 @@ from clustermodel import (
 from clustermodel.failures.failure import FailureSource
 from clustermodel.measure.input_notes import Counts, count_notes, run_notes
 from clustermodel.policies.easy import Easy
-from clustermodel.policies.interface import Policy, Setup
+from clustermodel.policies.interface import Policy
 from clustermodel.speedup import LINEAR, Speedup
 
 
@@ -227,10 +227,6 @@ def test_costs_that_have_an_effect_are_not_noted() -> None:
 def test_a_policy_that_does_not_say_may_use_all_costs() -> None:
     class Mine(Easy):
         """Looks at the quantum, perhaps."""
-
-        def begin(self, setup: Setup) -> None:
-            super().begin(setup)
-            self.quantum = setup.machine.time_slicing.quantum
 
     assert noted(Machine(nodes=4, time_slicing=TimeSlicing(quantum_s=50)), Mine()) == []
 

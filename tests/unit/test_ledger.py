@@ -142,8 +142,9 @@ class Impatient:
 
     name = "impatient"
 
-    def begin(self, setup: Setup) -> None:
+    def start(self, setup: Setup) -> object:
         """Nothing to remember."""
+        return self
 
     def decide(self, batch: Batch, view: View) -> Iterable[Decision]:
         limit = LIMIT_S * 1_000_000

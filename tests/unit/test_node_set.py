@@ -174,8 +174,9 @@ class StartsOn:
     def __init__(self, columns: NodeSet) -> None:
         self._columns = columns
 
-    def begin(self, setup: Setup) -> None:
+    def start(self, setup: Setup) -> object:
         """Nothing to remember."""
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Start]:
         return [Start(job=job, columns=self._columns) for job in view.waiting.values()]

@@ -23,8 +23,9 @@ from clustermodel import Machine, Scenario, Start, synthetic_workload
 class Left:
     name = "left"
 
-    def begin(self, setup):
+    def start(self, setup):
         self.first = True
+        return self
 
     def decide(self, batch, view):
         if self.first:

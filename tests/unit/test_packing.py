@@ -116,10 +116,11 @@ class BestFitRows:
 
     name = "best-fit-rows"
 
-    def begin(self, setup: Setup) -> None:
+    def start(self, setup: Setup) -> object:
         self.nodes = setup.nodes
         self.fills = [0] * setup.machine.time_slicing.mpl
         self.row_of: dict[int, int] = {}
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         for gang in batch.ended:

@@ -38,8 +38,8 @@ class Narrowest:
         self.name = "narrowest"
         self.most = most
 
-    def begin(self, setup):
-        pass
+    def start(self, setup):
+        return self
 
     def decide(self, batch, view):
         idle, decisions = view.idle, []
@@ -201,7 +201,7 @@ def test_a_predictor_of_another_package(install: Install) -> None:
         SpecificationError, match=r"predictor 'broken' of package half_a 1\.0 cannot be imported: AttributeError"
     ):
         make_policy("easy:predictor=broken")
-    with pytest.raises(SpecificationError, match=r"easy: predictor 'none': \[\] is not allowed; it must have begin"):
+    with pytest.raises(SpecificationError, match=r"easy: predictor 'none': \[\] is not allowed; it must have start"):
         make_policy("easy:predictor=none")
     with pytest.raises(SpecificationError, match=r"'hlaf' is not allowed \(did you mean 'half'\?\)"):
         make_policy("easy:predictor=hlaf")
@@ -249,7 +249,9 @@ def test_a_policy_of_a_module_in_the_working_directory(tmp_path: Path, monkeypat
     assert make_policy("beside_me:Narrowest:most=2").most == 2
     assert sys.path == before
     assert len(scenario("beside_me:Narrowest").run().records) == 60
-    with pytest.raises(SpecificationError, match=r"module beside_me has no policy Narrow, a class with begin and decide$"):
+    with pytest.raises(
+        SpecificationError, match=r"module beside_me has no policy Narrow, a class with start or a function of setup$"
+    ):
         make_policy("beside_me:Narrow")
     with pytest.raises(SpecificationError, match=r"there is no module bgss \(did you mean 'bgs'\?\)"):
         make_policy("bgss:mpl")

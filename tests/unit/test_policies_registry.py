@@ -46,8 +46,9 @@ class Mine:
     def __init__(self, decide: Decide) -> None:
         self.decide = decide
 
-    def begin(self, setup: Setup) -> None:
+    def start(self, setup: Setup) -> object:
         """Nothing to remember."""
+        return self
 
 
 def fcfs(batch: Batch, view: View) -> list[Decision]:
@@ -156,7 +157,7 @@ def test_what_is_neither_a_name_nor_a_policy_is_refused(nonsense: Any) -> None:
     for use in (make_policy, lambda policy: Scenario(workload=synthetic_workload(jobs=2), policy=policy), check_policy):
         with pytest.raises(SpecificationError) as refused:
             use(nonsense)
-        allowed = "it must be a name or an object with name, begin and decide"
+        allowed = "it must be a name, an object with name and start, or a function of setup"
         assert str(refused.value) == f"policy: {nonsense!r} is not allowed; {allowed}"
 
 
@@ -294,8 +295,9 @@ def test_a_policy_is_told_the_machine_and_given_the_scenarios_own_random_stream(
     setups: list[tuple[Any, ...]] = []
 
     class Drawing(Mine):
-        def begin(self, setup: Setup) -> None:
+        def start(self, setup: Setup) -> object:
             setups.append((setup.nodes, setup.kill_at_estimate, setup.explain, setup.rng.random()))
+            return self
 
     workload = Workload.from_jobs([Job(id=1, nodes=1, submit_s=0, run_s=1)])
     for seed in (5, 5, 6):
@@ -467,8 +469,9 @@ class Counting(Fcfs):
     def __init__(self, *, failures: bool) -> None:
         self._failures = failures
 
-    def begin(self, setup: Setup) -> None:
+    def start(self, setup: Setup) -> object:
         self._idle = self._nodes = setup.nodes
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         self._idle += sum(gang.nodes for gang in batch.ended)
@@ -506,45 +509,6 @@ def test_a_policy_that_starts_a_job_on_a_node_that_is_down_is_found() -> None:
     assert "not all of them are idle" in str(found)
 
 
-class Alternating(Fcfs):
-    """FCFS that begins a second late in every other run."""
-
-    name = "alternating"
-    runs = 0
-
-    def begin(self, setup: Setup) -> None:
-        super().begin(setup)
-        self.runs += 1
-
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
-        if self.runs % 2 and not batch.alarm:
-            return [WakeAt(time=view.now + SECOND)]
-        return super().decide(batch, view)
-
-
-class Forgetless(Fcfs):
-    """FCFS that never starts a job of a number that it has started before, in this run or in an earlier one."""
-
-    name = "forgetless"
-
-    def __init__(self) -> None:
-        self.seen: set[int] = set()
-
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
-        idle, starts = view.idle, []
-        for job in view.waiting.values():
-            if job.nodes <= idle and job.id not in self.seen:
-                idle -= job.nodes
-                self.seen.add(job.id)
-                starts.append(Start(job=job))
-        return starts
-
-
-@pytest.mark.parametrize("policy", [Alternating, Forgetless])
-def test_remembering_an_earlier_run_is_found_whether_it_changes_the_schedule_or_breaks_the_run(policy: type[Fcfs]) -> None:
-    assert "forgets earlier runs in begin" in {one.rule for one in check_policy(policy())}
-
-
 def test_jobs_left_behind_are_noticed_even_if_the_last_thing_that_happens_is_a_rejection() -> None:
     jobs = [Job(id=1, nodes=1, submit_s=0, run_s=1), Job(id=2, nodes=9, submit_s=5, run_s=1)]
     scenario = Scenario(machine=Machine(nodes=4), workload=Workload.from_jobs(jobs), policy=Mine(does_nothing))
@@ -552,11 +516,11 @@ def test_jobs_left_behind_are_noticed_even_if_the_last_thing_that_happens_is_a_r
         scenario.run()
 
 
-def test_a_policy_that_cannot_even_begin_is_a_finding() -> None:
+def test_a_policy_that_cannot_even_start_is_a_finding() -> None:
     class Unready(Fcfs):
         name = "unready"
 
-        def begin(self, setup: Setup) -> None:
+        def start(self, setup: Setup) -> object:
             raise KeyError("no such setting")
 
     (first, *_) = found = check_policy(Unready())

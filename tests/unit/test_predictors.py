@@ -10,7 +10,16 @@ import pytest
 
 from clustermodel import Machine, QueuedJob, Scenario, Setup, SpecificationError, Workload, make_policy, synthetic_workload
 from clustermodel.policies.easy import Easy
-from clustermodel.policies.predictors import LastModel, LastTwo, Perfect, Predictor, UserEstimate, Virtual, predictor_of
+from clustermodel.policies.predictors import (
+    LastModel,
+    LastTwo,
+    Perfect,
+    Predictions,
+    Predictor,
+    UserEstimate,
+    Virtual,
+    predictor_of,
+)
 from clustermodel.policies.pv_easy import PVEasy
 
 SECOND = 1_000_000
@@ -25,9 +34,8 @@ def setup(run_time: Callable[[QueuedJob], int] = lambda _: 70, *, kill: bool = T
     return Setup(4, kill, np.random.default_rng(seed), explain=False, machine=machine, run_time=run_time)
 
 
-def begun(predictor: Predictor, made: Setup | None = None) -> Predictor:
-    predictor.begin(made or setup())
-    return predictor
+def begun(predictor: Predictor, made: Setup | None = None) -> Predictions:
+    return predictor.start(made or setup())
 
 
 def test_the_users_estimate() -> None:
@@ -62,13 +70,12 @@ def test_the_mean_of_the_last_two() -> None:
 
 
 @pytest.mark.parametrize("model", [LastModel(), LastTwo()])
-def test_begin_forgets(model: Predictor) -> None:
-    model.begin(setup())
+def test_a_run_knows_nothing_of_others(model: Predictor) -> None:
+    run = model.start(setup())
     for number in range(2):
-        model.ended(job(number, 80), 20)
-    assert model.predict(job(9, 100)) < 100
-    model.begin(setup())
-    assert model.predict(job(9, 100)) == 100
+        run.ended(job(number, 80), 20)
+    assert run.predict(job(9, 100)) < 100
+    assert model.start(setup()).predict(job(9, 100)) == 100
 
 
 def test_perfect_knows_when_a_job_will_be_killed() -> None:

@@ -19,13 +19,14 @@ API = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "d
 MODULES_A_PAGE_NAMES = {
     "design.md": {
         "experiment.design",
-        "policies.conservative",
+        "policies.backfilling.scheduler",
         "schedule.node_set",
         "schedule.reservations",
         "schedule.profile",
         "sim.events",
     },
     "failures.md": {"theory.checkpointing"},
+    "guide_policy.md": {"policies.easy"},
     "model.md": {"schedule.node_set"},
     "outputs.md": {"theory.capacity"},
     "studies.md": {"experiment.measure_table"},

@@ -23,8 +23,7 @@ def job(number: int, *, estimate: float = 10, submit: float = 0, nodes: int = 1,
 
 
 def sorter(order: str, jobs: list[QueuedJob], *, seed: int = 1, levels: int = 3, weight: float = 0.0) -> QueueSorter:
-    made = make_sorter("any", order, levels=levels, starvation_weight=weight)
-    made.begin(np.random.default_rng(seed))
+    made = make_sorter(order, levels, weight, np.random.default_rng(seed))
     made.submitted(jobs)
     return made
 
@@ -115,22 +114,18 @@ def test_the_weight_adds_to_the_criterion_what_a_job_has_waited() -> None:
         ]
 
 
-def test_a_job_that_has_left_is_forgotten_and_begin_forgets_all() -> None:
+def test_a_job_that_has_left_is_forgotten() -> None:
     drawn = sorter("P", FIVE)
     drawn.left(FIVE[0])
     with pytest.raises(KeyError):
         drawn.sort(FIVE, 0)
-    drawn.begin(np.random.default_rng(1))
-    with pytest.raises(KeyError):
-        drawn.sort(FIVE[1:], 0)
 
 
 def test_named_orders_and_keys_of_ones_own() -> None:
     jobs = [job(1, estimate=5, nodes=3), job(2, estimate=9, nodes=1), job(3, estimate=7, nodes=2)]
     found = {order: ids(sorter(order, jobs).sort(jobs, 0)) for order in QUEUE_ORDERS}
     assert found == {"arrival": [1, 2, 3], "shortest": [1, 3, 2], "narrowest": [2, 3, 1], "widest": [1, 3, 2]}
-    longest_first = make_sorter("any", lambda job, _: -job.estimate, levels=3, starvation_weight=0.0)
-    longest_first.begin(np.random.default_rng(1))
+    longest_first = make_sorter(lambda job, _: -job.estimate, 3, 0.0, np.random.default_rng(1))
     assert ids(longest_first.sort(jobs, 0)) == [2, 3, 1]
     assert check_policy(Backfilling(order=lambda job, now: (job.user, now - job.submit, job.id))) == []
 

@@ -157,8 +157,9 @@ class StoppedOnce:
 
     name = "stopped once"
 
-    def begin(self, setup: Setup) -> None:
+    def start(self, setup: Setup) -> object:
         self._seen: set[int] = set()
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Start]:
         starts = [Start(job=job, limit=None if job.id in self._seen else SECOND) for job in view.waiting.values()]

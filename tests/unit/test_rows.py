@@ -24,8 +24,8 @@ class Scripted:
     def __init__(self, decisions: Says) -> None:
         self._decisions = decisions
 
-    def begin(self, setup: Setup) -> None:
-        pass
+    def start(self, setup: Setup) -> object:
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         if not batch.submitted:

@@ -386,8 +386,8 @@ class Sliced:
 
     name = "sliced"
 
-    def begin(self, setup: Setup) -> None:
-        pass
+    def start(self, setup: Setup) -> object:
+        return self
 
     def columns(self, nodes: int) -> tuple[int, ...]:
         return (0, nodes)

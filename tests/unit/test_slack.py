@@ -23,8 +23,7 @@ from clustermodel import (
 )
 from clustermodel.experiment.run_key import key_of_scenario
 from clustermodel.job import JobRow
-from clustermodel.policies.calibrated import Calibrated, Waits
-from clustermodel.policies.interface import Kill, Policy, Reserve, Start, WakeAt
+from clustermodel.policies.interface import Calibrated, Kill, Policy, Reserve, Start, Waits, WakeAt
 from clustermodel.policies.quotas import Accounts, Quotas
 from clustermodel.policies.slack import Slack
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
@@ -199,15 +198,15 @@ def test_a_run_key_depends_on_a_priority_for_all_jobs() -> None:
     assert len(set(map(key_of_scenario, runs))) == 4
 
 
-def test_what_begin_refuses() -> None:
+def test_what_start_refuses() -> None:
     with pytest.raises(
         SpecificationError, match=r"slack: awt: 'conservative' has not been measured; run the policy in a Scenario"
     ):
-        Slack().begin(setup())
+        Slack().start(setup())
     with pytest.raises(SpecificationError, match=r"slack: awt: 3 as the largest size is not allowed; it must be >= 4"):
-        Slack(awt={1: 5.0, 3: 9.0}).begin(setup())
+        Slack(awt={1: 5.0, 3: 9.0}).start(setup())
     with pytest.raises(SpecificationError, match="slack: extend_unfinished: True is not allowed on a machine with kill_at_est"):
-        Slack(awt=1.0, extend_unfinished=True).begin(setup())
+        Slack(awt=1.0, extend_unfinished=True).start(setup())
 
 
 @pytest.mark.parametrize(
@@ -270,8 +269,8 @@ def test_the_average_wait_is_measured_under_conservative_backfilling_on_the_same
     conservative = Scenario(machine=machine, workload=workload, policy="conservative").run()
     policy = Slack()
     measured = Scenario(machine=machine, workload=workload, policy=policy).run()
-    assert policy._rules.awt.classes == [(inf, pytest.approx(conservative.summary().mean_wait_s, rel=1e-12))]
-    given = Scenario(machine=machine, workload=workload, policy=Slack(awt=policy._rules.awt.classes[0][1])).run()
+    mean_s = conservative.summary().mean_wait_s
+    given = Scenario(machine=machine, workload=workload, policy=Slack(awt=mean_s)).run()
     assert starts(given) == starts(measured)
     again = Scenario(machine=machine, workload=workload, policy=policy).run()
     assert starts(again) == starts(measured)
@@ -331,11 +330,10 @@ def test_the_average_wait_is_that_of_a_run_under_conservative_backfilling_if_the
 
 def test_the_average_wait_by_size_has_classes_by_powers_of_two() -> None:
     policy = Slack(awt="conservative-by-size")
-    policy.calibrate(lambda _: Waits((1, 1, 2, 3, 4, 9), (10 * S, 20 * S, 5 * S, 8 * S, 10 * S, 100 * S)))
+    measured = policy.calibrated(lambda _: Waits((1, 1, 2, 3, 4, 9), (10 * S, 20 * S, 5 * S, 8 * S, 10 * S, 100 * S)))
     overall = pytest.approx(153 / 6)
-    assert policy._rules.awt.classes == [(1, 15), (2, 5), (4, 9), (8, overall), (16, 100), (inf, overall)]
-    policy.calibrate(lambda _: Waits((), ()))
-    assert {seconds for _, seconds in policy._rules.awt.classes} == {0.0}
+    assert measured.awt == ((1, 15), (2, 5), (4, 9), (8, overall), (16, 100), (inf, overall))
+    assert {seconds for _, seconds in policy.calibrated(lambda _: Waits((), ())).awt} == {0.0}
 
 
 def test_nobody_waits_under_conservative_so_nobody_has_slack() -> None:
@@ -494,21 +492,21 @@ def test_a_job_over_quota_is_extended_only_if_nobody_is_delayed() -> None:
 
 def test_a_kill_comes_first_and_the_start_on_its_nodes_in_a_second_call() -> None:
     policy = Slack(awt=10.0, slack_factor=0, extend_unfinished=True)
-    policy.begin(setup(4, kill=False))
+    run = policy.start(setup(4, kill=False))
     one, two = queued(1, 4, 100), queued(2, 4, 10)
     view = View()
     view.now, view.idle, view.waiting, view.running = 0, 4, {1: one, 2: two}, {}
     everything: NodeSet = (0, 4)
-    assert policy.decide(Batch([], [one, two], False), view) == [
+    assert run.decide(Batch([], [one, two], False), view) == [
         Start(job=one),
         Reserve(job=two, start=100 * S),
         WakeAt(time=100 * S),
     ]
     gang = RunningJob(one, 0, everything, one.nodes, one.estimate)
     view.now, view.idle, view.waiting, view.running = 100 * S, 0, {2: two}, {1: gang}
-    assert policy.decide(Batch([], [], True), view) == [Kill(job=one)]
+    assert run.decide(Batch([], [], True), view) == [Kill(job=one)]
     view.idle, view.running = 4, {}
-    assert policy.decide(Batch([gang], [], False), view) == [Start(job=two), WakeAt(time=110 * S)]
+    assert run.decide(Batch([gang], [], False), view) == [Start(job=two), WakeAt(time=110 * S)]
 
 
 def test_where_nothing_kills_jobs_and_none_is_extended_everybody_gives_way() -> None:

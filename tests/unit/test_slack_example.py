@@ -14,6 +14,7 @@ import pytest
 
 from clustermodel import Machine, Setup
 from clustermodel.policies.slack import Slack
+from clustermodel.policies.slack_run import SlackRun
 from clustermodel.policies.view import QueuedJob
 from clustermodel.schedule.slack import ArrivingJob, Search, SlackReservation, Weights, cost, favour, price_of_start, weight
 from clustermodel.ticks import TICKS_PER_SECOND
@@ -44,15 +45,15 @@ def waiting(job: QueuedJob, slack: int, p: float, weights: Weights) -> SlackRese
     return one
 
 
-def policy_with(u: float, p: float, first: tuple[int, float], second: tuple[int, float], arriving_p: float) -> Slack:
+def run_with(u: float, p: float, first: tuple[int, float], second: tuple[int, float], arriving_p: float) -> SlackRun:
     policy = Slack(heuristic="optimal", awt=1.0, alpha_u=u, alpha_p=p, user_priority=lambda _: min(1.0, 3 * arriving_p - 0.5))
     machine = Machine(nodes=4)
-    policy.begin(Setup(4, True, np.random.default_rng(1), False, machine))
+    run = policy.start(Setup(4, True, np.random.default_rng(1), False, machine))
     weights = Weights(u=u, p=p)
-    policy._run.plan = [waiting(J1, *first, weights), waiting(J2, *second, weights)]
-    for held in policy._run.plan:
-        policy._run.profile.reserve(held.start, held.end, held.nodes)
-    return policy
+    run.plan = [waiting(J1, *first, weights), waiting(J2, *second, weights)]
+    for held in run.plan:
+        run.profile.reserve(held.start, held.end, held.nodes)
+    return run
 
 
 @every_row
@@ -66,8 +67,8 @@ def test_price_by_price(
     best: str,
 ) -> None:
     weights = Weights(u=u, p=p)
-    policy = policy_with(u, p, first, second, arriving_p)
-    one, two = policy._run.plan
+    run = run_with(u, p, first, second, arriving_p)
+    one, two = run.plan
 
     def cost_of_two_seconds(nodes: int, slack: float, priority: float) -> float:
         return (
@@ -79,7 +80,7 @@ def test_price_by_price(
         price_of_start(2, 0, weights) + cost_of_two_seconds(1, *second),
         price_of_start(2, 0, weights) + cost_of_two_seconds(2, *first),
     )
-    search = Search(policy._run.profile, policy._run.plan, weights, 0, ArrivingJob(2, 2 * S, favour(arriving_p, weights)))
+    search = Search(run.profile, run.plan, weights, 0, ArrivingJob(2, 2 * S, favour(arriving_p, weights)))
     by_search = [
         found.price if (found := search.cheapest([slot * S], order)) is not None else inf
         for slot, order in ((2, [one, two]), (0, [one, two]), (0, [two, one]))
@@ -98,7 +99,7 @@ def test_the_schedule_that_is_chosen(
     prices: tuple[float, ...],
     best: str,
 ) -> None:
-    policy = policy_with(u, p, first, second, arriving_p)
-    policy._run.insert(J3, 0)
-    starts = {one.job.id: one.start // S for one in policy._run.plan}
+    run = run_with(u, p, first, second, arriving_p)
+    run.insert(J3, 0)
+    starts = {one.job.id: one.start // S for one in run.plan}
     assert (starts[1], starts[2], starts[3]) == STARTS[best]

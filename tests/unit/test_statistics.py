@@ -266,7 +266,7 @@ def test_runs_that_cannot_differ_are_not_repeated() -> None:
     jobs = synthetic_workload(jobs=60, nodes=32)
 
     class Declared(Fcfs):
-        name, uses = "declared", frozenset[str]()
+        name, depends_on = "declared", frozenset[str]()
 
     def always(seed: int) -> Scenario:
         return Scenario(workload=jobs, policy=Declared(), seed=seed)

@@ -173,8 +173,8 @@ from clustermodel import Job, Machine, Scenario, Workload
 jobs = Workload.from_jobs([Job(id=n, nodes=2, submit_s=n, run_s=10) for n in range(1, 5)], name={workload!r})
 class Mine:
     name = {policy!r}
-    def begin(self, setup):
-        pass
+    def start(self, setup):
+        return self
     def decide(self, batch, view):
         {decide}
 scenario = Scenario(machine=Machine(nodes=4), workload=jobs, policy={used}, name={name!r})

@@ -26,7 +26,7 @@ from clustermodel import (
 )
 from clustermodel.experiment.store import Store
 from clustermodel.policies.easy import Easy
-from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, uses_of
+from clustermodel.policies.interface import PARTS, RANDOM_NUMBERS, dependencies_of
 from clustermodel.policies.predictors import LastModel
 
 EVERYTHING = {*PARTS, RANDOM_NUMBERS}
@@ -36,10 +36,11 @@ class Coin:
     """Starts the first job that fits, from the head of the queue or from its tail."""
 
     name = "coin"
-    uses = frozenset[str]()
+    depends_on = frozenset[str]()
 
-    def begin(self, setup: Setup) -> None:
+    def start(self, setup: Setup) -> object:
         self._rng = setup.rng
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         fitting = [job for job in view.waiting.values() if job.nodes <= view.idle]
@@ -50,11 +51,11 @@ class Quantum(Coin):
     """Starts the shortest or the longest job, as the length of a time slice tells."""
 
     name = "quantum"
-    uses = frozenset({RANDOM_NUMBERS})
+    depends_on = frozenset({RANDOM_NUMBERS})
 
-    def begin(self, setup: Setup) -> None:
-        super().begin(setup)
+    def start(self, setup: Setup) -> object:
         self._sign = 1 if setup.machine.time_slicing.quantum_s < 1 else -1
+        return self
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
         fitting = [job for job in view.waiting.values() if job.nodes <= view.idle]
@@ -63,7 +64,7 @@ class Quantum(Coin):
 
 @pytest.mark.parametrize("policy", policy_names())
 def test_every_shipped_policy_declares_what_it_uses(policy: str) -> None:
-    assert uses_of(make_policy(policy)) < EVERYTHING
+    assert dependencies_of(make_policy(policy)) < EVERYTHING
 
 
 @pytest.mark.parametrize(
@@ -81,13 +82,13 @@ def test_every_shipped_policy_declares_what_it_uses(policy: str) -> None:
     ],
 )
 def test_declarations_follow_from_parameters(policy: str, uses: set[str]) -> None:
-    assert uses_of(make_policy(policy)) == uses
+    assert dependencies_of(make_policy(policy)) == uses
 
 
 @pytest.mark.parametrize(("policy", "part"), [(Coin(), RANDOM_NUMBERS), (Quantum(), "time_slicing")])
 def test_a_policy_that_uses_more_than_it_declares_breaks_a_rule(policy: Coin, part: str) -> None:
     rules = {broken.rule: broken.detail for broken in check_policy(policy)}
-    assert part in rules["uses only what it declares"]
+    assert part in rules["depends only on what it declares"]
 
 
 def test_a_subclass_and_parts_of_ones_own_use_everything_unless_they_say() -> None:
@@ -97,15 +98,15 @@ def test_a_subclass_and_parts_of_ones_own_use_everything_unless_they_say() -> No
     class MyPredictor(LastModel):
         """May do anything."""
 
-    assert uses_of(Mine()) == EVERYTHING
-    assert uses_of(Easy(predictor=MyPredictor())) == EVERYTHING
+    assert dependencies_of(Mine()) == EVERYTHING
+    assert dependencies_of(Easy(predictor=MyPredictor())) == EVERYTHING
 
 
 def test_an_unknown_part_is_one_line() -> None:
     policy = Coin()
-    policy.uses = frozenset({"memory"})
-    with pytest.raises(SpecificationError, match=r"^policy Coin: uses 'memory' is not allowed; it must be among 'checkpoint"):
-        uses_of(policy)
+    policy.depends_on = frozenset({"memory"})
+    with pytest.raises(SpecificationError, match=r"^policy Coin: depends_on 'memory' is not allowed; it must be among "):
+        dependencies_of(policy)
 
 
 def test_trials_that_cannot_differ_are_run_once() -> None:

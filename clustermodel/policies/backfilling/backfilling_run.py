@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clustermodel.policies.backfilling.guarantees import Guarantees
+from clustermodel.policies.backfilling.guarantees import FirstPhase
 from clustermodel.policies.backfilling.moldable import Sizes, StartTimeWidening, shapes_of
 from clustermodel.policies.backfilling.scheduling_cycle import Scheduler, SchedulingCycle
 from clustermodel.policies.backfilling.speculation import Speculation
@@ -25,7 +25,7 @@ class BackfillingRun:
     def __init__(
         self,
         scheduler: Scheduler,
-        guarantees: Guarantees,
+        guarantees: FirstPhase,
         speculation: Speculation | None,
         widening: StartTimeWidening | None,
         sizes: Sizes,

@@ -14,7 +14,8 @@ Each kind of guarantee goes through the waiting jobs in the order of the schedul
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, Self, runtime_checkable
 
 from clustermodel.policies.backfilling.scheduling_cycle import SchedulingCycle
 from clustermodel.policies.interface import NOTHING, Setup
@@ -23,17 +24,22 @@ from clustermodel.schedule.reservations import Reservation, earliest_completion
 from clustermodel.validation import require_number
 
 
-@runtime_checkable
-class Guarantees(Protocol):
-    """A part of :class:`~clustermodel.policies.backfilling.scheduler.Backfilling`."""
-
-    def begin(self, setup: Setup) -> None:
-        """Forget any earlier run."""
+class FirstPhase(Protocol):
+    """Guarantees in one run."""
 
     def schedule(self, current: SchedulingCycle) -> None:
         """Start the jobs that may start, and enter reservations for others."""
 
 
+@runtime_checkable
+class Guarantees(Protocol):
+    """A part of :class:`~clustermodel.policies.backfilling.scheduler.Backfilling`: a specification, as a policy is."""
+
+    def start(self, setup: Setup) -> FirstPhase:
+        """Return the first phase of a new run; itself, if it remembers nothing between scheduling cycles."""
+
+
+@dataclass(frozen=True)
 class EveryJob:
     """Every waiting job holds a reservation, and no job may be delayed.
 
@@ -41,10 +47,11 @@ class EveryJob:
     each waiting job in turn is taken out of the plan and put back, never later (*compression*).
     """
 
-    uses = NOTHING
+    depends_on: ClassVar[frozenset[str]] = NOTHING
 
-    def begin(self, setup: Setup) -> None:
-        """Do nothing: the reservations are in the plan."""
+    def start(self, setup: Setup) -> Self:
+        """Return itself: the reservations are in the plan."""
+        return self
 
     def schedule(self, current: SchedulingCycle) -> None:
         """Compress the plan if nodes were freed early, place the arriving jobs, start those whose time has come."""
@@ -53,16 +60,18 @@ class EveryJob:
         current.start_due()
 
 
+@dataclass(frozen=True)
 class NoJob:
     """No reservation outlasts a scheduling cycle; each one places all waiting jobs again (Perkovic & Keleher 2000, section 4).
 
     The cycle ends as soon as no job can start or be widened: its further reservations would have no effect.
     """
 
-    uses = NOTHING
+    depends_on: ClassVar[frozenset[str]] = NOTHING
 
-    def begin(self, setup: Setup) -> None:
-        """Do nothing: no reservation is kept."""
+    def start(self, setup: Setup) -> Self:
+        """Return itself: no reservation is kept."""
+        return self
 
     def schedule(self, current: SchedulingCycle) -> None:
         """Place the jobs in turn; those that can start now do."""
@@ -83,6 +92,7 @@ class NoJob:
                 profile.reserve(start, start + length, nodes)
 
 
+@dataclass(frozen=True)
 class Selective:
     """A waiting job is given a reservation once its expected slowdown has passed a threshold; other jobs must not delay it.
 
@@ -95,13 +105,15 @@ class Selective:
         SpecificationError: ``threshold`` is below 1.
     """
 
-    uses = NOTHING
+    depends_on: ClassVar[frozenset[str]] = NOTHING
+    threshold: float = 2.0
 
-    def __init__(self, threshold: float = 2.0) -> None:
-        self._threshold = require_number("backfilling: threshold", threshold, "a number >= 1", lambda value: value >= 1)
+    def __post_init__(self) -> None:
+        require_number("backfilling: threshold", self.threshold, "a number >= 1", lambda value: value >= 1)
 
-    def begin(self, setup: Setup) -> None:
-        """Do nothing: the reservations are in the plan."""
+    def start(self, setup: Setup) -> Self:
+        """Return itself: the reservations are in the plan."""
+        return self
 
     def schedule(self, current: SchedulingCycle) -> None:
         """Compress the plan, start what fits, and enter reservations for jobs that have waited enough."""
@@ -113,11 +125,12 @@ class Selective:
                 continue
             if (shape := current.fitting(job)) is not None:
                 current.start(job, shape, "which delays no job that holds a reservation")
-            elif now - job.submit + job.estimate >= self._threshold * job.estimate:
+            elif now - job.submit + job.estimate >= self.threshold * job.estimate:
                 plan.keep(job, reservation := current.earliest(job))
                 current.guarantee(job, reservation.start)
 
 
+@dataclass(frozen=True)
 class Relaxed:
     """The first blocked job may be delayed, by at most a share of its expected wait; no other job is protected.
 
@@ -132,16 +145,21 @@ class Relaxed:
         SpecificationError: ``relaxation`` is negative.
     """
 
-    uses = NOTHING
+    depends_on: ClassVar[frozenset[str]] = NOTHING
+    relaxation: float = 0.5
 
-    def __init__(self, relaxation: float = 0.5) -> None:
+    def __post_init__(self) -> None:
         allowed = "a finite number >= 0"
-        self._relaxation = require_number(
-            "backfilling: relaxation", relaxation, allowed, lambda value: 0 <= value < float("inf")
-        )
+        require_number("backfilling: relaxation", self.relaxation, allowed, lambda value: 0 <= value < float("inf"))
 
-    def begin(self, setup: Setup) -> None:
-        """Forget an earlier run."""
+    def start(self, setup: Setup) -> FirstPhase:
+        """Return the first phase of a run in which no job is blocked yet."""
+        return _RelaxedRun(self.relaxation)
+
+
+class _RelaxedRun:
+    def __init__(self, relaxation: float) -> None:
+        self._relaxation = relaxation
         self._bound: tuple[QueuedJob, int] | None = None  # the first blocked job and its latest start
 
     def schedule(self, current: SchedulingCycle) -> None:

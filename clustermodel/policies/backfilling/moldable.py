@@ -7,9 +7,10 @@ first.  A later phase gives nodes that would stay idle to the jobs that start.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil
 from numbers import Real
-from typing import Final, Protocol, runtime_checkable
+from typing import ClassVar, Final, Protocol, runtime_checkable
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.backfilling.scheduling_cycle import SchedulingCycle
@@ -31,6 +32,7 @@ class Sizes(Protocol):
         """Return the numbers of nodes that a job which asked for ``nodes`` can have on a machine of ``most``."""
 
 
+@dataclass(frozen=True)
 class Fraction:
     """Every job gets a share of the nodes it asked for, rounded up.
 
@@ -41,26 +43,29 @@ class Fraction:
         SpecificationError: ``fraction`` is zero, negative or not finite.
     """
 
-    uses = NOTHING
+    depends_on: ClassVar[frozenset[str]] = NOTHING
+    fraction: float
 
-    def __init__(self, fraction: float) -> None:
-        self._fraction = require_factor("backfilling: width", fraction)
+    def __post_init__(self) -> None:
+        require_factor("backfilling: width", self.fraction)
 
     def sizes(self, nodes: int, most: int) -> Sequence[int]:
         """Return the one size."""
-        return (_share(nodes, self._fraction, most),)
+        return (_share(nodes, self.fraction, most),)
 
 
+@dataclass(frozen=True)
 class QuarterSize:
     """Jobs of more than four nodes get a quarter of their nodes, others half (Perkovic & Keleher 2000, section 7.1)."""
 
-    uses = NOTHING
+    depends_on: ClassVar[frozenset[str]] = NOTHING
 
     def sizes(self, nodes: int, most: int) -> Sequence[int]:
         """Return the one size."""
         return (ceil(nodes / 4) if nodes > 4 else ceil(nodes / 2),)
 
 
+@dataclass(frozen=True)
 class Greedy:
     """A job gets the size with the shortest response time each time it is placed (Perkovic & Keleher 2000, section 7.1).
 
@@ -71,18 +76,20 @@ class Greedy:
         SpecificationError: there is none, or one is zero, negative or not finite.
     """
 
-    uses = NOTHING
+    depends_on: ClassVar[frozenset[str]] = NOTHING
+    factors: Sequence[float] = (1.0, 0.5, 2.0)
 
-    def __init__(self, factors: Sequence[float] = (1.0, 0.5, 2.0)) -> None:
-        if not isinstance(factors, tuple | list) or not factors:
+    def __post_init__(self) -> None:
+        if not isinstance(self.factors, tuple | list) or not self.factors:
             raise SpecificationError(
-                f"backfilling: width: {factors!r} is not allowed; Greedy needs a sequence of alternatives, as (1, 0.5, 2)"
+                f"backfilling: width: {self.factors!r} is not allowed; Greedy needs a sequence of alternatives, as (1, 0.5, 2)"
             )
-        self._factors = [require_factor("backfilling: width", factor) for factor in factors]
+        factors = tuple(require_factor("backfilling: width", factor) for factor in self.factors)
+        object.__setattr__(self, "factors", factors)
 
     def sizes(self, nodes: int, most: int) -> Sequence[int]:
         """Return the alternatives, each once."""
-        return tuple(dict.fromkeys(_share(nodes, factor, most) for factor in self._factors))
+        return tuple(dict.fromkeys(_share(nodes, factor, most) for factor in self.factors))
 
 
 def _share(nodes: int, factor: float, most: int) -> int:
@@ -153,16 +160,11 @@ class StartTimeWidening:
 
     Args:
         widest: the largest size of a job, as a multiple of the nodes it asked for.
-
-    Raises:
-        SpecificationError: ``widest`` is zero, negative or not finite.
+        setup: of the run.
     """
 
-    def __init__(self, widest: float = 1.0) -> None:
-        self._widest = require_factor("backfilling: widening", widest)
-
-    def begin(self, setup: Setup) -> None:
-        """Prepare for a run."""
+    def __init__(self, widest: float, setup: Setup) -> None:
+        self._widest = widest
         self._speedup: Speedup = setup.speedup
         self._nodes = setup.nodes
 

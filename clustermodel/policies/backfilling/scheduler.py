@@ -15,21 +15,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.backfilling.backfilling_run import BackfillingRun
 from clustermodel.policies.backfilling.guarantees import EveryJob, Guarantees, NoJob, Relaxed, Selective
-from clustermodel.policies.backfilling.moldable import ASKED, Sizes, StartTimeWidening, sizes_of
+from clustermodel.policies.backfilling.moldable import ASKED, Sizes, StartTimeWidening, require_factor, sizes_of
 from clustermodel.policies.backfilling.scheduling_cycle import Scheduler
 from clustermodel.policies.backfilling.speculation import Speculation, TestRuns
-from clustermodel.policies.copies import CopiedWithoutRun
 from clustermodel.policies.corrections import Correction, correction_of
-from clustermodel.policies.interface import NOTHING, Decision, Setup, uses_of
+from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Setup, dependencies_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
-from clustermodel.policies.queue_order import CRITERIA, QueueOrder, make_sorter
-from clustermodel.policies.view import Batch, View
+from clustermodel.policies.queue_order import CRITERIA, QueueOrder, draws_numbers, make_sorter, require_order
 from clustermodel.schedule.profile import RunningProfile
 from clustermodel.schedule.reservations import Plan
 from clustermodel.validation import choice
@@ -38,7 +37,8 @@ PRIORITY_LEVELS: Final = 3
 """"With 3 priorities only" (Perkovic & Keleher 2000, section 5)."""
 
 
-class Backfilling(CopiedWithoutRun):
+@dataclass(frozen=True, kw_only=True)
+class Backfilling:
     """Backfilling assembled from parts (Perkovic & Keleher 2000, figure 2).
 
     Args:
@@ -63,64 +63,85 @@ class Backfilling(CopiedWithoutRun):
         SpecificationError: an argument has a value that is not allowed.
     """
 
-    def __init__(
-        self,
-        *,
-        order: str | QueueOrder = "D",
-        guarantees: str | Guarantees = "all",
-        levels: int = PRIORITY_LEVELS,
-        starvation_weight: float = 0.0,
-        threshold: float = 2.0,
-        relaxation: float = 0.5,
-        speculation: float | None = None,
-        test_runs: bool | TestRuns = False,
-        width: str | float | Sizes = "asked",
-        widening: bool | float = False,
-        predictor: str | Predictor = "estimate",
-        correction: str | Correction | None = None,
-    ) -> None:
-        self.name = _name(order, guarantees)
-        self._sorter = make_sorter("backfilling", order, levels=levels, starvation_weight=starvation_weight)
-        self._guarantees = _guarantees(guarantees, threshold, relaxation)
-        tests = TestRuns() if test_runs is True else None if test_runs is False else test_runs
-        if tests is not None and not isinstance(tests, TestRuns):
+    order: str | QueueOrder = "D"
+    guarantees: str | Guarantees = "all"
+    levels: int = PRIORITY_LEVELS
+    starvation_weight: float = 0.0
+    threshold: float = 2.0
+    relaxation: float = 0.5
+    speculation: float | None = None
+    test_runs: bool | TestRuns = False
+    width: str | float | Sizes = "asked"
+    widening: bool | float = False
+    predictor: str | Predictor = "estimate"
+    correction: str | Correction | None = None
+
+    def __post_init__(self) -> None:
+        require_order("backfilling", self.order, self.levels, self.starvation_weight)
+        self._guarantees()
+        if not isinstance(self.test_runs, bool | TestRuns):
             raise SpecificationError(
-                f"backfilling: test_runs: {tests!r} is not allowed; it must be True, False or TestRuns(...)"
+                f"backfilling: test_runs: {self.test_runs!r} is not allowed; it must be True, False or TestRuns(...)"
             )
-        self._speculation = None
-        if speculation is not None or tests is not None:
-            self._speculation = Speculation(1.0 if speculation is None else speculation, tests)
-        self._predictor = predictor_of("backfilling", predictor)
-        self._correction = correction_of("backfilling", correction)
-        self._sizes = sizes_of(width)
-        self._widening = None if widening is False else StartTimeWidening(1.0 if widening is True else widening)
+        self._speculation()
+        predictor_of("backfilling", self.predictor)
+        correction_of("backfilling", self.correction)
+        sizes_of(self.width)
+        if self.widening is not False:
+            self._widest()
 
     @property
-    def uses(self) -> frozenset[str]:
-        """What its schedules depend on: what its parts use."""
-        parts = (self._sorter, self._guarantees, self._predictor, self._sizes)
-        return frozenset().union(*(NOTHING if part is None else uses_of(part) for part in parts))
+    def name(self) -> str:
+        """Order and guarantees, as in Perkovic & Keleher 2000, table 4."""
+        shown = self.order if isinstance(self.order, str) else "own order"
+        if self.guarantees in ("all", "none"):
+            return shown + ("-NG" if self.guarantees == "none" else "")
+        return f"{shown} {self.guarantees if isinstance(self.guarantees, str) else type(self.guarantees).__name__}"
 
-    def begin(self, setup: Setup) -> None:
-        """Prepare for a run."""
-        lengths = Lengths(self._predictor, setup, self._correction, once=True)
+    @property
+    def depends_on(self) -> frozenset[str]:
+        """What its parts depend on."""
+        drawn = {RANDOM_NUMBERS} if draws_numbers(self.order) else NOTHING
+        parts = (self._guarantees(), predictor_of("backfilling", self.predictor), sizes_of(self.width))
+        return frozenset(drawn).union(*map(dependencies_of, parts))
+
+    def _guarantees(self) -> Guarantees:
+        if isinstance(self.guarantees, Guarantees) and not isinstance(self.guarantees, type):
+            return self.guarantees
+        parts: dict[str, Guarantees] = {
+            "all": EveryJob(),
+            "none": NoJob(),
+            "selective": Selective(self.threshold),
+            "relaxed": Relaxed(self.relaxation),
+        }
+        return parts[choice("backfilling: guarantees", self.guarantees, parts, other=", or an object with start")]
+
+    def _speculation(self) -> Speculation | None:
+        tests = TestRuns() if self.test_runs is True else self.test_runs or None
+        if self.speculation is None and tests is None:
+            return None
+        return Speculation(1.0 if self.speculation is None else self.speculation, tests)
+
+    def _widest(self) -> float:
+        return require_factor("backfilling: widening", 1.0 if self.widening is True else self.widening)
+
+    def start(self, setup: Setup) -> BackfillingRun:
+        """Start a run."""
+        correction = correction_of("backfilling", self.correction)
+        lengths = Lengths(predictor_of("backfilling", self.predictor), setup, correction, once=True)
+        sizes, speculation = sizes_of(self.width), self._speculation()
         scheduler = Scheduler(
             plan=self.empty_plan(setup.nodes, may_overrun=lengths.may_overrun),
             lengths=lengths,
             shapes={},
-            sorter=self._sorter,
-            speculates=self._speculation is not None,
-            molds=self._sizes is not ASKED,
-            widens=self._widening is not None,
+            sorter=make_sorter(self.order, self.levels, self.starvation_weight, setup.rng),
+            speculates=speculation is not None,
+            molds=sizes is not ASKED,
+            widens=self.widening is not False,
             explain=setup.explain,
         )
-        self._sorter.begin(setup.rng)
-        self._guarantees.begin(setup)
-        if self._speculation is not None:
-            self._speculation.begin()
-        if self._widening is not None:
-            self._widening.begin(setup)
-        self._run = BackfillingRun(scheduler, self._guarantees, self._speculation, self._widening, self._sizes, setup)
+        widening = None if self.widening is False else StartTimeWidening(self._widest(), setup)
+        return BackfillingRun(scheduler, self._guarantees().start(setup), speculation, widening, sizes, setup)
 
     def empty_plan(self, nodes: int, *, may_overrun: bool) -> Plan:
         """Return the plan that a run begins with.
@@ -130,29 +151,6 @@ class Backfilling(CopiedWithoutRun):
             may_overrun: whether jobs may run longer than expected.
         """
         return Plan(RunningProfile(nodes, may_overrun=may_overrun))
-
-    def decide(self, batch: Batch, view: View) -> list[Decision]:
-        """Run one scheduling cycle: the phases, one after the other."""
-        return self._run.decide(batch, view)
-
-
-def _name(order: str | QueueOrder, guarantees: str | Guarantees) -> str:
-    shown = order if isinstance(order, str) else "own order"
-    if guarantees in ("all", "none"):
-        return shown + ("-NG" if guarantees == "none" else "")
-    return f"{shown} {guarantees if isinstance(guarantees, str) else type(guarantees).__name__}"
-
-
-def _guarantees(guarantees: str | Guarantees, threshold: float, relaxation: float) -> Guarantees:
-    parts: dict[str, Guarantees] = {
-        "all": EveryJob(),
-        "none": NoJob(),
-        "selective": Selective(threshold),
-        "relaxed": Relaxed(relaxation),
-    }
-    if isinstance(guarantees, Guarantees) and not isinstance(guarantees, type):
-        return guarantees
-    return parts[choice("backfilling: guarantees", guarantees, parts, other=", or an object with begin and schedule")]
 
 
 def _named(criterion: str, guarantees: str) -> Callable[..., Backfilling]:

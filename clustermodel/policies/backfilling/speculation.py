@@ -49,7 +49,7 @@ class TestRuns:
 
 
 class Speculation:
-    """The speculative phase goes through the jobs that the first phase has left, in the same order.
+    """The speculative phase of one run goes through the jobs that the first phase has left, in the same order.
 
     For its first run attempt a job needs a backfill window of ``percentage`` of its estimate.  After a discarded attempt it
     needs the mean of its last speculated time and its estimate, but at least ``percentage``: a test run can be shorter.  It is
@@ -70,9 +70,6 @@ class Speculation:
         if test_runs is not None:
             times = test_runs.longer_than_s, test_runs.shortest_s, test_runs.longest_s
             self._tests = tuple(map(duration_to_ticks, times))
-
-    def begin(self) -> None:
-        """Forget any earlier run."""
         self._last: dict[int, float] = {}  # id of a job with a discarded run attempt -> its last speculated time per estimate
         self._tested: set[int] = set()
 

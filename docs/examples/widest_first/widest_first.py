@@ -1,23 +1,30 @@
 """A policy of another package: jobs on many nodes first."""
 
-from clustermodel import Start
+from dataclasses import dataclass
+
+from clustermodel import Start, to_ticks
 
 
+@dataclass(frozen=True, kw_only=True)
 class WidestFirst:
     """The widest jobs start; one that has waited ``patience_s`` blocks all others."""
 
-    def __init__(self, *, patience_s=86_400.0):
-        self.name = f"widest-first:patience_s={patience_s:g}"
-        self._patience = round(patience_s * 1_000_000)  # ticks
+    patience_s: float = 86_400.0
 
-    def begin(self, setup):
-        """Keep nothing from an earlier run."""
+    @property
+    def name(self):
+        """Name in tables."""
+        return f"widest-first:patience_s={self.patience_s:g}"
+
+    def start(self, setup):
+        """Return what decides in a run: the policy itself, which remembers nothing."""
+        return self
 
     def decide(self, batch, view):
         """Return a start for each job that fits."""
         decisions, idle = [], view.idle
         jobs = view.waiting.values()
-        overdue = [job for job in jobs if view.now - job.submit >= self._patience]
+        overdue = [job for job in jobs if view.now - job.submit >= to_ticks(self.patience_s)]
         widest_first = sorted(jobs, key=lambda job: (-job.nodes, job.queue_order))
         for job in overdue or widest_first:
             if job.nodes <= idle:
