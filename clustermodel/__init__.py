@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from clustermodel.failures.weibull import fit_weibull
     from clustermodel.figures.curves_bars import bars, curves, improvements
     from clustermodel.figures.run_tables import by_size
-    from clustermodel.figures.terminal_tables import comparison_table
+    from clustermodel.figures.tables import comparison_table
     from clustermodel.figures.workloads import distributions, estimates_used
     from clustermodel.job import Job, JobRow
     from clustermodel.machine import Checkpointing, CheckpointStore, ContextSwitch, Machine, TimeSlicing
@@ -157,7 +157,7 @@ _MODULES = {  # the module that defines each public name; it is imported when th
     "improvements": "figures.curves_bars",
     "write_report": "report.write",
     "by_size": "figures.run_tables",
-    "comparison_table": "figures.terminal_tables",
+    "comparison_table": "figures.tables",
     "trace_facts": "workload.facts",
     "distributions": "figures.workloads",
     "estimates_used": "figures.workloads",

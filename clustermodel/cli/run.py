@@ -25,9 +25,8 @@ from clustermodel.errors import ClusterModelError, OutputError, PolicyError, Spe
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario, nothing_played
 from clustermodel.experiment.user_code import failure_line
-from clustermodel.figures.terminal import literal, print_notes, standard_error
-from clustermodel.figures.terminal_tables import comparison_table, run_row
-from clustermodel.figures.text_tables import print_table
+from clustermodel.figures.tables import comparison_table, run_row
+from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error
 from clustermodel.machine import Machine
 from clustermodel.measure.input_notes import run_notes
 from clustermodel.policies.registry import make_policy, policy_label, policy_names

@@ -16,9 +16,8 @@ from clustermodel.cli.progress import progress_of_sweep
 from clustermodel.cli.streams import json_option, print_json
 from clustermodel.compiled import advice
 from clustermodel.errors import ExecutionError, SpecificationError, counted, did_you_mean, missing_package, quoted
-from clustermodel.figures.study_tables import OVERHEADS, frame_table, means_table, repeated_runs, study_notes, trials_table
-from clustermodel.figures.terminal import literal, print_notes, standard_error, standard_output
-from clustermodel.figures.text_tables import print_table
+from clustermodel.figures.tables import OVERHEADS, frame_table, means_table, repeated_runs, study_notes, trials_table
+from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error, standard_output
 from clustermodel.output_files import replacing, without_formulas, write_file
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ import click
 from clustermodel.cli.options import load_workload, log_options, trace_options
 from clustermodel.cli.streams import json_option, print_json
 from clustermodel.errors import SpecificationError, counted
-from clustermodel.figures.terminal import literal, standard_error, standard_output
-from clustermodel.figures.terminal_tables import percentile_table
-from clustermodel.figures.text_tables import TextColumn, TextTable, print_table
+from clustermodel.figures.tables import percentile_table
+from clustermodel.figures.terminal import Column, TextTable, literal, print_table, standard_error, standard_output
 from clustermodel.output_files import write_file
 from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.facts import trace_facts
@@ -145,7 +144,7 @@ def _model_table(model: WorkloadModel) -> TextTable:
     labels = [one.label for one in model.classes]
     jobs = [sum(one.weights) for one in model.classes]
     plain: dict[str, list[Any]] = {"nodes": labels, "jobs": jobs}
-    groups = [[TextColumn("jobs", [f"{number:,}" for number in jobs])]]
+    groups = [[Column("jobs", [f"{number:,}" for number in jobs])]]
     times = {
         "interarrival": [one.interarrival for one in model.classes],
         "run time": [one.run_time for one in model.classes],
@@ -157,11 +156,11 @@ def _model_table(model: WorkloadModel) -> TextTable:
             plain[f"{key}_{measure}"] = [getattr(time, measure) for time in fitted]
         groups.append(
             [
-                TextColumn(f"{name}\nmean (s)", [f"{time.mean_s:,.1f}" for time in fitted]),
-                TextColumn("\nCV", [f"{time.cv:.2f}" for time in fitted]),
-                TextColumn("\nskewness", [f"{time.skewness:.2f}" for time in fitted]),
-                TextColumn("\norder", [f"{time.order:,}" for time in fitted]),
+                Column(f"{name}\nmean (s)", [f"{time.mean_s:,.1f}" for time in fitted]),
+                Column("\nCV", [f"{time.cv:.2f}" for time in fitted]),
+                Column("\nskewness", [f"{time.skewness:.2f}" for time in fitted]),
+                Column("\norder", [f"{time.order:,}" for time in fitted]),
             ]
         )
     title = f"{model.name} on {model.nodes:,} nodes: offered load {model.offered_load:.4f}"
-    return TextTable(title, [TextColumn("nodes", labels)], groups, plain)
+    return TextTable(title, [Column("nodes", labels)], groups, plain)

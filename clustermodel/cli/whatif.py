@@ -15,8 +15,7 @@ from clustermodel.cli.progress import progress_of_run
 from clustermodel.cli.streams import json_option, print_json
 from clustermodel.errors import SpecificationError, counted, shown
 from clustermodel.experiment.scenario import Scenario
-from clustermodel.figures.terminal import literal, standard_error
-from clustermodel.figures.text_tables import TextColumn, TextTable, print_table
+from clustermodel.figures.terminal import Column, TextTable, literal, print_table, standard_error
 from clustermodel.machine import Machine
 from clustermodel.measure.observed import Observed, observed_schedule
 from clustermodel.policies.registry import make_policy, policy_label
@@ -152,9 +151,9 @@ def _remarks(rows: Sequence[Mapping[str, object]], recorded: Observed) -> list[s
 
 def _table(rows: Sequence[Mapping[str, Any]], title: str) -> TextTable:
     columns = [
-        TextColumn(heading, [UNDEFINED if row[name] is None else form.format(row[name]) for row in rows])
+        Column(heading, [UNDEFINED if row[name] is None else form.format(row[name]) for row in rows])
         for name, (heading, form) in MEASURES.items()
     ]
     policies = [str(row["policy"]) for row in rows]
     plain = {"policy": policies, **{name: [row[name] for row in rows] for name in MEASURES}}
-    return TextTable(title, [TextColumn("policy", policies, number=False)], [columns], plain)
+    return TextTable(title, [Column("policy", policies, number=False)], [columns], plain)

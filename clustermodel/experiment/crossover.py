@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError, quoted
+from clustermodel.errors import SpecificationError, quoted, visible
 from clustermodel.experiment.factors import Factors, Trial
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.study import Experiment, Study
@@ -88,8 +88,8 @@ class Crossover:
         if self.lower_before is None:
             return "equal throughout"
         if isnan(self.at):
-            return f"{self.lower_before} is lower throughout{'' if self.certain else ', not significantly everywhere'}"
-        return (
+            return visible(f"{self.lower_before} is lower throughout{'' if self.certain else ', not significantly everywhere'}")
+        return visible(
             f"{self.lower_before} is lower up to {self.at:.4g} (interval {self.low:.4g} to {self.high:.4g}), "
             f"{self.lower_after} beyond"
         )

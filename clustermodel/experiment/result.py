@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import SpecificationError, visible
 from clustermodel.machine import Machine
 from clustermodel.measure.event_log import EventLog, RowUse, event_log, idle_before, row_use, shares_over_time, sliced_event_log
 from clustermodel.measure.explanation import Explanation, explanation, failures_of, store_wait_of
@@ -66,14 +66,14 @@ class Result:
         have one processor."""
 
     def __repr__(self) -> str:
-        return (
+        return visible(
             f"<Result of {self.scenario.label} on {self.scenario.workload_name}: {self.submitted:,} jobs, "
             f"utilization {self.ledger.utilization:.3f}>"
         )
 
     def _repr_html_(self) -> str:
         """Return the result for a notebook: what matters most, with notes on input that looks wrong."""
-        from clustermodel.figures.terminal_tables import comparison_table  # noqa: PLC0415
+        from clustermodel.figures.tables import comparison_table  # noqa: PLC0415
 
         return comparison_table([self])._repr_html_()
 

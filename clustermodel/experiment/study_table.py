@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from clustermodel.arrays import FloatArray
-from clustermodel.errors import SpecificationError, did_you_mean, missing_package, quoted
+from clustermodel.errors import SpecificationError, did_you_mean, missing_package, quoted, visible
 from clustermodel.experiment.factors import RESAMPLED, Label, Trial, describe, label_key, plain, same_label
 from clustermodel.html import html_fields
 from clustermodel.measure.quantities import named, quantity
@@ -228,11 +228,11 @@ class StudyTable:
         return len(self.frame)
 
     def __repr__(self) -> str:
-        return f"<StudyTable {self.name}: {len(self):,} trials, factors {', '.join(self.factors) or 'none'}>"
+        return visible(f"<StudyTable {self.name}: {len(self):,} trials, factors {', '.join(self.factors) or 'none'}>")
 
     def __str__(self) -> str:
         """Return the means of the columns that matter most, with their intervals: a line for each point, and notes."""
-        from clustermodel.figures.study_tables import repeated_runs  # noqa: PLC0415  with rich
+        from clustermodel.figures.tables import repeated_runs  # noqa: PLC0415  with rich
 
         if not len(self):
             return repr(self)
@@ -242,7 +242,7 @@ class StudyTable:
             pairs = zip(means[name], halves, strict=True)
             means[name] = ["-" if isnan(mean) else str(Interval(mean, half, LEVEL, 1)) for mean, half in pairs]
         notes = "".join(f"\nnote: {note}" for note in repeated_runs(self))
-        return f"{self.name}: means ± half of the 95 % intervals\n{means.to_string(index=False)}{notes}"
+        return visible(f"{self.name}: means ± half of the 95 % intervals\n{means.to_string(index=False)}{notes}", keep="\n")
 
     def trials(self) -> list[Trial]:
         """Return the finished trials."""
@@ -516,7 +516,7 @@ class StudyTable:
 
     def _repr_html_(self) -> str:
         """Return the means of the columns that matter most for a notebook, with their 95 % intervals."""
-        from clustermodel.figures.study_tables import means_table  # noqa: PLC0415
+        from clustermodel.figures.tables import means_table  # noqa: PLC0415
 
         if not len(self):
             return html_fields(f"{self.name}: no trials", [])

@@ -21,7 +21,7 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray
 from clustermodel.equivalence import MARGIN, Equivalence, equivalence_test, looks_at, require_margin
-from clustermodel.errors import SpecificationError, did_you_mean, quoted
+from clustermodel.errors import SpecificationError, did_you_mean, quoted, visible
 from clustermodel.experiment.design import MEASURED, Measure
 from clustermodel.experiment.factors import Label, Trial, describe, plain, same_label
 from clustermodel.experiment.scenario import Scenario
@@ -123,9 +123,9 @@ class Verdicts:
             counts[point.found.verdict] += 1
         total = len(self.points)
         if not total:
-            return f"{self.name}: no run is finished"
+            return visible(f"{self.name}: no run is finished")
         said = ", ".join(f"{verdict} at {count}" for verdict, count in counts.items() if count)
-        return f"{self.name}: {said} of {total} point{'s' if total != 1 else ''}"
+        return visible(f"{self.name}: {said} of {total} point{'s' if total != 1 else ''}")
 
     def _numbers(self, found: Equivalence) -> dict[str, Any]:
         unit = found.unit

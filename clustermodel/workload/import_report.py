@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from clustermodel.errors import counted
+from clustermodel.errors import counted, visible
 
 JOBS: Final = "jobs"
 """Key of :attr:`ImportReport.counts` for the lines that gave jobs."""
@@ -52,4 +52,4 @@ class ImportReport:
         return [self.summary(), *self.remarks, *self.examples]
 
     def __str__(self) -> str:
-        return "\n".join((f"{self.source}: {self.format}", *self.texts()))
+        return visible("\n".join((f"{self.source}: {self.format}", *self.texts())), keep="\n")

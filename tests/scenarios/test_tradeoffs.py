@@ -15,7 +15,7 @@ from clustermodel import StudyTable
 from clustermodel.cli import main
 from clustermodel.experiment.exhibits import exhibits_of, stored_exhibits
 from clustermodel.experiment.script import load_experiment
-from clustermodel.figures.study_tables import frame_table, study_notes
+from clustermodel.figures.tables import frame_table, study_notes
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 SIZE = {"jobs": "60", "replications": "2"}

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from clustermodel import ContextSwitch, Machine, Scenario, Store, Study, compiled, crossover, sweep, synthetic_workload
-from clustermodel.figures.study_tables import frame_table, study_notes
+from clustermodel.figures.tables import frame_table, study_notes
 from tests.conftest import Finished
 from tests.studies.test_sweep import serial
 

@@ -11,7 +11,7 @@ from clustermodel.errors import SpecificationError
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.figures.curves_bars import bars, curves, improvements
 from clustermodel.figures.labels import axis_label, factor_label
-from clustermodel.figures.study_tables import means_table
+from clustermodel.figures.tables import means_table
 from clustermodel.measure.quantities import QUANTITIES, column_heading
 from clustermodel.report.labels import factor_of, measure_title
 

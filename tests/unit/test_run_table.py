@@ -17,7 +17,7 @@ import pytest
 
 from clustermodel import Machine, Scenario, Workload, comparison_table, policy_names, synthetic_workload
 from clustermodel.experiment.result import Result
-from clustermodel.figures.terminal_tables import PLAIN, run_row
+from clustermodel.figures.tables import PLAIN, run_row
 from clustermodel.job import Job
 from tests.conftest import Finished
 

@@ -8,21 +8,18 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from clustermodel.figures.text_tables import TextColumn, TextTable
+from clustermodel.figures.terminal import Column, TextTable
 
 LONG = "slack:slack_factor=3.0,heuristic=ast,compression=shift,awt=conservative,alpha_u=1.0,alpha_t=0.5"
 
 
 def example(*names: str, columns: int = 12) -> TextTable:
     numbers = [
-        [
-            TextColumn(f"measure\n{group}.{at} (s)", [f"{1_000_000 * at + row:,}" for row in range(len(names))])
-            for at in range(4)
-        ]
+        [Column(f"measure\n{group}.{at} (s)", [f"{1_000_000 * at + row:,}" for row in range(len(names))]) for at in range(4)]
         for group in range(columns // 4)
     ]
     plain = {"policy": names, **{f"m{at}": [at + row / 3 for row in range(len(names))] for at in range(columns)}}
-    return TextTable("a title", [TextColumn("policy", names, number=False)], numbers, plain)
+    return TextTable("a title", [Column("policy", names, number=False)], numbers, plain)
 
 
 def drawn(table: TextTable, width: int) -> list[str]:
@@ -70,13 +67,24 @@ def test_markup_and_control_characters_are_shown_as_they_are() -> None:
     assert "[bold]a\\x1b[0m" in lines
 
 
+def test_no_escape_code_reaches_a_terminal_from_any_part_of_a_table() -> None:
+    hostile = "\x1b[2Ja\x9b1m\u202eb\r"
+    column = Column(f"{hostile}\n(s)", [f"1\n{hostile}"])
+    table = TextTable(hostile, [Column(hostile, [hostile], number=False)], [[column]], {hostile: [hostile]}, [hostile])
+    texts = ["\n".join(drawn(table, 100)), str(table), table._repr_html_(), table.plain_text()]
+    for text in texts:
+        assert not set("\x1b\x9b\u202e\r") & set(text)
+        assert "\\x1b[2Ja\\x9b1m\\u202eb\\r" in text
+    assert "1\\n\\x1b" in texts[0]  # a cell is no second line
+
+
 def test_the_plain_form_has_tabs_between_values_and_nothing_else() -> None:
     table = TextTable("t", [], [], {"policy": ["a b", "c\td"], "n": [1, 12_345], "x": [1 / 3, None], "y": [float("nan"), 1e9]})
     assert table.plain_text() == "policy\tn\tx\ty\na b\t1\t0.3333333333\tnan\nc\\td\t12345\tnan\t1000000000\n"
 
 
 def test_as_text_a_table_has_its_notes_below_it() -> None:
-    table = TextTable("t", [TextColumn("a", ["b"], number=False)], [[TextColumn("n", ["1"])]], {}, ["look & see"])
+    table = TextTable("t", [Column("a", ["b"], number=False)], [[Column("n", ["1"])]], {}, ["look & see"])
     assert str(table).splitlines()[-2:] == ["b  1", "note: look & see"]
     html = table._repr_html_()
     assert "note: look &amp; see" in html

@@ -1,0 +1,306 @@
+"""Tables of runs, studies and traces: a comparison of runs, means with intervals, single trials, any table of pandas.
+
+What looks wrong in a study is said here too, in notes below its table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from math import isnan, nan
+from re import fullmatch
+from textwrap import fill
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from clustermodel.errors import counted
+from clustermodel.figures.terminal import Column, TextTable
+from clustermodel.measure.input_notes import Counts, Note, count_notes, run_notes, same_results
+from clustermodel.measure.quantities import account_column, account_columns, column_heading, named
+from clustermodel.readable import UNDEFINED, cell, column, intervals, time_units
+from clustermodel.recording.ledger import Account
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from clustermodel.experiment.result import Result
+    from clustermodel.experiment.study_table import StudyTable
+
+Values = Sequence[float | None]
+
+_WAIT: Final = {"mean_wait_s": "mean\nwait", "median_wait_s": "median\nwait"}
+_RESPONSE: Final = {
+    "mean_response_s": "mean\nresponse",
+    "mean_bounded_slowdown": "bounded\nslowdown",
+    "mean_weighted_bounded_slowdown": "weighted\nslowdown",
+}
+_NODE_TIME: Final = {
+    "utilization": "utilization",
+    "lost_share": "discarded\nwork",
+    "context_switch_share": "context\nswitch",
+    "checkpoint_share": "checkpoint",
+    "restart_share": "restart",
+    "blocked_share": "blocked\ngangs",
+    "down_share": "down\nnodes",
+    "idle_share": "idle\nnodes",
+    "kappa": "loss of\ncapacity",
+}
+_COUNTS: Final = {
+    "backfilled": "backfilled",
+    "blocked": "blocked\njobs",
+    "delayed": "delayed by\nlower prio.",
+    "preempted": "preempted",
+    "retried": "restarted",
+    "aborted": "killed by\npolicy",
+    "failures": "node\nfailures",
+    "failed_attempts": "failed\nattempts",
+    "killed": "killed\nat limit",
+    "rejected": "rejected",
+}
+_HEADINGS: Final = {"jobs": "jobs", **_RESPONSE, **_WAIT, **_NODE_TIME, **_COUNTS}
+"""The columns of the comparison, with their headings."""
+_NOT_IF_ZERO: Final = ({*_NODE_TIME} - {"utilization", "idle_share", "kappa"}) | {*_COUNTS}
+"""Columns of the comparison that people see only where they are not zero."""
+PLAIN: Final = (*_HEADINGS, "load")
+"""The columns of the plain table, behind ``policy``: fields of the summary, and shares of node time by account."""
+OVERHEADS: Final = tuple(
+    account_column(account, "share")
+    for account in (Account.LOST, Account.CONTEXT_SWITCH, Account.CHECKPOINT, Account.RESTART, Account.BLOCKED, Account.DOWN)
+)
+"""Columns of the shares of node time that do no useful work although nodes are held."""
+_PERCENT: Final = {"utilization": "utilization", "kappa": "loss of capacity", "lost_share": "discarded work"}
+"""Headings of ratios that are shown in percent."""
+_COMPARED: Final = ("mean_wait_s", "mean_response_s", "utilization", "kappa", "horizon_s")
+"""Measures that tell policies apart."""
+_WIDEST_HEADING: Final = 12
+"""Characters of a line of a heading, if its words allow."""
+_NUMBER: Final = r"[-+]?[0-9][-+0-9,.e]*( %)?|-"
+"""A number as a table shows it."""
+
+
+def measure_columns(
+    values: Mapping[str, Values],
+    *,
+    headings: Mapping[str, str] = MappingProxyType({}),
+    not_if_zero: Collection[str] = (),
+    halves: Mapping[str, Sequence[float]] = MappingProxyType({}),
+    share_places: int | None = None,
+) -> dict[str, Column]:
+    """Return the columns of measures as people see them: times in a common unit, shares of node time in percent.
+
+    Args:
+        values: by measure; times in seconds.
+        headings: by measure; by default what the measure's name says.
+        not_if_zero: measures that are left out where they are zero.
+        halves: half the widths of intervals, by measure.
+        share_places: decimal places of shares; by default as for other numbers.
+    """
+    shown = [name for name, of in values.items() if name not in not_if_zero or any(value and not isnan(value) for value in of)]
+    units = time_units({name: values[name] for name in shown if named(name).unit == "s"})
+    columns = {}
+    for name in shown:
+        scale, places, heading = 1.0, None, headings.get(name)
+        if name in units:
+            scale = 1 / units[name].seconds
+            label = column_heading(name, units[name].symbol) if heading is None else f"{heading}\n({units[name].symbol})"
+        elif name in _PERCENT or name.endswith("_share"):
+            scale, places = 100.0, share_places
+            words = _PERCENT.get(name) or _words(name.removesuffix("_share"))
+            label = f"{words} (%)" if heading is None else f"{heading}\n(%)"
+        else:
+            label = column_heading(name) if heading is None else heading
+        if heading is None:
+            label = _heading(label)
+        numbers = [nan if value is None else scale * value for value in values[name]]
+        if name in halves:
+            cells = intervals(numbers, [scale * half for half in halves[name]])
+        elif all(value is None or isinstance(value, int) for value in values[name]):
+            cells = [UNDEFINED if value is None else f"{value:,}" for value in values[name]]
+        else:
+            cells = column(numbers, places=places)
+        columns[name] = Column(label, cells)
+    return columns
+
+
+def run_row(run: Result) -> dict[str, Any]:
+    """Return the fields of a run's summary, and the shares of node time by account; undefined values are ``None``."""
+    shares = account_columns(run.ledger)
+    return {**run.summary().as_dict(), **{name: value for name, value in shares.items() if name.endswith("_share")}}
+
+
+def comparison_table(runs: Sequence[Result], title: str = "") -> TextTable:
+    """Return a table that compares runs: response time, slowdown, wait, node time by account, numbers of jobs.
+
+    Where a run shares nodes in time, whose waits are short by construction, response and slowdown come before the wait.  Of
+    the accounts and the numbers of jobs only those that are not zero are shown; the plain form has all.
+
+    Args:
+        runs: a row each.
+        title: by default the workload and the machine; where runs differ in one of them, their names say it.
+    """
+    rows = [run_row(run) for run in runs]
+    sizes = [counted(row["nodes"], run.scenario.unit) for run, row in zip(runs, rows, strict=True)]
+    if not title and rows:
+        title = _title(rows, sizes)
+    values = {name: [row[name] for row in rows] for name in PLAIN}
+    columns = measure_columns(
+        {name: values[name] for name in _HEADINGS}, headings=_HEADINGS, not_if_zero=_NOT_IF_ZERO, share_places=2
+    )
+    in_time = any(run.slices is not None for run in runs)
+    times = [*_RESPONSE, *_WAIT] if in_time else [*_WAIT, *_RESPONSE]
+    groups = [[columns[name] for name in group if name in columns] for group in (["jobs", *times], _NODE_TIME, _COUNTS)]
+    names = [_row_name(run.scenario.label, place, rows, sizes) for place, run in enumerate(runs)]
+    return TextTable(title, [Column("policy", names, number=False)], groups, {"policy": names, **values}, run_notes(runs))
+
+
+def _differ(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
+    return len({row[name] for row in rows}) > 1
+
+
+def _title(rows: Sequence[Mapping[str, Any]], sizes: Sequence[str]) -> str:
+    """Return the workload, the machine and the load that all rows have in common."""
+    workload = "several workloads" if _differ(rows, "workload") else rows[0]["workload"]
+    machine = "several machines" if len(set(sizes)) > 1 else sizes[0]
+    known = rows[0]["load"] is not None and not _differ(rows, "load")
+    return f"{workload} on {machine}" + (f", offered load {rows[0]['load']:.2f}" if known else "")
+
+
+def _row_name(label: str, place: int, rows: Sequence[Mapping[str, Any]], sizes: Sequence[str]) -> str:
+    """Return the policy, with the workload and the machine where rows differ in them."""
+    differing = [str(rows[place]["workload"])] if _differ(rows, "workload") else []
+    differing += [sizes[place]] if len(set(sizes)) > 1 else []
+    return ", ".join([label, *differing])
+
+
+def percentile_table(facts: Mapping[str, Any], unit: str = "node") -> TextTable:
+    """Return a table of the percentiles of :func:`~clustermodel.workload.facts.trace_facts`, of jobs that ask for ``unit``."""
+    rows = {
+        "nodes": f"{unit}s",
+        "run_s": "run time (s)",
+        "estimate_s": "estimate (s)",
+        "estimate_over_run": "estimate / run time",
+    }
+    percentiles = {name: [float(facts[row][name]) for row in rows] for name in facts["nodes"]}
+    ends = {"p0": "min", "p50": "median", "p100": "max"}
+    columns = [
+        Column(ends.get(name, name), [f"{value:,.2f}" if value % 1 else f"{value:,.0f}" for value in values])
+        for name, values in percentiles.items()
+    ]
+    keys = [Column("", list(rows.values()), number=False)]
+    return TextTable("percentiles over jobs", keys, [columns], {"quantity": list(rows), **percentiles})
+
+
+def means_table(table: StudyTable, title: str, measures: Sequence[str], extra: Sequence[str] = ()) -> TextTable:
+    """Return a table of means with their intervals: a row for each point.
+
+    Args:
+        table: of the experiment.
+        title: of the table.
+        measures: its columns.
+        extra: columns that people see only where they are not zero.
+
+    Raises:
+        SpecificationError: there is no such column.
+    """
+    means = table.means(*measures, *extra)
+    factors = [str(name) for name in means.columns if name not in _columns_of([*measures, *extra])]
+    halves = {name: means[f"{name}_half"].tolist() for name in (*measures, *extra)}
+    columns = measure_columns({name: means[name].tolist() for name in halves}, not_if_zero=extra, halves=halves)
+    runs = Column("runs", [f"{number:,}" for number in means["replications"]])
+    keys = [_text_column(name, means[name]) for name in factors]
+    return TextTable(title, keys, [[runs, *columns.values()]], {str(name): means[name].tolist() for name in means})
+
+
+def trials_table(
+    frame: pd.DataFrame, title: str, keys: Sequence[str], measures: Sequence[str], extra: Sequence[str] = ()
+) -> TextTable:
+    """Return a table with a row for each trial.
+
+    Args:
+        frame: the trials.
+        title: of the table.
+        keys: columns that identify a trial.
+        measures: the other columns.
+        extra: columns that people see only where they are not zero.
+    """
+    numbers = {name: frame[name].tolist() for name in (*measures, *extra) if frame[name].dtype.kind in "iuf"}
+    texts = [_text_column(name, frame[name]) for name in measures if name not in numbers]
+    plain = {name: frame[name].tolist() for name in (*keys, *measures, *extra)}
+    return TextTable(
+        title,
+        [_text_column(name, frame[name]) for name in keys],
+        [[*measure_columns(numbers, not_if_zero=extra).values(), *texts]],
+        plain,
+    )
+
+
+def _columns_of(measures: Sequence[str]) -> set[str]:
+    return {"replications", *measures, *(f"{name}_half" for name in measures)}
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ").strip() or name
+
+
+def _heading(text: str) -> str:
+    return fill(text, _WIDEST_HEADING, break_long_words=False)
+
+
+def frame_table(frame: pd.DataFrame, title: str) -> TextTable:
+    """Return a pandas table as a table of text; its index, or else the columns before the first number, name the rows."""
+    keys: list[str] = []
+    if any(name is not None for name in frame.index.names):
+        keys = [*map(str, frame.index.names)]
+        frame = frame.reset_index()
+    columns = {str(name): _text_column(str(name), frame.iloc[:, at]) for at, name in enumerate(frame.columns)}
+    if not keys:
+        first = next((at for at, one in enumerate(columns.values()) if one.number), len(columns))
+        keys = list(columns)[: max(first, 1) if first < len(columns) else 1]
+    others = [one for name, one in columns.items() if name not in keys]
+    plain = {name: frame.iloc[:, at].tolist() for at, name in enumerate(columns)}
+    return TextTable(title, [columns[name] for name in keys], [others], plain)
+
+
+def _text_column(name: str, values: pd.Series) -> Column:
+    return Column(_heading(column_heading(name)), [cell(value) for value in values.tolist()], _is_numeric(values))
+
+
+def _is_numeric(cells: pd.Series) -> bool:
+    """Return whether a column has numbers, or means with intervals."""
+    if cells.dtype.kind in "iuf":
+        return True
+    values = [value for value in cells.tolist() if value is not None]
+    if any(isinstance(value, bool) for value in values):
+        return False
+    texts = [value for value in values if isinstance(value, str)]
+    return bool(values) and all(" ± " in text or fullmatch(_NUMBER, text) for text in texts)
+
+
+def repeated_runs(table: StudyTable) -> list[Note]:
+    """Return a note if all replications of a point are the same run: its function ignores the seed, and nothing is random."""
+    frame = table.frame
+    if not len(frame):
+        return []
+    point = [frame[name] for name in table.factors] or [frame["run"].isna()]
+    runs = frame.groupby(point, dropna=False, sort=False)["run"].agg(["size", "nunique"])
+    same = runs[(runs["size"] > 1) & (runs["nunique"] == 1)]
+    if not len(same):
+        return []
+    which = "each point" if len(same) == len(runs) else f"{len(same):,} of {len(runs):,} points"
+    fact = f"the {same['size'].max():,} replications of {which} are one and the same run, so that means have no interval"
+    return [Note(fact, "let the workload of the study depend on its seed, or ask for one replication")]
+
+
+def study_notes(table: StudyTable) -> list[Note]:
+    """Return what looks wrong in an experiment: replications that are the same run, its worst runs, policies without effect."""
+    frame, repeated = table.frame, repeated_runs(table)
+    if not {*Counts._fields, *_COMPARED} <= set(frame.columns) or not len(frame):
+        return repeated
+    rows = frame[list(Counts._fields)].astype({"policy": str, "load": float})  # a single job has no load: None
+    notes = [*repeated, *count_notes([Counts(*row) for row in rows.itertuples(index=False)], with_memory=True)]
+    policies = rows["policy"].nunique()
+    if policies > 1 and "policy" in table.factors:
+        others = [name for name in (*table.factors, "replication") if name != "policy"]
+        differing = frame.groupby(others, dropna=False, sort=False)[list(_COMPARED)].nunique(dropna=False)
+        if (differing == 1).all(axis=None):
+            notes.append(same_results(policies, float(frame["load"].max()), waits=bool((frame["mean_wait_s"] > 0).any())))
+    return notes
