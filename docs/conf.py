@@ -3,15 +3,19 @@
 from contextlib import suppress
 from importlib.metadata import version as installed_version
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any
 from urllib.request import urlopen
 
 import numpy.typing as npt
 from docutils import nodes
+from docutils.nodes import Element
 from sphinx.addnodes import desc_annotation
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.util.typing import stringify_annotation
 
+import clustermodel
 from clustermodel.workload.distributions import Distribution
 
 project = "clustermodel"
@@ -22,12 +26,19 @@ release = version = installed_version("clustermodel")
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "matplotlib.sphinxext.plot_directive",
 ]
-exclude_patterns = ["_build", "examples", "joss"]
+exclude_patterns = ["_build", "_templates", "examples", "joss"]
+
+templates_path = ["_templates"]
+autosummary_context = {  # for the template of a package's page; docs/api/index.md asks for that of the whole package
+    "packages": [name for _, name, is_package in walk_packages(clustermodel.__path__, "clustermodel.") if is_package],
+    "left_out": ["clustermodel.__main__"],
+}
 
 html_theme = "furo"
 html_title = f"clustermodel {release}"
@@ -86,6 +97,7 @@ nitpick_ignore_regex = [  # types in signatures that have no page of ours; what 
 # The navigation of every page, of each page of source too, would carry thousands of classes and functions: minutes of copying.
 toc_object_entries = False
 
+autodoc_default_options = {"exclude-members": "set"}  # which matplotlib gives to each subclass of its figures
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_class_signature = "mixed"
@@ -150,13 +162,24 @@ def _name_aliases(*event: Any) -> tuple[str | None, str | None] | None:
     return signature, returned
 
 
+def _defined_in(app: Sphinx, env: BuildEnvironment, reference: Element, text: Element) -> Element | None:
+    """Link a name of the package, as `clustermodel.Machine`, to the module that defines it."""
+    package, _, name = reference.get("reftarget", "").rpartition(".")
+    if package != "clustermodel" or name not in clustermodel.__all__:
+        return None
+    target = f"{getattr(clustermodel, name).__module__}.{name}"
+    return env.get_domain("py").resolve_xref(env, reference["refdoc"], app.builder, "obj", target, reference, text)
+
+
 def setup(app: Sphinx) -> None:
-    """Change three things that Sphinx does by default.
+    """Change four things that Sphinx does by default.
 
     - napoleon (priority 500) must not take the words before a colon in an attribute's docstring for its type;
     - the empty line at the end of an example is there for doctest only;
-    - type aliases and the values of long constants fill screens.
+    - type aliases and the values of long constants fill screens;
+    - names of the package are documented in their modules.
     """
+    app.connect("missing-reference", _defined_in)
     app.connect("autodoc-process-docstring", _remember, priority=400)
     app.connect("autodoc-process-docstring", _restore, priority=600)
     app.connect("autodoc-process-signature", _name_aliases)

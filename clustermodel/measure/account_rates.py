@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.arrays import FloatArray, IntArray, distinct
+from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import CHARGED, Account, Ledger
 from clustermodel.recording.matrix_history import History
@@ -52,7 +52,7 @@ def rates_in_space(records: JobRecords, ledger: Ledger) -> AccountRates:
         ),
     ]
     bounds = [np.array([ledger.start, ledger.end])]
-    ticks = distinct(np.concatenate([*bounds, *(times for begin, end, *_ in changes for times in (begin, end))]))
+    ticks = np.unique(np.concatenate([*bounds, *(times for begin, end, *_ in changes for times in (begin, end))]))
     nodes = {account: np.zeros(len(ticks), dtype=np.int64) for account in Account}
     nodes[Account.IDLE][0] = ledger.nodes
     nodes[Account.IDLE][-1] -= ledger.nodes
@@ -66,7 +66,7 @@ def rates_in_space(records: JobRecords, ledger: Ledger) -> AccountRates:
 def _lost_intervals(records: JobRecords) -> Iterator[tuple[int, int, int]]:
     """Yield when work was executed that was discarded later: begin, end (ticks) and nodes."""
     runs, held = records.runs, records.overheads
-    concerned = distinct(runs.job[runs.lost > 0])
+    concerned = np.unique(runs.job[runs.lost > 0])
     overheads: dict[int, list[tuple[int, int]]] = {}
     for at in np.flatnonzero(np.isin(held.job, concerned)).tolist():
         overheads.setdefault(int(held.job[at]), []).append((int(held.start[at]), int(held.end[at])))

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.arrays import FloatArray, IntArray, distinct
+from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.machine import CheckpointStore, Machine
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account, Amount
@@ -65,7 +65,7 @@ def event_log(records: JobRecords, nodes: int) -> EventLog:
         start, end = np.maximum(outages.start, first), np.where(outages.end == UNKNOWN, last, outages.end)
         during = (start < last) & (end > first)
         events += [(start[during], 0, 0, 0, 1), (np.minimum(end[during], last), 0, 0, 0, -1)]
-    instants = distinct(np.concatenate([times for times, *_ in events]))
+    instants = np.unique(np.concatenate([times for times, *_ in events]))
     busy, waiting, held_up, down = np.zeros((4, len(instants)), dtype=np.int64)
     for times, *changes in events:
         position = np.searchsorted(instants, times)

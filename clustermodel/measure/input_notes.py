@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.arrays import IntArray, median
+from clustermodel.arrays import IntArray
 from clustermodel.errors import counted, shown
 from clustermodel.job import UNSET
 from clustermodel.machine import Machine
@@ -415,7 +415,7 @@ def _estimates_in_minutes(records: JobRecords) -> float | None:
     if not known.any():
         return None
     ratios = run[known] / estimate[known]
-    typical = median(ratios)
+    typical = float(np.median(ratios))
     beyond_minutes = float((ratios > 1.05 * _MINUTE).mean())
     return typical if typical >= _MINUTE / _MOST_OVERESTIMATED and beyond_minutes < KILLED_SHARE else None
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot, median, percentile
+from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.html import html_table
 from clustermodel.measure.fairness import Violations, delays_by_later_jobs, reservation_violations
@@ -273,7 +273,7 @@ class Sums:
         exact = np.concatenate(self._waits) if self._waits and (self._sketch is None or self.jobs <= EXACT) else None
         at_half, at_95 = (nan, nan)
         if exact is not None:
-            at_half, at_95 = median(exact), percentile(exact, 95)
+            at_half, at_95 = float(np.median(exact)), float(np.percentile(exact, 95))
         elif self._sketch is not None and self.jobs:
             at_half, at_95 = self._sketch.quantile(0.5), self._sketch.quantile(0.95)
         return {

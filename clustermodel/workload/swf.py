@@ -34,7 +34,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.arrays import FloatArray, IntArray, distinct
+from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import SpecificationError, TraceError, quoted, shown, visible
 from clustermodel.job import UNSET, JobRow, row_of
 from clustermodel.memory_units import KIB_PER_GIB, LARGEST_GIB, default_used, require_gib, to_kib
@@ -395,7 +395,7 @@ def read_swf(
     order = np.lexsort((table[:, 1], table[:, 0]))
     table = table[order]
     ids = table[:, 1]
-    if len(distinct(ids)) < len(ids):
+    if len(np.unique(ids)) < len(ids):
         number, times = Counter(ids.tolist()).most_common(1)[0]
         first, second, *_ = sorted(np.concatenate(lines)[order][ids == number].tolist())
         raise TraceError(

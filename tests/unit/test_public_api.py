@@ -1,4 +1,4 @@
-"""What users import, in the pages that they read: the public names, and the modules that the pages of docs/api list."""
+"""What users import, in the pages that they read: the public names, and modules where a page is about what is inside."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import clustermodel
 
 ROOT = Path(clustermodel.__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-API = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs" / "api").glob("*.md"))}
-"""The pages of the reference: index, user, policies (for their authors) and internals."""
 
 MODULES_A_PAGE_NAMES = {
     "design.md": {
@@ -36,50 +34,6 @@ MODULES_A_PAGE_NAMES = {
 
 FOR_PICTURES_ONLY = {"Rehome", "policy_colour", "policy_styles"}
 
-INTERNAL = {
-    "arrays",
-    "experiment.dask_cluster",
-    "experiment.processes",
-    "experiment.user_code",
-    "experiment.worker",
-    "leftovers",
-    "figures.terminal",
-    "html",
-    "output_files",
-    "readable",
-    "tables",
-    "text_files",
-    "validation",
-    "workload.log_file",
-    "workload.log_jobs",
-    "workload.log_workload",
-    "workload.node_names",
-    "workload.notebook",
-    "workload.pbs_resources",
-    "workload.sacct_json",
-    "workload.recorded_frames",
-    "workload.sacct_records",
-}
-"""Modules that only other modules of the package use.  The part ``cli`` is internal too: its interface is the commands."""
-
-PARTS = {
-    "Specifications": {"machine", "failures", "job", "speedup", "memory_units", "ticks"},
-    "Workloads": {"workload"},
-    "Schedules": {"schedule"},
-    "Policies": {"policies"},
-    "Recording": {"recording"},
-    "Mechanism": {"sim", "compiled"},
-    "Measurement": {"measure"},
-    "Theory": {"theory"},
-    "Statistics": {"statistics", "equivalence"},
-    "Figures": {"figures"},
-    "Studies": {"experiment"},
-    "Reports": {"report"},
-    "Plug-ins": {"plugins"},
-    "Errors": {"errors"},
-}
-"""The sections of the pages in docs/api, and the parts of the package whose modules they list."""
-
 
 def examples(page: Path) -> str:
     """Return the code of a page's examples: doctests, and what the plot directive runs."""
@@ -98,19 +52,6 @@ def imported(code: str) -> set[tuple[str, str]]:
         for node in nodes
         if node.module.partition(".")[0] == "clustermodel"
         for alias in node.names
-    }
-
-
-def has_public_members(path: Path) -> bool:
-    body = ast.parse(path.read_text(encoding="utf-8")).body
-    return any(isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_") for node in body)
-
-
-def modules() -> set[str]:
-    """Return the modules with public functions or classes, by their names relative to the package."""
-    package = ROOT / "clustermodel"
-    return {
-        ".".join(path.relative_to(package).with_suffix("").parts) for path in package.rglob("*.py") if has_public_members(path)
     }
 
 
@@ -135,32 +76,3 @@ def test_scenarios_import_public_names_from_the_package(script: Path) -> None:
 
 def test_what_serves_pictures_only_is_not_public() -> None:
     assert not FOR_PICTURES_ONLY & set(clustermodel.__all__)
-
-
-def listed(page: str) -> list[str]:
-    """Return the modules that a page of the reference lists, by their names relative to the package."""
-    return re.findall(r"automodule:: clustermodel\.(\S+)", API[page])
-
-
-def test_the_reference_lists_every_module_once() -> None:
-    every = [name for page in API for name in listed(page)]
-    assert len(every) == len(set(every))
-    assert modules() == {*every, *INTERNAL, *(name for name in modules() if name.startswith("cli."))}
-    assert not INTERNAL & set(every)
-
-
-@pytest.mark.parametrize("page", API)
-def test_the_reference_lists_modules_in_the_section_of_their_part(page: str) -> None:
-    sections = re.split(r"^## (.+)$", API[page], flags=re.MULTILINE)[1:]
-    for title, text in zip(sections[::2], sections[1::2], strict=True):
-        assert {name.partition(".")[0] for name in re.findall(r"automodule:: clustermodel\.(\S+)", text)} <= PARTS[title]
-
-
-@pytest.mark.parametrize("page", API)
-def test_the_reference_has_a_heading_for_each_module(page: str) -> None:
-    headings = re.findall(r"^### (\S+)$", API[page], re.MULTILINE)
-    assert headings == [f"clustermodel.{name}" for name in listed(page)]
-
-
-def test_public_names_are_defined_in_modules_for_users_and_authors_of_policies() -> None:
-    assert set(clustermodel._MODULES.values()) <= {*listed("user"), *listed("policies")}

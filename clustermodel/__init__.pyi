@@ -1,0 +1,95 @@
+"""The public names, for type checkers and editors; ``__init__.py`` reads them from here and imports each on first use."""
+
+# fmt: off
+from .equivalence import Equivalence as Equivalence, equivalence_test as equivalence_test
+from .errors import (
+    ClusterModelError as ClusterModelError, DecisionError as DecisionError, ExecutionError as ExecutionError,
+    LedgerError as LedgerError, OutputError as OutputError, PolicyError as PolicyError,
+    SpecificationError as SpecificationError, StrandedJobsError as StrandedJobsError,
+    TraceError as TraceError,
+)
+from .experiment.conformance import BrokenRule as BrokenRule, check_policy as check_policy
+from .experiment.crossover import crossover as crossover, tradeoff_map as tradeoff_map
+from .experiment.result import Result as Result
+from .experiment.scenario import Scenario as Scenario
+from .experiment.script import sweep as sweep
+from .experiment.store import Store as Store
+from .experiment.study import Precision as Precision, Study as Study, replicate_until as replicate_until
+from .experiment.study_table import StudyTable as StudyTable
+from .experiment.validate import Validation as Validation, Verdicts as Verdicts, validate as validate
+from .experiment.warm_up import suggest_warm_up as suggest_warm_up
+from .failures.failure import Failure as Failure, NodeFailures as NodeFailures
+from .failures.outage_files import read_outages as read_outages
+from .failures.outages import Outages as Outages, outage_facts as outage_facts
+from .failures.weibull import fit_weibull as fit_weibull
+from .figures.curves_bars import bars as bars, curves as curves, improvements as improvements
+from .figures.run_tables import by_size as by_size
+from .figures.tables import comparison_table as comparison_table
+from .figures.workloads import distributions as distributions, estimates_used as estimates_used
+from .job import Job as Job, JobRow as JobRow
+from .machine import (
+    Checkpointing as Checkpointing, CheckpointStore as CheckpointStore, ContextSwitch as ContextSwitch,
+    Machine as Machine, TimeSlicing as TimeSlicing,
+)
+from .measure.explanation import Explanation as Explanation
+from .measure.fairness import delays_by_later_jobs as delays_by_later_jobs
+from .measure.metrics import Summary as Summary, bounded_slowdown as bounded_slowdown
+from .policies.backfilling.scheduler import Backfilling as Backfilling
+from .policies.interface import (
+    Checkpoint as Checkpoint, Decision as Decision, Kill as Kill, Migrate as Migrate, Policy as Policy,
+    Reason as Reason, Replicate as Replicate, Reserve as Reserve, Setup as Setup, Start as Start,
+    Suspend as Suspend, WakeAt as WakeAt, Withdraw as Withdraw,
+)
+from .policies.predictors import Predictor as Predictor
+from .policies.quotas import Quotas as Quotas
+from .policies.registry import (
+    make_policy as make_policy, policy_names as policy_names, register_policy as register_policy,
+)
+from .policies.slack import Slack as Slack
+from .policies.view import Batch as Batch, QueuedJob as QueuedJob, RunningJob as RunningJob, View as View
+from .recording.job_records import JobRecords as JobRecords
+from .recording.ledger import Account as Account, Ledger as Ledger
+from .recording.run_attempts import Status as Status
+from .report.write import write_report as write_report
+from .schedule.profile import Profile as Profile
+from .speedup import DowneySpeedup as DowneySpeedup, LinearSpeedup as LinearSpeedup, Speedup as Speedup
+from .statistics import (
+    Interval as Interval, batch_means as batch_means, interval as interval,
+    paired_difference as paired_difference, paired_ratio as paired_ratio,
+)
+from .ticks import TICKS_PER_SECOND as TICKS_PER_SECOND, to_seconds as to_seconds, to_ticks as to_ticks
+from .workload.arrivals import (
+    ArrivalProcess as ArrivalProcess, Bursts as Bursts, Cycle as Cycle, MarkovModulated as MarkovModulated,
+    Poisson as Poisson,
+)
+from .workload.csv_jobs import read_csv as read_csv
+from .workload.distributions import (
+    BySize as BySize, Exponential as Exponential, Lognormal as Lognormal, LogUniform as LogUniform,
+    TwoStageUniform as TwoStageUniform, Zipf as Zipf,
+)
+from .workload.estimates import (
+    FactorEstimates as FactorEstimates, PhiEstimates as PhiEstimates, RoundedEstimates as RoundedEstimates,
+)
+from .workload.facts import trace_facts as trace_facts
+from .workload.hyper_erlang import HyperErlang as HyperErlang
+from .workload.import_report import ImportReport as ImportReport
+from .workload.job_stream import JobStream as JobStream
+from .workload.lsf import read_lsf as read_lsf
+from .workload.merging import merge as merge
+from .workload.model import (
+    RUN_TIME_FACTORS as RUN_TIME_FACTORS, SizeClass as SizeClass, WorkloadModel as WorkloadModel,
+    load_model as load_model,
+)
+from .workload.model_fit import fit_model as fit_model
+from .workload.pbs import read_pbs as read_pbs
+from .workload.sacct import read_sacct as read_sacct
+from .workload.schedule import Schedule as Schedule, read_schedule as read_schedule
+from .workload.sessions import ClosedUsers as ClosedUsers, Sessions as Sessions
+from .workload.swf import (
+    SWF_FIELDS as SWF_FIELDS, SwfStream as SwfStream, read_swf as read_swf, write_swf as write_swf,
+    write_trace as write_trace,
+)
+from .workload.synthetic import synthetic_workload as synthetic_workload
+from .workload.table import JobSource as JobSource, Provenance as Provenance, Workload as Workload
+from .workload.trace_file import read_trace as read_trace
+from .workload.transforms import JobFilter as JobFilter, LoadScale as LoadScale
