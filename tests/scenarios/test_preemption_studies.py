@@ -17,41 +17,9 @@ from tests.scripts import make_studies as made
 JOB_CLASSES = ROOT / "scenarios" / "papers" / "kettimuthu_2005" / "job_classes.py"
 URGENT_JOBS = ROOT / "scenarios" / "hypothetical" / "urgent_jobs.py"
 RESPONSE = "mean_response_s"
-SHARES = {f"{name.replace(' ', '_')}_share": name for name in ("context switch", "checkpoint", "restart", "lost", "blocked")}
-
-
-def classes_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Slowdowns of classes had the names of their classes."""
-    shares = {name: row[was] for name, was in SHARES.items() if was in row}
-    rest = {name: value for name, value in row.items() if name not in SHARES.values()}
-    named = {f"slowdown: {name}" if "," in name and ":" not in name else name: value for name, value in rest.items()}
-    return {**named, **shares, "policy": row["policy"].replace("at no cost", "free")}
-
-
-def urgent_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Statistics of classes had the class first."""
-    statistics = {"wait_s": "mean_wait_s", "p95_s": "p95_wait_s", "response_s": RESPONSE, "slowdown": MBS}
-    found = {name: row[was] for name, was in SHARES.items()}
-    for name, value in row.items():
-        group, _, statistic = name.partition(": ")
-        if name not in SHARES.values():
-            found[f"{statistics[statistic]}: {group}" if statistic else name] = value
-    return found
-
-
-URGENT_NAMES = {
-    "urgent jobs": "urgent_jobs", "at once": "start_at_once", "competing": "compete", "longest alone": "longest_wait_alone_s",
-    "beyond a rotation": "over_a_rotation", "preempted": "preemptions",
-}  # fmt: skip
 SMALL = [
-    Small(
-        "papers/kettimuthu_2005/job_classes.py",
-        "selective_suspension",
-        {**SIZE, "factors": "2"},
-        {"largest": "largest_bounded_slowdown", "times": "mean_killed_times"},
-        row=classes_row,
-    ),
-    Small("hypothetical/urgent_jobs.py", "urgent_jobs", SIZE, URGENT_NAMES, row=urgent_row),
+    Small("papers/kettimuthu_2005/job_classes.py", "selective_suspension", {**SIZE, "factors": "2"}),
+    Small("hypothetical/urgent_jobs.py", "urgent_jobs", SIZE),
 ]
 
 

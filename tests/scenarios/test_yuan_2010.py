@@ -46,39 +46,12 @@ def of(trace: str) -> StudyTable:
 
 # Small runs.
 
-
-def fairness_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Means of no jobs were missing and are 0 in a summary; four numbers of each class are not kept."""
-    left_out = {
-        f"{group}_{name}" for group in ("wide", "narrow") for name in ("jobs", "delayed", "reservation_violations", "preempted")
-    }
-    zero = ("mean_delay_by_later_s", "longest_delay_by_later_s", "mean_killed_times", "runtime_waste")
-    kept = {name: 0.0 if name in zero and value is None else value for name, value in row.items() if name not in left_out}
-    return {**kept, "run_times": {"run times as recorded": RECORDED}.get(row["run_times"], CUT)}
-
-
-MODE_NAMES = {
-    "lost": "lost_share", "saving and fetching": "saving_share", "waiting for the store": "blocked_share",
-    "taken": "preemption_share", "times": "mean_killed_times", "delays_h": "delays_by_later_h",
-    "longest_delay_s": "longest_delay_by_later_s", "violations": "reservation_violations",
-}  # fmt: skip
 SIZE = {"jobs": "500", "replications": "2"}
 SMALL = [
-    Small("papers/yuan_2010/strict_fairness.py", "pv_easy", SIZE, row=fairness_row),
+    Small("papers/yuan_2010/strict_fairness.py", "pv_easy", SIZE),
     Small("papers/yuan_2010/other_readings.py", "easy_readings", SIZE, subset=True),
-    Small(
-        "papers/yuan_2010/prediction_error.py",
-        "prediction_error",
-        {**SIZE, "errors": "0,0.1,0.4,1"},
-        {"violations": "reservation_violations", "wasted": "wasted_load"},
-    ),
-    Small(
-        "papers/yuan_2010/preemption_mode.py",
-        "preemption_mode",
-        {**SIZE, "costs_s": "0,60,900,3600"},
-        MODE_NAMES,
-        subset=True,
-    ),
+    Small("papers/yuan_2010/prediction_error.py", "prediction_error", {**SIZE, "errors": "0,0.1,0.4,1"}),
+    Small("papers/yuan_2010/preemption_mode.py", "preemption_mode", {**SIZE, "costs_s": "0,60,900,3600"}, subset=True),
 ]
 
 
