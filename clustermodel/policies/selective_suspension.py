@@ -24,7 +24,7 @@ from fractions import Fraction
 from functools import reduce
 from math import inf
 from operator import or_
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Setup, Start, Suspend, WakeAt
@@ -33,6 +33,9 @@ from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask, lowest
 from clustermodel.ticks import duration_to_ticks
 from clustermodel.validation import require_number, require_seconds
+
+MOST_NODES: Final = 10**7
+"""A set of nodes is a bitmask, one for each job that runs or is suspended; beyond any machine they would fill the memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +50,8 @@ class SelectiveSuspension:
         interval_s: preemption is considered at the multiples of this time, seconds.
 
     Raises:
-        SpecificationError: an argument has a value that is not allowed, or (``start``) the machine takes no checkpoints.
+        SpecificationError: an argument has a value that is not allowed, or (``start``) the machine takes no checkpoints or has more
+            than 10,000,000 nodes.
     """
 
     name: ClassVar[str] = "ss"
@@ -87,6 +91,8 @@ class SelectiveSuspensionRun:
         self._mode = mode_of("ss", policy.mode)
         if self._mode == "checkpoint" and setup.machine.checkpointing.max_tasks_per_slice == 0:
             raise SpecificationError("ss: mode=checkpoint: the machine takes no checkpoints (max_tasks_per_slice=0)")
+        if setup.nodes > MOST_NODES:
+            raise SpecificationError(f"ss: a machine of {setup.nodes:,} nodes is not allowed; nodes must be <= {MOST_NODES:,}")
         self._sf = Fraction(str(policy.sf))  # 1.1 is meant, not the binary number next to it
         self._interval = duration_to_ticks(policy.interval_s)
         self._explain = setup.explain

@@ -165,6 +165,12 @@ def test_a_matrix_that_would_fill_the_memory_is_refused(
     assert message.endswith(" nodes is not allowed; mpl x nodes must be <= 10,000,000")
 
 
+def test_selective_suspension_refuses_bitmasks_that_would_fill_the_memory(fails: Callable[..., str], tmp_path: Path) -> None:
+    path = swf(tmp_path / "jobs.swf", GOOD_LINE)
+    message = fails("run", "--trace", path, "--policy", "ss", "--nodes", 10**12)
+    assert message == "ss: a machine of 1,000,000,000,000 nodes is not allowed; nodes must be <= 10,000,000"
+
+
 def test_a_synthetic_year_for_a_machine_that_its_jobs_cannot_load_is_refused(fails: Callable[..., str]) -> None:
     message = fails("run", "--jobs", 2, "--nodes", 2**52)
     assert message.startswith(f"nodes: {2**52} is not allowed with 2 jobs and load 0.65: an estimate would be ")
