@@ -50,8 +50,8 @@ class SelectiveSuspension:
         interval_s: preemption is considered at the multiples of this time, seconds.
 
     Raises:
-        SpecificationError: an argument has a value that is not allowed, or (``start``) the machine takes no checkpoints or has more
-            than 10,000,000 nodes.
+        SpecificationError: an argument has a value that is not allowed, or (``start``) the machine takes no checkpoints, or
+            has more than 10,000,000 nodes.
     """
 
     name: ClassVar[str] = "ss"
