@@ -7,7 +7,7 @@ What a run sees of jobs and machine stands in :mod:`clustermodel.policies.view`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, cast, runtime_checkable
 
@@ -45,9 +45,10 @@ class Start:
     """
 
     job: QueuedJob
-    columns: NodeSet | None = None
-    """The nodes to use; on dedicated nodes ``None`` means those whose memory holds the job if they are idle, else the lowest
-    idle ones.  Must be given together with ``row``."""
+    columns: NodeSet | Sequence[int] | None = None
+    """The nodes to use: a list or a range of them, or a tuple with the bounds of ranges, as ``View.idle_nodes`` returns.  On
+    dedicated nodes ``None`` means those whose memory holds the job if they are idle, else the lowest idle ones.  Must be given
+    together with ``row``."""
     reason: Reason | None = None
     """Filled in only when ``Setup.explain`` asks for it."""
     row: int | None = None
@@ -156,8 +157,9 @@ class Migrate:
     of its own.
     """
 
-    moves: tuple[tuple[QueuedJob, NodeSet], ...]
-    """Gangs and their new nodes: on dedicated nodes idle ones, nodes that other gangs of ``moves`` leave, or their own."""
+    moves: tuple[tuple[QueuedJob, NodeSet | Sequence[int]], ...]
+    """Gangs and their new nodes, as in :class:`Start`: on dedicated nodes idle ones, nodes that other gangs of ``moves`` leave,
+    or their own."""
     blocked: tuple[QueuedJob, ...]
     """Gangs that have to wait until the checkpoints are written; empty on dedicated nodes."""
 

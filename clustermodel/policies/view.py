@@ -149,14 +149,16 @@ class View:
     """The machine as a policy sees it, valid during one call of ``decide``; nothing in it can be changed."""
 
     __slots__ = (
-        "can_suspend", "down", "free_memory", "idle", "now", "overhead_left", "progress", "running", "saved", "saved_on",
-        "suspended_on", "up", "waiting",
+        "can_suspend", "down", "free_memory", "idle", "idle_nodes", "now", "overhead_left", "progress", "running", "saved",
+        "saved_on", "suspended_on", "up", "waiting",
     )  # fmt: skip
 
     now: int
     """The present, ticks."""
     idle: int
     """Number of idle nodes; those that are down are not among them."""
+    idle_nodes: Callable[[], NodeSet]
+    """The idle nodes, as the bounds of ranges, flat and ascending: ``(0, 4, 7, 8)`` is nodes 0, 1, 2, 3 and 7."""
     up: int
     """Number of nodes that are not down."""
     down: Mapping[int, Outage]

@@ -8,7 +8,7 @@ job's record, and as long to find the lowest idle nodes, as there are runs; bitm
 from __future__ import annotations
 
 import bisect
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from operator import le, lt
 from typing import Final
@@ -34,6 +34,17 @@ def members(nodes: NodeSet) -> Iterator[int]:
     """Yield the nodes of the set, ascending."""
     for low, high in zip(nodes[::2], nodes[1::2], strict=True):
         yield from range(low, high)
+
+
+def from_members(nodes: Iterable[int]) -> NodeSet:
+    """Return the set of some nodes."""
+    bounds: list[int] = []
+    for node in sorted(set(nodes)):
+        if bounds and bounds[-1] == node:
+            bounds[-1] += 1
+        else:
+            bounds += [node, node + 1]
+    return tuple(bounds)
 
 
 def holds_any(nodes: NodeSet, some: Collection[int]) -> bool:

@@ -54,6 +54,7 @@ class Coordinator:
         view.progress, view.overhead_left = progress, overhead_left
         view.down = MappingProxyType(run.states.down)
         view.saved = lambda job: run.jobs[job.id].saved
+        view.idle_nodes = run.pool.idle_nodes.as_set
         view.saved_on = lambda job: run.jobs[job.id].saved_on
         view.suspended_on = lambda job: run.jobs[job.id].suspended_on
         view.can_suspend = run.saved.can_suspend

@@ -23,7 +23,7 @@ from clustermodel.policies.interface import (
 )
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.node_set import NodeSet
+from clustermodel.schedule.node_set import NodeSet, count, from_members, is_node_set
 from clustermodel.sim.dedicated_nodes import dedicated_nodes
 from clustermodel.sim.events import AlarmClock, Grant
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
@@ -114,13 +114,13 @@ class Decisions:
             state = "it is running already" if queued.id in self._running else "it is not in the queue"
             raise DecisionError(f"job {queued.id} cannot start: {state}")
         job = self._jobs[queued.id]
-        columns, row = decision.columns, decision.row
+        columns, row, terms = decision.columns, decision.row, self._terms(decision, job)
         if columns is not None:
-            columns = _plain_columns(columns, queued)
+            columns = _plain_columns(columns, queued, terms.nodes)
         if row is not None:
             row = _row(decision)
             self.sharing = self.sharing.shared_in_time([(node, node + 1) for node in self._run.states.down])
-        gang = self.sharing.start(job, self._terms(decision, job), columns, row)
+        gang = self.sharing.start(job, terms, columns, row)
         job.execution = self._running[queued.id] = gang
         request = self._pool.grant(job)
         if self._interrupts:
@@ -208,7 +208,7 @@ class Decisions:
             gang = self._gang_going_on(job, "migrate")
             if gang in moves:
                 raise DecisionError(f"job {job.id} cannot migrate: the decision moves it twice")
-            moves[gang] = _plain_columns(columns, job)
+            moves[gang] = _plain_columns(columns, job, gang.nodes)
         if not self.sharing.is_settled:  # gangs on dedicated nodes are interrupted
             self._begin_in_turn()
         self.sharing.migrate(list(moves.items()), [self._gang_of(job, "wait for a migration") for job in decision.blocked])
@@ -243,7 +243,8 @@ def _require_job(job: Any, decision: str) -> None:
         return
     if isinstance(job, RunningJob):
         raise DecisionError(f"{decision} is given the running gang of job {job.job.id}; it must be given the job, gang.job")
-    raise DecisionError(f"{decision} is given {shown(repr(job))} as a job; it must be given one of view.waiting, or gang.job")
+    by_id = f"view.waiting[{job}]" if type(job) is int else "one of view.waiting"
+    raise DecisionError(f"{decision} is given {shown(repr(job))} as a job; it must be given the job, {by_id} or gang.job")
 
 
 def _moves(decision: Any) -> list[tuple[QueuedJob, Any]]:
@@ -278,8 +279,20 @@ def _row(decision: Any) -> int:
     return row
 
 
-def _plain_columns(columns: Any, job: QueuedJob) -> NodeSet:
+def _plain_columns(columns: Any, job: QueuedJob, nodes: int) -> NodeSet:
+    """Return the columns of a decision as ranges: a tuple has the bounds of ranges, a list, range or set has the nodes."""
     try:
-        return tuple(map(operator.index, columns))
+        plain = tuple(map(operator.index, columns))
     except TypeError:
-        raise DecisionError(f"job {job.id} cannot run on nodes {columns!r}: they are not a tuple of whole numbers") from None
+        raise DecisionError(
+            f"job {job.id} cannot run on nodes {shown(repr(columns))}: they must be a list or a range of nodes, or ranges as "
+            "those of view.idle_nodes()"
+        ) from None
+    if type(columns) is not tuple:
+        return from_members(plain)
+    if len(plain) == nodes != 2 and not (is_node_set(plain) and count(plain) == nodes):
+        raise DecisionError(
+            f"job {job.id} cannot run on columns {plain}: a tuple has the bounds of ranges, (first, after the last, ...); "
+            f"nodes are a list, {list(plain)}"
+        )
+    return plain

@@ -57,7 +57,14 @@ def waiting(view: View) -> Any:
         (lambda view: Start(job=waiting(view)), "it must return a list of decisions"),
         (lambda _: "start", "decide returned 'start'; it must return a list of decisions"),
         (lambda _: [None], "None is not a decision; it must be one of Start, "),
-        (lambda _: [Start(job=3)], "Start is given 3 as a job; it must be given one of view.waiting, or gang.job"),
+        (lambda _: [Start(job=3)], "Start is given 3 as a job; it must be given the job, view.waiting[3] or gang.job"),
+        (
+            lambda view: [Start(job=waiting(view), columns="0-1")],
+            "job 2 cannot run on nodes '0-1': they must be a list or",
+        ),
+        (lambda view: [Start(job=waiting(view), columns=[1, 2])], "job 2 cannot start on 2 columns (1-2): its gang needs 1"),
+        (lambda view: [Start(job=waiting(view), columns=[-1])], "job 2 cannot start on columns"),
+        (lambda view: [Start(job=waiting(view), columns=(3,))], "job 2 cannot run on columns (3,): a tuple has the bounds of "),
         (lambda _: [Reserve(job=None, start=5)], "Reserve is given None as a job"),
         (lambda _: [Replicate(job=3, row=1)], "Replicate is given 3 as a job"),
         *(
@@ -79,6 +86,63 @@ def test_what_is_no_decision_is_one_line_with_the_name_of_the_policy(decide: Cal
     assert message.startswith("policy mine: ")
     assert words in message
     assert "\n" not in message
+
+
+def test_nodes_may_be_a_list_a_range_or_ranges_and_the_view_knows_the_idle_ones() -> None:
+    idle = []
+
+    def decide(view: View) -> list[Start]:
+        idle.append(view.idle_nodes())
+        return [Start(job=waiting(view), columns=next(columns))] if view.waiting else []
+
+    jobs = Workload.from_jobs([Job(id=n, nodes=2 if n else 1, submit_s=n, run_s=9) for n in range(4)])
+    columns = iter(([5, 2], range(3, 5), (6, 8)))
+    result = Scenario(machine=Machine(nodes=8), workload=jobs, policy=Mine(decide)).run()
+    assert [result.records.columns_of(n) for n in range(4)] == [(0, 1), (2, 3, 5, 6), (3, 5), (6, 8)]
+    assert idle[:3] == [(1, 8), (1, 2, 3, 5, 6, 8), (1, 2, 6, 8)]
+
+
+def test_a_tuple_of_nodes_is_told_from_ranges() -> None:
+    four = Workload.from_jobs([Job(id=1, nodes=4, submit_s=1, run_s=9)])
+    policy = Mine(lambda view: [Start(job=job, columns=(0, 1, 2, 3)) for job in view.waiting.values()])
+    with pytest.raises(
+        DecisionError,
+        match=r"^policy mine: job 1 cannot run on columns \(0, 1, 2, 3\): a tuple has the bounds of ranges, \(first, after the "
+        r"last, ...\); nodes are a list, \[0, 1, 2, 3\]$",
+    ):
+        Scenario(machine=Machine(nodes=4), workload=four, policy=policy).run()
+
+
+class Old:
+    name = "old"
+
+    def begin(self, setup: object) -> None: ...
+
+    def decide(self, batch: object, view: View) -> Any: ...
+
+
+class Nameless:
+    def start(self, setup: object) -> object: ...
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (Old(), "begin is called start now, and must return the run: self, if the policy itself has decide"),
+        (Nameless(), "it must be a name, an object with name and start, or a function of setup"),
+    ],
+)
+def test_what_is_no_policy_is_refused_in_one_line(policy: Any, words: str) -> None:
+    with pytest.raises(SpecificationError, match=rf"^policy: <.* is not allowed; {words}$"):
+        Scenario(machine=Machine(nodes=4), workload=JOBS, policy=policy)
+
+
+def test_a_start_that_returns_no_run_is_one_line() -> None:
+    def forgetful(setup: object) -> None:
+        """Return nothing."""
+
+    with pytest.raises(SpecificationError, match=r"^policy forgetful: start returned None; it must return the run, an object "):
+        Scenario(machine=Machine(nodes=4), workload=JOBS, policy=forgetful).run()
 
 
 def test_any_iterable_of_decisions_will_do() -> None:

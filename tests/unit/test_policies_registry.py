@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable
+from dataclasses import FrozenInstanceError
 from typing import Any, Literal
 
 import pytest
@@ -32,7 +34,7 @@ from clustermodel.policies.conservative import Conservative
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.interface import Decision, Policy
-from clustermodel.policies.registry import policy_label, policy_parameters, policy_settings, policy_summary
+from clustermodel.policies.registry import policy_label, policy_parameters, policy_settings, policy_summary, unregister_policy
 from tests.tiers import some
 
 Decide = Callable[[Batch, View], Iterable[Any]]
@@ -304,6 +306,43 @@ def test_a_policy_is_told_the_machine_and_given_the_scenarios_own_random_stream(
         Scenario(machine=Machine(nodes=7, kill_at_estimate=False), workload=workload, policy=Drawing(fcfs), seed=seed).run()
     assert setups[0][:3] == (7, False, False)
     assert setups[0] == setups[1] != setups[2]
+
+
+def widest(setup: Setup, *, most: int = 99) -> Decide:
+    """Start the widest job that fits, of at most so many nodes."""
+
+    def decide(batch: Batch, view: View) -> list[Decision]:
+        fitting = [job for job in view.waiting.values() if job.nodes <= min(view.idle, most)]
+        return [Start(job=max(fitting, key=lambda job: job.nodes))] if fitting else []
+
+    return decide
+
+
+def test_a_function_of_the_setup_is_a_policy_by_itself_or_by_a_name_with_parameters() -> None:
+    workload = Workload.from_jobs([Job(id=n, nodes=n, submit_s=n, run_s=1) for n in (1, 2)])
+    assert make_policy(widest).name == "widest"
+    assert make_policy(widest) == make_policy(widest)
+    register_policy("by-width", widest)
+    try:
+        assert list(policy_parameters("by-width")) == ["most"]
+        assert policy_summary("by-width").startswith("Start the widest job")
+        for policy in (widest, "by-width", "by-width:most=2"):
+            assert Scenario(machine=Machine(nodes=2), workload=workload, policy=policy).run().summary().jobs == 2
+        with pytest.raises(StrandedJobsError, match="policy by-width:most=1: 1 job left waiting"):
+            Scenario(machine=Machine(nodes=2), workload=workload, policy="by-width:most=1").run()
+        with pytest.raises(SpecificationError, match="policy by-width: most: 'many' is not allowed; it must be an integer"):
+            make_policy("by-width:most=many")
+    finally:
+        unregister_policy("by-width")
+
+
+@pytest.mark.parametrize("name", policy_names())
+def test_shipped_policies_are_specifications(name: str) -> None:
+    policy = make_policy(name)
+    assert policy == make_policy(name) == pickle.loads(pickle.dumps(policy))
+    assert hash(policy) == hash(make_policy(name))
+    with pytest.raises(FrozenInstanceError):
+        policy.anything = 1  # type: ignore[attr-defined]
 
 
 # check_policy
