@@ -17,9 +17,9 @@ from .experiment.store import Store as Store
 from .experiment.study import Precision as Precision, Study as Study, replicate_until as replicate_until
 from .experiment.study_table import StudyTable as StudyTable
 from .experiment.validate import Validation as Validation, Verdicts as Verdicts, validate as validate
-from .experiment.warm_up import suggest_warm_up as suggest_warm_up
+from .experiment.result import suggest_warm_up as suggest_warm_up
 from .failures.failure import Failure as Failure, NodeFailures as NodeFailures
-from .failures.outage_files import read_outages as read_outages
+from .failures.outages import read_outages as read_outages
 from .failures.outages import Outages as Outages, outage_facts as outage_facts
 from .failures.weibull import fit_weibull as fit_weibull
 from .figures.curves_bars import bars as bars, curves as curves, improvements as improvements

@@ -243,36 +243,36 @@ def equivalence_test(
     alpha = (1 - checked_level(level)) / require_whole("looks", looks, at_least=1)
     unit = _size_of(wanted) if flag("relative", relative) else 1.0
     tolerance = require_margin(margin) * unit
-    found = controlled_mean(array - wanted, controls, control_means)
-    half = found.error if found.error in (0.0, inf) else float(stdtrit(found.freedom, 1 - alpha)) * found.error
+    estimate = controlled_mean(array - wanted, controls, control_means)
+    half = estimate.error if estimate.error in (0.0, inf) else float(stdtrit(estimate.freedom, 1 - alpha)) * estimate.error
     verdict: Verdict = "undecided"
-    low, high = found.bounds(alpha)
-    surely_low, surely_high = found.bounds(alpha / 2)
+    low, high = estimate.bounds(alpha)
+    surely_low, surely_high = estimate.bounds(alpha / 2)
     if -tolerance <= low and high <= tolerance:
         verdict = "agrees"
     elif surely_low > tolerance or surely_high < -tolerance:
         verdict = "differs"
-    more = _missing(found, tolerance, alpha) if verdict == "undecided" else None
-    return Equivalence(float(wanted.mean()), found.mean, half, tolerance, unit, verdict, found.count, more)
+    more = _missing(estimate, tolerance, alpha) if verdict == "undecided" else None
+    return Equivalence(float(wanted.mean()), estimate.mean, half, tolerance, unit, verdict, estimate.count, more)
 
 
-def _missing(found: Estimate, tolerance: float, alpha: float) -> int | None:
+def _missing(estimate: Estimate, tolerance: float, alpha: float) -> int | None:
     """Return the values needed in addition for a verdict, if mean, deviation and skewness are those found so far."""
     from scipy.special import ndtri
 
-    distance = abs(abs(found.mean) - tolerance)
-    if found.error in (0.0, inf) or not distance:
+    distance = abs(abs(estimate.mean) - tolerance)
+    if estimate.error in (0.0, inf) or not distance:
         return None
     # Within the margin both tests must reject, and near zero each may fail: half the error of the second kind for each.
-    within = abs(found.mean) < tolerance
+    within = abs(estimate.mean) < tolerance
     quantile, power = float(ndtri(1 - alpha / (1 if within else 2))), float(ndtri(1 - (1 - POWER) / (2 if within else 1)))
-    one = found.error * sqrt(found.count)
-    tail = abs(found.skewness) if within else (-found.skewness if found.mean > 0 else found.skewness)
+    deviation = estimate.error * sqrt(estimate.count)
+    tail = abs(estimate.skewness) if within else (-estimate.skewness if estimate.mean > 0 else estimate.skewness)
 
     def enough(count: int) -> bool:
-        return (_stretched(quantile, tail, count) + power) * one / sqrt(count) <= distance
+        return (_stretched(quantile, tail, count) + power) * deviation / sqrt(count) <= distance
 
-    most = max(found.count, 1)
+    most = max(estimate.count, 1)
     while not enough(most):
         most *= 2
         if most > 10**15:
@@ -281,7 +281,7 @@ def _missing(found: Estimate, tolerance: float, alpha: float) -> int | None:
     while most - least > 1:
         middle = (least + most) // 2
         least, most = (least, middle) if enough(middle) else (middle, most)
-    return max(most - found.count, 1)
+    return max(most - estimate.count, 1)
 
 
 def require_margin(margin: object) -> float:
@@ -299,10 +299,10 @@ def looks_at(first: int, at_most: int) -> tuple[int, ...]:
     >>> looks_at(10, 100)
     (10, 20, 40, 80, 100)
     """
-    found = [first]
-    while found[-1] < at_most:
-        found.append(min(2 * found[-1], at_most))
-    return tuple(found)
+    looks = [first]
+    while looks[-1] < at_most:
+        looks.append(min(2 * looks[-1], at_most))
+    return tuple(looks)
 
 
 def _size_of(expected: FloatArray) -> float:

@@ -1,6 +1,6 @@
 """Confidence intervals, paired comparisons, batch means, and truncation of a warm-up.
 
-Pure functions of numbers; ``clustermodel.experiment.replicate`` runs replications.  Quantiles are SciPy's.
+Pure functions of numbers.  Quantiles are SciPy's.
 """
 
 from __future__ import annotations

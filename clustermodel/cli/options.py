@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from clustermodel.cli.selection import filter_of, scale_of
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.failures.failure import FailureSource, NodeFailures
-from clustermodel.failures.outage_files import read_outages
+from clustermodel.failures.outages import read_outages
 from clustermodel.machine import (
     ALLOCATIONS,
     AT_EVENTS,

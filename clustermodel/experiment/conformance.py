@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from clustermodel.errors import DecisionError
-from clustermodel.experiment.calibration import calibrate
+from clustermodel.experiment.scenario import calibrate
 from clustermodel.failures.outages import Outages
 from clustermodel.job import JobRow
 from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
@@ -86,7 +86,11 @@ class _Watched:
         """Return the id of a job that ran on another number of nodes than requested or chosen by the policy, if any."""
         columns = (records.column("id").tolist(), records.column("nodes").tolist(), records.allocated.tolist())
         return next(
-            (job for job, nodes, held in zip(*columns, strict=True) if held and held != (self._chosen.get(job) or nodes)),
+            (
+                job
+                for job, nodes, allocated in zip(*columns, strict=True)
+                if allocated and allocated != (self._chosen.get(job) or nodes)
+            ),
             None,
         )
 

@@ -164,18 +164,13 @@ def crossing(
     interval_low = value_of(first(lambda place: not clearly_before(place), below[-1], after) - 1) if below else -inf
     interval_high = value_of(first(clearly_after, after - 1, above[0])) if above else inf
     fraction = mean(after - 1) / (mean(after - 1) - mean(after))
-    at = value_of(after - 1) + fraction * (value_of(after) - value_of(after - 1))
+    place_of_zero = value_of(after - 1) + fraction * (value_of(after) - value_of(after - 1))
     order = names if sign < 0 else names[::-1]
-    return Crossover(*order, at, interval_low, interval_high, len(changed), _by_value(differences_at, value_of))
+    return Crossover(*order, place_of_zero, interval_low, interval_high, len(changed), _by_value(differences_at, value_of))
 
 
 def steps_between(low: float, high: float, step: float) -> int:
     """Return the number of steps from low to high.
-
-    Args:
-        low: least value.
-        high: greatest value.
-        step: resolution.
 
     Raises:
         SpecificationError: a value is not allowed.
@@ -192,11 +187,6 @@ def steps_between(low: float, high: float, step: float) -> int:
 
 def values_between(low: float, high: float, step: float) -> Callable[[int], float]:
     """Return the function that gives the value after a number of steps from low; the last one is high.
-
-    Args:
-        low: least value.
-        high: greatest value.
-        step: resolution.
 
     Raises:
         SpecificationError: a value is not allowed.
@@ -321,12 +311,12 @@ class _Differences:
         study = self._study
         first, second = ({study.along: value, "policy": policy} for policy in study.levels.labels("policy"))
         try:
-            found = self._table.difference(study.measure, first, second, level=study.level)
+            difference = self._table.difference(study.measure, first, second, level=study.level)
         except SpecificationError as problem:
             raise _NotEvaluatedError(value, str(problem)) from None
-        if not isfinite(found.half):
+        if not isfinite(difference.half):
             raise _NotEvaluatedError(value, "there is one run only, so that nothing is known about its precision")
-        return found
+        return difference
 
 
 def crossover(
@@ -395,10 +385,10 @@ def _exhibits(study: CrossoverStudy) -> dict[str, Any]:
     def picture(table: StudyTable) -> Figure:
         from clustermodel.figures.crossing import difference_curve  # noqa: PLC0415  matplotlib takes a second to import
 
-        found = study.conclude(table)
+        conclusion = study.conclude(table)
         names = tuple(map(str, study.levels.labels("policy")))
-        interval = (found.at, found.low, found.high)
-        return difference_curve(found.frame, interval, along=study.along, measure=study.measure, policies=names)
+        interval = (conclusion.at, conclusion.low, conclusion.high)
+        return difference_curve(conclusion.frame, interval, along=study.along, measure=study.measure, policies=names)
 
     first, second = map(str, study.levels.labels("policy"))
     return {

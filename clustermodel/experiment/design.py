@@ -75,7 +75,7 @@ class Design(ABC):
     """Seed of the first replication."""
     warm_up_s: float = 0.0
     """Length of the warm-up: jobs submitted sooner than this after the first submission do not count in waits, responses and
-    slowdowns.  :func:`~clustermodel.experiment.warm_up.suggest_warm_up` suggests a length; it is stored with every run."""
+    slowdowns.  :func:`~clustermodel.experiment.result.suggest_warm_up` suggests a length; it is stored with every run."""
     history: bool = False
     """Keep every state of the Ousterhout matrix of runs with time sharing, for the report; takes time and disk space."""
     job_tables: JobTables = "first"
@@ -132,7 +132,7 @@ class Design(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without what each process determines itself."""
-        return {one.name: self.__dict__[one.name] for one in fields(self)}
+        return {field.name: self.__dict__[field.name] for field in fields(self)}
 
     def _repr_html_(self) -> str:
         """Return the experiment for a notebook: its factors with their levels, and the columns that matter most."""

@@ -63,10 +63,6 @@ def exhibits_of(experiment: Experiment[Any], table: StudyTable) -> Exhibits:
 def write_exhibits(exhibits: Exhibits, directory: Path) -> Path:
     """Write tables as CSV and figures as PNG, and return their folder.
 
-    Args:
-        exhibits: of an experiment.
-        directory: of its results.
-
     Raises:
         OutputError: a file cannot be written.
     """

@@ -66,17 +66,17 @@ class Factors:
 
     def place(self, name: str, wanted: Label) -> float:
         """Return the place of a label among the levels of a factor; a number that is no level stands for itself."""
-        for at, (label, _) in enumerate(self._levels[name]):
+        for position, (label, _) in enumerate(self._levels[name]):
             if same_label(label, wanted):
-                return at
+                return position
         return float(wanted) if isinstance(wanted, int | float) else len(self._levels[name])
 
     def values(self, point: Sequence[Label]) -> dict[str, Any]:
         """Return the values of a point by factor; a label that is no known level stands for itself."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for (name, levels), wanted in zip(self._levels.items(), point, strict=True):
-            found[name] = next((value for label, value in levels if same_label(label, wanted)), wanted)
-        return found
+            values[name] = next((value for label, value in levels if same_label(label, wanted)), wanted)
+        return values
 
 
 def label_key(label: Label) -> tuple[bool, Label]:
@@ -84,9 +84,9 @@ def label_key(label: Label) -> tuple[bool, Label]:
     return isinstance(label, bool), label
 
 
-def same_label(one: Label, other: Label) -> bool:
+def same_label(first: Label, second: Label) -> bool:
     """Return whether two labels are the same level."""
-    return label_key(one) == label_key(other)
+    return label_key(first) == label_key(second)
 
 
 def plain(value: object) -> object:
@@ -107,8 +107,8 @@ def _levels_of(name: str, given: object) -> list[tuple[Label, Any]]:
         raise SpecificationError(f"Study.factors: {name}: {quoted(given)} is not allowed; it must be {allowed}")
     if not levels:
         raise SpecificationError(f"Study.factors: {name}: no level is given; at least one is needed")
-    for at, (label, _) in enumerate(levels):
-        if label in [before for before, _ in levels[:at]]:  # 1, 1.0 and True are equal
+    for position, (label, _) in enumerate(levels):
+        if label in [before for before, _ in levels[:position]]:  # 1, 1.0 and True are equal
             raise SpecificationError(f"Study.factors: {name}: {quoted(label)} is given twice; levels must be distinct")
     return levels
 

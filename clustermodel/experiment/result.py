@@ -6,14 +6,14 @@ import platform
 from collections.abc import Mapping
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from clustermodel.errors import SpecificationError, visible
+from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted, visible
 from clustermodel.machine import Machine
 from clustermodel.measure.event_log import EventLog, RowUse, event_log, idle_before, row_use, shares_over_time, sliced_event_log
-from clustermodel.measure.explanation import Explanation, explanation, failures_of, store_wait_of
+from clustermodel.measure.explanation import Explanation, explanation
 from clustermodel.measure.job_table import Jobs, attempt_table, job_table
 from clustermodel.measure.metrics import (
     Summary,
@@ -29,9 +29,10 @@ from clustermodel.measure.timeline import placements_in_matrix, placements_in_sp
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Amount, Ledger
 from clustermodel.recording.matrix_history import History, SliceLog
-from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.sim.simulation import Outcome
+from clustermodel.statistics import MSER_BATCH, mser5
 from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss
+from clustermodel.ticks import to_seconds
 from clustermodel.validation import choice, require_seconds
 from clustermodel.workload.extra_columns import PRECEDING, THINK
 
@@ -133,7 +134,7 @@ class Result:
 
         Args:
             warm_up_s: length of the warm-up, seconds: jobs submitted sooner than this after the first submission do not count
-                in waits, responses and slowdowns; :func:`~clustermodel.experiment.warm_up.suggest_warm_up` suggests a length.
+                in waits, responses and slowdowns; :func:`~clustermodel.experiment.result.suggest_warm_up` suggests a length.
 
         Raises:
             SpecificationError: ``warm_up_s`` is no time, or leaves no job.
@@ -298,20 +299,7 @@ class Result:
             raise SpecificationError("explain: the decision log is off; run Scenario(..., explain=True)")
         if job not in self._reasons:
             raise SpecificationError(f"explain: job {job} is not in this run, or was never started")
-        index = int(np.flatnonzero(self.records.column("id") == job)[0])
-        value = {name: int(self.records.column(name)[index]) for name in ("nodes", "submit", "start", "reserved")}
-        head_since = int(self.records.blocked_since[index])
-        return explanation(
-            job,
-            nodes=value["nodes"],
-            submit=value["submit"],
-            start=value["start"],
-            reason=self._reasons[job],
-            reserved=None if value["reserved"] == UNKNOWN else value["reserved"],
-            head_since=None if head_since == UNKNOWN else head_since,
-            failed=failures_of(self.records, index),
-            store_wait=store_wait_of(self.records, index),
-        )
+        return explanation(self.records, job, self._reasons[job])
 
     def to_csv(self, path: str | PathLike[str], *, layout: str = "evalys") -> None:
         """Write the job records as CSV.
@@ -368,3 +356,53 @@ class Result:
         from clustermodel.figures.perfetto import write_perfetto  # noqa: PLC0415  matplotlib takes a second to import
 
         write_perfetto([self], path)
+
+
+class WarmUp(NamedTuple):
+    """A suggested warm-up."""
+
+    seconds: float
+    """Time from the first submission on, for ``Result.summary(warm_up_s=...)``."""
+    jobs: int
+    """Number of jobs of a run that MSER-5 leaves out."""
+    settled: bool
+    """``False`` if the runs are too short for a suggestion."""
+
+
+def suggest_warm_up(*results: Result, column: str = "wait_s") -> WarmUp:
+    """Return the warm-up that MSER-5 suggests; see :func:`~clustermodel.statistics.mser5`.
+
+    The values are averaged over the runs: the first jobs, the second jobs and so on.  The noise of single runs, which can move
+    the cut by half their length, averages out; the transient remains.  Choose one warm-up for all replications and policies,
+    and measure with ``result.summary(warm_up_s=...)``, which records the choice in its row.
+
+    Args:
+        results: of replications; a single run is allowed, but less reliable.
+        column: of ``result.jobs``, a number for each job, in order of submission.
+
+    Returns:
+        The warm-up lasts until the first counted job has been submitted in all runs.
+
+    Raises:
+        SpecificationError: no run is given, the column does not exist or is not numeric, or fewer than ten jobs of a run
+            completed.
+    """
+    if not results:
+        raise SpecificationError("results: none is given; at least one is needed")
+    for result in results:
+        if not isinstance(result, Result):
+            raise SpecificationError(f"results: {quoted(result)} is not allowed; each must be a Result, of Scenario.run")
+    runs = [result.jobs[result.records.finished] for result in results]  # in order of submission
+    numbers = list(map(str, runs[0].select_dtypes("number")))
+    if column not in numbers:
+        near = did_you_mean(column, numbers)
+        raise SpecificationError(f"column: {column!r} is not allowed{near}; it must be a column of numbers of result.jobs")
+    length = min(map(len, runs))
+    if length < 2 * MSER_BATCH:
+        enough = f"at least {2 * MSER_BATCH} are needed in each"
+        raise SpecificationError(f"results: {counted(length, 'job')} that ran to an end in a run cannot be enough; {enough}")
+    drop, settled = mser5(np.mean([run[column].iloc[:length] for run in runs], axis=0))
+    since_start = [
+        float(run["submit_s"].iloc[drop]) - to_seconds(result.ledger.start) for run, result in zip(runs, results, strict=True)
+    ]
+    return WarmUp(max(since_start) if drop else 0.0, drop, settled)

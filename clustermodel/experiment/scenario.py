@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,17 +13,24 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NoReturn, Self
 from unicodedata import category
+from weakref import WeakKeyDictionary
+from zlib import crc32
 
+import numpy as np
+
+from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, counted, quoted
-from clustermodel.experiment.calibration import calibrate, keep_waits
-from clustermodel.experiment.random_streams import random_stream
 from clustermodel.experiment.result import Result
 from clustermodel.html import html_fields
+from clustermodel.job import JobRow
 from clustermodel.machine import Machine
 from clustermodel.measure.job_table import Jobs, job_table
 from clustermodel.measure.metrics import Sums
-from clustermodel.policies.interface import Calibrated, Policy
+from clustermodel.policies.average_wait import MEASURED
+from clustermodel.policies.interface import Calibrated, Policy, Waits
 from clustermodel.policies.registry import make_policy, policy_label
+from clustermodel.recording.job_records import JobRecords
+from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.recording.streamed_records import StreamedJob, StreamedRecords
 from clustermodel.sim.simulation import EVENTS, FIDELITIES, Events, Fidelity, simulate
 from clustermodel.speedup import LINEAR, Speedup
@@ -306,7 +313,10 @@ class Scenario:
         """Run in memory that does not grow with the number of jobs: jobs that have left go to running sums, and to a file."""
         for what, wrong in (
             ("several job streams are", len(self.sources) > 1),
-            ("a workload with feedback is", any(isinstance(one, Workload) and one.has_feedback for one in self.sources)),
+            (
+                "a workload with feedback is",
+                any(isinstance(source, Workload) and source.has_feedback for source in self.sources),
+            ),
             ("a machine with failures is", machine.failures is not None),
             ("a decision log (explain) is", self.explain),
             ("a history is", self.history),
@@ -361,3 +371,67 @@ def _jobs_file(path: str | None) -> Iterator[Callable[[Jobs], None]]:
     schema = pa.schema([(name, kinds.get(dtype.kind, pa.string())) for name, dtype in columns])
     with replacing(path) as file, pq.ParquetWriter(file, schema) as writer:
         yield lambda jobs: writer.write_table(pa.Table.from_pandas(table_of(jobs), schema, preserve_index=False))
+
+
+_Columns = tuple[IntArray, IntArray]
+"""Nodes and waits of the jobs that have started."""
+
+# Of each workload, for which policy, machine and seed its waits were measured last, and the waits.
+_last_measured: WeakKeyDictionary[Workload, tuple[tuple[str, Machine, int], _Columns]] = WeakKeyDictionary()
+
+
+def calibrate(
+    policy: Policy,
+    machine: Machine,
+    streams: Callable[[], Sequence[Iterable[JobRow]]],
+    seed: int,
+    *,
+    workload: Workload | None = None,
+) -> Policy:
+    """Return ``policy``, calibrated with the waits of another policy on the same machine and jobs if it asks for that.
+
+    Waits are measured once for all policies that are compared on a workload in memory, as long as machine and seed stay the
+    same, and not at all if the other scheduler is one of those that are compared, and has run before.
+    :mod:`clustermodel.policies.interface` says which policies ask for it.
+
+    Args:
+        policy: the policy of the coming run.
+        machine: the machine of that run.
+        streams: returns the job streams of that run; called once for each measurement.
+        seed: root seed of the other policy's random stream.
+        workload: all jobs, if they are one workload in memory.
+    """
+
+    def measure(other: str) -> Waits:
+        measured_for = (other, machine, seed)
+        last = None if workload is None else _last_measured.get(workload)
+        if last is not None and last[0] == measured_for:
+            nodes, wait = last[1]
+        else:
+            rng, failure_rng = random_stream(seed, "policy"), random_stream(seed, "failures")
+            nodes, wait = _columns(simulate(machine, streams(), make_policy(other), rng, failure_rng=failure_rng).records)
+            if workload is not None:
+                _last_measured[workload] = measured_for, (nodes, wait)
+        return Waits(tuple(nodes.tolist()), tuple(wait.tolist()))
+
+    return policy.calibrated(measure) if isinstance(policy, Calibrated) else policy
+
+
+def keep_waits(policy: object, machine: Machine, workload: Workload, seed: int, records: JobRecords) -> None:
+    """Keep the waits of a finished run if it is the one in which a calibrated policy would measure them.
+
+    Only conservative backfilling, by its name alone, is asked for by our policies.
+    """
+    if policy == MEASURED:
+        _last_measured[workload] = (MEASURED, machine, seed), _columns(records)
+
+
+def _columns(records: JobRecords) -> _Columns:
+    start = records.column("start")
+    started = start != UNKNOWN
+    return records.column("nodes")[started], (start - records.column("submit"))[started]
+
+
+def random_stream(seed: int, purpose: str) -> np.random.Generator:
+    """Return the random number generator for ``purpose`` under a root seed; different purposes get independent streams."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(crc32(purpose.encode()),)))

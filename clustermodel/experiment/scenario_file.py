@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from clustermodel.errors import quoted, shown
 from clustermodel.failures.failure import FailureSource, NodeFailures
-from clustermodel.failures.outage_files import read_outages
-from clustermodel.failures.outages import Outages
+from clustermodel.failures.outages import Outages, read_outages
 from clustermodel.machine import Checkpointing, CheckpointStore, ContextSwitch, Machine, TimeSlicing
 from clustermodel.policies.interface import Policy
 from clustermodel.policies.registry import require_no_module

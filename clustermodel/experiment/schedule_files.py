@@ -82,11 +82,7 @@ def write_csv(table: pd.DataFrame, path: str | PathLike[str]) -> None:
 
 
 def jobs_layout(jobs: pd.DataFrame) -> pd.DataFrame:
-    """Return the columns of ``clustermodel run --jobs-csv``.
-
-    Args:
-        jobs: the job table, :attr:`Result.jobs <clustermodel.experiment.result.Result.jobs>`.
-    """
+    """Return the columns of ``clustermodel run --jobs-csv``."""
     frame = jobs[list(JOB_COLUMNS)].copy()
     for column in frame.select_dtypes("float"):
         values = frame[column]
@@ -216,7 +212,7 @@ def _swf_rows(records: JobRecords, extra: Mapping[str, IntArray | None]) -> Iter
         )
     )
     unknown = np.full(len(records), UNKNOWN)
-    preceding, think = (unknown if (one := extra[name]) is None else one for name in (PRECEDING, THINK))
+    preceding, think = (unknown if (column := extra[name]) is None else column for name in (PRECEDING, THINK))
     jobs = zip(
         *(records.column(name).tolist() for name in ("id", "submit", "worked", "estimate", "ended_as")),
         *(records.column(name).clip(min=UNKNOWN).tolist() for name in ("nodes", "user", "group")),  # none is below -1 in a file
@@ -226,8 +222,8 @@ def _swf_rows(records: JobRecords, extra: Mapping[str, IntArray | None]) -> Iter
         think.tolist(),
         strict=True,
     )
-    for at, (job, submit, run, estimate, status, asked, user, group, used, kib, before, thought) in enumerate(jobs):
-        of_job = attempts[first[at] : first[at + 1]]
+    for index, (job, submit, run, estimate, status, asked, user, group, used, kib, before, thought) in enumerate(jobs):
+        of_job = attempts[first[index] : first[index + 1]]
         ended = run != NEVER_HAPPENED
         wait = of_job[0][0] - submit if of_job else UNKNOWN
         cpu = sum(attempt[3] for attempt in of_job) if of_job else UNKNOWN
@@ -239,9 +235,9 @@ def _swf_rows(records: JobRecords, extra: Mapping[str, IntArray | None]) -> Iter
         if len(of_job) < 2 and (not ended or of_job[0][1] - of_job[0][0] == run):
             continue
         submitted, queued = submit, submit
-        for start, end, held, spent, outcome in of_job:
+        for start, end, nodes, spent, outcome in of_job:
             times = (_seconds(submitted), _seconds(start - queued), _seconds(end - start))
-            yield job, *times, held, _seconds(spent), *asks, _SWF_STATUS_OF_PART[outcome], *labels, -1, -1
+            yield job, *times, nodes, _seconds(spent), *asks, _SWF_STATUS_OF_PART[outcome], *labels, -1, -1
             submitted, queued = UNKNOWN, end  # the format: only the first part has a submit time
 
 

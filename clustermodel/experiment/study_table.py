@@ -47,13 +47,7 @@ class Observation(NamedTuple):
 
 
 class TableIndex:
-    """The finished trials of an experiment by their levels.
-
-    Args:
-        frame: a row for each trial; it must not change.
-        factors: names of its columns that are factors.
-        name: of the experiment, for messages.
-    """
+    """The finished trials of an experiment by their levels."""
 
     def __init__(self, frame: pd.DataFrame, factors: Sequence[str], name: str) -> None:
         self._frame = frame
@@ -84,12 +78,12 @@ class TableIndex:
         names = tuple(levels)
         self.require_factors(names)
         if names not in self._rows_by:
-            found: dict[tuple[Any, ...], list[int]] = {}
+            positions: dict[tuple[Any, ...], list[int]] = {}
             columns = [list(map(label_key, self.labels(name))) for name in names]
             keys = zip(*columns, strict=True) if names else [()] * len(self._frame)
             for row, key in enumerate(keys):
-                found.setdefault(key, []).append(row)
-            self._rows_by[names] = found
+                positions.setdefault(key, []).append(row)
+            self._rows_by[names] = positions
         return self._rows_by[names].get(tuple(map(label_key, levels.values())), [])
 
     def has(self, levels: Mapping[str, Label]) -> bool:
@@ -102,7 +96,7 @@ class TableIndex:
         Raises:
             SpecificationError: there is no such factor, or no trial has these levels.
         """
-        choices = [list(one) if isinstance(one, list | tuple) else [one] for one in levels.values()]
+        choices = [list(chosen) if isinstance(chosen, list | tuple) else [chosen] for chosen in levels.values()]
         points = (dict(zip(levels, point, strict=True)) for point in product(*choices))
         rows = sorted({row for point in points for row in self._rows_with(point)})
         if not rows:
@@ -125,9 +119,7 @@ class TableIndex:
             SpecificationError: there is no such column, a value is missing, or the trials are of several points.
         """
         rows = self.rows_at(levels)
-        if measure not in self._frame:
-            near = did_you_mean(measure, map(str, self._frame.columns))
-            raise SpecificationError(f"table of {self._name}: there is no column {quoted(measure)}{near}")
+        self.require_column(measure)
         replications, runs, values = self.column("replication"), self.column("run"), self.column(measure)
         cells: dict[int, Observation] = {}
         for row in rows:
@@ -144,6 +136,16 @@ class TableIndex:
                 raise SpecificationError(f"table of {self._name}: {measure} is {quoted(value)}; it must be a column of numbers")
             cells[replication] = Observation(str(runs[row]), float(value))
         return dict(sorted(cells.items()))
+
+    def require_column(self, name: str) -> None:
+        """Refuse a name that is no column.
+
+        Raises:
+            SpecificationError: it is refused.
+        """
+        if name not in self._frame:
+            near = did_you_mean(name, map(str, self._frame.columns))
+            raise SpecificationError(f"table of {self._name}: there is no column {quoted(name)}{near}")
 
     def require_factors(self, names: Sequence[str]) -> None:
         """Refuse names that are no factors.
@@ -294,8 +296,8 @@ class StudyTable:
         Raises:
             SpecificationError: as for :meth:`values`.
         """
-        found = _interval(self.values(measure, **levels), level)
-        return of_sample_paths(found) if self._index.resampled(levels) else found
+        mean = _interval(self.values(measure, **levels), level)
+        return of_sample_paths(mean) if self._index.resampled(levels) else mean
 
     def difference(
         self, measure: str, of: Mapping[str, Label], baseline: Mapping[str, Label], *, ratio: bool = False, level: float = LEVEL
@@ -315,7 +317,11 @@ class StudyTable:
             SpecificationError: as for :meth:`values`, the points have no replication in common, or a ratio divides by zero.
         """
         first, second = self._index.cells(measure, of), self._index.cells(measure, baseline)
-        pairs = {(first[one].run, second[one].run): (first[one].value, second[one].value) for one in first if one in second}
+        pairs = {
+            (first[replication].run, second[replication].run): (first[replication].value, second[replication].value)
+            for replication in first
+            if replication in second
+        }
         if not pairs:
             raise SpecificationError(
                 f"table of {self.name}: {describe(of)} and {describe(baseline)} have no finished replication in common"
@@ -323,8 +329,8 @@ class StudyTable:
         a, b = np.array(list(pairs.values())).T
         if len(pairs) == 1:
             return _interval(a / b if ratio else a - b, level)
-        found = (paired_ratio if ratio else paired_difference)(a, b, level)
-        return of_sample_paths(found) if self._index.resampled(of) or self._index.resampled(baseline) else found
+        mean = (paired_ratio if ratio else paired_difference)(a, b, level)
+        return of_sample_paths(mean) if self._index.resampled(of) or self._index.resampled(baseline) else mean
 
     def means(self, *measures: str, by: Sequence[str] | None = None, level: float = LEVEL) -> pd.DataFrame:
         """Return the means of measures with their intervals: a row for each point, in the order of the experiment.
@@ -351,11 +357,11 @@ class StudyTable:
             count = 0
             for measure in measures:
                 try:
-                    found = self.interval(measure, level=level, **levels)
+                    mean = self.interval(measure, level=level, **levels)
                 except MissingValueError:
-                    found = Interval(float("nan"), float("nan"), level, 0)
-                row |= {measure: found.mean, f"{measure}_half": found.half}
-                count = max(count, found.count)
+                    mean = Interval(float("nan"), float("nan"), level, 0)
+                row |= {measure: mean.mean, f"{measure}_half": mean.half}
+                count = max(count, mean.count)
             rows.append({**row, "replications": count})
         return pd.DataFrame(rows)
 
@@ -384,10 +390,10 @@ class StudyTable:
         for levels in self.points():
             if same_label(levels.get(of), baseline):
                 continue
-            found = self.difference(measure, levels, {**levels, of: baseline}, ratio=ratio, level=level)
-            numbers = {column: found.mean, "half": found.half, "low": found.low, "high": found.high}
-            significant = bool(np.isfinite(found.half)) and none not in found
-            rows.append({**levels, **numbers, "replications": found.count, "significant": significant})
+            mean = self.difference(measure, levels, {**levels, of: baseline}, ratio=ratio, level=level)
+            numbers = {column: mean.mean, "half": mean.half, "low": mean.low, "high": mean.high}
+            significant = bool(np.isfinite(mean.half)) and none not in mean
+            rows.append({**levels, **numbers, "replications": mean.count, "significant": significant})
         return pd.DataFrame(rows)
 
     def lowest(self, measure: str, of: str = "policy", *, level: float = LEVEL) -> pd.DataFrame:
@@ -411,17 +417,17 @@ class StudyTable:
         rows = []
         competing = self.levels(of)
         for levels in self.points([name for name in self._index.varying() if name != of]):
-            points = [{**levels, of: one} for one in competing]
-            here = [point for point in points if self._index.has(point)]
-            means = [float(np.mean(self.values(measure, **point))) for point in here]
-            best = min(range(len(here)), key=lambda at: means[at])
+            points = [{**levels, of: label} for label in competing]
+            finished = [point for point in points if self._index.has(point)]
+            means = [float(np.mean(self.values(measure, **point))) for point in finished]
+            best = min(range(len(finished)), key=lambda index: means[index])
             tied = []
-            for point in here:
-                if point is not here[best]:
-                    found = self.difference(measure, point, here[best], level=level)
-                    if not found.half >= 0 or 0 in found:
+            for point in finished:
+                if point is not finished[best]:
+                    difference = self.difference(measure, point, finished[best], level=level)
+                    if not difference.half >= 0 or 0 in difference:
                         tied.append(str(point[of]))
-            rows.append({**levels, "lowest": here[best][of], measure: means[best], "tied": ", ".join(tied)})
+            rows.append({**levels, "lowest": finished[best][of], measure: means[best], "tied": ", ".join(tied)})
         return pd.DataFrame(rows)
 
     def pivot(
@@ -445,19 +451,19 @@ class StudyTable:
         """
         import pandas as pd
 
-        here = self.at(**levels) if levels else self
-        here._index.require_factors([columns])
-        others = [name for name in here._index.varying() if name != columns]
+        table = self.at(**levels) if levels else self
+        table._index.require_factors([columns])
+        others = [name for name in table._index.varying() if name != columns]
         rows: dict[tuple[Label, ...], dict[Label, Interval | str]] = {}
-        for point in here.points([*others, columns]):
-            row = rows.setdefault(tuple(point[name] for name in others), dict.fromkeys(here.levels(columns), ""))
+        for point in table.points([*others, columns]):
+            row = rows.setdefault(tuple(point[name] for name in others), dict.fromkeys(table.levels(columns), ""))
             of = {**levels, **point}
             if relative_to:
                 row[point[columns]] = self.difference(measure, of, {**of, **relative_to}, ratio=True, level=level)
             else:
                 row[point[columns]] = self.interval(measure, level=level, **of)
         index = pd.MultiIndex.from_tuples(list(rows), names=others) if others else pd.Index([measure], name="measure")
-        labels = pd.Index(here.levels(columns), name=columns, dtype=object)  # None stays None among numbers
+        labels = pd.Index(table.levels(columns), name=columns, dtype=object)  # None stays None among numbers
         frame = pd.DataFrame([[row[label] for label in labels] for row in rows.values()], index=index, columns=labels)
         return frame if len(others) != 1 else frame.set_axis(pd.Index([key[0] for key in rows], name=others[0]))
 
@@ -477,9 +483,7 @@ class StudyTable:
         if RESAMPLED in self.frame and RESAMPLED not in measures:
             measures.append(RESAMPLED)
         for name in measures:
-            if name not in self.frame:
-                near = did_you_mean(name, map(str, self.frame.columns))
-                raise SpecificationError(f"table of {self.name}: there is no column {quoted(name)}{near}")
+            self._index.require_column(name)
         write_file(path, self.frame[[*leading, *measures]].to_csv(index=False, lineterminator="\n"))
 
     @classmethod
@@ -503,7 +507,10 @@ class StudyTable:
         return cls(frame, names[1 : names.index("replication")], Path(path).stem)
 
     def to_xarray(self, *measures: str) -> xr.Dataset:
-        """Return a dataset of xarray: dimensions are the factors and ``replication``; variables, with units, the measures.
+        """Return a dataset of xarray: dimensions are the factors and ``replication``, coordinates their levels in order.
+
+        Variables are the measures, ``nan`` where there is no trial or no value, with the attributes ``long_name`` and ``units``
+        where they are known; the unit of a ratio is ``"1"``.
 
         Args:
             measures: columns of numbers; by default all.
@@ -512,7 +519,30 @@ class StudyTable:
             SpecificationError: there is no such column of numbers.
             ImportError: the package of the extra ``clustermodel[xarray]`` is missing.
         """
-        return dataset(self.frame, self.factors, self.name, measures)
+        try:
+            import xarray as xr  # noqa: PLC0415  an extra
+        except ImportError:
+            raise ImportError(missing_package("StudyTable.to_xarray", "xarray", "xarray")) from None
+        dimensions = [*self.factors, "replication"]
+        labels = {name: self.frame[name].tolist() for name in dimensions}
+        levels = {name: {label_key(label): label for label in labels[name]} for name in dimensions}
+        places = tuple([list(levels[name]).index(label_key(label)) for label in labels[name]] for name in dimensions)
+        variables = {}
+        for measure in measures or self._numbers():
+            self._index.require_column(measure)
+            values = np.full([len(of) for of in levels.values()], np.nan)
+            try:
+                values[places] = self.frame[measure].to_numpy(dtype=float, na_value=np.nan)
+            except (TypeError, ValueError):
+                raise SpecificationError(f"table of {self.name}: {measure} is not a column of numbers") from None
+            variables[measure] = (dimensions, values, _attributes(measure))
+        coordinates = {name: _coordinate(list(of.values())) for name, of in levels.items()}
+        return xr.Dataset(variables, coordinates, {"name": self.name})
+
+    def _numbers(self) -> list[str]:
+        """Return the columns that have numbers, or are empty because a measure is undefined in every trial."""
+        others = [str(name) for name in self.frame if name not in {"run", "seed", "replication", *self.factors}]
+        return [name for name in others if self.frame[name].dtype.kind in "biuf" or self.frame[name].isna().all()]
 
     def _repr_html_(self) -> str:
         """Return the means of the columns that matter most for a notebook, with their 95 % intervals."""
@@ -573,51 +603,6 @@ def _interval(values: FloatArray, level: float) -> Interval:
     return interval(values, level)
 
 
-REPLICATION = "replication"
-"""The last dimension."""
-_NO_MEASURES = frozenset({"run", REPLICATION, "seed"})
-
-
-def dataset(frame: pd.DataFrame, factors: Sequence[str], name: str, measures: Sequence[str] = ()) -> xr.Dataset:
-    """Return the measures of an experiment over its factors and replications.
-
-    Args:
-        frame: a row for each trial.
-        factors: the columns that are factors.
-        name: of the experiment.
-        measures: columns of numbers; by default all.
-
-    Returns:
-        A dataset whose dimensions are the factors and ``replication``, in this order, with the levels in order of appearance
-        as coordinates.  Data variables are the measures, ``nan`` where there is no trial or no value.  Their attributes are
-        ``long_name`` and ``units`` where they are known, with ``"1"`` for ratios.
-
-    Raises:
-        SpecificationError: there is no such column of numbers.
-        ImportError: the package xarray is missing.
-    """
-    try:
-        import xarray as xr  # noqa: PLC0415  an extra
-    except ImportError:
-        raise ImportError(missing_package("StudyTable.to_xarray", "xarray", "xarray")) from None
-    dimensions = [*factors, REPLICATION]
-    levels = {one: list({label_key(label): label for label in frame[one].tolist()}.values()) for one in dimensions}
-    places = tuple(_places(frame[one].tolist(), levels[one]) for one in dimensions)
-    shape = tuple(len(those) for those in levels.values())
-    variables = {}
-    for measure in measures or _numbers(frame, dimensions):
-        values = np.full(shape, np.nan)
-        values[places] = _column(frame, measure, name)
-        variables[measure] = (dimensions, values, _attributes(measure))
-    return xr.Dataset(variables, {one: _coordinate(those) for one, those in levels.items()}, {"name": name})
-
-
-def _places(labels: Sequence[Label], levels: Sequence[Label]) -> list[int]:
-    """Return the place of each label among the levels."""
-    known = {label_key(level): at for at, level in enumerate(levels)}
-    return [known[label_key(label)] for label in labels]
-
-
 def _coordinate(levels: Sequence[Label]) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
     """Return levels as an array: numbers or texts of one kind, otherwise objects."""
     kinds = {type(level) for level in levels}
@@ -626,22 +611,6 @@ def _coordinate(levels: Sequence[Label]) -> np.ndarray[tuple[int], np.dtype[np.g
     objects = np.empty(len(levels), dtype=object)
     objects[:] = levels
     return objects
-
-
-def _numbers(frame: pd.DataFrame, dimensions: Sequence[str]) -> list[str]:
-    """Return the columns that have numbers, or are empty because a measure is undefined in every trial."""
-    others = [str(one) for one in frame.columns if one not in {*_NO_MEASURES, *dimensions}]
-    return [one for one in others if frame[one].dtype.kind in "biuf" or frame[one].isna().all()]
-
-
-def _column(frame: pd.DataFrame, measure: str, name: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    if measure not in frame:
-        near = did_you_mean(measure, map(str, frame.columns))
-        raise SpecificationError(f"table of {name}: there is no column {quoted(measure)}{near}")
-    try:
-        return frame[measure].to_numpy(dtype=float, na_value=np.nan)
-    except (TypeError, ValueError):
-        raise SpecificationError(f"table of {name}: {measure} is not a column of numbers") from None
 
 
 def _attributes(measure: str) -> dict[str, str]:

@@ -99,13 +99,13 @@ class Verdicts:
         varying = [name for name in self.table.factors if len({str(point.levels[name]) for point in self.points}) > 1]
         rows = []
         for point in self.points:
-            found = point.found
+            test = point.found
             numbers = {
-                "formula": _number(found.expected, found.half),
-                "simulated": _with_interval(found),
-                "difference": _difference(found, relative=self.relative),
-                "runs": found.count,
-                "verdict": found.verdict if found.more is None else f"{found.verdict} (+{found.more:,})",
+                "formula": _number(test.expected, test.half),
+                "simulated": _with_interval(test),
+                "difference": _difference(test, relative=self.relative),
+                "runs": test.count,
+                "verdict": test.verdict if test.more is None else f"{test.verdict} (+{test.more:,})",
             }
             rows.append({**{name: point.levels[name] for name in varying}, **numbers})
         return pd.DataFrame(rows)
@@ -127,19 +127,19 @@ class Verdicts:
         said = ", ".join(f"{verdict} at {count}" for verdict, count in counts.items() if count)
         return visible(f"{self.name}: {said} of {total} point{'s' if total != 1 else ''}")
 
-    def _numbers(self, found: Equivalence) -> dict[str, Any]:
-        unit = found.unit
+    def _numbers(self, test: Equivalence) -> dict[str, Any]:
+        unit = test.unit
         return {
-            "formula": found.expected,
-            "simulated": found.mean,
-            "half": found.half,
-            "difference": found.difference / unit,
-            "low": found.low / unit,
-            "high": found.high / unit,
-            "margin": found.margin / unit,
-            "replications": found.count,
-            "verdict": found.verdict,
-            "more": nan if found.more is None else found.more,
+            "formula": test.expected,
+            "simulated": test.mean,
+            "half": test.half,
+            "difference": test.difference / unit,
+            "low": test.low / unit,
+            "high": test.high / unit,
+            "margin": test.margin / unit,
+            "replications": test.count,
+            "verdict": test.verdict,
+            "more": nan if test.more is None else test.more,
         }
 
 
@@ -150,19 +150,19 @@ def _number(value: float, half: float) -> str:
     return f"{value:,.{max(digits, 0)}f}" if -4 <= _exponent(value) < 15 else f"{value:.3g}"
 
 
-def _with_interval(found: Equivalence) -> str:
-    if not isfinite(found.half) or abs(found.half) < 1e-9 * found.unit:
-        return _number(found.mean, found.half)
-    digits = max(1 - _exponent(found.half), 0)
-    return f"{found.mean:,.{digits}f} ± {found.half:,.{digits}f}"
+def _with_interval(test: Equivalence) -> str:
+    if not isfinite(test.half) or abs(test.half) < 1e-9 * test.unit:
+        return _number(test.mean, test.half)
+    digits = max(1 - _exponent(test.half), 0)
+    return f"{test.mean:,.{digits}f} ± {test.half:,.{digits}f}"
 
 
 def _exponent(value: float) -> int:
     return int(log10(abs(value)) // 1) if value and isfinite(value) else 0
 
 
-def _difference(found: Equivalence, *, relative: bool) -> str:
-    share = found.difference / found.unit
+def _difference(test: Equivalence, *, relative: bool) -> str:
+    share = test.difference / test.unit
     if abs(share) < 1e-9:
         return f"{share:.0e}" if share else "0"
     return f"{100 * share:+.2f} %" if relative else f"{share:+.3g}"
@@ -270,12 +270,12 @@ class Validation(Experiment[Verdicts]):
         if not callable(formula):
             return float(formula)
         levels = self.levels.values(point)
-        at = f"{self.name}: {where} at {describe(dict(zip(self.levels.names, point, strict=True)))}"
+        place = f"{self.name}: {where} at {describe(dict(zip(self.levels.names, point, strict=True)))}"
         try:
             value = plain(formula(**{name: levels[name] for name in _names(formula) if name in levels}))
         except Exception as problem:  # of the user's function
-            raise SpecificationError(f"{at}: {failure_line(problem)}") from problem
-        return None if value is None else require_number(at, value, "a finite number, or None", isfinite)
+            raise SpecificationError(f"{place}: {failure_line(problem)}") from problem
+        return None if value is None else require_number(place, value, "a finite number, or None", isfinite)
 
     def trials(self, table: StudyTable) -> list[Trial]:
         """Return the trials that each point needs for a verdict, as far as the finished ones tell.
@@ -283,11 +283,11 @@ class Validation(Experiment[Verdicts]):
         Raises:
             SpecificationError: the formula returned something that is no number.
         """
-        found = []
+        trials = []
         for point in self.levels.points():
             if self.of_each_run or self._expected[point] is not None:
-                found += [Trial(point, replication) for replication in range(1, self._judged(table, point)[0] + 1)]
-        return found
+                trials += [Trial(point, replication) for replication in range(1, self._judged(table, point)[0] + 1)]
+        return trials
 
     def shard_of(self, trial: Trial, shards: int) -> int:
         """Return the shard of a job array that runs a trial: all trials of a point have the same."""
@@ -301,9 +301,9 @@ class Validation(Experiment[Verdicts]):
         """
         points = []
         for point in self.levels.points():
-            _, found = self._judged(table, point)
-            if found is not None:
-                points.append(PointVerdict(dict(zip(self.levels.names, point, strict=True)), found))
+            _, test = self._judged(table, point)
+            if test is not None:
+                points.append(PointVerdict(dict(zip(self.levels.names, point, strict=True)), test))
         measured = getattr(self.measure, "__name__", SIMULATED) if callable(self.measure) else self.measure
         return Verdicts(self.name, str(measured), points, table, self.relative)
 
@@ -326,15 +326,15 @@ class Validation(Experiment[Verdicts]):
         if columns is None:
             return self.replications, None
         replications, numbers = columns
-        look, found = self.looks[0], None
+        look, test = self.looks[0], None
         for look in self.looks:
             so_far = numbers[replications <= look]
             if not len(so_far):
                 break
-            found = self._test(so_far, point)
-            if found.verdict != "undecided" or len(so_far) < look:
+            test = self._test(so_far, point)
+            if test.verdict != "undecided" or len(so_far) < look:
                 break  # fewer: not all are finished, some failed, or runs cannot differ
-        return look, found
+        return look, test
 
     def _columns(self, table: StudyTable, levels: Mapping[str, Label]) -> tuple[FloatArray, FloatArray] | None:
         """Return the replications of a point, shape (replications,), and formula, measure and controls of each, in columns."""
@@ -350,8 +350,8 @@ class Validation(Experiment[Verdicts]):
         names = [*([BY_FORMULA] if self.of_each_run else []), self.quantity, *self.controls]
         numbers = frame[names].to_numpy(dtype=float)
         if (missing := np.argwhere(~np.isfinite(numbers))).size:
-            at = frame["replication"].iloc[missing[0][0]]
-            where = describe({**levels, "replication": at})
+            replication = frame["replication"].iloc[missing[0][0]]
+            where = describe({**levels, "replication": replication})
             raise SpecificationError(f"{self.name}: {names[missing[0][1]]} is missing in {where}")
         return frame["replication"].to_numpy(dtype=float), numbers
 
@@ -378,7 +378,7 @@ def _names(formula: Formula) -> list[str]:
         parameters = inspect.signature(formula).parameters.values()
     except (TypeError, ValueError):  # a function without a known signature
         return []
-    return [one.name for one in parameters]
+    return [parameter.name for parameter in parameters]
 
 
 def _check_formula(where: str, formula: Formula, factors: Sequence[str]) -> None:

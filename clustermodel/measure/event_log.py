@@ -1,12 +1,12 @@
-"""What happened over time, rebuilt from the job records alone: the event log, shares of limited resources, use of rows.
+"""What happened over time: the event log, shares of limited resources, use of rows, and the ledger's accounts.
 
-The event log is for the formulas of ``clustermodel.theory``.  It shares only the records' times with the capacity ledger, so
-that a comparison of the two is a test.
+The event log is for the formulas of ``clustermodel.theory``.  It is rebuilt from the job records alone and shares only their
+times with the capacity ledger, so that a comparison of the two is a test.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -15,8 +15,8 @@ import numpy as np
 from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.machine import CheckpointStore, Machine
 from clustermodel.recording.job_records import JobRecords
-from clustermodel.recording.ledger import Account, Amount
-from clustermodel.recording.matrix_history import LoggedRotation, SliceLog
+from clustermodel.recording.ledger import CHARGED, Account, Amount, Ledger
+from clustermodel.recording.matrix_history import History, LoggedRotation, SliceLog
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.ticks import TICKS_PER_SECOND
 
@@ -49,7 +49,7 @@ def event_log(records: JobRecords, nodes: int) -> EventLog:
     Checkpoints, restarts and context switches of preempted gangs begin and end with events too.
     """
     accepted = records.column("ended_as") != Status.REJECTED
-    runs, stopped, held, outages = records.runs, records.stopped_runs, records.overheads, records.outages
+    runs, stopped, overheads, outages = records.runs, records.stopped_runs, records.overheads, records.outages
     ended = runs.end != UNKNOWN
     submitted = records.column("submit")[accepted]
     events: list[tuple[IntArray, IntArray | int, int, IntArray | int, int]] = [  # when; change of busy, waiting, held up, down
@@ -57,8 +57,8 @@ def event_log(records: JobRecords, nodes: int) -> EventLog:
         (runs.start, runs.nodes, -1, 0, 0),
         (runs.end[ended], -runs.nodes[ended], 0, 0, 0),
         (stopped.end, 0, 1, 0, 0),
-        (held.start, 0, 0, held.nodes, 0),
-        (held.end, 0, 0, -held.nodes, 0),
+        (overheads.start, 0, 0, overheads.nodes, 0),
+        (overheads.end, 0, 0, -overheads.nodes, 0),
     ]
     if len(outages.node) and len(submitted):  # a node that fails before the first submission is down from then on
         first, last = submitted[0], runs.end.max(initial=submitted[-1])
@@ -77,14 +77,7 @@ def event_log(records: JobRecords, nodes: int) -> EventLog:
 
 
 def sliced_event_log(records: JobRecords, slices: SliceLog, nodes: int, quantum: int) -> EventLog:
-    """Return the event log of a run in which nodes were shared in time.
-
-    Args:
-        records: of the run.
-        slices: what ran between scheduling events.
-        nodes: size of the machine.
-        quantum: length of a time slice, ticks.
-    """
+    """Return the event log of a run in which nodes were shared in time, in slices of ``quantum`` ticks."""
     log = event_log(records, nodes)
     rotations = list(slices)
     if not rotations:
@@ -93,25 +86,19 @@ def sliced_event_log(records: JobRecords, slices: SliceLog, nodes: int, quantum:
     empty = np.array([_mean_empty(rotation, quantum) for rotation in rotations] + [float(rotations[-1].up)])
     ticks = np.concatenate([[0], np.cumsum(lengths)]) + (log.ticks[-1] - lengths.sum())
     before = log.ticks[log.ticks < ticks[0]]
-    at = np.searchsorted(log.ticks, ticks, side="right") - 1
+    known = np.searchsorted(log.ticks, ticks, side="right") - 1
     # Nothing ran before the first start.
     return EventLog(
         np.concatenate([before, ticks]),
         np.concatenate([nodes - log.down[: len(before)].astype(float), empty]),
-        np.concatenate([log.waiting[: len(before)], log.waiting[at]]),
+        np.concatenate([log.waiting[: len(before)], log.waiting[known]]),
         np.zeros(len(before) + len(ticks), dtype=np.int64),
-        np.concatenate([log.down[: len(before)], log.down[at]]),
+        np.concatenate([log.down[: len(before)], log.down[known]]),
     )
 
 
 def idle_before(records: JobRecords, slices: SliceLog, nodes: int) -> list[LoggedRotation]:
-    """Return the time before the first start of a run in which nodes were shared in time: jobs may wait for repairs.
-
-    Args:
-        records: of the run.
-        slices: what ran between scheduling events.
-        nodes: size of the machine.
-    """
+    """Return the time before the first start of a run in which nodes were shared in time: jobs may wait for repairs."""
     log = event_log(records, nodes)
     begins = int(log.ticks[-1]) - sum(rotation.length for rotation in slices)
     ticks = [*log.ticks[log.ticks < begins].tolist(), begins]
@@ -127,10 +114,10 @@ def _mean_empty(rotation: LoggedRotation, quantum: int) -> float:
     if not rows:
         return float(rotation.up)
     slices, length = divmod(rotation.begun + rotation.length, quantum)
-    laps, at = divmod(slices, rows)
+    laps, last = divmod(slices, rows)
     busy = sum(
-        held * (laps * quantum + (quantum if place < at else length if place == at else 0))
-        for place, held in enumerate(rotation.held)
+        nodes * (laps * quantum + (quantum if place < last else length if place == last else 0))
+        for place, nodes in enumerate(rotation.held)
     )
     return rotation.up - (busy - rotation.held[0] * rotation.begun) / rotation.length
 
@@ -166,11 +153,6 @@ def memory_share(records: JobRecords, memory: int, ticks: IntArray) -> FloatArra
 
     It is the mean where it changes in between: where nodes are shared in time, a gang that is restored on other nodes leaves
     its memory on the old ones between two events.
-
-    Args:
-        records: of the run.
-        memory: of all nodes, KiB.
-        ticks: times of all scheduling events, ascending.
     """
     log = records.memory.in_use
     known = np.append(0, log.kib)  # nothing is in use before the first change
@@ -188,21 +170,15 @@ def _store_share(records: JobRecords, store: CheckpointStore, bandwidth: int, ti
 
     The records say which gangs hold their nodes for a transfer, and so how many tasks are written or read at a time.  They use
     all of the bandwidth, unless the bandwidth of their nodes is less.
-
-    Args:
-        records: of the run, on dedicated nodes.
-        store: its bandwidth of a node, and how many tasks of a gang it takes at a time.
-        bandwidth: of the store, bytes a second.
-        ticks: times of all scheduling events, ascending; transfers begin and end at scheduling events.
     """
-    held = records.overheads
-    moving = np.isin(held.account, _TRANSFERS)
-    tasks = held.nodes[moving]
+    overheads = records.overheads
+    moving = np.isin(overheads.account, _TRANSFERS)
+    tasks = overheads.nodes[moving]
     if store.max_concurrent_tasks is not None:
         tasks = np.minimum(tasks, store.max_concurrent_tasks)
     changes = np.zeros(len(ticks), dtype=np.int64)
-    np.add.at(changes, np.searchsorted(ticks, held.start[moving]), tasks)
-    np.add.at(changes, np.searchsorted(ticks, held.end[moving]), -tasks)
+    np.add.at(changes, np.searchsorted(ticks, overheads.start[moving]), tasks)
+    np.add.at(changes, np.searchsorted(ticks, overheads.end[moving]), -tasks)
     at_the_store = np.cumsum(changes)
     if store.node_bandwidth is None:
         return (at_the_store > 0).astype(np.float64)
@@ -233,12 +209,9 @@ class SwitchCount(NamedTuple):
 
 
 def switch_count(rotations: Iterable[LoggedRotation], quantum: int, switch: int) -> SwitchCount:
-    """Return how many context switches there were, and how many of them events cut short and so started over.
+    """Return how many context switches there were, and how many events cut short, which then started over.
 
-    Args:
-        rotations: of a run whose events end the running slice, from its slice log.
-        quantum: length of a time slice, ticks.
-        switch: length of a context switch, ticks.
+    The rotations are of a run whose events end the running slice; times in ticks.
     """
     begun = cut = 0
     for rotation in rotations:
@@ -255,12 +228,7 @@ def switch_count(rotations: Iterable[LoggedRotation], quantum: int, switch: int)
 
 
 def row_use(rotations: Iterable[LoggedRotation], quantum: int) -> RowUse:
-    """Return how the rows were used.
-
-    Args:
-        rotations: of the run, from its slice log.
-        quantum: length of a time slice, ticks.
-    """
+    """Return how the rows were used; the length of a time slice is in ticks."""
     used = in_rows = 0
     idle = {False: 0, True: 0}
     for rotation in rotations:
@@ -273,7 +241,106 @@ def row_use(rotations: Iterable[LoggedRotation], quantum: int) -> RowUse:
             continue
         laps, rest = divmod(rotation.begun + rotation.length, rows * quantum)
         idle[rotation.waiting] -= (rotation.up - rotation.held[0]) * rotation.begun
-        for place, held in enumerate(rotation.held):
+        for place, nodes in enumerate(rotation.held):
             length = laps * quantum + min(max(rest - place * quantum, 0), quantum)
-            idle[rotation.waiting] += (rotation.up - held) * length
+            idle[rotation.waiting] += (rotation.up - nodes) * length
     return RowUse(in_rows / used if used else float("nan"), Amount(queue_empty=idle[False], job_waiting=idle[True]))
+
+
+WORK: Final = "work"
+"""Useful and lost work together: where nodes are shared in time, which work is lost is known when a run attempt ends."""
+
+
+class AccountRates(NamedTuple):
+    """Nodes by account over time."""
+
+    ticks: IntArray
+    """When the values hold from, ascending, the end of the run last; shape ``(times,)``."""
+    nodes: dict[str, IntArray | FloatArray]
+    """Account -> nodes charged to it from then on, each of shape ``(times,)``; 0 at the end."""
+
+
+def rates_in_space(records: JobRecords, ledger: Ledger) -> AccountRates:
+    """Return the accounts over time of a run on dedicated nodes, exactly.
+
+    Work that is discarded later is *lost* while it is executed.
+    """
+    runs, overheads = records.runs, records.overheads
+    ended = runs.end != UNKNOWN
+    lost = list(_lost_intervals(records))
+    begins, ends, widths = np.array(lost, dtype=np.int64).reshape(-1, 3).T
+    outages = records.outages
+    fails = outages.start.clip(ledger.start, ledger.end)
+    repaired = np.where(outages.end == UNKNOWN, ledger.end, outages.end).clip(ledger.start, ledger.end)
+    changes = [  # when each begins and ends, nodes, account
+        (runs.start[ended], runs.end[ended], runs.nodes[ended], Account.USEFUL, Account.IDLE),
+        (begins, ends, widths, Account.LOST, Account.USEFUL),
+        (fails, repaired, np.ones_like(fails), Account.DOWN, Account.IDLE),
+        *(
+            (overheads.start[of], overheads.end[of], overheads.nodes[of], account, Account.USEFUL)
+            for position, account in enumerate(Account)
+            if (of := overheads.account == position).any()
+        ),
+    ]
+    bounds = [np.array([ledger.start, ledger.end])]
+    ticks = np.unique(np.concatenate([*bounds, *(times for begin, end, *_ in changes for times in (begin, end))]))
+    nodes = {account: np.zeros(len(ticks), dtype=np.int64) for account in Account}
+    nodes[Account.IDLE][0] = ledger.nodes
+    nodes[Account.IDLE][-1] -= ledger.nodes
+    for begin, end, width, account, instead_of in changes:
+        for positions, sign in ((np.searchsorted(ticks, begin), 1), (np.searchsorted(ticks, end), -1)):
+            np.add.at(nodes[account], positions, sign * width)
+            np.add.at(nodes[instead_of], positions, -sign * width)
+    return AccountRates(ticks, {account.value: np.cumsum(change) for account, change in nodes.items()})
+
+
+def _lost_intervals(records: JobRecords) -> Iterator[tuple[int, int, int]]:
+    """Yield when work was executed that was discarded later: begin, end (ticks) and nodes."""
+    runs, overheads = records.runs, records.overheads
+    concerned = np.unique(runs.job[runs.lost > 0])
+    intervals: dict[int, list[tuple[int, int]]] = {}
+    for index in np.flatnonzero(np.isin(overheads.job, concerned)).tolist():
+        intervals.setdefault(int(overheads.job[index]), []).append((int(overheads.start[index]), int(overheads.end[index])))
+    executed: dict[int, list[tuple[int, int, int]]] = {}  # index of a job -> what it has executed and not lost, by time
+    for index in np.flatnonzero(np.isin(runs.job, concerned)).tolist():
+        job, begin, end, nodes, lost = (
+            int(column[index]) for column in (runs.job, runs.start, runs.end, runs.nodes, runs.lost)
+        )
+        kept = executed.setdefault(job, [])
+        for first, last in intervals.get(job, []):
+            if begin <= first and last <= end:
+                kept.append((begin, first, nodes))
+                begin = last
+        kept.append((begin, end, nodes))
+        while lost > 0:  # the work executed last
+            first, last, nodes = kept.pop()
+            if last - first > lost:
+                kept.append((first, last - lost, nodes))
+                first = last - lost
+            lost -= last - first
+            yield first, last, nodes
+
+
+def rates_in_matrix(history: History, ledger: Ledger) -> AccountRates:
+    """Return the accounts over time of a run with time sharing: means from one scheduling event to the next.
+
+    Useful and lost work are one account, :data:`WORK`.
+    """
+    moments = history.moments
+    ticks = [ledger.start, *(moment.ticks for moment in moments), ledger.end]
+    charged = {
+        account: [0, *(sum(moment.ledger[account]) for moment in moments), sum(ledger.amount(account))] for account in CHARGED
+    }
+    lengths = np.diff(np.array(ticks, dtype=np.int64))
+    some = np.flatnonzero(lengths)
+    rates: dict[str, IntArray | FloatArray] = {}
+    work = np.full(len(some), float(ledger.nodes))
+    for account, amounts in charged.items():
+        mean = np.array(
+            [(amounts[moment + 1] - amounts[moment]) / int(lengths[moment]) for moment in some.tolist()], dtype=np.float64
+        )
+        work -= mean
+        rates[account.value] = np.append(mean, 0.0)
+    work[np.abs(work) < ledger.nodes * np.finfo(np.float64).eps * len(CHARGED)] = 0  # the rounding of a difference
+    begins = np.array(ticks, dtype=np.int64)[:-1][some]
+    return AccountRates(np.append(begins, ledger.end), {WORK: np.append(work, 0.0), **rates})

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
+from clustermodel.arrays import IntArray
 from clustermodel.errors import counted
 from clustermodel.policies.interface import Reason
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.ledger import Account
-from clustermodel.recording.run_attempts import Status
+from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.schedule.node_set import members
 from clustermodel.ticks import to_seconds
 
@@ -64,42 +67,31 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explanation(
-    job: int,
-    *,
-    nodes: int,
-    submit: int,
-    start: int,
-    reason: Reason,
-    reserved: int | None,
-    head_since: int | None,
-    failed: Iterable[tuple[int, int]] = (),
-    store_wait: int = 0,
-) -> Explanation:
-    """Return the explanation of a start; times in ticks."""
+def explanation(records: JobRecords, job: int, reason: Reason) -> Explanation:
+    """Return the explanation of a job's start, for which the policy gave a reason."""
+    index = int(np.flatnonzero(records.column("id") == job)[0])
+
+    def second(ticks: IntArray) -> float | None:
+        return None if ticks[index] == UNKNOWN else to_seconds(int(ticks[index]))
+
     return Explanation(
         job=job,
-        nodes=nodes,
-        submit_s=to_seconds(submit),
-        start_s=to_seconds(start),
+        nodes=int(records.column("nodes")[index]),
+        submit_s=to_seconds(int(records.column("submit")[index])),
+        start_s=to_seconds(int(records.column("start")[index])),
         rule=reason.rule,
         holder=reason.holder,
         shadow_s=None if reason.shadow is None else to_seconds(reason.shadow),
         extra_nodes=reason.extra,
-        reserved_s=None if reserved is None else to_seconds(reserved),
-        head_since_s=None if head_since is None else to_seconds(head_since),
-        failed=tuple((node, to_seconds(ticks)) for node, ticks in failed),
-        store_wait_s=to_seconds(store_wait),
+        reserved_s=second(records.column("reserved")),
+        head_since_s=second(records.blocked_since),
+        failed=tuple((node, to_seconds(ticks)) for node, ticks in _failures_of(records, index)),
+        store_wait_s=to_seconds(_store_wait_of(records, index)),
     )
 
 
-def failures_of(records: JobRecords, index: int) -> Iterator[tuple[int, int]]:
-    """Yield the failures that stopped run attempts of a job: the node, and when it failed, ticks.
-
-    Args:
-        records: of the run.
-        index: of the job's record.
-    """
+def _failures_of(records: JobRecords, index: int) -> Iterator[tuple[int, int]]:
+    """Yield the failures that stopped run attempts of a job: the node, and when it failed, ticks."""
     outages = records.outages
     for attempt in records.each_stopped_run():
         if attempt.job == index and attempt.ended_as is Status.FAILED:
@@ -107,13 +99,8 @@ def failures_of(records: JobRecords, index: int) -> Iterator[tuple[int, int]]:
             yield min(then.intersection(members(attempt.columns)) or then), attempt.end
 
 
-def store_wait_of(records: JobRecords, index: int) -> int:
-    """Return how long a job on dedicated nodes has waited for the checkpoint store in all, ticks.
-
-    Args:
-        records: of the run.
-        index: of the job's record.
-    """
-    held = records.overheads
-    waits = (held.job == index) & (held.account == list(Account).index(Account.BLOCKED))
-    return int((held.end[waits] - held.start[waits]).sum())
+def _store_wait_of(records: JobRecords, index: int) -> int:
+    """Return how long a job on dedicated nodes has waited for the checkpoint store in all, ticks."""
+    overheads = records.overheads
+    waits = (overheads.job == index) & (overheads.account == list(Account).index(Account.BLOCKED))
+    return int((overheads.end[waits] - overheads.start[waits]).sum())

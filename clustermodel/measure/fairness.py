@@ -130,13 +130,7 @@ class _Waits(NamedTuple):
 
 
 class _Schedule:
-    """Which jobs ran when, in queue order.
-
-    Args:
-        records: of a run.
-        nodes: size of the machine.
-        only_with_idle_nodes: consider only instants at which nodes could be assigned.
-    """
+    """Which jobs ran when, in queue order."""
 
     def __init__(self, records: JobRecords, nodes: int, *, only_with_idle_nodes: bool) -> None:
         order = np.lexsort((records.column("id"), records.column("submit"), -records.column("priority")))
@@ -174,16 +168,16 @@ class _Schedule:
 
     def _ahead(self, job: int, since: int, until: int, earlier: int | None) -> IntArray:
         """Return the runs in [``since``, ``until``) of jobs ahead of ``job``, or that started before ``earlier``."""
-        at, runs = self._position[job], self._runs
-        first = int(np.searchsorted(self._latest_end[:at], since, side="right"))
-        begin, stop = np.searchsorted(runs.position, np.array([first, at]))
+        position, runs = self._position[job], self._runs
+        first = int(np.searchsorted(self._latest_end[:position], since, side="right"))
+        begin, stop = np.searchsorted(runs.position, np.array([first, position]))
         rivals: IntArray = np.flatnonzero((runs.start[begin:stop] < until) & (runs.end[begin:stop] > since)) + begin
         if earlier is None:
             return rivals
         in_time = self._in_time
         begin, stop = np.searchsorted(in_time.latest_end, since, side="right"), np.searchsorted(in_time.start, earlier)
         already = in_time.run[begin:stop]
-        return np.concatenate([rivals, already[(runs.position[already] > at) & (runs.end[already] > since)]])
+        return np.concatenate([rivals, already[(runs.position[already] > position) & (runs.end[already] > since)]])
 
 
 class _Runs(NamedTuple):

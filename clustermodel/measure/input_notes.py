@@ -258,7 +258,7 @@ def run_notes(runs: Sequence[Result]) -> list[Note]:
         return [*count_notes(counts, _unit_of(runs), with_memory=True), *_without_effect(runs, counts)]
     refused = [_needing_too_much(run) for run in runs]
     counts = [
-        (one := Counts.of(run.summary()))._replace(rejected=one.rejected - number)
+        (of_run := Counts.of(run.summary()))._replace(rejected=of_run.rejected - number)
         for run, number in zip(runs, refused, strict=True)
     ]
     ratios = [ratio for run in runs if (ratio := _estimates_in_minutes(run.records)) is not None]
@@ -291,7 +291,7 @@ def _memory_notes(runs: Sequence[Result], refused: Sequence[int]) -> Iterator[No
     limited = [(run, number) for run, number in zip(runs, refused, strict=True) if run.machine.node_memory_gib is not None]
     if not limited:
         return
-    run, most = max(limited, key=lambda one: one[1])
+    run, most = max(limited, key=lambda pair: pair[1])
     if most:
         because = "is rejected because it needs" if most == 1 else "are rejected because they need"
         fact = f"{counted(most, 'job')} {because} more memory than the {run.machine.node_memory_gib:g} GiB of a node"
@@ -305,7 +305,7 @@ def _memory_notes(runs: Sequence[Result], refused: Sequence[int]) -> Iterator[No
 def _discarded_work(runs: Sequence[Result], counts: Sequence[Counts]) -> Iterator[Note]:
     """Yield a note if much of the work is discarded because nodes fail before jobs complete."""
     shares = [_discarded_share(run) for run in runs]
-    many = [one for share, one in zip(shares, counts, strict=True) if share > DISCARDED_SHARE]
+    many = [count for share, count in zip(shares, counts, strict=True) if share > DISCARDED_SHARE]
     if many:
         run = runs[shares.index(max(shares))]
         fact = f"{100 * max(shares):.0f} % of the executed work is discarded under {_names(many, counts)}, because nodes fail"
@@ -335,7 +335,7 @@ def _against_failures(machine: Machine) -> str:
 
 def _without_effect(runs: Sequence[Result], counts: Sequence[Counts]) -> Iterator[Note]:
     """Yield notes on costs that were given and that no policy uses, unless no job ran."""
-    if not any(one.jobs for one in counts):
+    if not any(count.jobs for count in counts):
         return
     for unused in unused_costs(runs):
         fact = f"{unused.given}: no effect under {_names(counts, counts)}"
@@ -344,8 +344,8 @@ def _without_effect(runs: Sequence[Result], counts: Sequence[Counts]) -> Iterato
 
 def _cut_switches(runs: Sequence[Result], counts: Sequence[Counts]) -> Iterator[Note]:
     """Yield a note if events cut many context switches short, which then start over."""
-    shares = [(_cut_share(run), one) for run, one in zip(runs, counts, strict=True)]
-    many = [one for share, one in shares if share > CUT_SHARE]
+    shares = [(_cut_share(run), count) for run, count in zip(runs, counts, strict=True)]
+    many = [count for share, count in shares if share > CUT_SHARE]
     if many:
         percent, names = 100 * max(share for share, _ in shares), _names(many, counts)
         fact = f"{percent:.0f} % of the context switches under {names} start over, as jobs arrive or end meanwhile"
@@ -432,13 +432,7 @@ def _same_schedule(runs: Sequence[Result], counts: Sequence[Counts]) -> list[Not
 
 
 def same_results(policies: int, load: float, *, waits: bool) -> Note:
-    """Return the note on policies that make no difference.
-
-    Args:
-        policies: their number.
-        load: the offered load.
-        waits: whether any job waits.
-    """
+    """Return the note on policies that make no difference."""
     fact = f"all {policies} policies give the same results"
     if waits:
         return Note(fact, "compare policies whose rules differ on these jobs, or other jobs")

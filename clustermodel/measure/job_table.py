@@ -154,9 +154,11 @@ class Holdings(NamedTuple):
 def holdings(records: JobRecords) -> Holdings:
     """Return which job held which nodes when, in order of start."""
     runs, ranges = records.runs, records.node_ranges
-    held = runs.where(ranges.run)
-    table = Holdings(held.job, ranges.since, ranges.until, ranges.first_node, ranges.nodes, held.ended_as, held.lost)
-    ended = held.end != UNKNOWN
+    attempts = runs.where(ranges.run)
+    table = Holdings(
+        attempts.job, ranges.since, ranges.until, ranges.first_node, ranges.nodes, attempts.ended_as, attempts.lost
+    )
+    ended = attempts.end != UNKNOWN
     return Holdings(*(column[ended] for column in table))
 
 

@@ -154,9 +154,9 @@ class Summary:
             f"{self.policy} on {self.workload}",
             [
                 ("field", list(fields)),
-                ("meaning", [one.name for one in known]),
+                ("meaning", [of_field.name for of_field in known]),
                 ("value", list(fields.values())),
-                ("unit", [one.unit for one in known]),
+                ("unit", [of_field.unit for of_field in known]),
             ],
             right=(False, False, True, False),
         )
@@ -347,13 +347,7 @@ def summarize(
 ) -> Summary:
     """Return the summary of a run.
 
-    Args:
-        records: of the run.
-        ledger: of the run.
-        policy: its label.
-        workload: its name.
-        seed: of the policy's random stream.
-        shared_in_time: whether gangs shared nodes in time slices, so that no number of idle nodes exists.
+    Delays are unknown if gangs shared their nodes in time slices (``shared_in_time``), as no number of idle nodes exists.
     """
     sums = Sums()
     sums.add(Jobs.of(records))
@@ -371,12 +365,6 @@ def summarize(
 
 def after_warm_up(summary: Summary, records: JobRecords, ledger: Ledger, warm_up_s: float) -> Summary:
     """Return a summary in which jobs, waits, responses and slowdowns are those of jobs submitted after the warm-up.
-
-    Args:
-        summary: of the run.
-        records: of the run.
-        ledger: of the run.
-        warm_up_s: length of the warm-up from the first submission on, seconds.
 
     Raises:
         SpecificationError: no job that was submitted later ran to an end.
@@ -437,7 +425,7 @@ def by_class(records: JobRecords, *, large_above: int = LARGE_ABOVE_NODES) -> pd
 
     large = (records.column("nodes") > large_above).astype(int)
     classes = [(0 * large, pd.Index(["all"])), (large, pd.Index(["small", "large"]))]
-    groups = pd.concat([by_group(records, pd.Series(pd.Categorical.from_codes(*one))) for one in classes])
+    groups = pd.concat([by_group(records, pd.Series(pd.Categorical.from_codes(*of))) for of in classes])
     names = ("mean", "std", "median", *(f"p{percent}" for percent in PERCENTILES), "max", "mean_weighted")
     rows = {
         (str(label), metric): {"jobs": int(group["jobs"]), **{name: group[f"{name}_{metric}"] for name in names}}
@@ -511,12 +499,7 @@ class _Measured:
 
 
 class _Groups:
-    """Groups of jobs; those of one size are the rows of a table, so that a statistic is computed once for all of them.
-
-    Args:
-        jobs: positions of jobs, one group after the other.
-        bounds: where in ``jobs`` each group begins, and where the last one ends, shape ``(groups + 1,)``.
-    """
+    """Groups of jobs; those of one size are the rows of a table, so that a statistic is computed once for all of them."""
 
     def __init__(self, jobs: IntArray, bounds: IntArray) -> None:
         sizes = np.diff(bounds)

@@ -50,20 +50,20 @@ def observed_schedule(workload: Workload, nodes: int | None = None) -> Observed:
             f"whatif: {workload.name} has no recorded waits (SWF field 3), so there is nothing to compare with; "
             "`clustermodel run` simulates it"
         )
-    held = workload.column("run") + np.maximum(workload.column(SUSPENDED), 0)
+    occupied = workload.column("run") + np.maximum(workload.column(SUSPENDED), 0)
     start = workload.column("submit") + wait
-    peak = peak_in_use(start[known], (start + held)[known], workload.column("nodes")[known]).units
+    peak = peak_in_use(start[known], (start + occupied)[known], workload.column("nodes")[known]).units
     if workload.machine_nodes is not None and (workload.column(SUSPENDED)[known] > 0).any():
         peak = min(peak, workload.machine_nodes)  # nodes of a suspended job are another one's
     size = peak if nodes is None else nodes
     members = known & (workload.column("nodes") <= size)
     if not members.any():
         raise SpecificationError(f"--nodes: {size} is not allowed; every job of {workload.name} is larger")
-    columns = (workload.column("submit"), wait, held, workload.column("run"), workload.column("nodes"))
-    submit, wait, held, run, sizes = (column[members] for column in columns)
-    capacity_s = size * int((submit + wait + held).max() - submit.min()) / TICKS_PER_SECOND
+    columns = (workload.column("submit"), wait, occupied, workload.column("run"), workload.column("nodes"))
+    submit, wait, occupied, run, sizes = (column[members] for column in columns)
+    capacity_s = size * int((submit + wait + occupied).max() - submit.min()) / TICKS_PER_SECOND
     sums = Sums()
-    sums.add_times(wait / TICKS_PER_SECOND, (wait + held) / TICKS_PER_SECOND, run / TICKS_PER_SECOND, sizes)
+    sums.add_times(wait / TICKS_PER_SECOND, (wait + occupied) / TICKS_PER_SECOND, run / TICKS_PER_SECOND, sizes)
     statistics = sums.statistics()
     return Observed(
         jobs=sums.jobs,

@@ -121,8 +121,8 @@ def column_heading(column: str, unit: str = "s") -> str:
         column: a name; one that ends in ``_s`` is a time, in ``_node_s`` node time.
         unit: in which times are shown.
     """
-    found = named(column)
-    return found._replace(unit={"s": unit, "node-s": f"node-{unit}"}.get(found.unit, found.unit)).label()
+    quantity = named(column)
+    return quantity._replace(unit={"s": unit, "node-s": f"node-{unit}"}.get(quantity.unit, quantity.unit)).label()
 
 
 def account_column(account: Account, unit: str) -> str:

@@ -49,12 +49,7 @@ class GangPlacement(NamedTuple):
 
 
 def kinds(ended_as: IntArray, lost: IntArray) -> IntArray:
-    """Return what run attempts are, positions in :data:`KINDS`, shape ``(attempts,)``.
-
-    Args:
-        ended_as: how each ended.
-        lost: how much work was discarded at its end, ticks.
-    """
+    """Return what run attempts are, positions in :data:`KINDS`, shape ``(attempts,)``."""
     stopped = ~np.isin(ended_as, (Status.COMPLETED, Status.KILLED))
     kind = np.where(lost > 0, KINDS.index("lost"), np.where(stopped, KINDS.index("saved"), KINDS.index("run")))
     return np.where(ended_as == Status.FAILED, KINDS.index("failed"), kind)
@@ -95,13 +90,7 @@ def _numbers_of_attempts(job: IntArray) -> IntArray:
 
 
 def gangs_in_matrix(records: JobRecords, history: History, end: int) -> list[GangPlacement]:
-    """Return the placements of gangs in the rows of the Ousterhout matrix, in the order in which they ended.
-
-    Args:
-        records: of the run.
-        history: of the same run.
-        end: when the run ends, ticks.
-    """
+    """Return the placements of gangs in the rows of the Ousterhout matrix, in the order in which they ended."""
     runs = records.runs
     index_of = {job: index for index, job in enumerate(records.column("id").tolist())}
     ends: dict[int, list[int]] = {}  # index of a job -> ends of its run attempts
@@ -138,25 +127,15 @@ _COLUMNS: Final = ("job", "begin", "end", "row", "first_node", "nodes", "kind")
 
 
 def placements_in_space(records: JobRecords) -> pd.DataFrame:
-    """Return where and when gangs ran on dedicated nodes: the table of ``Result.placements``.
-
-    Args:
-        records: of the run.
-    """
-    held = holdings(records)
-    kind = kinds(held.ended_as, held.lost)
-    row = np.zeros(len(held.job), dtype=np.int64)
-    return _frame(records.column("id")[held.job], held.start, held.end, row, held.first_node, held.nodes, kind)
+    """Return where and when gangs ran on dedicated nodes: the table of ``Result.placements``."""
+    holding = holdings(records)
+    kind = kinds(holding.ended_as, holding.lost)
+    row = np.zeros(len(holding.job), dtype=np.int64)
+    return _frame(records.column("id")[holding.job], holding.start, holding.end, row, holding.first_node, holding.nodes, kind)
 
 
 def placements_in_matrix(records: JobRecords, history: History, end: int) -> pd.DataFrame:
-    """Return where and when gangs were in the Ousterhout matrix: the table of ``Result.placements``.
-
-    Args:
-        records: of the run.
-        history: of the same run.
-        end: when the run ends, ticks.
-    """
+    """Return where and when gangs were in the Ousterhout matrix: the table of ``Result.placements``."""
     ids = records.column("id")
     places = [
         (ids[gang.job], gang.begin, gang.end, gang.row, low, high - low, gang.kind)
@@ -190,22 +169,15 @@ def _narrow(numbers: IntArray) -> npt.NDArray[np.int32] | IntArray:
 
 
 def states(log: EventLog, nodes: int, history: History | None, shares: Mapping[str, FloatArray]) -> pd.DataFrame:
-    """Return the state of the machine after each event; see :attr:`~clustermodel.experiment.result.Result.states`.
-
-    Args:
-        log: of the run's events.
-        nodes: size of the machine.
-        history: of the Ousterhout matrix, if it was kept.
-        shares: columns of the resources that are limited, shapes ``(events,)``.
-    """
+    """Return the state of the machine after each event; see :attr:`~clustermodel.experiment.result.Result.states`."""
     import pandas as pd
 
     row = np.full(len(log.ticks), NO_ROW, dtype=np.int32)
     if history is not None and history.moments:
         begins = [moment.ticks for moment in history.moments]
         first = np.array([moment.rotation[0] if moment.rotation else NO_ROW for moment in history.moments], dtype=np.int32)
-        at = np.searchsorted(begins, log.ticks, side="right") - 1
-        row = np.where(at < 0, NO_ROW, first[at]).astype(np.int32)
+        moment = np.searchsorted(begins, log.ticks, side="right") - 1
+        row = np.where(moment < 0, NO_ROW, first[moment]).astype(np.int32)
     return pd.DataFrame(
         {
             "time_s": log.ticks / TICKS_PER_SECOND,

@@ -256,16 +256,16 @@ def shared_store_bound(machine_nodes: int, system_mtbf_s: float, classes: Sequen
     require_seconds("system_mtbf_s", system_mtbf_s, positive=True)
     if not classes:
         raise SpecificationError("classes: none is given; there must be at least one class of jobs")
-    needed = math.fsum(one.jobs * one.nodes for one in classes)
+    needed = math.fsum(group.jobs * group.nodes for group in classes)
     if needed > nodes * (1 + 1e-9):
         raise SpecificationError(f"classes: jobs on {needed:g} nodes are not allowed; the machine has {nodes} nodes")
 
-    def period(one: CheckpointingJobs, multiplier: float) -> float:
-        job_mtbf_s = system_mtbf_s * nodes / one.nodes
-        return math.sqrt(2 * one.checkpoint_s * job_mtbf_s * (1 + multiplier * nodes / one.nodes))
+    def period(group: CheckpointingJobs, multiplier: float) -> float:
+        job_mtbf_s = system_mtbf_s * nodes / group.nodes
+        return math.sqrt(2 * group.checkpoint_s * job_mtbf_s * (1 + multiplier * nodes / group.nodes))
 
     def pressure(multiplier: float) -> float:
-        return math.fsum(one.jobs * one.checkpoint_s / period(one, multiplier) for one in classes)
+        return math.fsum(group.jobs * group.checkpoint_s / period(group, multiplier) for group in classes)
 
     multiplier = 0.0
     if pressure(0.0) > 1:
@@ -273,14 +273,14 @@ def shared_store_bound(machine_nodes: int, system_mtbf_s: float, classes: Sequen
         while pressure(above) > 1:
             above *= 2
         multiplier = float(brentq(lambda value: pressure(value) - 1, 0.0, above, xtol=1e-15, rtol=1e-14))
-    periods = tuple(period(one, multiplier) for one in classes)
+    periods = tuple(period(group, multiplier) for group in classes)
     waste = tuple(
-        one.checkpoint_s / p
-        + one.nodes / (system_mtbf_s * nodes) * (p / 2 + (one.checkpoint_s if one.restart_s is None else one.restart_s))
-        for one, p in zip(classes, periods, strict=True)
+        group.checkpoint_s / p
+        + group.nodes / (system_mtbf_s * nodes) * (p / 2 + (group.checkpoint_s if group.restart_s is None else group.restart_s))
+        for group, p in zip(classes, periods, strict=True)
     )
     return SharedStoreBound(
-        waste=math.fsum(one.jobs * one.nodes * w for one, w in zip(classes, waste, strict=True)) / nodes,
+        waste=math.fsum(group.jobs * group.nodes * w for group, w in zip(classes, waste, strict=True)) / nodes,
         periods_s=periods,
         class_waste=waste,
         multiplier=multiplier,

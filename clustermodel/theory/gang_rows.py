@@ -96,20 +96,20 @@ def gang_rows(
     """
     chain = _RowsChain(nodes, mpl, sizes, arrival_rate, mean_run_s, migration)
     try:
-        found = solve(chain.lumped())
+        solution = solve(chain.lumped())
     except UnstableError:
         limit = gang_saturation(nodes, mpl, sizes, mean_run_s, migration=migration).throughput
         raise SpecificationError(
             f"arrival_rate: {arrival_rate:g} is not allowed; it must be < {limit:g}, where the queue is stable"
         ) from None
     response = {
-        size * chain.unit: found.mean(partial(_jobs_of, size, probability), probability) / (arrival_rate * probability)
+        size * chain.unit: solution.mean(partial(_jobs_of, size, probability), probability) / (arrival_rate * probability)
         for size, probability in chain.sizes.items()
     }
-    busy = found.mean(lambda phase: sum(rate * mean * size for rate, mean, size in chain.service(phase.gangs)))
+    busy = solution.mean(lambda phase: sum(rate * mean * size for rate, mean, size in chain.service(phase.gangs)))
     return GangRows(
         mean_response_s=sum(chain.sizes[size // chain.unit] * mean for size, mean in response.items()),
-        mean_wait_s=found.mean(lambda _: 0.0, 1.0) / arrival_rate,
+        mean_wait_s=solution.mean(lambda _: 0.0, 1.0) / arrival_rate,
         response_s_by_size=response,
         utilization=busy * chain.unit / nodes,
     )

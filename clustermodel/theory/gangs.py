@@ -91,9 +91,9 @@ def gs_mean_response(nodes: int, arrival_rate: float, mean_run_s: float) -> floa
         return mgs_mean_response(nodes, arrival_rate, mean_run_s)
     threshold = 3
     while True:
-        found = shortest_queue_bounds(nodes, arrival_rate, mean_run_s, threshold)
-        if found.upper - found.lower <= 2 * TOLERANCE * found.lower:
-            return (found.lower + found.upper) / 2
+        bounds = shortest_queue_bounds(nodes, arrival_rate, mean_run_s, threshold)
+        if bounds.upper - bounds.lower <= 2 * TOLERANCE * bounds.lower:
+            return (bounds.lower + bounds.upper) / 2
         threshold += 2
 
 

@@ -128,18 +128,18 @@ def chain_of(transitions: Transitions[Phase], start: Phase, value: Callable[[Pha
         return numbers[waiting, phase]
 
     for waiting, phase in states:  # which grows
-        mine: _Rates = defaultdict(float)
+        outgoing: _Rates = defaultdict(float)
         for level in count(1) if waiting else (0,):
             listed = [(rate, to, number(to > 0, following)) for rate, to, following in transitions(level, phase)]
             last = all(to for _, to, _ in listed)
             for rate, to, following in listed:
                 if not waiting or not to:
-                    mine["empty" if not to else "up", level, following] += rate
+                    outgoing["empty" if not to else "up", level, following] += rate
                 elif last:
-                    mine["block", level + 1 - to, following] += rate
+                    outgoing["block", level + 1 - to, following] += rate
             if last:
                 break
-        rates.append(mine)
+        rates.append(outgoing)
     classes = list(range(len(states))) if value is None else _lumped(states, rates, value)
     return _matrices(states, rates, classes)
 
@@ -152,13 +152,13 @@ def _lumped(states: list[tuple[bool, Phase]], rates: list[_Rates], value: Callab
     """Return the class of each state in the coarsest partition that refines ``value``."""
     places: dict[Hashable, int] = {}
     classes = [places.setdefault((waiting, value(phase)), len(places)) for waiting, phase in states]
-    largest = max(rate for mine in rates for rate in mine.values())
+    largest = max(rate for outgoing in rates for rate in outgoing.values())
     while True:
         before, places = len(set(classes)), {}
         refined = []
-        for own, mine in zip(classes, rates, strict=True):
+        for own, outgoing in zip(classes, rates, strict=True):
             into: _Rates = defaultdict(float)
-            for (kind, step, state), rate in mine.items():
+            for (kind, step, state), rate in outgoing.items():
                 if (kind, step, classes[state]) not in (("block", 1, own), ("empty", 0, own)):  # what stays changes nothing
                     into[kind, step, classes[state]] += rate
             key = own, frozenset((to, round(rate / largest, _RELATIVE_RATE)) for to, rate in into.items())
@@ -175,7 +175,7 @@ def _matrices(states: list[tuple[bool, Phase]], rates: list[_Rates], classes: li
         chosen[states[state][0]].append(state)
     place = {classes[state]: index for of_kind in chosen.values() for index, state in enumerate(of_kind)}
     empty, above = len(chosen[False]), len(chosen[True])
-    deepest = max([step - 1 for mine in rates for kind, step, _ in mine if kind == "block"], default=0)
+    deepest = max([step - 1 for outgoing in rates for kind, step, _ in outgoing if kind == "block"], default=0)
     blocks = [np.zeros((above, above)) for _ in range(deepest + 2)]
     to_empty = [np.zeros((empty if level == 0 else above, empty)) for level in range(deepest + 1)]
     up = np.zeros((empty, above))
@@ -215,8 +215,8 @@ def solve(chain: Chain[Phase]) -> Solution[Phase]:
     equations = np.block([[chain.from_empty, chain.up_from_empty], [into_empty, into_one]]).T
     total = _solve(np.eye(phases) - ratio, np.ones(phases))
     equations[0] = np.concatenate([np.ones(len(chain.empty)), total])
-    found = _solve(equations, np.eye(len(equations))[0])
-    return Solution(chain, found[: len(chain.empty)], found[len(chain.empty) :], ratio)
+    probabilities = _solve(equations, np.eye(len(equations))[0])
+    return Solution(chain, probabilities[: len(chain.empty)], probabilities[len(chain.empty) :], ratio)
 
 
 def _ratio_by_iteration(up: Floats, others: list[Floats]) -> Floats:

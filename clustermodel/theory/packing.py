@@ -203,10 +203,10 @@ def largest_fill(nodes: int, sizes: Mapping[int, float]) -> float:
     arrives = csr_array((np.ones(len(fill)), (fill + support[kind], variables)), shape=(nodes + 1, len(fill)))
     every_job = LinearConstraint(placed, p[support], p[support])
     rows_there = LinearConstraint((leaves - arrives)[1:], -np.inf, 0)
-    found = milp((fill == 0).astype(float), constraints=[every_job, rows_there])  # no variable is an integer
-    if not found.success:
-        raise ArithmeticError(f"the linear program of the largest fill was not solved: {found.message}")
-    return min(1.0, float(np.dot(support, p[support]) / (nodes * found.fun)))
+    solution = milp((fill == 0).astype(float), constraints=[every_job, rows_there])  # no variable is an integer
+    if not solution.success:
+        raise ArithmeticError(f"the linear program of the largest fill was not solved: {solution.message}")
+    return min(1.0, float(np.dot(support, p[support]) / (nodes * solution.fun)))
 
 
 def _probabilities(nodes: int, sizes: Mapping[int, float]) -> FloatArray:

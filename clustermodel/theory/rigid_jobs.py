@@ -292,12 +292,12 @@ def _completions_without_queue(classes: _Classes, chain: _Chain) -> Floats:
 
 def _first_passage(up: Floats, local: Floats, down: Floats) -> Floats:
     """Return G, the first phase one level below, by logarithmic reduction (Latouche & Ramaswami 1999, chapter 8)."""
-    one = np.eye(len(local))
-    inverse = np.linalg.inv(one - local)
+    identity = np.eye(len(local))
+    inverse = np.linalg.inv(identity - local)
     rise, fall = inverse @ up, inverse @ down
     passage, risen = fall.copy(), rise
     for _ in range(_DOUBLINGS):
-        inverse = np.linalg.inv(one - rise @ fall - fall @ rise)
+        inverse = np.linalg.inv(identity - rise @ fall - fall @ rise)
         rise, fall = inverse @ rise @ rise, inverse @ fall @ fall
         more = risen @ fall
         passage += more

@@ -163,9 +163,12 @@ def _mean_jobs_if_slices_go_on(rate: float, switching: _Slice, alone: _Slice) ->
     return area / time
 
 
-def _derivatives(rate: float, one: _Slice) -> tuple[float, float]:
+def _derivatives(rate: float, piece: _Slice) -> tuple[float, float]:
     """Return k'(1) and k''(1)."""
-    return rate * one.mean - one.completes, rate**2 * one.square - 2 * rate * one.mean_if_completed + 2 * one.completes
+    return (
+        rate * piece.mean - piece.completes,
+        rate**2 * piece.square - 2 * rate * piece.mean_if_completed + 2 * piece.completes,
+    )
 
 
 def mg1_round_robin_mean_response(
@@ -267,9 +270,9 @@ def optimal_slice(
     if len(refused) == len(lengths):
         raise refused[-1]
     bounds = (np.log(lengths[max(best - 1, 0)]), np.log(lengths[min(best + 1, len(lengths) - 1)]))
-    found = minimize_scalar(lambda log: response(exp(log)), bounds=bounds, method="bounded")
-    if found.fun < values[best]:
-        return OptimalSlice(exp(found.x), float(found.fun))
+    minimum = minimize_scalar(lambda log: response(exp(log)), bounds=bounds, method="bounded")
+    if minimum.fun < values[best]:
+        return OptimalSlice(exp(minimum.x), float(minimum.fun))
     return OptimalSlice(float(lengths[best]), float(values[best]))
 
 

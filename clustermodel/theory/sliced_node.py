@@ -207,17 +207,17 @@ class _Chain:
 
     def _reachable(self) -> list[_State]:
         """Return all states that can follow the empty node, with or without waiting jobs."""
-        found: dict[_State, None] = {}
+        states: dict[_State, None] = {}
         todo = [state for state, _ in self._arriving(())]
         while todo:
             state = todo.pop()
-            if state in found:
+            if state in states:
                 continue
-            found[state] = None
+            states[state] = None
             todo += [step.state for step in self._steps(state) if step.state is not None]
             if self._is_full(state):
                 todo += [after for after, _ in self._refilled(state)]
-        return list(found)
+        return list(states)
 
     def _within(self, states: list[_State]) -> csr_array:
         """Return the transition probabilities among states without waiting jobs, shape ``(states, states)``."""

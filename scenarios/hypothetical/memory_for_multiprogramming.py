@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from clustermodel import Lognormal, Machine, Scenario, Study, TimeSlicing, Workload, load_model
-from clustermodel.experiment.random_streams import random_stream
+from clustermodel.experiment.scenario import random_stream
 from clustermodel.memory_units import KIB_PER_GIB
 
 MEMORY, MOST_GIB = Lognormal(mean=0.5, cv=1), 1.5

@@ -16,7 +16,7 @@ from clustermodel import (
     load_model,
     synthetic_workload,
 )
-from clustermodel.measure.account_rates import WORK, AccountRates, rates_in_matrix, rates_in_space
+from clustermodel.measure.event_log import WORK, AccountRates, rates_in_matrix, rates_in_space
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.timeline.script import Script, migrate, start
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from clustermodel import Failure, Job, Machine, NodeFailures, Scenario, SpecificationError, Workload, to_ticks
-from clustermodel.experiment.random_streams import random_stream
+from clustermodel.experiment.scenario import random_stream
 from clustermodel.failures.failure import FailureSource
 from clustermodel.sim import node_failures
 

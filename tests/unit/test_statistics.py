@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from clustermodel import Machine, Scenario, SpecificationError, synthetic_workload
-from clustermodel.experiment.result import Result
+from clustermodel.experiment.result import Result, suggest_warm_up
 from clustermodel.experiment.study import Precision, Study, replicate_until
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.experiment.warm_up import suggest_warm_up
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.statistics import Interval, batch_means, interval, mser5, paired_difference, paired_ratio
 from tests.statistical.error_rates import coverage

@@ -23,14 +23,12 @@ from clustermodel import (
     Study,
     SwfStream,
     Workload,
-    read_swf,
     synthetic_workload,
     write_swf,
 )
 from clustermodel.measure import metrics
 from clustermodel.measure.metrics import QUANTILE_ERROR
 from clustermodel.recording import streamed_records
-from tests.shared_data import trace_path
 
 OF_THE_WHOLE_SCHEDULE = {
     "delayed", "mean_delay_by_later_s", "longest_delay_by_later_s", "reservation_violations", "benign_violations",
@@ -65,41 +63,32 @@ def assert_streams_alike(scenario: Scenario, path: Path) -> Result:
     return kept
 
 
+CHECKPOINTS = Checkpointing(checkpoint_s=30.0, restart_s=60.0, interval_s=3600.0)
+
+
+@pytest.mark.parametrize("exact", [100, metrics.EXACT])
 @pytest.mark.parametrize(
-    "policy",
-    ["fcfs", "easy", "conservative", "pv-easy", "pv-easy:mode=suspend", "pv-easy:mode=checkpoint", "R/L-NG:speculation=0.5",
-     "R/L-NG:width=half,widening=true", "fifo-preempt"],
-)  # fmt: skip
+    ("policy", "checkpointing"),
+    [
+        ("fcfs", Checkpointing()),
+        ("easy", CHECKPOINTS),
+        ("slack:awt=600", Checkpointing()),  # needs no other run
+        ("pv-easy", Checkpointing()),
+        ("pv-easy:mode=checkpoint", CHECKPOINTS),
+        ("R/L-NG:speculation=0.5", Checkpointing()),
+        ("R/L-NG:width=half,widening=true", Checkpointing()),
+    ],
+)
 def test_a_streamed_run_has_the_summary_and_the_jobs_of_the_run_in_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str, checkpointing: Checkpointing, exact: int
 ) -> None:
     monkeypatch.setattr(streamed_records, "BLOCK", 100)
-    monkeypatch.setattr(metrics, "EXACT", 100)
+    monkeypatch.setattr(metrics, "EXACT", exact)
     jobs = [Job(id=1_000, submit_s=1e9, nodes=200, run_s=5, estimate_s=5)]  # rejected
-    workload = Workload([*synthetic_workload(jobs=400, load=0.95).rows(), *Workload.from_jobs(jobs).rows()])
-    kept = assert_streams_alike(
-        Scenario(workload=workload, machine=Machine(nodes=128), policy=policy), tmp_path / "jobs.parquet"
-    )
+    workload = Workload([*synthetic_workload(jobs=300, load=0.95).rows(), *Workload.from_jobs(jobs).rows()])
+    machine = Machine(nodes=128, checkpointing=checkpointing)
+    kept = assert_streams_alike(Scenario(workload=workload, machine=machine, policy=policy), tmp_path / "jobs.parquet")
     assert kept.summary().rejected == 1
-
-
-@pytest.mark.parametrize("jobs", [1, 2, 4, 5, 400])
-def test_the_percentiles_of_few_jobs_are_those_of_the_run_in_memory(jobs: int) -> None:
-    workload = Workload.from_jobs(
-        [Job(id=n, submit_s=n, nodes=4, run_s=500 * n, estimate_s=500 * n) for n in range(1, jobs + 1)]
-    )
-    scenario = Scenario(workload=workload, machine=Machine(nodes=4), policy="fcfs")
-    kept, streamed = scenario.run().summary(), replace(scenario, stream=True).run().summary()
-    assert (streamed.median_wait_s, streamed.p95_wait_s) == (kept.median_wait_s, kept.p95_wait_s)
-
-
-@pytest.mark.long
-def test_a_streamed_trace_has_the_summary_of_the_trace_in_memory(tmp_path: Path) -> None:
-    path = trace_path("KTH-SP2-1996-2.2")
-    kept, streamed = (Scenario(workload=read(path), policy="fcfs") for read in (read_swf, SwfStream))
-    expected, found = kept.run().summary(), replace(streamed, stream=True).run().summary()
-    assert (found.jobs, found.killed, found.blocked) == (expected.jobs, expected.killed, expected.blocked)
-    assert found.mean_wait_s == pytest.approx(expected.mean_wait_s, rel=1e-12)
 
 
 def one_by_one(**changes: object) -> Scenario:
@@ -230,11 +219,6 @@ def test_a_scenario_file_may_say_that_its_run_is_streamed(command_line: Callable
         one_by_one(stream=123)
 
 
-def test_slack_with_a_given_average_wait_needs_no_other_run(tmp_path: Path) -> None:
-    jobs = synthetic_workload(jobs=150, nodes=64, load=0.9)
-    assert_streams_alike(Scenario(workload=jobs, machine=Machine(nodes=64), policy="slack:awt=600"), tmp_path / "jobs.parquet")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -251,13 +235,6 @@ def test_options_that_do_not_go_with_streams_are_refused(
     assert done.code == 2
     assert message in done.err
     assert done.err.count("\n") == 1
-
-
-def test_checkpoints_are_charged_alike(tmp_path: Path) -> None:
-    machine = Machine(nodes=128, checkpointing=Checkpointing(checkpoint_s=30.0, restart_s=60.0, interval_s=3600.0))
-    assert_streams_alike(
-        Scenario(workload=synthetic_workload(jobs=200), machine=machine, policy="easy"), tmp_path / "jobs.parquet"
-    )
 
 
 @pytest.mark.parametrize(
