@@ -22,8 +22,7 @@ from .failures.failure import Failure as Failure, NodeFailures as NodeFailures
 from .failures.outages import read_outages as read_outages
 from .failures.outages import Outages as Outages, outage_facts as outage_facts
 from .failures.weibull import fit_weibull as fit_weibull
-from .figures.curves_bars import bars as bars, curves as curves, improvements as improvements
-from .figures.run_tables import by_size as by_size
+from .figures.curves_bars import bars as bars, by_size as by_size, curves as curves, improvements as improvements
 from .figures.tables import comparison_table as comparison_table
 from .figures.workloads import distributions as distributions, estimates_used as estimates_used
 from .job import Job as Job, JobRow as JobRow

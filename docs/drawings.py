@@ -38,8 +38,8 @@ from clustermodel import (
     read_swf,
     to_seconds,
 )
-from clustermodel.figures.single_run import draw_gantt
-from clustermodel.figures.time_sharing import draw_matrix
+from clustermodel.figures.matrix import draw_matrix
+from clustermodel.figures.run import draw_gantt
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.predictors import UserEstimate
 from clustermodel.schedule.slack import Weights, cost, favour, price_of_start, weight

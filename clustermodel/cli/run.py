@@ -354,8 +354,8 @@ def _finished_run(scenario: Scenario, file: Path | None, advance: Callable[[int]
 
 def _write(results: Sequence[Result], figure: Path | None, perfetto: Path | None, notes: Console) -> None:
     if figure is not None and results:
-        from clustermodel.figures.compare import comparison  # noqa: PLC0415  matplotlib takes a second to import
-        from clustermodel.figures.files import save  # noqa: PLC0415
+        from clustermodel.figures.run import comparison  # noqa: PLC0415  matplotlib takes a second to import
+        from clustermodel.figures.style import save  # noqa: PLC0415
 
         save(comparison(results), figure)
         notes.print(f"figure: {literal(figure)}")

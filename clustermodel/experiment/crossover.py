@@ -383,7 +383,7 @@ def _exhibits(study: CrossoverStudy) -> dict[str, Any]:
         return study.conclude(table).frame.rename_axis(study.along)
 
     def picture(table: StudyTable) -> Figure:
-        from clustermodel.figures.crossing import difference_curve  # noqa: PLC0415  matplotlib takes a second to import
+        from clustermodel.figures.study import difference_curve  # noqa: PLC0415  matplotlib takes a second to import
 
         conclusion = study.conclude(table)
         names = tuple(map(str, study.levels.labels("policy")))

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from clustermodel.experiment.scenario import Scenario
-    from clustermodel.figures.single_run import ResultPlots
+    from clustermodel.figures.run import ResultPlots
 
 
 class Result:
@@ -266,7 +266,7 @@ class Result:
     @property
     def plot(self) -> ResultPlots:
         """Figures of this run."""
-        from clustermodel.figures.single_run import ResultPlots  # noqa: PLC0415  matplotlib takes a second to import
+        from clustermodel.figures.run import ResultPlots  # noqa: PLC0415  matplotlib takes a second to import
 
         return ResultPlots(self)
 

@@ -1,8 +1,4 @@
-"""Maps over two factors: means, differences from a baseline with the boundary of significance, and who has the lowest mean.
-
-Cells have the same size, whatever the distances between levels are; numeric levels ascend.  Colours are safe for colour-blind
-readers: cividis for means, purple and orange for differences.  The intervals are of one difference each, not of all at once.
-"""
+"""Figures of an experiment over two factors: heat maps, maps of differences from a baseline, and maps of the best policy."""
 
 from __future__ import annotations
 
@@ -21,14 +17,21 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from clustermodel import statistics
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
-from clustermodel.figures.drawn_table import Level, varying
-from clustermodel.figures.labels import axis_label, factor_label
-from clustermodel.figures.notebook_figure import NotebookFigure
-from clustermodel.figures.run_tables import level_of, shown_value
-from clustermodel.figures.style import legend_below, plain, policy_styles
+from clustermodel.figures.curves_bars import level_of, shown_value
+from clustermodel.figures.style import NotebookFigure, axis_label, factor_label, legend_below, plain, policy_styles
 
 if TYPE_CHECKING:
     from clustermodel.experiment.study_table import StudyTable
+
+
+Level = bool | int | float | str | None
+"""A level of a factor."""
+
+
+def varying(table: StudyTable) -> list[str]:
+    """Return the factors that have several levels."""
+    return list(next(iter(table.points()), {}))
+
 
 _HATCH: Final = "////"
 _MOST_ACROSS: Final = 3

@@ -89,7 +89,8 @@ def _add_run(events: list[str], run: Result, process: int) -> int:
     if run.slices is None:
         rates, gangs = rates_in_space(records, run.ledger), gangs_in_space(records)
     else:
-        rates, gangs = rates_in_matrix(run.history, run.ledger), gangs_in_matrix(records, run.history, run.ledger.end)
+        rates = rates_in_matrix(records, run.history, run.ledger)
+        gangs = gangs_in_matrix(records, run.history, run.ledger.end)
         events += _names(process, "", {_TURNS: "time slices"})
         for begin, end, name, arguments in _turns(run.history, run.ledger.end):
             events.append(_slice(process, _TURNS, begin, end, name, "time slice", arguments))
@@ -171,7 +172,8 @@ def _turns(history: History, end: int) -> Iterator[tuple[int, int, str, dict[str
 
     If there are too many, the rows that take turns between two scheduling events are one.
     """
-    merged = list(islice(_merged(history.slices(history.moments[0].ticks, end, end)), MOST_TIME_SLICES + 1))
+    first = history.moments[0].ticks if history.moments else end
+    merged = list(islice(_merged(history.slices(first, end, end)), MOST_TIME_SLICES + 1))
     turns: list[tuple[int, int, tuple[int, ...], tuple[Cell, ...]]] = [
         (turn.begin, turn.end, (turn.row,), turn.gangs) for turn in merged
     ]

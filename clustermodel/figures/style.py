@@ -1,4 +1,4 @@
-"""The style of figures: colours, line styles, markers and hatches of policies, safe for colour-blind readers, and plain text.
+"""The style of figures: colours, line styles, markers and hatches of policies, safe for colour-blind readers; labels; files.
 
 There are more policies than distinguishable colours.  Policies that the papers do not compare share a colour; line styles and
 markers distinguish them in a common figure.
@@ -8,15 +8,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from itertools import product
-from typing import Any, Final, NamedTuple
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
 
+from clustermodel.errors import OutputError, SpecificationError
 from clustermodel.errors import visible as written_out
+from clustermodel.measure.quantities import QUANTITIES, column_heading
+from clustermodel.output_files import replacing
 from clustermodel.policies.registry import NAMES_OF_PAPERS
+from clustermodel.readable import time_unit
+
+if TYPE_CHECKING:
+    from clustermodel.experiment.result import Result
+
 
 BLUE: Final = "#0072B2"
 ORANGE: Final = "#E69F00"
@@ -189,6 +200,15 @@ def legend_labels(texts: Sequence[object]) -> list[str]:
     return [f"{text} ({shown[: place + 1].count(text)})" if shown.count(text) > 1 else text for place, text in enumerate(shown)]
 
 
+# Axes and legends.
+
+
+def time_axis(span_s: float) -> tuple[float, str]:
+    """Return a legible unit for a time axis of ``span_s`` seconds: its length in seconds, and its name."""
+    unit = time_unit(span_s)
+    return unit.seconds, unit.name
+
+
 _PER_INCH: Final = 10
 """Characters per inch of a legend."""
 
@@ -213,3 +233,58 @@ def legend_below(figure: Figure, handles: Mapping[str, Any], *, title: str = "")
         ncols=columns,
         handler_map={tuple: HandlerTuple(ndivide=1, pad=0)},
     )
+
+
+def axis_label(column: str) -> str:
+    """Return the axis label of a measure: a quantity's name and unit, or what the name of any other column says."""
+    known = QUANTITIES.get(column)
+    return known.label() if known else factor_label(column)
+
+
+def factor_label(name: str) -> str:
+    """Return the axis label of a factor: its name and the unit that the name ends in, also if a measure has the same name."""
+    return plain(column_heading(name), longest=90)
+
+
+def title_of(run: Result) -> str:
+    """Return policy and workload of a run for a title."""
+    return f"{plain(run.scenario.label)} on {plain(run.scenario.workload_name)}"
+
+
+def require_drawable(run: Result, figure: str) -> None:
+    """Refuse a run in which no job ran.
+
+    Raises:
+        SpecificationError: no job ran.
+    """
+    if not run.records.finished.any():
+        raise SpecificationError(f"{figure}: no job ran; there is nothing to draw")
+
+
+class NotebookFigure(Figure):
+    """A figure that a notebook shows once, as the value of a cell.
+
+    The figures of this package are made without pyplot, which would keep all of them in memory.  So pyplot does not show them
+    at the end of a cell, and without it a notebook would print only their size.  Where ``%matplotlib inline`` is active, its
+    own rule for figures applies, also once.
+    """
+
+    def _repr_png_(self) -> bytes:
+        """Return the figure as PNG, in the size and the resolution for which it was made."""
+        image = BytesIO()
+        self.savefig(image, format="png")
+        return image.getvalue()
+
+
+def save(figure: Figure, path: str | PathLike[str]) -> None:
+    """Write ``figure`` to ``path``; the suffix chooses the format.
+
+    Raises:
+        OutputError: the file cannot be written, or the format is unknown.
+    """
+    suffix = Path(path).suffix
+    known = sorted(figure.canvas.get_supported_filetypes())
+    if suffix[1:].lower() not in known:
+        raise OutputError(f"{path}: format {suffix!r} is unknown; known are {', '.join(known)}")
+    with replacing(path) as file:
+        figure.savefig(file, format=suffix[1:].lower(), dpi=150)

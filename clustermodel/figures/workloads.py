@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from clustermodel.errors import SpecificationError
-from clustermodel.figures.notebook_figure import NotebookFigure
-from clustermodel.figures.style import legend_labels, policy_styles
+from clustermodel.figures.style import NotebookFigure, legend_labels, policy_styles
 from clustermodel.validation import require_number, require_whole
 from clustermodel.workload.table import Workload
 

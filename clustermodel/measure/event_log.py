@@ -258,6 +258,8 @@ class AccountRates(NamedTuple):
     """When the values hold from, ascending, the end of the run last; shape ``(times,)``."""
     nodes: dict[str, IntArray | FloatArray]
     """Account -> nodes charged to it from then on, each of shape ``(times,)``; 0 at the end."""
+    idle_waiting: IntArray | FloatArray
+    """Those of the idle nodes that were idle while a job waited, shape ``(times,)``."""
 
 
 def rates_in_space(records: JobRecords, ledger: Ledger) -> AccountRates:
@@ -265,7 +267,7 @@ def rates_in_space(records: JobRecords, ledger: Ledger) -> AccountRates:
 
     Work that is discarded later is *lost* while it is executed.
     """
-    runs, overheads = records.runs, records.overheads
+    runs, held = records.runs, records.overheads
     ended = runs.end != UNKNOWN
     lost = list(_lost_intervals(records))
     begins, ends, widths = np.array(lost, dtype=np.int64).reshape(-1, 3).T
@@ -277,37 +279,38 @@ def rates_in_space(records: JobRecords, ledger: Ledger) -> AccountRates:
         (begins, ends, widths, Account.LOST, Account.USEFUL),
         (fails, repaired, np.ones_like(fails), Account.DOWN, Account.IDLE),
         *(
-            (overheads.start[of], overheads.end[of], overheads.nodes[of], account, Account.USEFUL)
+            (held.start[of], held.end[of], held.nodes[of], account, Account.USEFUL)
             for position, account in enumerate(Account)
-            if (of := overheads.account == position).any()
+            if (of := held.account == position).any()
         ),
     ]
-    bounds = [np.array([ledger.start, ledger.end])]
-    ticks = np.unique(np.concatenate([*bounds, *(times for begin, end, *_ in changes for times in (begin, end))]))
+    log = event_log(records, ledger.nodes)
+    bounds = np.array([ledger.start, ledger.end])
+    ticks = np.unique(np.concatenate([bounds, log.ticks, *(times for begin, end, *_ in changes for times in (begin, end))]))
     nodes = {account: np.zeros(len(ticks), dtype=np.int64) for account in Account}
     nodes[Account.IDLE][0] = ledger.nodes
     nodes[Account.IDLE][-1] -= ledger.nodes
     for begin, end, width, account, instead_of in changes:
-        for positions, sign in ((np.searchsorted(ticks, begin), 1), (np.searchsorted(ticks, end), -1)):
-            np.add.at(nodes[account], positions, sign * width)
-            np.add.at(nodes[instead_of], positions, -sign * width)
-    return AccountRates(ticks, {account.value: np.cumsum(change) for account, change in nodes.items()})
+        for at, sign in ((np.searchsorted(ticks, begin), 1), (np.searchsorted(ticks, end), -1)):
+            np.add.at(nodes[account], at, sign * width)
+            np.add.at(nodes[instead_of], at, -sign * width)
+    held_by: dict[str, IntArray | FloatArray] = {account.value: np.cumsum(change) for account, change in nodes.items()}
+    waiting = np.append(log.waiting, 0)[np.searchsorted(log.ticks, ticks, side="right") - 1] > 0
+    return AccountRates(ticks, held_by, np.where(waiting, held_by[Account.IDLE.value], 0))
 
 
 def _lost_intervals(records: JobRecords) -> Iterator[tuple[int, int, int]]:
     """Yield when work was executed that was discarded later: begin, end (ticks) and nodes."""
-    runs, overheads = records.runs, records.overheads
+    runs, held = records.runs, records.overheads
     concerned = np.unique(runs.job[runs.lost > 0])
-    intervals: dict[int, list[tuple[int, int]]] = {}
-    for index in np.flatnonzero(np.isin(overheads.job, concerned)).tolist():
-        intervals.setdefault(int(overheads.job[index]), []).append((int(overheads.start[index]), int(overheads.end[index])))
+    overheads: dict[int, list[tuple[int, int]]] = {}
+    for at in np.flatnonzero(np.isin(held.job, concerned)).tolist():
+        overheads.setdefault(int(held.job[at]), []).append((int(held.start[at]), int(held.end[at])))
     executed: dict[int, list[tuple[int, int, int]]] = {}  # index of a job -> what it has executed and not lost, by time
-    for index in np.flatnonzero(np.isin(runs.job, concerned)).tolist():
-        job, begin, end, nodes, lost = (
-            int(column[index]) for column in (runs.job, runs.start, runs.end, runs.nodes, runs.lost)
-        )
+    for at in np.flatnonzero(np.isin(runs.job, concerned)).tolist():
+        job, begin, end, nodes, lost = (int(column[at]) for column in (runs.job, runs.start, runs.end, runs.nodes, runs.lost))
         kept = executed.setdefault(job, [])
-        for first, last in intervals.get(job, []):
+        for first, last in overheads.get(job, []):
             if begin <= first and last <= end:
                 kept.append((begin, first, nodes))
                 begin = last
@@ -321,26 +324,43 @@ def _lost_intervals(records: JobRecords) -> Iterator[tuple[int, int, int]]:
             yield first, last, nodes
 
 
-def rates_in_matrix(history: History, ledger: Ledger) -> AccountRates:
+def rates_in_matrix(records: JobRecords, history: History, ledger: Ledger) -> AccountRates:
     """Return the accounts over time of a run with time sharing: means from one scheduling event to the next.
 
     Useful and lost work are one account, :data:`WORK`.
     """
-    moments = history.moments
-    ticks = [ledger.start, *(moment.ticks for moment in moments), ledger.end]
-    charged = {
-        account: [0, *(sum(moment.ledger[account]) for moment in moments), sum(ledger.amount(account))] for account in CHARGED
-    }
-    lengths = np.diff(np.array(ticks, dtype=np.int64))
-    some = np.flatnonzero(lengths)
-    rates: dict[str, IntArray | FloatArray] = {}
-    work = np.full(len(some), float(ledger.nodes))
-    for account, amounts in charged.items():
-        mean = np.array(
-            [(amounts[moment + 1] - amounts[moment]) / int(lengths[moment]) for moment in some.tolist()], dtype=np.float64
-        )
-        work -= mean
-        rates[account.value] = np.append(mean, 0.0)
+    nothing = dict.fromkeys(CHARGED, Amount(0, 0))
+    charged = {ledger.start: nothing}  # ticks -> node-ticks charged by then
+    log, moments = event_log(records, ledger.nodes), history.moments
+    opening = moments[0].ticks if moments else ledger.end
+    idle, down = Amount(0, 0), 0
+    for event in range(1, int(np.searchsorted(log.ticks, opening, side="right"))):  # before the first gang starts
+        length, waits = int(log.ticks[event] - log.ticks[event - 1]), bool(log.waiting[event - 1])
+        amount = length * int(log.empty[event - 1])
+        idle = Amount(idle.queue_empty + amount * (not waits), idle.job_waiting + amount * waits)
+        down += length * int(log.down[event - 1])
+        charged[int(log.ticks[event])] = {**nothing, Account.IDLE: idle, Account.DOWN: Amount(down, 0)}
+    for before, moment in pairwise(moments):
+        # A timeout on an idle machine with an empty queue charges nothing yet; the next moment has what was idle before it.
+        if before.rotation or moment.ledger != before.ledger:
+            charged[moment.ticks] = moment.ledger
+    charged[ledger.end] = {account: ledger.amount(account) for account in CHARGED}
+    lengths = [after - before for before, after in pairwise(charged)]
+
+    def means(amounts: Iterable[int]) -> FloatArray:
+        gains = (after - before for before, after in pairwise(amounts))
+        return np.array([*(gain / length for gain, length in zip(gains, lengths, strict=True)), 0.0])
+
+    nodes = {account.value: means(sum(amounts[account]) for amounts in charged.values()) for account in CHARGED}
+    work: FloatArray = ledger.nodes - np.sum(list(nodes.values()), axis=0)
     work[np.abs(work) < ledger.nodes * np.finfo(np.float64).eps * len(CHARGED)] = 0  # the rounding of a difference
-    begins = np.array(ticks, dtype=np.int64)[:-1][some]
-    return AccountRates(np.append(begins, ledger.end), {WORK: np.append(work, 0.0), **rates})
+    work[-1] = 0.0
+    idle_waiting = means(amounts[Account.IDLE].job_waiting for amounts in charged.values())
+    return AccountRates(np.array(list(charged), dtype=np.int64), {WORK: work, **nodes}, idle_waiting)
+
+
+def mean_of_steps(times_s: FloatArray, values: IntArray | FloatArray, edges_s: FloatArray) -> FloatArray:
+    """Return the exact means of a step function over intervals: differences of its integral."""
+    integral = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(times_s))])
+    means: FloatArray = np.diff(np.interp(edges_s, times_s, integral)) / np.diff(edges_s)
+    return means

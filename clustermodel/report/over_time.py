@@ -10,7 +10,7 @@ import pandas as pd
 from bokeh.models import ColumnDataSource, CustomJS, HoverTool, Legend, LegendItem, Range1d
 
 from clustermodel.arrays import FloatArray
-from clustermodel.figures.steps import mean_of_steps
+from clustermodel.measure.event_log import mean_of_steps
 from clustermodel.report.bokeh_parts import LEGEND_ITEM, dash, new_plot, page_styles, script
 from clustermodel.report.labels import literal
 

@@ -15,8 +15,7 @@ from clustermodel.experiment.factors import describe
 from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.figures.steps import time_axis
-from clustermodel.figures.style import visible
+from clustermodel.figures.style import time_axis, visible
 from clustermodel.report.controls import Control
 from clustermodel.report.over_time import BINS, Group, StatesOfRun, curve_of, curves_over_time, group_of, span
 from clustermodel.report.replications import Replications

@@ -17,7 +17,7 @@ from matplotlib.colors import to_hex
 from clustermodel.errors import counted
 from clustermodel.experiment.exhibits import StoredExhibits
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.figures.account_shares import ACCOUNT_COLOURS, SHARES, account_shares
+from clustermodel.figures.capacity import ACCOUNT_COLOURS, SHARE_COLUMNS, account_shares
 from clustermodel.figures.style import visible
 from clustermodel.report.controls import Control
 from clustermodel.report.curves import curve_controls, held_controls, metric_curves
@@ -156,10 +156,10 @@ def differences(data: StudyData) -> Section | None:
 
 def capacity(study: Replications) -> Section | None:
     """Return what the capacity was used for: a stacked bar for each point; ``None`` for a table without accounts."""
-    if not all(study.has(name) for name in SHARES):
+    if not all(study.has(name) for name in SHARE_COLUMNS):
         return None
     order = _by_lead(study)
-    means = pd.DataFrame({name: study.means(name).mean for name in SHARES}).iloc[order]
+    means = pd.DataFrame({name: study.means(name).mean for name in SHARE_COLUMNS}).iloc[order]
     shares = account_shares(means).to_numpy(dtype=float)
     others = [at for at in study.varying if at != study.lead]
     columns = factor_columns(study, order, [*others, *([study.lead] if study.lead is not None else [])])

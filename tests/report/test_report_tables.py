@@ -10,7 +10,7 @@ import pytest
 
 from clustermodel import StudyTable
 from clustermodel.experiment.store import Store
-from clustermodel.figures.account_shares import ACCOUNT_COLOURS
+from clustermodel.figures.capacity import ACCOUNT_COLOURS
 from clustermodel.report.html import markdown
 from clustermodel.report.replications import Replications
 from tests.report.conftest import NODES, SHARED, Open, Opened

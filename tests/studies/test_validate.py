@@ -34,7 +34,7 @@ from clustermodel.experiment.script import load_experiment
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.stored_files import EXHIBITS
 from clustermodel.experiment.validate import load_validation
-from clustermodel.figures.validation import formula_and_simulation
+from clustermodel.figures.study import formula_and_simulation
 from tests.conftest import Finished
 from tests.processes import started
 from tests.tiers import some

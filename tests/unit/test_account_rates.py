@@ -74,7 +74,7 @@ def test_curves_of_nodes_shared_in_time_integrate_to_the_ledger(policy: str) -> 
     rows = [row._replace(priority=int(row.id % 10 == 0)) for row in jobs.rows()]
     machine = Machine(nodes=320, context_switch=ContextSwitch(fraction=0.02), checkpointing=Checkpointing(checkpoint_s=5))
     result = Scenario(machine=machine, workload=Workload(rows), policy=policy, history=True).run()
-    rates = rates_in_matrix(result.history, result.ledger)
+    rates = rates_in_matrix(result.records, result.history, result.ledger)
     amounts = {account.value: sum(result.ledger.amount(account)) for account in Account}
     amounts[WORK] = amounts.pop("useful") + amounts.pop("lost")
     found = integrals(rates)

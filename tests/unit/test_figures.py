@@ -18,11 +18,9 @@ from scipy.stats import t as student
 from clustermodel import Job, Machine, Scenario, SpecificationError, StudyTable, Workload, load_model, sweep, synthetic_workload
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
-from clustermodel.figures.compare import comparison
-from clustermodel.figures.curves_bars import FloatArray, bars, curves, improvements
-from clustermodel.figures.labels import axis_label
-from clustermodel.figures.run_tables import by_size, improved
-from clustermodel.figures.style import BLACK, PALETTE, legend_labels, plain, policy_colour, policy_styles
+from clustermodel.figures.curves_bars import FloatArray, bars, by_size, curves, improved, improvements
+from clustermodel.figures.run import comparison
+from clustermodel.figures.style import BLACK, PALETTE, axis_label, legend_labels, plain, policy_colour, policy_styles
 from clustermodel.figures.workloads import distributions, estimates_used
 from clustermodel.measure.metrics import Summary
 from clustermodel.measure.quantities import QUANTITIES

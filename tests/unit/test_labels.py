@@ -10,7 +10,7 @@ import pytest
 from clustermodel.errors import SpecificationError
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.figures.curves_bars import bars, curves, improvements
-from clustermodel.figures.labels import axis_label, factor_label
+from clustermodel.figures.style import axis_label, factor_label
 from clustermodel.figures.tables import means_table
 from clustermodel.measure.quantities import QUANTITIES, column_heading
 from clustermodel.report.labels import factor_of, measure_title

@@ -14,7 +14,7 @@ from clustermodel import tradeoff_map as mapped
 from clustermodel.experiment.crossover import crossover
 from clustermodel.experiment.exhibits import exhibits_of
 from clustermodel.experiment.store import Store
-from clustermodel.figures.account_shares import ACCOUNT_COLOURS, SHARES, account_shares
+from clustermodel.figures.capacity import ACCOUNT_COLOURS, SHARE_COLUMNS, account_shares
 from clustermodel.figures.style import policy_styles
 
 LOADS = (0.9, 0.5, 0.7)
@@ -143,7 +143,7 @@ def test_shares_of_capacity_sum_to_one_and_are_drawn_as_bars() -> None:
         replications=2,
     )  # fmt: skip
     made = study.run(workers=1)
-    shares = account_shares(made.means(*SHARES))
+    shares = account_shares(made.means(*SHARE_COLUMNS))
     assert list(shares) == list(ACCOUNT_COLOURS)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
     figure = made.plot.capacity()

@@ -12,7 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from clustermodel import ContextSwitch, Job, Machine, Result, Scenario, Study, Workload, interval, synthetic_workload
-from clustermodel.figures.compare import comparison
+from clustermodel.figures.run import comparison
 from clustermodel.html import html_fields, html_table
 
 pytestmark = pytest.mark.long

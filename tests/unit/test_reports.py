@@ -30,9 +30,8 @@ from clustermodel import (
     read_swf,
     synthetic_workload,
 )
-from clustermodel.figures.compare import comparison
-from clustermodel.figures.files import save
-from clustermodel.figures.steps import busy_nodes, waiting_jobs
+from clustermodel.figures.run import busy_nodes, comparison, waiting_jobs
+from clustermodel.figures.style import save
 from clustermodel.output_files import without_formulas
 from clustermodel.policies.interface import Setup
 from tests.timeline.script import Script, migrate, start

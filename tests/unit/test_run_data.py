@@ -30,7 +30,7 @@ from clustermodel import (
 )
 from clustermodel.experiment.result import Result
 from clustermodel.figures.capacity import IDLE_EMPTY, IDLE_WAITING, SHARES, WORK, capacity_shares
-from clustermodel.figures.steps import busy_nodes
+from clustermodel.figures.run import busy_nodes
 from clustermodel.figures.style import job_colour
 from clustermodel.policies.interface import Decision, Policy, Setup
 from clustermodel.policies.view import Batch, View
@@ -279,9 +279,9 @@ def test_slices_follow_one_another_none_is_longer_than_a_quantum(make: Callable[
 
 
 def test_the_longest_timeline_is_drawn_and_a_longer_one_is_refused(three: Result, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clustermodel.figures.time_sharing.MOST_RECTANGLES", 9)
+    monkeypatch.setattr("clustermodel.figures.matrix.MOST_RECTANGLES", 9)
     assert three.plot.slices(0, 50).axes
-    monkeypatch.setattr("clustermodel.figures.time_sharing.MOST_RECTANGLES", 8)
+    monkeypatch.setattr("clustermodel.figures.matrix.MOST_RECTANGLES", 8)
     with pytest.raises(SpecificationError) as refused:
         three.plot.slices(0, 50)
     assert str(refused.value) == (

@@ -12,9 +12,8 @@ from matplotlib.figure import Figure
 
 from clustermodel import ContextSwitch, Machine, OutputError, Scenario, SpecificationError, synthetic_workload
 from clustermodel.experiment.result import Result
-from clustermodel.figures.compare import comparison
-from clustermodel.figures.files import save
-from clustermodel.figures.steps import time_axis
+from clustermodel.figures.run import comparison
+from clustermodel.figures.style import save, time_axis
 from tests.timeline.timeline import play
 
 
@@ -228,7 +227,7 @@ def test_a_range_without_jobs_is_refused(four: Result, first: int | None, last: 
 
 
 def test_more_jobs_than_anyone_can_read_are_refused(four: Result, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clustermodel.figures.single_run.MOST_RECTANGLES", 3)
+    monkeypatch.setattr("clustermodel.figures.run.MOST_RECTANGLES", 3)
     assert four.plot.gantt(last=3).axes
     with pytest.raises(SpecificationError) as refused:
         four.plot.gantt(last=4)

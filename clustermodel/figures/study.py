@@ -1,9 +1,10 @@
-"""Figures of a validation: a formula and simulated means over the factors, and where the two agree."""
+"""The figures of a study's table, of two policies that cross, and of a validation: a formula beside simulated means."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from math import inf, isfinite, isnan
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -12,9 +13,109 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from clustermodel.figures.labels import axis_label
-from clustermodel.figures.notebook_figure import NotebookFigure
-from clustermodel.figures.style import BLUE, GREEN, PALETTE, VERMILLION, legend_below, plain
+from clustermodel.figures import capacity, maps
+from clustermodel.figures.curves_bars import bars, curves, improvements
+from clustermodel.figures.style import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PALETTE,
+    VERMILLION,
+    NotebookFigure,
+    axis_label,
+    factor_label,
+    legend_below,
+    plain,
+)
+
+if TYPE_CHECKING:
+    from clustermodel.experiment.study_table import StudyTable
+
+
+class StudyPlots:
+    """The figures of a table.
+
+    Args:
+        table: of an experiment.
+    """
+
+    def __init__(self, table: StudyTable) -> None:
+        self._table = table
+
+    def curves(self, **options: Any) -> Figure:
+        """Return :func:`~clustermodel.figures.curves_bars.curves` of the table, with its options."""
+        return curves(self._table.frame, **self._along_factor(options))
+
+    def bars(self, **options: Any) -> Figure:
+        """Return :func:`~clustermodel.figures.curves_bars.bars` of the table, with its options."""
+        return bars(self._table.frame, **options)
+
+    def improvements(self, **options: Any) -> Figure:
+        """Return :func:`~clustermodel.figures.curves_bars.improvements` of the table, with its options."""
+        return improvements(self._table.frame, **self._along_factor(options))
+
+    def heat_map(self, measure: str, *, x: str, y: str, **options: Any) -> Figure:
+        """Return :func:`~clustermodel.figures.maps.heat_map` of the table, with its options: means over two factors."""
+        return maps.heat_map(self._table, measure, x=x, y=y, **options)
+
+    def difference_map(self, measure: str, *, baseline: Any, x: str, y: str, **options: Any) -> Figure:
+        """Return :func:`~clustermodel.figures.maps.difference_map` of the table, with its options."""
+        return maps.difference_map(self._table, measure, baseline=baseline, x=x, y=y, **options)
+
+    def winners(self, measure: str, *, x: str, y: str, **options: Any) -> Figure:
+        """Return :func:`~clustermodel.figures.maps.winners` of the table: which policy has the lowest mean where."""
+        return maps.winners(self._table, measure, x=x, y=y, **options)
+
+    def _along_factor(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return options in which a factor along the axis distinguishes the points, also if it has the name of an outcome."""
+        x = options.get("x")
+        return {"at": x, **options} if x in self._table.factors else options
+
+    def capacity(self, *, by: str = "policy") -> Figure:
+        """Return :func:`~clustermodel.figures.capacity.account_bars` of the table: what capacity was used for."""
+        return capacity.account_bars(self._table, by=by)
+
+
+def difference_curve(
+    differences: pd.DataFrame,
+    crossing: tuple[float, float, float],
+    *,
+    along: str,
+    measure: str,
+    policies: tuple[str, ...],
+) -> Figure:
+    """Return a figure of a paired difference along a factor, with its confidence band, and the crossing with its interval.
+
+    Args:
+        differences: columns ``difference`` and ``half``, by the values of the factor.
+        crossing: the crossing and the ends of its interval, which may be infinite; ``nan`` without a crossing.
+        along: the factor.
+        measure: the column that is compared.
+        policies: the two policies; the difference is that of the first minus that of the second.
+    """
+    figure = NotebookFigure(figsize=(6.4, 3.8))
+    figure.set_layout_engine("constrained")
+    axes = figure.subplots()
+    values = differences.index.to_numpy(dtype=float)
+    mean, half = (differences[name].to_numpy(dtype=float) for name in ("difference", "half"))
+    (line,) = axes.plot(values, mean, color=BLUE, marker="o", markersize=4, linewidth=1.4)
+    band = axes.fill_between(values, mean - half, mean + half, color=BLUE, alpha=0.15, linewidth=0)
+    handles: dict[str, Any] = {"mean difference with its interval": (band, line)}
+    axes.axhline(0, color="0.4", linewidth=0.8)
+    at, low, high = crossing
+    if not isnan(at):
+        start, end = axes.get_xlim()
+        ends = start if low == -inf else low, end if high == inf else high
+        span = axes.axvspan(*ends, color=ORANGE, alpha=0.25, linewidth=0)
+        text = f"crossing {at:.4g}" + (f", interval {low:.4g} to {high:.4g}" if isfinite(low) and isfinite(high) else "")
+        handles[text] = (span, axes.axvline(at, color=ORANGE, linewidth=1.6, linestyle="--"))
+        axes.set_xlim(start, end)
+    axes.set_xlabel(factor_label(along))
+    axes.set_ylabel(f"{axis_label(measure)}\n{plain(policies[0])} - {plain(policies[1])}")
+    axes.grid(alpha=0.25, linewidth=0.5)
+    legend_below(figure, handles)
+    return figure
+
 
 VERDICTS: Final = {"agrees": (GREEN, "o"), "differs": (VERMILLION, "X"), "undecided": (BLUE, "s")}
 """Colour and marker of each verdict."""

@@ -14,10 +14,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from clustermodel.errors import SpecificationError, counted
-from clustermodel.figures.drawn_run import require_drawable, title_of
-from clustermodel.figures.notebook_figure import NotebookFigure
-from clustermodel.figures.steps import time_axis
-from clustermodel.figures.style import job_colour
+from clustermodel.figures.style import NotebookFigure, job_colour, require_drawable, time_axis, title_of
 from clustermodel.recording.matrix_history import Cell, History, Slice
 from clustermodel.schedule.node_set import from_mask
 from clustermodel.ticks import to_seconds, to_ticks
@@ -25,6 +22,7 @@ from clustermodel.validation import require_seconds
 
 if TYPE_CHECKING:
     from clustermodel.experiment.result import Result
+
 
 MOST_RECTANGLES: Final = 20_000
 """Rectangles that a figure draws at most; more are neither legible nor quick."""
