@@ -57,38 +57,33 @@ from .statistics import (
     paired_difference as paired_difference, paired_ratio as paired_ratio,
 )
 from .ticks import TICKS_PER_SECOND as TICKS_PER_SECOND, to_seconds as to_seconds, to_ticks as to_ticks
-from .workload.arrivals import (
-    ArrivalProcess as ArrivalProcess, Bursts as Bursts, Cycle as Cycle, MarkovModulated as MarkovModulated,
-    Poisson as Poisson,
-)
 from .workload.csv_jobs import read_csv as read_csv
 from .workload.distributions import (
-    BySize as BySize, Exponential as Exponential, Lognormal as Lognormal, LogUniform as LogUniform,
-    TwoStageUniform as TwoStageUniform, Zipf as Zipf,
+    BySize as BySize, Exponential as Exponential, FactorEstimates as FactorEstimates, HyperErlang as HyperErlang,
+    LogUniform as LogUniform, Lognormal as Lognormal, PhiEstimates as PhiEstimates, RoundedEstimates as
+    RoundedEstimates, TwoStageUniform as TwoStageUniform, Zipf as Zipf,
 )
-from .workload.estimates import (
-    FactorEstimates as FactorEstimates, PhiEstimates as PhiEstimates, RoundedEstimates as RoundedEstimates,
-)
-from .workload.facts import trace_facts as trace_facts
-from .workload.hyper_erlang import HyperErlang as HyperErlang
 from .workload.import_report import ImportReport as ImportReport
-from .workload.job_stream import JobStream as JobStream
-from .workload.lsf import read_lsf as read_lsf
-from .workload.merging import merge as merge
-from .workload.model import (
-    RUN_TIME_FACTORS as RUN_TIME_FACTORS, SizeClass as SizeClass, WorkloadModel as WorkloadModel,
-    load_model as load_model,
+from .workload.job_stream import (
+    ArrivalProcess as ArrivalProcess, Bursts as Bursts, ClosedUsers as ClosedUsers, Cycle as Cycle, JobStream as
+    JobStream, MarkovModulated as MarkovModulated, Poisson as Poisson, Sessions as Sessions,
 )
-from .workload.model_fit import fit_model as fit_model
+from .workload.lsf import read_lsf as read_lsf
+from .workload.model import (
+    RUN_TIME_FACTORS as RUN_TIME_FACTORS, SizeClass as SizeClass, WorkloadModel as WorkloadModel, fit_model as
+    fit_model, load_model as load_model,
+)
 from .workload.pbs import read_pbs as read_pbs
 from .workload.sacct import read_sacct as read_sacct
 from .workload.schedule import Schedule as Schedule, read_schedule as read_schedule
-from .workload.sessions import ClosedUsers as ClosedUsers, Sessions as Sessions
+from .workload.streams import merge as merge
 from .workload.swf import (
-    SWF_FIELDS as SWF_FIELDS, SwfStream as SwfStream, read_swf as read_swf, write_swf as write_swf,
-    write_trace as write_trace,
+    SWF_FIELDS as SWF_FIELDS, SwfStream as SwfStream, read_swf as read_swf, write_swf as write_swf, write_trace as
+    write_trace,
 )
 from .workload.synthetic import synthetic_workload as synthetic_workload
-from .workload.table import JobSource as JobSource, Provenance as Provenance, Workload as Workload
+from .workload.table import (
+    JobSource as JobSource, Provenance as Provenance, Workload as Workload, trace_facts as trace_facts,
+)
 from .workload.trace_file import read_trace as read_trace
 from .workload.transforms import JobFilter as JobFilter, LoadScale as LoadScale

@@ -29,9 +29,9 @@ from clustermodel.machine import (
 from clustermodel.speedup import Speedup, speedup_of
 from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
-from clustermodel.workload.resampling import Unit, checked_unit
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import Workload
+from clustermodel.workload.transforms import Unit, checked_unit
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

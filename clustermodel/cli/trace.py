@@ -16,10 +16,9 @@ from clustermodel.figures.tables import percentile_table
 from clustermodel.figures.terminal import Column, TextTable, literal, print_table, standard_error, standard_output
 from clustermodel.output_files import write_file
 from clustermodel.validation import LARGEST_WHOLE
-from clustermodel.workload.facts import trace_facts
-from clustermodel.workload.model import WorkloadModel
-from clustermodel.workload.model_fit import fit_model
+from clustermodel.workload.model import WorkloadModel, fit_model
 from clustermodel.workload.swf import write_trace
+from clustermodel.workload.table import trace_facts
 from clustermodel.workload.trace_file import read_trace, require_log
 
 _MACHINE_SIZE: Final = click.IntRange(1, LARGEST_WHOLE)

@@ -33,7 +33,7 @@ from clustermodel.measure.metrics import Summary
 from clustermodel.measure.quantities import ACCOUNT_COLUMNS, account_columns
 from clustermodel.readable import cell
 from clustermodel.validation import require_seconds, require_whole
-from clustermodel.workload.resampling import is_resampled
+from clustermodel.workload.transforms import is_resampled
 
 Measure = Callable[[Result], float | None]
 """A number of a run."""

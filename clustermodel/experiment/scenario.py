@@ -36,8 +36,7 @@ from clustermodel.sim.simulation import EVENTS, FIDELITIES, Events, Fidelity, si
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import choice, flag, require_whole
-from clustermodel.workload.feedback import submissions
-from clustermodel.workload.streams import JobStreams
+from clustermodel.workload.streams import JobStreams, submissions
 from clustermodel.workload.table import JobSource, Workload
 
 if TYPE_CHECKING:

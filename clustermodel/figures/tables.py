@@ -172,7 +172,7 @@ def _row_name(label: str, place: int, rows: Sequence[Mapping[str, Any]], sizes: 
 
 
 def percentile_table(facts: Mapping[str, Any], unit: str = "node") -> TextTable:
-    """Return a table of the percentiles of :func:`~clustermodel.workload.facts.trace_facts`, of jobs that ask for ``unit``."""
+    """Return a table of the percentiles of :func:`~clustermodel.workload.table.trace_facts`, of jobs that ask for ``unit``."""
     rows = {
         "nodes": f"{unit}s",
         "run_s": "run time (s)",

@@ -13,7 +13,7 @@ from simpy import Event, Process, Timeout
 
 from clustermodel.job import JobRow
 from clustermodel.sim.events import Clock
-from clustermodel.workload.feedback import Follower
+from clustermodel.workload.streams import Follower
 
 if TYPE_CHECKING:
     from clustermodel.sim.coordinator import Coordinator

@@ -22,7 +22,7 @@ from clustermodel.sim.job_streams import Feedback, submit_jobs
 from clustermodel.sim.signals import signals_between_events
 from clustermodel.speedup import LINEAR, Speedup
 from clustermodel.ticks import LAST_TICK, to_seconds
-from clustermodel.workload.feedback import JobsWithFeedback
+from clustermodel.workload.streams import JobsWithFeedback
 
 Fidelity = Literal["fast", "node"]
 FIDELITIES: Final = get_args(Fidelity)
@@ -66,7 +66,7 @@ def simulate(
 
     Args:
         machine: what the jobs run on.
-        streams: each in order of submission; they merge.  Of :class:`~clustermodel.workload.feedback.JobsWithFeedback`, jobs
+        streams: each in order of submission; they merge.  Of :class:`~clustermodel.workload.streams.JobsWithFeedback`, jobs
             that follow others are submitted after these have completed.
         policy: what decides.
         rng: the policy's random stream.

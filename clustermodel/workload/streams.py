@@ -1,22 +1,89 @@
-"""Several job streams in one run: unique job numbers, and the stream of each job."""
+"""Several job streams in one run, or merged into one workload: unique job numbers, the stream of each job, and feedback.
+
+With feedback a job is submitted a think time after another job has completed (SWF fields 17 and 18).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
 from clustermodel.arrays import IntArray
-from clustermodel.errors import SpecificationError, TraceError
-from clustermodel.job import UNSET, JobRow
+from clustermodel.errors import SpecificationError, TraceError, quoted
+from clustermodel.job import UNSET, JobRow, checked_row
 from clustermodel.ticks import LAST_TICK
-from clustermodel.workload.extra_columns import PRECEDING, RECORDED_COLUMNS, STREAM
+from clustermodel.workload.extra_columns import PRECEDING, RECORDED_COLUMNS, STREAM, THINK, ExtraColumns, joined
+from clustermodel.workload.job_stream import RANDOM_NUMBERS, JobStream, draw_streams
 from clustermodel.workload.recorded_frames import add_recorded
 from clustermodel.workload.table import JobSource, Provenance, Workload
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+class Follower(NamedTuple):
+    """A job that is submitted after another one has completed."""
+
+    row: JobRow
+    think: int
+    """Ticks from that completion to the submission."""
+
+
+class JobsWithFeedback:
+    """The jobs of one stream for the simulator; iterating yields those that are submitted at their recorded times.
+
+    Args:
+        first: returns these jobs, in order of submission.
+        followers: the other jobs, by the number of the job that they follow.
+    """
+
+    def __init__(self, first: Callable[[], Iterator[JobRow]], followers: Mapping[int, Sequence[Follower]]) -> None:
+        self._first = first
+        self.followers = followers
+
+    def __iter__(self) -> Iterator[JobRow]:
+        """Yield the jobs that follow no other one."""
+        return self._first()
+
+
+def submissions(source: JobSource) -> Iterable[JobRow]:
+    """Return the jobs of a stream as the simulator takes them: its rows, or :class:`JobsWithFeedback` where it has feedback."""
+    if not isinstance(source, Workload):
+        return _checked(source)
+    if not source.has_feedback:
+        return source.rows()
+    followers: dict[int, list[Follower]] = {}
+    columns = source.column(PRECEDING).tolist(), source.column(THINK).tolist()
+    for row, preceding, think in zip(source.rows(), *columns, strict=True):
+        if preceding != UNSET:
+            followers.setdefault(preceding, []).append(Follower(row, max(0, think)))
+
+    def first() -> Iterator[JobRow]:
+        pairs = zip(source.rows(), columns[0], strict=True)
+        return (row for row, preceding in pairs if preceding == UNSET)
+
+    return JobsWithFeedback(first, followers)
+
+
+def _checked(source: JobSource) -> Iterator[JobRow]:
+    """Yield the rows of a source that may be a user's.
+
+    Raises:
+        SpecificationError: a number is not whole, a time is not allowed, or the rows are not in order of submission.
+    """
+    last = 0
+    for row in map(checked_row, source.rows()):
+        if row.submit < last:
+            raise SpecificationError(
+                f"{source.name}: job {row.id}: submit {row.submit} is not allowed; it must be >= {last}, the submission of the "
+                "job before, in ticks"
+            )
+        last = row.submit
+        yield row
 
 
 class JobStreams:
@@ -88,7 +155,7 @@ class JobStreams:
     def names(self) -> list[str]:
         """Return the names of the streams, with " (2)", " (3)" after repeated names.
 
-        A merged workload (:func:`~clustermodel.workload.merging.merge`) has those of the streams in it.
+        A merged workload (:func:`~clustermodel.workload.streams.merge`) has those of the streams in it.
         """
         names: list[str] = []
         for source in self._sources:
@@ -205,3 +272,107 @@ def _range(source: JobSource) -> tuple[int, int]:
     for at, row in enumerate(source.rows()):
         smallest, largest = (min(smallest, row.id), max(largest, row.id)) if at else (row.id, row.id)
     return smallest, largest
+
+
+@dataclass(frozen=True)
+class JobStreamMix:
+    """Several job streams that are generated together; :func:`merge` makes it."""
+
+    streams: Mapping[str, JobStream]
+    """The streams by label; the label is also the name of the stream's random numbers."""
+
+    def generate(self, *, days: float, seed: int = 1, load: float | None = None, machine_nodes: int | None = None) -> Workload:
+        """Return the merged jobs that the streams submit within ``days``.
+
+        Args:
+            days: length of the workload; later jobs are left out.
+            seed: of the random numbers, which are independent between streams.
+            load: offered load of all streams together; one factor then multiplies the rates of all arrival processes.
+            machine_nodes: size of the machine; needed with ``load``.
+
+        Raises:
+            SpecificationError: an argument is not allowed, or a stream draws a value that no job can have.
+        """
+        parts = draw_streams(self.streams, days=days, seed=seed, load=load, machine_nodes=machine_nodes)
+        arguments = {"streams": self.streams, "days": days, "seed": seed, "load": load, "machine_nodes": machine_nodes}
+        return merge(**parts).made_by("job_streams", arguments)
+
+
+@overload
+def merge(**streams: JobStream) -> JobStreamMix: ...
+@overload
+def merge(**streams: JobSource) -> Workload: ...
+def merge(**streams: JobSource | JobStream) -> Workload | JobStreamMix:
+    """Return several job streams as one, as in ``merge(day=..., night=...)``.
+
+    The names of the arguments become labels: the column ``stream`` of ``Result.jobs``, and the rows of
+    ``Result.by_stream``.  Jobs are renumbered as in ``Scenario(workload=[...])``, with the same schedule: streams without a
+    job number in common keep their numbers, otherwise the first stream does.  A stream that is read from a file is read into
+    memory.  Feedback is kept; labels of earlier merges are replaced.
+
+    Args:
+        streams: workloads, which give a workload; or :class:`~clustermodel.workload.job_stream.JobStream` builders, which
+            give a :class:`JobStreamMix`, to be generated together with independent random numbers.
+
+    Raises:
+        SpecificationError: no stream is given, streams and builders are mixed, a stream has no jobs, or two generated streams
+            have the same random numbers.
+    """
+    if not streams:
+        raise SpecificationError("merge: no stream is given; at least one is needed, as in merge(day=..., night=...)")
+    builders = {label: stream for label, stream in streams.items() if isinstance(stream, JobStream)}
+    if len(builders) == len(streams):
+        return JobStreamMix(builders)
+    sources: dict[str, JobSource] = {}
+    for label, source in streams.items():
+        if isinstance(source, JobStream) or not isinstance(source, JobSource):
+            raise SpecificationError(
+                f"merge: {label}: {quoted(source)} is not allowed; all streams must be workloads, or all JobStream(...)"
+            )
+        sources[label] = source
+    return _merged(sources)
+
+
+def _merged(sources: Mapping[str, JobSource]) -> Workload:
+    _require_different_random_numbers(sources)
+    rows: list[JobRow] = []
+    parts: list[ExtraColumns] = []
+    for code, stream in enumerate(JobStreams(list(sources.values()))):
+        mine = list(stream.rows())
+        if not mine:
+            raise SpecificationError(f"merge: {list(sources)[code]}: it has no jobs; at least one is needed")
+        rows += mine
+        ids = np.array([row.id for row in mine], dtype=np.int64)
+        columns = {}
+        if isinstance(stream, Workload) and stream.extra is not None:
+            columns = stream.extra.of(ids)
+        parts.append(ExtraColumns(ids=ids, columns={**columns, STREAM: np.full(len(ids), code)}))
+    extra = joined(parts)
+    provenances = {label: source.provenance for label, source in sources.items()}
+    known = [source.machine_nodes for source in sources.values() if source.machine_nodes]
+    return Workload(
+        rows,
+        name="+".join(sources),
+        provenance=Provenance(
+            source=f"merge({', '.join(f'{label}={one.source}' for label, one in provenances.items())})",
+            options={label: one.options for label, one in provenances.items()},
+            dropped=sum((one.dropped for one in provenances.values()), Counter()),
+            repaired=sum((one.repaired for one in provenances.values()), Counter()),
+            partial=sum((one.partial for one in provenances.values()), Counter()),
+        ),
+        machine_nodes=max(known, default=None),
+        extra=ExtraColumns(ids=extra.ids, columns=extra.columns, labels=tuple(sources)),
+    ).made_by("merge", {"workloads": dict(sources)})
+
+
+def _require_different_random_numbers(sources: Mapping[str, JobSource]) -> None:
+    """Refuse streams that were generated with the same random numbers: their jobs would not be independent."""
+    seen: dict[object, str] = {}
+    for label, source in sources.items():
+        numbers = source.provenance.options.get(RANDOM_NUMBERS)
+        if numbers is not None and numbers in seen:
+            raise SpecificationError(
+                f"merge: {seen[numbers]} and {label} were generated with the same random numbers ({numbers}); give the "
+                "JobStreams different names, or merge before generating: merge(...=JobStream(...)).generate(...)"
+            )
+        seen[numbers] = label

@@ -44,8 +44,7 @@ from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
 from clustermodel.workload import extra_columns as extras
 from clustermodel.workload.extra_columns import ExtraColumns
-from clustermodel.workload.recipe import MEMORY, Recipe
-from clustermodel.workload.table import Provenance, Workload
+from clustermodel.workload.table import MEMORY, Provenance, Recipe, Workload
 from clustermodel.workload.transforms import JobFilter, LoadScale, transformed
 
 _log = logging.getLogger(__name__)

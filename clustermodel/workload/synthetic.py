@@ -17,9 +17,8 @@ from clustermodel.errors import SpecificationError, counted
 from clustermodel.job import JobRow
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LONGEST_S, require_jobs, require_number, require_whole
-from clustermodel.workload.estimates import PHI, phi_factors
-from clustermodel.workload.memory import remembered
-from clustermodel.workload.swf import read_swf
+from clustermodel.workload.cache import remembered
+from clustermodel.workload.distributions import PHI, phi_factors
 from clustermodel.workload.table import Provenance, Workload
 
 DAY_S = 86_400.0
@@ -132,16 +131,15 @@ def study_jobs(
     if trace is None:
         return synthetic_workload(jobs=jobs or STUDY_JOBS, nodes=nodes, load=STUDY_LOAD, seed=seed)
     path = Path(trace)
-    try:
-        written = path.stat().st_mtime_ns
-    except OSError:  # which the reader says better
-        return read_swf(path)
+    written = path.stat().st_mtime_ns if path.exists() else 0
     return _first(path, written, processors_from, jobs)
 
 
 @lru_cache(maxsize=4)
 def _first(trace: Path, written: int, processors_from: str, jobs: int) -> Workload:
     """Return the first jobs of a trace; a file that has been written again is read again."""
+    from clustermodel.workload.swf import read_swf  # noqa: PLC0415  `clustermodel run` without a trace needs no reader
+
     if not jobs:
         return read_swf(trace, processors_from=processors_from)
     whole = _first(trace, written, processors_from, 0)

@@ -1,41 +1,278 @@
-"""The workload as an in-memory table, with its provenance: the source, and jobs dropped or repaired."""
+"""The workload as an in-memory table, with its provenance: the source, how it was made, and jobs dropped or repaired."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, runtime_checkable
 from zlib import crc32
 
 import numpy as np
 
 from clustermodel.arrays import FloatArray, IntArray, dot
-from clustermodel.errors import SpecificationError, counted, quoted
+from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted
+from clustermodel.html import html_fields
 from clustermodel.job import LEAST_TICKS, UNSET, Job, JobRow, problem_of, row_of
-from clustermodel.memory_units import default_used, require_gib, to_kib
+from clustermodel.memory_units import KIB_PER_GIB, default_used, require_gib, to_kib
+from clustermodel.readable import duration
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
-from clustermodel.validation import LONGEST_S, require_whole
-from clustermodel.workload.estimates import PHI, phi_factors
-from clustermodel.workload.extra_columns import EXTRA_COLUMNS, PRECEDING, RECORDED_COLUMNS, STREAM, ExtraColumns
-from clustermodel.workload.frames import frame_of, jobs_of_frame
+from clustermodel.validation import LONGEST_S, require_seconds, require_whole
+from clustermodel.workload.distributions import PHI, phi_factors
+from clustermodel.workload.extra_columns import EXTRA_COLUMNS, PRECEDING, RECORDED_COLUMNS, STREAM, THINK, ExtraColumns
 from clustermodel.workload.import_report import ImportReport
-from clustermodel.workload.notebook import workload_html
-from clustermodel.workload.recipe import ESTIMATES, KEEP, MEMORY, SCALE, PhiModel, Recipe, Resampling, Source
-from clustermodel.workload.resampling import (
+from clustermodel.workload.recorded_frames import RECORDED_FIELDS, add_recorded, recorded_of_frame
+from clustermodel.workload.transforms import (
     RESAMPLE,
+    JobFilter,
+    LoadScale,
     Unit,
     checked_unit,
     distinct_jobs,
     distinct_users,
     drawn_blocks,
     drawn_users,
+    filtered,
+    scaled,
     shifted,
 )
-from clustermodel.workload.transforms import JobFilter, LoadScale, filtered, scaled
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_NEEDED: Final = ("submit_s", "nodes", "run_s")
+_OPTIONAL: Final = (
+    "job", "estimate_s", "user", "group", "priority", "status", "stream", "memory_gib",
+    "checkpoint_s", "restart_s", "checkpoint_interval_s", "preceding", "think_time_s", *RECORDED_FIELDS,
+)  # fmt: skip
+COLUMNS_OF_JOBS: Final = _NEEDED + _OPTIONAL
+"""The columns that :func:`jobs_of_frame` knows."""
+_OWN_COSTS: Final = ("checkpoint", "restart", "checkpoint_interval")
+"""Columns of times that most jobs do not have, and tables only if one has."""
+_DEFAULTS: Final = {"user": -1, "group": -1, "priority": 0, "status": -1}
+
+
+def frame_of(columns: Mapping[str, IntArray], labels: Sequence[str], names: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
+    """Return the columns of a workload as pandas, in the units that :func:`jobs_of_frame` reads.
+
+    Args:
+        columns: of :class:`~clustermodel.job.JobRow` and the extra ones, times in ticks.
+        labels: of the streams.
+        names: which the numbers of recorded columns stand for.
+    """
+    import pandas as pd
+
+    frame = pd.DataFrame(
+        {
+            "job": columns["id"],
+            "submit_s": columns["submit"] / TICKS_PER_SECOND,
+            "nodes": columns["nodes"],
+            "run_s": columns["run"] / TICKS_PER_SECOND,
+            "estimate_s": columns["estimate"] / TICKS_PER_SECOND,
+            "user": columns["user"],
+            "group": columns["group"],
+            "priority": columns["priority"],
+            "status": columns["status"],
+        }
+    )
+    if STREAM in columns:
+        frame["stream"] = pd.Categorical.from_codes(columns[STREAM], categories=pd.Index(labels))
+    if (columns["memory"] != UNSET).any():
+        frame["memory_gib"] = _or_nan(columns["memory"], KIB_PER_GIB)
+    for name in _OWN_COSTS:
+        if (columns[name] != UNSET).any():
+            frame[f"{name}_s"] = _or_nan(columns[name], TICKS_PER_SECOND)
+    if PRECEDING in columns:
+        frame["preceding"] = columns[PRECEDING]
+        frame["think_time_s"] = _or_nan(np.where(columns[PRECEDING] == UNSET, UNSET, columns[THINK]), TICKS_PER_SECOND)
+    add_recorded(frame, columns, names)
+    return frame
+
+
+def _or_nan(values: IntArray, unit: int) -> FloatArray:
+    """Return ``values`` in a larger unit, ``nan`` where they are not set."""
+    return np.where(values == UNSET, np.nan, values / unit)
+
+
+def jobs_of_frame(frame: pd.DataFrame) -> tuple[list[JobRow], ExtraColumns | None]:
+    """Return the jobs of a table: rows, and extra columns if it has any; ``Workload.from_frame`` describes the columns.
+
+    Raises:
+        SpecificationError: a column is missing or unknown, or a value is not allowed.
+    """
+    import pandas as pd
+
+    if not isinstance(frame, pd.DataFrame):
+        raise SpecificationError(f"Workload.from_frame: {quoted(frame)} is not allowed; it must be a pandas.DataFrame")
+    for column in _NEEDED:
+        if column not in frame.columns:
+            raise SpecificationError(f"Workload.from_frame: column {column!r} is missing; {', '.join(_NEEDED)} are needed")
+    for column in frame.columns:
+        if column not in COLUMNS_OF_JOBS:
+            hint = did_you_mean(str(column), COLUMNS_OF_JOBS)
+            raise SpecificationError(
+                f"Workload.from_frame: column {quoted(column)} is not known{hint}; it must be one of "
+                f"{', '.join(COLUMNS_OF_JOBS)}"
+            )
+    if frame.columns.has_duplicates:
+        raise SpecificationError("Workload.from_frame: two columns have the same name; each must be given once")
+    submit = _ticks(frame, "submit_s")
+    run = np.maximum(1, _ticks(frame, "run_s", positive=True))
+    estimate = _ticks(frame, "estimate_s", missing=0) if "estimate_s" in frame else run
+    columns = {
+        "submit": submit,
+        "id": _numbers(frame, submit),
+        "nodes": _whole(frame, "nodes"),
+        "run": run,
+        "estimate": np.where(estimate > 0, estimate, run),
+        **{name: _whole(frame, name, default) for name, default in _DEFAULTS.items()},
+        "memory": _kib(frame),
+        **{name: _own_cost(frame, f"{name}_s") for name in _OWN_COSTS},
+    }
+    rows = [JobRow(*values) for values in zip(*(columns[name].tolist() for name in JobRow._fields), strict=True)]
+    return rows, _extra(frame, columns["id"])
+
+
+def _numbers(frame: pd.DataFrame, submit: IntArray) -> IntArray:
+    if "job" in frame:
+        return _whole(frame, "job")
+    if "preceding" in frame:
+        raise SpecificationError("Workload.from_frame: column 'job' is missing; 'preceding' needs it")
+    numbers = np.empty(len(submit), dtype=np.int64)
+    numbers[np.argsort(submit, kind="stable")] = np.arange(1, len(submit) + 1)
+    return numbers
+
+
+def _extra(frame: pd.DataFrame, ids: IntArray) -> ExtraColumns | None:
+    import pandas as pd
+
+    columns: dict[str, IntArray] = {}
+    labels: tuple[str, ...] = ()
+    if "stream" in frame:
+        missing = np.flatnonzero(frame["stream"].isna())
+        if len(missing):
+            raise SpecificationError(f"Workload.from_frame: row {missing[0]}: stream: it is missing; it must be a label")
+        texts = frame["stream"].astype(str)
+        known = [str(label) for label in frame["stream"].cat.categories] if _is_categorical(frame["stream"]) else None
+        codes, found = pd.factorize(pd.Categorical(texts, categories=known) if known else texts)
+        columns[STREAM], labels = codes.astype(np.int64), tuple(map(str, found))
+    if "preceding" in frame:
+        columns[PRECEDING] = _whole(frame, "preceding", UNSET)
+        for row in np.flatnonzero((columns[PRECEDING] != UNSET) & ~np.isin(columns[PRECEDING], ids)):
+            raise SpecificationError(
+                f"Workload.from_frame: row {row}: preceding: there is no job {columns[PRECEDING][row]}; it must be the number "
+                "of a job of the table, or -1"
+            )
+        columns[THINK] = _ticks(frame, "think_time_s", missing=0) if "think_time_s" in frame else np.zeros_like(ids)
+    elif "think_time_s" in frame:
+        raise SpecificationError("Workload.from_frame: column 'preceding' is missing; 'think_time_s' needs it")
+    recorded, names = recorded_of_frame(
+        frame,
+        lambda table, name: _ticks(table, name, missing=UNSET / TICKS_PER_SECOND),
+        lambda table, name: _whole(table, name, UNSET),
+    )
+    columns |= recorded
+    return ExtraColumns(ids=ids, columns=columns, labels=labels, names=names) if columns else None
+
+
+def _is_categorical(column: pd.Series[str]) -> bool:
+    import pandas as pd
+
+    return isinstance(column.dtype, pd.CategoricalDtype)
+
+
+def _kib(frame: pd.DataFrame) -> IntArray:
+    if "memory_gib" not in frame:
+        return np.full(len(frame), UNSET, dtype=np.int64)
+    gib = _checked(frame, "memory_gib", require_gib, missing=UNSET)
+    return np.where(gib < 0, UNSET, np.rint(gib * KIB_PER_GIB)).astype(np.int64)
+
+
+def _own_cost(frame: pd.DataFrame, column: str) -> IntArray:
+    if column not in frame:
+        return np.full(len(frame), UNSET, dtype=np.int64)
+    positive = column == "checkpoint_interval_s"
+    ticks = _ticks(frame, column, positive=positive, missing=UNSET / TICKS_PER_SECOND)
+    return np.where(ticks == UNSET, UNSET, np.maximum(ticks, positive))
+
+
+def _ticks(frame: pd.DataFrame, column: str, *, positive: bool = False, missing: float | None = None) -> IntArray:
+    seconds = _checked(frame, column, lambda name, value: require_seconds(name, value, positive=positive), missing)
+    return np.rint(seconds * TICKS_PER_SECOND).astype(np.int64)
+
+
+def _whole(frame: pd.DataFrame, column: str, default: int | None = None) -> IntArray:
+    if column not in frame:
+        assert default is not None
+        return np.full(len(frame), default, dtype=np.int64)
+
+    def check(name: str, value: object) -> float:
+        return require_whole(name, int(value) if isinstance(value, float) and value.is_integer() else value)
+
+    return _checked(frame, column, check, default).astype(np.int64)
+
+
+def _checked(
+    frame: pd.DataFrame, column: str, check: Callable[[str, object], float], missing: float | None = None
+) -> FloatArray:
+    """Return a column as numbers, ``missing`` where it has none.
+
+    Raises:
+        SpecificationError: a value is refused by ``check``, or missing where it must not be.
+    """
+    absent = frame[column].isna().to_numpy()
+    values = np.full(len(frame), np.nan if missing is None else missing, dtype=np.float64)
+    for row, value in enumerate(frame[column].tolist()):
+        if absent[row] and missing is not None:
+            continue
+        values[row] = check(f"Workload.from_frame: row {row}: {column}", value)
+    return values
+
+
+Source = Literal["trace", "model", "synthetic", "job_stream", "job_streams", "merge"]
+"""What makes the jobs: a trace file, a workload model, ``synthetic_workload``, one or several ``JobStream``, or ``merge``."""
+KEEP: Final = "keep"
+SCALE: Final = "scale"
+ESTIMATES: Final = "estimates"
+MEMORY: Final = "default_memory_gib"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhiModel:
+    """The step :meth:`Workload.with_phi_estimates <clustermodel.workload.table.Workload.with_phi_estimates>`."""
+
+    phi: float
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resampling:
+    """The step :meth:`Workload.resampled <clustermodel.workload.table.Workload.resampled>`."""
+
+    of: str | float
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How a workload was made, so that it can be made again; workloads of rows have none."""
+
+    source: Source
+    arguments: Mapping[str, Any]
+    """Of the function, by name."""
+    name: str
+    """The name that the workload got."""
+    machine_nodes: int | None
+    """The size of the recorded machine that the workload got."""
+    steps: tuple[tuple[str, object], ...] = ()
+    """Transformations, in order: ``keep`` with a filter, ``scale`` with factors, ``estimates`` with a model or ``None`` for
+    the run times, ``default_memory_gib`` with an amount, ``resample`` with what is drawn."""
+
+    def then(self, step: str, what: object) -> Recipe:
+        """Return the recipe with one more step."""
+        return replace(self, steps=(*self.steps, (step, what)))
+
 
 _CHUNK = 4096
 """Rows converted at a time, so that a million jobs are never a million Python objects at once."""
@@ -215,7 +452,21 @@ class Workload:
     def __repr__(self) -> str:
         return f"<Workload {self.name!r}: {len(self):,} jobs over {self.span_s / 86400:,.1f} days>"
 
-    _repr_html_ = workload_html
+    def _repr_html_(self) -> str:
+        """Return the jobs as a table for notebooks: their number, and smallest, median and largest values."""
+        nodes, size, unit = self.column("nodes"), self.machine_nodes, self.provenance.unit
+        load = None if size is None or len(self) < 2 or not self.span_s else self.offered_load(size)
+        fields: list[tuple[str, object]] = [
+            ("jobs", f"{len(self):,} of {counted(len(np.unique(self.column('user'))), 'user')}"),
+            ("submitted over", duration(self.span_s)),
+            ("recorded on", "unknown" if size is None else counted(size, unit)),
+            ("offered load", load),
+            (f"{unit}s of a job", f"{nodes.min():,}, median {np.median(nodes):,.4g}, up to {nodes.max():,}"),
+        ]
+        for name, title in (("run", "run time"), ("estimate", "estimate")):
+            values = self.seconds(name)
+            fields.append((title, f"median {duration(float(np.median(values)))}, up to {duration(float(values.max()))}"))
+        return html_fields(f"Workload {self.name}", [*fields, ("source", self.provenance.source)])
 
     def rows(self) -> Iterator[JobRow]:
         """Yield the jobs as plain integers, in order of submission, then id."""
@@ -470,3 +721,36 @@ _ESTIMATES = (crc32(b"estimates"),)
 """Separates the random stream of estimates from all others of the same seed."""
 _SUBMIT, _ID, _USER = map(JobRow._fields.index, ("submit", "id", "user"))
 _TIMES = [JobRow._fields.index(field) for field in LEAST_TICKS]
+
+
+def trace_facts(workload: Workload, nodes: int | None) -> dict[str, object]:
+    """Return the facts of a workload as values for JSON; times in seconds, percentiles as ``p50``."""
+    size, run, estimate = workload.column("nodes"), workload.seconds("run"), workload.seconds("estimate")
+    percentiles = (0, 25, 50, 75, 90, 99, 100)
+
+    def spread(values: np.ndarray) -> dict[str, float]:
+        return {f"p{p}": float(v) for p, v in zip(percentiles, np.percentile(values, percentiles), strict=True)}
+
+    def load(*, kill_at_estimate: bool) -> float | None:
+        """Return the offered load, None without a machine size or without time between submissions."""
+        return workload.offered_load(nodes, kill_at_estimate=kill_at_estimate) if nodes and workload.span_s else None
+
+    return {
+        "trace": workload.provenance.source,
+        "jobs": len(workload),
+        "users": len(np.unique(workload.column("user"))),
+        "span_s": workload.span_s,
+        "machine_nodes": nodes,
+        "offered_load": load(kill_at_estimate=True),
+        "offered_load_without_killing": load(kill_at_estimate=False),
+        "jobs_wider_than_machine": int((size > nodes).sum()) if nodes else None,
+        "jobs_beyond_estimate": int((run > estimate).sum()),
+        "nodes": spread(size),
+        "run_s": spread(run),
+        "estimate_s": spread(estimate),
+        "estimate_over_run": spread(estimate / run),
+        "dropped": dict(sorted(workload.provenance.dropped.items())),
+        "repaired": dict(sorted(workload.provenance.repaired.items())),
+        "partial_executions": dict(sorted(workload.provenance.partial.items())),
+        "header": dict(workload.provenance.header),
+    }

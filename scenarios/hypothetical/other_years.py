@@ -18,8 +18,8 @@ import pandas as pd
 
 from clustermodel import Interval, Machine, Scenario, Study, StudyTable, Workload
 from clustermodel.experiment.measure_table import Relative, Scaled, measure_table
-from clustermodel.workload.resampling import WEEK_S, Unit
 from clustermodel.workload.synthetic import study_jobs
+from clustermodel.workload.transforms import WEEK_S, Unit
 
 RECORDED = "as recorded"
 POLICIES = {

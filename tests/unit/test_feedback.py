@@ -37,7 +37,7 @@ from clustermodel.experiment.design import Opened
 from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.policies.interface import Decision, Policy
 from clustermodel.policies.view import Batch, View
-from clustermodel.workload.feedback import submissions
+from clustermodel.workload.streams import submissions
 from tests.property.strategies import cases
 
 TIMES = ["submit_s", "start_s", "end_s"]

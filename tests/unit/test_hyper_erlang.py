@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import gamma
 
 from clustermodel import HyperErlang, SpecificationError
-from clustermodel.workload.hyper_erlang import LARGEST_ORDER
+from clustermodel.workload.distributions import LARGEST_ORDER
 
 distributions = st.builds(
     lambda order, p, longer_s, ratio: HyperErlang(order=order, p=p, stage_s=(longer_s, longer_s * ratio)),

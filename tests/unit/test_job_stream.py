@@ -32,8 +32,8 @@ from clustermodel import (
     read_swf,
     synthetic_workload,
 )
-from clustermodel.workload.arrivals import arrival_process, lublin_feitelson_day
 from clustermodel.workload.distributions import draw
+from clustermodel.workload.job_stream import arrival_process, lublin_feitelson_day
 from tests.shared_data import SHARED
 
 HOUR = 3600.0

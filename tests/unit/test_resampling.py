@@ -15,9 +15,9 @@ from clustermodel import Job, JobFilter, Machine, Scenario, SpecificationError, 
 from clustermodel.cli.main import main
 from clustermodel.statistics import Interval, of_sample_paths
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.workload.resampling import WEEK_S
 from clustermodel.workload.swf import read_swf, write_trace
 from clustermodel.workload.table import Provenance
+from clustermodel.workload.transforms import WEEK_S
 
 DAY_S = 86_400
 STEP = 1000

@@ -50,7 +50,7 @@ from clustermodel import (
 )
 from clustermodel.experiment.run_key import key_of_scenario
 from clustermodel.policies.fcfs import Fcfs
-from clustermodel.workload.arrivals import Renewal
+from clustermodel.workload.job_stream import Renewal
 from tests.conftest import Finished
 
 Command = Callable[..., Finished]

@@ -12,7 +12,7 @@ from clustermodel import Job, Machine, Scenario, Workload, comparison_table
 from clustermodel.cli.main import main
 from clustermodel.figures.tables import percentile_table
 from clustermodel.measure.input_notes import run_notes
-from clustermodel.workload.facts import trace_facts
+from clustermodel.workload.table import trace_facts
 from clustermodel.workload.trace_file import read_trace
 
 MURI = """\

@@ -131,7 +131,7 @@ def calibrate_blue_pacific() -> WorkloadModel:
     """Return the model ``blue-pacific``, the same on every computer because times are rounded to 0.1 s before they are used.
 
     The mean run time is set by the median of all jobs, then the arrival rate by the offered load.  The third moments are
-    those of balanced means (:meth:`HyperErlang.from_mean <clustermodel.workload.hyper_erlang.HyperErlang.from_mean>`).
+    those of balanced means (:meth:`HyperErlang.from_mean <clustermodel.workload.distributions.HyperErlang.from_mean>`).
     """
 
     def run_times(mean_s: float) -> dict[int, HyperErlang]:

@@ -1,7 +1,7 @@
-"""Memory of the workloads made last, so that the trials of an experiment do not generate the same jobs for every policy.
+"""Cache of the workloads made last, so that the trials of an experiment do not generate the same jobs for every policy.
 
-A workload is immutable and follows from the arguments of the function that makes it.  The memory is of this process, and
-bounded by the number of jobs.
+A workload is immutable and follows from the arguments of the function that makes it.  The cache is of this process, and bounded
+by the number of jobs.
 """
 
 from __future__ import annotations
