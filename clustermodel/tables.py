@@ -66,11 +66,7 @@ class Place:
 
 
 def read_file(path: Path, *, depth: int = 0) -> tuple[dict[str, Any], Place]:
-    """Return what a TOML file has, and the place of its values.
-
-    Raises:
-        SpecificationError: the file cannot be read, is not TOML, or files include each other.
-    """
+    """Return the content of a TOML file, and the place of its values."""
     place = Place(str(path), path.parent, depth=depth)
     if depth > _MOST_INCLUDES:
         raise place.error(f"more than {_MOST_INCLUDES} files include each other")
@@ -83,13 +79,8 @@ def read_file(path: Path, *, depth: int = 0) -> tuple[dict[str, Any], Place]:
 
 
 def read_text(text: str, place: Place) -> dict[str, Any]:
-    """Return what a TOML text has.
-
-    Raises:
-        SpecificationError: the text is not TOML; the message has the line.  Or a key has too many parts, a number too many
-            digits.
-    """
-    if _DEEP.search(_STRING_OR_COMMENT.sub(lambda one: "" if one[0][0] == "#" else "text", text)):
+    """Return the content of a TOML text, after checking that reading it takes no excessive time or memory."""
+    if _DEEP.search(_STRING_OR_COMMENT.sub(lambda match: "" if match[0][0] == "#" else "text", text)):
         raise place.error("is not allowed: a key has more than 32 parts")
     try:
         return tomllib.loads(text)
@@ -102,15 +93,9 @@ def read_text(text: str, place: Place) -> dict[str, Any]:
 
 
 def table_at(value: object, place: Place, what: str) -> tuple[Mapping[str, Any], Place]:
-    """Return a table and its place: ``value`` itself, or what the file has that it names, which is relative to its file.
+    """Return a table and its place: ``value`` itself, or the content of the ``.toml`` file that it names, relative to its file.
 
-    Args:
-        value: a table, or the name of a file that ends in ``.toml``.
-        place: of the value.
-        what: the table is, for messages: ``"a machine"``.
-
-    Raises:
-        SpecificationError: it is neither, or the file cannot be read.
+    ``what`` says in messages what the table is: ``"a machine"``.
     """
     if isinstance(value, str) and value.endswith(SUFFIX):
         if not os.path.isfile(place.folder / value):  # noqa: PTH113  false for a name that is too long
@@ -122,29 +107,19 @@ def table_at(value: object, place: Place, what: str) -> tuple[Mapping[str, Any],
 
 
 def require_keys(table: Mapping[str, Any], known: Collection[str], place: Place) -> None:
-    """Refuse a table with an unknown key.
-
-    Raises:
-        SpecificationError: it has one; the message suggests the nearest known key.
-    """
+    """Refuse a table with an unknown key."""
     for key in table:
         if key not in known:
             raise place.at(key).error(f"unknown key{did_you_mean(key, known)}; known are {', '.join(known)}")
 
 
 def made(make: Callable[..., _Made], arguments: Mapping[str, Any], place: Place, **others: object) -> _Made:
-    """Return what a class or function makes from the values of a table.
-
-    Args:
-        make: the class or function; its parameters are the keys of the table.
-        arguments: values of the table by key.
-        place: of the table.
-        others: arguments that are not in the table.
+    """Return the result of a class or function whose parameters are the keys of a table, and ``others``, which are not.
 
     Raises:
         SpecificationError: a key is unknown or missing, or a value is not allowed.
     """
-    parameters = {name: one for name, one in inspect.signature(make).parameters.items() if name not in others}
+    parameters = {name: each for name, each in inspect.signature(make).parameters.items() if name not in others}
     require_keys(arguments, parameters, place)
     for name, parameter in parameters.items():
         if parameter.default is parameter.empty and name not in arguments:
@@ -155,16 +130,9 @@ def made(make: Callable[..., _Made], arguments: Mapping[str, Any], place: Place,
 
 
 def placed(make: Callable[[], _Made], place: Place, keys: Iterable[str], *, named: str = "") -> _Made:
-    """Return what ``make`` returns; its errors begin with the place.
+    """Return the result of ``make``; its errors begin with the place of the table, or of the value of the key that they name.
 
-    Args:
-        make: the function.
-        place: of the table.
-        keys: of the table; an error that begins with one gets the place of its value.
-        named: the class that errors name before the key.
-
-    Raises:
-        SpecificationError: ``make`` refused a value.
+    ``named`` is the class that errors name before the key.
     """
     try:
         return make()
@@ -179,12 +147,8 @@ def placed(make: Callable[[], _Made], place: Place, keys: Iterable[str], *, name
 def plain(value: object, place: Place) -> Any:
     """Return a value as TOML has it: numbers, texts, lists and tables; a field without a value is left out.
 
-    Args:
-        value: a number, a text, a path, a sequence, a set of numbers, a mapping, or a dataclass of such values.
-        place: of the file that is written; paths below it become relative to its folder.
-
-    Raises:
-        SpecificationError: ``value`` is none of these.
+    Numbers, texts, paths, sequences, sets of numbers, mappings, and dataclasses of them can be written; paths become relative
+    to the folder of the file.
     """
     for kinds, convert in _PLAIN:
         if isinstance(value, kinds):
@@ -194,11 +158,11 @@ def plain(value: object, place: Place) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): plain(one, place.at(str(key))) for key, one in value.items() if one is not None}
+        return {str(key): plain(each, place.at(str(key))) for key, each in value.items() if each is not None}
     many = sorted(value) if isinstance(value, AbstractSet) else value.tolist() if hasattr(value, "tolist") else value
     if not isinstance(many, Sequence) or isinstance(many, bytes | bytearray):
         raise place.error(f"{quoted(value)} cannot be written to a file")
-    return [plain(one, place) for one in many]
+    return [plain(each, place) for each in many]
 
 
 _PLAIN: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = ((bool, bool), (str, str), (Integral, int), (Real, float))
@@ -213,11 +177,7 @@ def relative(path: Path, place: Place) -> str:
 
 
 def text_of_table(table: Mapping[str, Any]) -> str:
-    """Return a table of plain values as TOML: headings for tables and tables in them, one line for those further inside.
-
-    Args:
-        table: values as :func:`plain` returns them.
-    """
+    """Return a table of plain values as TOML: headings for tables and tables in them, one line for those further inside."""
     import tomlkit  # noqa: PLC0415  only who writes a file waits for it
 
     document = tomlkit.document()
@@ -232,14 +192,14 @@ def _item(value: Any, *, headings: int) -> Any:
 
     if isinstance(value, Mapping):
         table: Any = tomlkit.table() if headings else tomlkit.inline_table()
-        for key, one in sorted(value.items(), key=lambda item: isinstance(item[1], Mapping)):
-            table.add(key, _item(one, headings=max(headings - 1, 0)))
+        for key, each in sorted(value.items(), key=lambda item: isinstance(item[1], Mapping)):
+            table.add(key, _item(each, headings=max(headings - 1, 0)))
         return table
     if not isinstance(value, list):
         return value
-    of_tables = any(isinstance(one, Mapping) for one in value)
+    of_tables = any(isinstance(each, Mapping) for each in value)
     with_headings = of_tables and headings == _HEADINGS
     many: Any = tomlkit.aot() if with_headings else tomlkit.array().multiline(of_tables)
-    for one in value:
-        many.append(_item(one, headings=headings if with_headings else 0))
+    for each in value:
+        many.append(_item(each, headings=headings if with_headings else 0))
     return many

@@ -28,42 +28,30 @@ _lock: Final = threading.Lock()
 
 
 def remembered(make: Callable[_Arguments, Workload]) -> Callable[_Arguments, Workload]:
-    """Return the function with a memory: the same arguments give a workload of the same jobs, which are not made again.
+    """Return a function or a method of an immutable object with a cache: the same arguments give the same jobs.
 
-    Arguments that cannot be hashed are passed on.
-
-    Args:
-        make: a function, or a method of an immutable object, whose result follows from its arguments.
+    1, 1.0 and ``True`` are different arguments; arguments that cannot be hashed are passed on.
     """
 
     @functools.wraps(make)
     def made(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Workload:
-        key = _key(make, args, kwargs)
-        if key is None:
+        values = (*args, *(kwargs[name] for name in sorted(kwargs)))
+        key = (make, len(args), tuple(sorted(kwargs)), values, tuple(map(type, values)))
+        try:
+            with _lock:
+                workload = _remembered.get(key)
+                if workload is not None:
+                    _remembered.move_to_end(key)
+        except TypeError:  # an argument has no hash
             return make(*args, **kwargs)
-        with _lock:
-            found = _remembered.get(key)
-            if found is not None:
-                _remembered.move_to_end(key)
-        if found is None:
+        if workload is None:
             began = perf_counter()
-            found = make(*args, **kwargs)
-            _log.info("made %s: %s jobs in %.2f s", found.name, f"{len(found):,}", perf_counter() - began)
-            _remember(key, found)
-        return copy.copy(found)  # with a name and provenance of its own; the table is shared
+            workload = make(*args, **kwargs)
+            _log.info("made %s: %s jobs in %.2f s", workload.name, f"{len(workload):,}", perf_counter() - began)
+            _remember(key, workload)
+        return copy.copy(workload)  # with a name and provenance of its own; the table is shared
 
     return made
-
-
-def _key(make: object, args: tuple[object, ...], kwargs: dict[str, object]) -> Hashable | None:
-    """Return what identifies a call; 1, 1.0 and ``True`` are different arguments.  ``None`` if an argument has no hash."""
-    values = (*args, *(kwargs[name] for name in sorted(kwargs)))
-    key = (make, len(args), tuple(sorted(kwargs)), values, tuple(map(type, values)))
-    try:
-        hash(key)
-    except TypeError:
-        return None
-    return key
 
 
 def _remember(key: Hashable, workload: Workload) -> None:

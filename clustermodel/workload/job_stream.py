@@ -361,6 +361,8 @@ class _Chains(NamedTuple):
     session: IntArray
     first: IntArray
     """Position of the session's first job."""
+    think_s: FloatArray
+    """Seconds from the completion of the job before to the submission."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -433,8 +435,7 @@ class JobStream:
         if (jobs is None) == (days is None):
             raise SpecificationError("JobStream.generate: give either jobs or days")
         arguments = {"stream": self, "jobs": jobs, "days": days, "seed": seed, "load": load, "machine_nodes": machine_nodes}
-        workload = self._generated(jobs, days, seed, load, machine_nodes)
-        return workload.made_by("job_stream", arguments)
+        return self._generated(jobs, days, seed, load, machine_nodes).made_by("job_stream", arguments)
 
     def _generated(
         self, jobs: int | None, days: float | None, seed: int, load: float | None, machine_nodes: int | None
@@ -445,11 +446,13 @@ class JobStream:
         jobs = require_jobs(jobs)
         _require_load(self, seed, load, machine_nodes)
         if isinstance(self.arrivals, ClosedUsers):
-            return self._of_users(self.arrivals, jobs, seed, machine_nodes)
+            users = min(self.arrivals.users, jobs)
+            return self._of_sessions(None, [len(range(user, jobs, users)) for user in range(users)], jobs, seed, machine_nodes)
         if isinstance(self.arrivals, Sessions):
-            sizes = self._session_sizes(self.arrivals, jobs, seed)
+            sizes = self._session_sizes(jobs, seed)
+            sizes = sizes[: int(np.searchsorted(np.cumsum(sizes), jobs)) + 1]
             begins = self._own_times(seed, arrivals=len(sizes))
-            return self._of_sessions(self.arrivals, begins, sizes, jobs, seed, machine_nodes)
+            return self._of_sessions(begins, sizes, jobs, seed, machine_nodes)
         own = self._own_times(seed, arrivals=jobs)
         if load is not None:
             assert machine_nodes is not None
@@ -502,32 +505,25 @@ class JobStream:
         _require_range("JobStream.run_s", run, 0, np.inf)
         return nodes, np.clip(run, 1 / TICKS_PER_SECOND, LONGEST_S)
 
-    def _of_users(self, closed: ClosedUsers, jobs: int, seed: int, machine_nodes: int | None) -> Workload:
-        users = min(closed.users, jobs)
-        session = np.repeat(np.arange(users), [len(range(user, jobs, users)) for user in range(users)])
-        first = np.flatnonzero(np.diff(session, prepend=-1))
-        chains = _Chains(session, first[session])
-        think = self._think(closed.think_time_s, jobs, seed)
-        return self._workload(think[first][session], seed, machine_nodes, chains, think, users=session + 1)
-
-    def _session_sizes(self, sessions: Sessions, jobs: int, seed: int) -> IntArray:
-        """Return the numbers of jobs of the first sessions that have ``jobs`` jobs together; shape ``(sessions,)``."""
-        drawn = draw("Sessions.jobs", sessions.jobs, self._rng(seed, "jobs of sessions"), jobs)
-        sizes = np.maximum(1, np.rint(drawn)).astype(np.int64)
-        return sizes[: int(np.searchsorted(np.cumsum(sizes), jobs)) + 1]
+    def _session_sizes(self, sessions: int, seed: int) -> IntArray:
+        """Return the numbers of jobs of sessions, shape ``(sessions,)``."""
+        assert isinstance(self.arrivals, Sessions)
+        drawn = draw("Sessions.jobs", self.arrivals.jobs, self._rng(seed, "jobs of sessions"), sessions)
+        return np.maximum(1, np.rint(drawn)).astype(np.int64)
 
     def _of_sessions(
-        self, sessions: Sessions, begins: FloatArray, sizes: IntArray, jobs: int | None, seed: int, nodes: int | None
+        self, begins: FloatArray | None, sizes: IntArray | list[int], jobs: int | None, seed: int, machine_nodes: int | None
     ) -> Workload:
+        """Return the first jobs of sessions that begin at these own times; those of closed users begin after a think time."""
+        assert isinstance(self.arrivals, Sessions | ClosedUsers)
         session = np.repeat(np.arange(len(sizes)), sizes)[:jobs]
         first = np.flatnonzero(np.diff(session, prepend=-1))
-        think = self._think(sessions.think_time_s, len(session), seed)
-        return self._workload(self._process.to_time(begins)[session], seed, nodes, _Chains(session, first[session]), think)
-
-    def _think(self, think_time_s: Distribution, jobs: int, seed: int) -> FloatArray:
-        think = draw("think_time_s", think_time_s, self._rng(seed, "think times"), jobs)
+        think = draw("think_time_s", self.arrivals.think_time_s, self._rng(seed, "think times"), len(session))
         _require_range("think_time_s", think, 0, LONGEST_S)
-        return think
+        chains = _Chains(session, first[session], think)
+        if begins is None:
+            return self._workload(think[first][session], seed, machine_nodes, chains, users=session + 1)
+        return self._workload(self._process.to_time(begins)[session], seed, machine_nodes, chains)
 
     def _workload(
         self,
@@ -535,7 +531,6 @@ class JobStream:
         seed: int,
         machine_nodes: int | None,
         chains: _Chains | None = None,
-        think_s: FloatArray | None = None,
         users: IntArray | None = None,
     ) -> Workload:
         """Return the jobs that are submitted, or whose sessions begin, at ``begin_s``, seconds; shape ``(jobs,)``."""
@@ -554,8 +549,8 @@ class JobStream:
         submit = _ticks(begin_s)
         columns: dict[str, IntArray] = {}
         preceding = np.full(jobs, UNSET)
-        if chains is not None and think_s is not None:
-            think = _ticks(think_s)
+        if chains is not None:
+            think = _ticks(chains.think_s)
             follows = np.arange(jobs) > chains.first
             # The recorded submissions are those on a machine on which no job waits.
             steps = np.cumsum(np.where(follows, np.roll(run, 1) + think, 0))
@@ -606,9 +601,7 @@ def draw_streams(
     for label, stream in named.items():
         own = stream._own_times(seed, until_s=factor * stream._process.to_own_clock(length)) / factor
         if isinstance(stream.arrivals, Sessions):
-            drawn = draw("Sessions.jobs", stream.arrivals.jobs, stream._rng(seed, "jobs of sessions"), len(own))
-            sizes = np.maximum(1, np.rint(drawn)).astype(np.int64)
-            made[label] = stream._of_sessions(stream.arrivals, own, sizes, None, seed, machine_nodes)
+            made[label] = stream._of_sessions(own, stream._session_sizes(len(own), seed), None, seed, machine_nodes)
         else:
             made[label] = stream._workload(stream._process.to_time(own), seed, machine_nodes)
     return made

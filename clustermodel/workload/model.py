@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -37,6 +38,7 @@ _FORMAT: Final = "clustermodel workload model"
 _VERSION: Final = 1
 MODEL_FORMAT: Final = {"format": _FORMAT, "version": _VERSION}
 """The fields that identify a file of a model."""
+_Made = TypeVar("_Made")
 _SHIPPED: Final = files("clustermodel.workload") / "models"
 
 
@@ -239,21 +241,13 @@ class WorkloadModel:
         """Return the model as JSON that :func:`load_model` reads, with one line per class."""
         classes = [
             {
-                "largest": one.largest,
-                "sizes": dict(zip(map(str, one.sizes), one.weights, strict=True)),
-                "interarrival": _distribution_json(one.interarrival),
-                "run_time": _distribution_json(one.run_time),
+                "largest": each.largest,
+                "sizes": dict(zip(map(str, each.sizes), each.weights, strict=True)),
+                **{time: {name: getattr(getattr(each, time), name) for name in _OF_TIMES} for time in _TIMES},
             }
-            for one in self.classes
+            for each in self.classes
         ]
-        head = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "name": self.name,
-            "source": self.source,
-            "nodes": self.nodes,
-            "notes": self.notes,
-        }
+        head = {**MODEL_FORMAT, **{name: getattr(self, name) for name in ("name", "source", "nodes", "notes")}}
         lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
         lines.append('"classes": [\n    ' + ",\n    ".join(map(json.dumps, classes)) + "\n  ]")
         return "{\n  " + ",\n  ".join(lines) + "\n}\n"
@@ -279,17 +273,9 @@ class WorkloadModel:
         for field in ("notes", "classes"):
             if not isinstance(data[field], list):
                 raise SpecificationError(f"{file}: {field}: it must be a list")
-        classes = [_class_from_json(one, f"{file}: classes[{index}]") for index, one in enumerate(data["classes"])]
-        try:
-            return cls(
-                name=data["name"],
-                source=data["source"],
-                nodes=data["nodes"],
-                classes=tuple(classes),
-                notes=tuple(data["notes"]),
-            )
-        except SpecificationError as problem:
-            raise SpecificationError(f"{file}: {problem}") from None
+        classes = tuple(_class_from_json(each, f"{file}: classes[{index}]") for index, each in enumerate(data["classes"]))
+        fields = {name: data[name] for name in ("name", "source", "nodes")}
+        return _named(file, lambda: cls(**fields, classes=classes, notes=tuple(data["notes"])))
 
 
 def shipped_models() -> tuple[str, ...]:
@@ -331,8 +317,16 @@ def _arrivals(interarrival: HyperErlang, rng: np.random.Generator, jobs: int) ->
     return arrivals
 
 
-def _distribution_json(distribution: HyperErlang) -> dict[str, object]:
-    return {"order": distribution.order, "p": distribution.p, "stage_s": distribution.stage_s}
+_TIMES: Final = ("interarrival", "run_time")
+_OF_TIMES: Final = ("order", "p", "stage_s")
+
+
+def _named(where: str, make: Callable[[], _Made]) -> _Made:
+    """Return the result of ``make``; its errors begin with the place."""
+    try:
+        return make()
+    except SpecificationError as problem:
+        raise SpecificationError(f"{where}: {problem}") from None
 
 
 def _class_from_json(data: object, where: str) -> SizeClass:
@@ -341,16 +335,11 @@ def _class_from_json(data: object, where: str) -> SizeClass:
     if not isinstance(sizes, dict) or not all(size.isascii() and size.isdecimal() and len(size) < 16 for size in sizes):
         raise SpecificationError(f"{where}: sizes: it must be an object of size: weight")
     times = {}
-    for name in ("interarrival", "run_time"):
-        parts = _require_fields(fields[name], f"{where}: {name}", ("order", "p", "stage_s"))
-        try:
-            times[name] = HyperErlang(**parts)
-        except SpecificationError as problem:
-            raise SpecificationError(f"{where}: {name}: {problem}") from None
-    try:
-        return SizeClass(largest=fields["largest"], sizes=tuple(map(int, sizes)), weights=tuple(sizes.values()), **times)
-    except SpecificationError as problem:
-        raise SpecificationError(f"{where}: {problem}") from None
+    for time in _TIMES:
+        parts = _require_fields(fields[time], f"{where}: {time}", _OF_TIMES)
+        times[time] = _named(f"{where}: {time}", partial(HyperErlang, **parts))
+    weights = tuple(sizes.values())
+    return _named(where, lambda: SizeClass(largest=fields["largest"], sizes=tuple(map(int, sizes)), weights=weights, **times))
 
 
 def _require_fields(data: object, where: str, names: tuple[str, ...]) -> Mapping[str, Any]:

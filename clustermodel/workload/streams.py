@@ -6,8 +6,8 @@ With feedback a job is submitted a think time after another job has completed (S
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -34,47 +34,32 @@ class Follower(NamedTuple):
 
 
 class JobsWithFeedback:
-    """The jobs of one stream for the simulator; iterating yields those that are submitted at their recorded times.
+    """The jobs of a workload for the simulator; iterating yields those that are submitted at their recorded times."""
 
-    Args:
-        first: returns these jobs, in order of submission.
-        followers: the other jobs, by the number of the job that they follow.
-    """
-
-    def __init__(self, first: Callable[[], Iterator[JobRow]], followers: Mapping[int, Sequence[Follower]]) -> None:
-        self._first = first
-        self.followers = followers
+    def __init__(self, workload: Workload) -> None:
+        self.followers: dict[int, list[Follower]] = {}
+        """The other jobs, by the number of the job that they follow."""
+        self._workload, self._preceding = workload, workload.column(PRECEDING).tolist()
+        for row, preceding, think in zip(workload.rows(), self._preceding, workload.column(THINK).tolist(), strict=True):
+            if preceding != UNSET:
+                self.followers.setdefault(preceding, []).append(Follower(row, max(0, think)))
 
     def __iter__(self) -> Iterator[JobRow]:
-        """Yield the jobs that follow no other one."""
-        return self._first()
+        """Yield the jobs that follow no other one, in order of submission."""
+        for row, preceding in zip(self._workload.rows(), self._preceding, strict=True):
+            if preceding == UNSET:
+                yield row
 
 
 def submissions(source: JobSource) -> Iterable[JobRow]:
     """Return the jobs of a stream as the simulator takes them: its rows, or :class:`JobsWithFeedback` where it has feedback."""
     if not isinstance(source, Workload):
         return _checked(source)
-    if not source.has_feedback:
-        return source.rows()
-    followers: dict[int, list[Follower]] = {}
-    columns = source.column(PRECEDING).tolist(), source.column(THINK).tolist()
-    for row, preceding, think in zip(source.rows(), *columns, strict=True):
-        if preceding != UNSET:
-            followers.setdefault(preceding, []).append(Follower(row, max(0, think)))
-
-    def first() -> Iterator[JobRow]:
-        pairs = zip(source.rows(), columns[0], strict=True)
-        return (row for row, preceding in pairs if preceding == UNSET)
-
-    return JobsWithFeedback(first, followers)
+    return JobsWithFeedback(source) if source.has_feedback else source.rows()
 
 
 def _checked(source: JobSource) -> Iterator[JobRow]:
-    """Yield the rows of a source that may be a user's.
-
-    Raises:
-        SpecificationError: a number is not whole, a time is not allowed, or the rows are not in order of submission.
-    """
+    """Yield the rows of a source that may be a user's, after checking them."""
     last = 0
     for row in map(checked_row, source.rows()):
         if row.submit < last:
@@ -136,17 +121,11 @@ class JobStreams:
         for source, shift in zip(self._sources, self._shifts, strict=True):
             if not shift:
                 yield source
-            elif isinstance(source, Workload) and source.extra is not None:
-                yield source.renumbered(shift)
             else:
-                yield Renumbered(source, shift)
+                yield source.renumbered(shift) if isinstance(source, Workload) else Renumbered(source, shift)
 
     def require_jobs(self, submitted: int) -> None:
-        """Refuse a run in which so many jobs have been submitted, if that is none: a trace without a usable job is a mistake.
-
-        Raises:
-            TraceError: none has been submitted.
-        """
+        """Raise TraceError if no job was submitted."""
         if not submitted:
             provenance = self._sources[0].provenance
             because = "; ".join(provenance.lines()) or "it has no jobs"
@@ -175,24 +154,22 @@ class JobStreams:
         position = self._positions(jobs)
         first = np.cumsum([0, *(len(_labels(source)) for source in self._sources)])
         codes = first[position]
-        for at, source in enumerate(self._sources):
+        for number, source in enumerate(self._sources):
             if isinstance(source, Workload) and source.streams:
-                mine = position == at
-                codes[mine] += source.values(STREAM, jobs[mine] - self._shifts[at])
+                own = position == number
+                codes[own] += source.values(STREAM, jobs[own] - self._shifts[number])
         return pd.Categorical.from_codes(codes, categories=pd.Index(self.names()))
 
     def column(self, name: str, jobs: IntArray) -> IntArray | None:
         """Return an extra column of these jobs, given by number; shape ``(jobs,)``, ``None`` if no stream has it."""
         position = self._positions(jobs)
         values: IntArray | None = None
-        for at, source in enumerate(self._sources):
+        for number, source in enumerate(self._sources):
             if isinstance(source, Workload) and source.has(name):
                 values = np.full(len(jobs), UNSET, dtype=np.int64) if values is None else values
-                mine = position == at
-                found = source.values(name, jobs[mine] - self._shifts[at])
-                if name == PRECEDING:
-                    found = np.where(found == UNSET, UNSET, found + self._shifts[at])
-                values[mine] = found
+                own, shift = position == number, self._shifts[number]
+                column = source.values(name, jobs[own] - shift)
+                values[own] = np.where(column == UNSET, UNSET, column + shift) if name == PRECEDING else column
         return values
 
     def _positions(self, jobs: IntArray) -> IntArray:
@@ -201,7 +178,7 @@ class JobStreams:
             return np.zeros(len(jobs), dtype=np.int64)
         if self._disjoint:
             ids = [source.column("id") for source in self._sources if isinstance(source, Workload)]
-            stream = np.repeat(np.arange(len(ids)), [len(one) for one in ids])
+            stream = np.repeat(np.arange(len(ids)), list(map(len, ids)))
             order = np.argsort(every := np.concatenate(ids))
             positions: IntArray = stream[order][np.searchsorted(every[order], jobs)]
             return positions
@@ -213,26 +190,12 @@ def _labels(source: JobSource) -> tuple[str, ...]:
 
 
 class Renumbered:
-    """A job stream with ``shift`` added to the job numbers of ``source``."""
+    """A job stream that is not in memory, with ``shift`` added to its job numbers."""
 
     def __init__(self, source: JobSource, shift: int) -> None:
+        self.name, self.provenance, self.machine_nodes = source.name, source.provenance, source.machine_nodes
         self.source = source
         self.shift = shift
-
-    @property
-    def name(self) -> str:
-        """A label for messages and tables."""
-        return self.source.name
-
-    @property
-    def provenance(self) -> Provenance:
-        """Where the jobs come from."""
-        return self.source.provenance
-
-    @property
-    def machine_nodes(self) -> int | None:
-        """The size of the machine the workload was recorded on, when known."""
-        return self.source.machine_nodes
 
     def rows(self) -> Iterator[JobRow]:
         """Yield the jobs in order of submission."""
@@ -268,10 +231,11 @@ def _range(source: JobSource) -> tuple[int, int]:
     if isinstance(source, Workload):
         ids = source.column("id")
         return int(ids.min()), int(ids.max())
-    smallest, largest = 1, 0
-    for at, row in enumerate(source.rows()):
-        smallest, largest = (min(smallest, row.id), max(largest, row.id)) if at else (row.id, row.id)
-    return smallest, largest
+    smallest: int | None = None
+    largest = 0
+    for row in source.rows():
+        smallest, largest = (row.id, row.id) if smallest is None else (min(smallest, row.id), max(largest, row.id))
+    return (1, 0) if smallest is None else (smallest, largest)
 
 
 @dataclass(frozen=True)
@@ -337,31 +301,29 @@ def _merged(sources: Mapping[str, JobSource]) -> Workload:
     _require_different_random_numbers(sources)
     rows: list[JobRow] = []
     parts: list[ExtraColumns] = []
-    for code, stream in enumerate(JobStreams(list(sources.values()))):
-        mine = list(stream.rows())
-        if not mine:
-            raise SpecificationError(f"merge: {list(sources)[code]}: it has no jobs; at least one is needed")
-        rows += mine
-        ids = np.array([row.id for row in mine], dtype=np.int64)
-        columns = {}
-        if isinstance(stream, Workload) and stream.extra is not None:
-            columns = stream.extra.of(ids)
+    for code, (label, stream) in enumerate(zip(sources, JobStreams(list(sources.values())), strict=True)):
+        own = list(stream.rows())
+        if not own:
+            raise SpecificationError(f"merge: {label}: it has no jobs; at least one is needed")
+        rows += own
+        ids = np.array([row.id for row in own], dtype=np.int64)
+        columns = stream.extra.of(ids) if isinstance(stream, Workload) and stream.extra is not None else {}
         parts.append(ExtraColumns(ids=ids, columns={**columns, STREAM: np.full(len(ids), code)}))
-    extra = joined(parts)
     provenances = {label: source.provenance for label, source in sources.items()}
-    known = [source.machine_nodes for source in sources.values() if source.machine_nodes]
+    counts: dict[str, Any] = {
+        name: sum((getattr(each, name) for each in provenances.values()), Counter())
+        for name in ("dropped", "repaired", "partial")
+    }
     return Workload(
         rows,
         name="+".join(sources),
         provenance=Provenance(
-            source=f"merge({', '.join(f'{label}={one.source}' for label, one in provenances.items())})",
-            options={label: one.options for label, one in provenances.items()},
-            dropped=sum((one.dropped for one in provenances.values()), Counter()),
-            repaired=sum((one.repaired for one in provenances.values()), Counter()),
-            partial=sum((one.partial for one in provenances.values()), Counter()),
+            source=f"merge({', '.join(f'{label}={each.source}' for label, each in provenances.items())})",
+            options={label: each.options for label, each in provenances.items()},
+            **counts,
         ),
-        machine_nodes=max(known, default=None),
-        extra=ExtraColumns(ids=extra.ids, columns=extra.columns, labels=tuple(sources)),
+        machine_nodes=max((source.machine_nodes for source in sources.values() if source.machine_nodes), default=None),
+        extra=replace(joined(parts), labels=tuple(sources)),
     ).made_by("merge", {"workloads": dict(sources)})
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, runtime_checkable
 from zlib import crc32
 
@@ -41,192 +42,128 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_OF_ROWS: Final = {
+    "job": "id", "submit_s": "submit", "nodes": "nodes", "run_s": "run", "estimate_s": "estimate", "user": "user",
+    "group": "group", "priority": "priority", "status": "status",
+}  # fmt: skip
+"""Columns of a table in pandas, and the columns of :class:`~clustermodel.job.JobRow` that they are."""
+_SELDOM: Final = {
+    "memory_gib": "memory", "checkpoint_s": "checkpoint", "restart_s": "restart",
+    "checkpoint_interval_s": "checkpoint_interval",
+}  # fmt: skip
+"""The same, for columns that a table has only if a job has a value."""
 _NEEDED: Final = ("submit_s", "nodes", "run_s")
-_OPTIONAL: Final = (
-    "job", "estimate_s", "user", "group", "priority", "status", "stream", "memory_gib",
-    "checkpoint_s", "restart_s", "checkpoint_interval_s", "preceding", "think_time_s", *RECORDED_FIELDS,
-)  # fmt: skip
-COLUMNS_OF_JOBS: Final = _NEEDED + _OPTIONAL
-"""The columns that :func:`jobs_of_frame` knows."""
-_OWN_COSTS: Final = ("checkpoint", "restart", "checkpoint_interval")
-"""Columns of times that most jobs do not have, and tables only if one has."""
-_DEFAULTS: Final = {"user": -1, "group": -1, "priority": 0, "status": -1}
+_OPTIONAL: Final = tuple(name for name in _OF_ROWS if name not in _NEEDED)
+COLUMNS_OF_JOBS: Final = (*_NEEDED, *_OPTIONAL, "stream", *_SELDOM, "preceding", "think_time_s", *RECORDED_FIELDS)
+"""The columns of a table that :meth:`Workload.from_frame` knows."""
 
 
-def frame_of(columns: Mapping[str, IntArray], labels: Sequence[str], names: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
-    """Return the columns of a workload as pandas, in the units that :func:`jobs_of_frame` reads.
+def _refused(message: str) -> SpecificationError:
+    return SpecificationError(f"Workload.from_frame: {message}")
 
-    Args:
-        columns: of :class:`~clustermodel.job.JobRow` and the extra ones, times in ticks.
-        labels: of the streams.
-        names: which the numbers of recorded columns stand for.
-    """
+
+def _frame_of(workload: Workload) -> pd.DataFrame:
     import pandas as pd
 
-    frame = pd.DataFrame(
-        {
-            "job": columns["id"],
-            "submit_s": columns["submit"] / TICKS_PER_SECOND,
-            "nodes": columns["nodes"],
-            "run_s": columns["run"] / TICKS_PER_SECOND,
-            "estimate_s": columns["estimate"] / TICKS_PER_SECOND,
-            "user": columns["user"],
-            "group": columns["group"],
-            "priority": columns["priority"],
-            "status": columns["status"],
-        }
-    )
-    if STREAM in columns:
-        frame["stream"] = pd.Categorical.from_codes(columns[STREAM], categories=pd.Index(labels))
-    if (columns["memory"] != UNSET).any():
-        frame["memory_gib"] = _or_nan(columns["memory"], KIB_PER_GIB)
-    for name in _OWN_COSTS:
-        if (columns[name] != UNSET).any():
-            frame[f"{name}_s"] = _or_nan(columns[name], TICKS_PER_SECOND)
-    if PRECEDING in columns:
-        frame["preceding"] = columns[PRECEDING]
-        frame["think_time_s"] = _or_nan(np.where(columns[PRECEDING] == UNSET, UNSET, columns[THINK]), TICKS_PER_SECOND)
-    add_recorded(frame, columns, names)
+    def seconds(values: IntArray) -> FloatArray:
+        return np.where(values == UNSET, np.nan, values / TICKS_PER_SECOND)
+
+    rows = {column: workload.column(name) for column, name in _OF_ROWS.items()}
+    frame = pd.DataFrame({name: each / TICKS_PER_SECOND if name.endswith("_s") else each for name, each in rows.items()})
+    if workload.has(STREAM):
+        frame["stream"] = pd.Categorical.from_codes(workload.column(STREAM), categories=pd.Index(workload.streams))
+    for column, name in _SELDOM.items():
+        values = workload.column(name)
+        if (values != UNSET).any():
+            gib = np.where(values == UNSET, np.nan, values / KIB_PER_GIB)
+            frame[column] = gib if column == "memory_gib" else seconds(values)
+    if workload.has(PRECEDING):
+        frame["preceding"] = preceding = workload.column(PRECEDING)
+        frame["think_time_s"] = seconds(np.where(preceding == UNSET, UNSET, workload.column(THINK)))
+    add_recorded(frame, {name: workload.column(name) for name in RECORDED_COLUMNS if workload.has(name)}, workload.names)
     return frame
 
 
-def _or_nan(values: IntArray, unit: int) -> FloatArray:
-    """Return ``values`` in a larger unit, ``nan`` where they are not set."""
-    return np.where(values == UNSET, np.nan, values / unit)
-
-
-def jobs_of_frame(frame: pd.DataFrame) -> tuple[list[JobRow], ExtraColumns | None]:
-    """Return the jobs of a table: rows, and extra columns if it has any; ``Workload.from_frame`` describes the columns.
-
-    Raises:
-        SpecificationError: a column is missing or unknown, or a value is not allowed.
-    """
+def _jobs_of_frame(frame: pd.DataFrame) -> tuple[IntArray, ExtraColumns | None]:
+    """Return the rows of a table of the user as an array, and extra columns if it has any."""
     import pandas as pd
 
     if not isinstance(frame, pd.DataFrame):
-        raise SpecificationError(f"Workload.from_frame: {quoted(frame)} is not allowed; it must be a pandas.DataFrame")
+        raise _refused(f"{quoted(frame)} is not allowed; it must be a pandas.DataFrame")
     for column in _NEEDED:
         if column not in frame.columns:
-            raise SpecificationError(f"Workload.from_frame: column {column!r} is missing; {', '.join(_NEEDED)} are needed")
+            raise _refused(f"column {column!r} is missing; {', '.join(_NEEDED)} are needed")
     for column in frame.columns:
         if column not in COLUMNS_OF_JOBS:
             hint = did_you_mean(str(column), COLUMNS_OF_JOBS)
-            raise SpecificationError(
-                f"Workload.from_frame: column {quoted(column)} is not known{hint}; it must be one of "
-                f"{', '.join(COLUMNS_OF_JOBS)}"
-            )
+            raise _refused(f"column {quoted(column)} is not known{hint}; it must be one of {', '.join(COLUMNS_OF_JOBS)}")
     if frame.columns.has_duplicates:
-        raise SpecificationError("Workload.from_frame: two columns have the same name; each must be given once")
-    submit = _ticks(frame, "submit_s")
-    run = np.maximum(1, _ticks(frame, "run_s", positive=True))
-    estimate = _ticks(frame, "estimate_s", missing=0) if "estimate_s" in frame else run
-    columns = {
-        "submit": submit,
-        "id": _numbers(frame, submit),
-        "nodes": _whole(frame, "nodes"),
-        "run": run,
-        "estimate": np.where(estimate > 0, estimate, run),
-        **{name: _whole(frame, name, default) for name, default in _DEFAULTS.items()},
-        "memory": _kib(frame),
-        **{name: _own_cost(frame, f"{name}_s") for name in _OWN_COSTS},
-    }
-    rows = [JobRow(*values) for values in zip(*(columns[name].tolist() for name in JobRow._fields), strict=True)]
-    return rows, _extra(frame, columns["id"])
-
-
-def _numbers(frame: pd.DataFrame, submit: IntArray) -> IntArray:
+        raise _refused("two columns have the same name; each must be given once")
+    if "preceding" in frame and "job" not in frame:
+        raise _refused("column 'job' is missing; 'preceding' needs it")
+    columns = {"submit": _column(frame, "submit_s"), "nodes": _column(frame, "nodes")}
+    columns["run"] = run = np.maximum(1, _column(frame, "run_s", positive=True))
+    estimate = _column(frame, "estimate_s", missing=0)
+    columns["estimate"] = np.where(estimate > 0, estimate, run)
+    columns |= {name: _column(frame, name, missing=UNSET) for name in ("user", "group", "status")}
+    columns["priority"] = _column(frame, "priority", missing=0)
+    for column, name in _SELDOM.items():
+        columns[name] = _column(frame, column, missing=UNSET, positive=column == "checkpoint_interval_s")
+    interval = columns["checkpoint_interval"]
+    columns["checkpoint_interval"] = np.where(interval == 0, 1, interval)  # less than a tick
     if "job" in frame:
-        return _whole(frame, "job")
-    if "preceding" in frame:
-        raise SpecificationError("Workload.from_frame: column 'job' is missing; 'preceding' needs it")
-    numbers = np.empty(len(submit), dtype=np.int64)
-    numbers[np.argsort(submit, kind="stable")] = np.arange(1, len(submit) + 1)
-    return numbers
+        columns["id"] = _column(frame, "job")
+    else:
+        columns["id"] = np.empty(len(frame), dtype=np.int64)
+        columns["id"][np.argsort(columns["submit"], kind="stable")] = np.arange(1, len(frame) + 1)
+    return np.stack([columns[name] for name in JobRow._fields], axis=1), _extra_of_frame(frame, columns["id"])
 
 
-def _extra(frame: pd.DataFrame, ids: IntArray) -> ExtraColumns | None:
+def _extra_of_frame(frame: pd.DataFrame, ids: IntArray) -> ExtraColumns | None:
     import pandas as pd
 
     columns: dict[str, IntArray] = {}
     labels: tuple[str, ...] = ()
     if "stream" in frame:
-        missing = np.flatnonzero(frame["stream"].isna())
-        if len(missing):
-            raise SpecificationError(f"Workload.from_frame: row {missing[0]}: stream: it is missing; it must be a label")
-        texts = frame["stream"].astype(str)
-        known = [str(label) for label in frame["stream"].cat.categories] if _is_categorical(frame["stream"]) else None
-        codes, found = pd.factorize(pd.Categorical(texts, categories=known) if known else texts)
+        stream = frame["stream"]
+        if (missing := np.flatnonzero(stream.isna())).size:
+            raise _refused(f"row {missing[0]}: stream: it is missing; it must be a label")
+        known = list(map(str, stream.cat.categories)) if isinstance(stream.dtype, pd.CategoricalDtype) else None
+        codes, found = pd.factorize(pd.Categorical(stream.astype(str), categories=known) if known else stream.astype(str))
         columns[STREAM], labels = codes.astype(np.int64), tuple(map(str, found))
     if "preceding" in frame:
-        columns[PRECEDING] = _whole(frame, "preceding", UNSET)
-        for row in np.flatnonzero((columns[PRECEDING] != UNSET) & ~np.isin(columns[PRECEDING], ids)):
-            raise SpecificationError(
-                f"Workload.from_frame: row {row}: preceding: there is no job {columns[PRECEDING][row]}; it must be the number "
-                "of a job of the table, or -1"
+        columns[PRECEDING] = preceding = _column(frame, "preceding", missing=UNSET)
+        if (unknown := np.flatnonzero((preceding != UNSET) & ~np.isin(preceding, ids))).size:
+            job = preceding[unknown[0]]
+            raise _refused(
+                f"row {unknown[0]}: preceding: there is no job {job}; it must be the number of a job of the table, or -1"
             )
-        columns[THINK] = _ticks(frame, "think_time_s", missing=0) if "think_time_s" in frame else np.zeros_like(ids)
+        columns[THINK] = _column(frame, "think_time_s", missing=0)
     elif "think_time_s" in frame:
-        raise SpecificationError("Workload.from_frame: column 'preceding' is missing; 'think_time_s' needs it")
-    recorded, names = recorded_of_frame(
-        frame,
-        lambda table, name: _ticks(table, name, missing=UNSET / TICKS_PER_SECOND),
-        lambda table, name: _whole(table, name, UNSET),
-    )
+        raise _refused("column 'preceding' is missing; 'think_time_s' needs it")
+    values = partial(_column, missing=UNSET)
+    recorded, names = recorded_of_frame(frame, values, values)
     columns |= recorded
     return ExtraColumns(ids=ids, columns=columns, labels=labels, names=names) if columns else None
 
 
-def _is_categorical(column: pd.Series[str]) -> bool:
-    import pandas as pd
-
-    return isinstance(column.dtype, pd.CategoricalDtype)
-
-
-def _kib(frame: pd.DataFrame) -> IntArray:
-    if "memory_gib" not in frame:
-        return np.full(len(frame), UNSET, dtype=np.int64)
-    gib = _checked(frame, "memory_gib", require_gib, missing=UNSET)
-    return np.where(gib < 0, UNSET, np.rint(gib * KIB_PER_GIB)).astype(np.int64)
-
-
-def _own_cost(frame: pd.DataFrame, column: str) -> IntArray:
+def _column(frame: pd.DataFrame, column: str, *, missing: int | None = None, positive: bool = False) -> IntArray:
+    """Return a column in ticks (``_s``), KiB (``_gib``) or whole numbers, ``missing`` where the table has no value."""
+    values = np.full(len(frame), missing or 0, dtype=np.int64)
     if column not in frame:
-        return np.full(len(frame), UNSET, dtype=np.int64)
-    positive = column == "checkpoint_interval_s"
-    ticks = _ticks(frame, column, positive=positive, missing=UNSET / TICKS_PER_SECOND)
-    return np.where(ticks == UNSET, UNSET, np.maximum(ticks, positive))
+        return values
 
-
-def _ticks(frame: pd.DataFrame, column: str, *, positive: bool = False, missing: float | None = None) -> IntArray:
-    seconds = _checked(frame, column, lambda name, value: require_seconds(name, value, positive=positive), missing)
-    return np.rint(seconds * TICKS_PER_SECOND).astype(np.int64)
-
-
-def _whole(frame: pd.DataFrame, column: str, default: int | None = None) -> IntArray:
-    if column not in frame:
-        assert default is not None
-        return np.full(len(frame), default, dtype=np.int64)
-
-    def check(name: str, value: object) -> float:
+    def checked(row: int, value: Any) -> float:
+        name = f"Workload.from_frame: row {row}: {column}"
+        if column.endswith("_s"):
+            return require_seconds(name, value, positive=positive) * TICKS_PER_SECOND
+        if column.endswith("_gib"):
+            return require_gib(name, value) * KIB_PER_GIB
         return require_whole(name, int(value) if isinstance(value, float) and value.is_integer() else value)
 
-    return _checked(frame, column, check, default).astype(np.int64)
-
-
-def _checked(
-    frame: pd.DataFrame, column: str, check: Callable[[str, object], float], missing: float | None = None
-) -> FloatArray:
-    """Return a column as numbers, ``missing`` where it has none.
-
-    Raises:
-        SpecificationError: a value is refused by ``check``, or missing where it must not be.
-    """
-    absent = frame[column].isna().to_numpy()
-    values = np.full(len(frame), np.nan if missing is None else missing, dtype=np.float64)
-    for row, value in enumerate(frame[column].tolist()):
-        if absent[row] and missing is not None:
-            continue
-        values[row] = check(f"Workload.from_frame: row {row}: {column}", value)
+    present = np.ones(len(frame), dtype=bool) if missing is None else frame[column].notna().to_numpy()
+    given = frame[column].tolist()
+    values[present] = np.rint([checked(row, given[row]) for row in np.flatnonzero(present).tolist()])
     return values
 
 
@@ -236,22 +173,6 @@ KEEP: Final = "keep"
 SCALE: Final = "scale"
 ESTIMATES: Final = "estimates"
 MEMORY: Final = "default_memory_gib"
-
-
-@dataclass(frozen=True, kw_only=True)
-class PhiModel:
-    """The step :meth:`Workload.with_phi_estimates <clustermodel.workload.table.Workload.with_phi_estimates>`."""
-
-    phi: float
-    seed: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Resampling:
-    """The step :meth:`Workload.resampled <clustermodel.workload.table.Workload.resampled>`."""
-
-    of: str | float
-    seed: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,8 +187,8 @@ class Recipe:
     machine_nodes: int | None
     """The size of the recorded machine that the workload got."""
     steps: tuple[tuple[str, object], ...] = ()
-    """Transformations, in order: ``keep`` with a filter, ``scale`` with factors, ``estimates`` with a model or ``None`` for
-    the run times, ``default_memory_gib`` with an amount, ``resample`` with what is drawn."""
+    """Transformations, in order: ``keep`` with a filter, ``scale`` with factors, ``estimates`` with the arguments of the phi
+    model or ``None`` for the run times, ``default_memory_gib`` with an amount, ``resample`` with what is drawn."""
 
     def then(self, step: str, what: object) -> Recipe:
         """Return the recipe with one more step."""
@@ -418,7 +339,7 @@ class Workload:
             SpecificationError: a column is missing or unknown, or a value is not allowed; the message names the row's
                 position, from 0.
         """
-        rows, extra = jobs_of_frame(frame)
+        rows, extra = _jobs_of_frame(frame)
         return cls(rows, name=name, machine_nodes=machine_nodes, extra=extra)
 
     @classmethod
@@ -513,8 +434,7 @@ class Workload:
         ``wait_s``, ``suspended_s``, ``requeues``, ``node_count``, ``cores``, ``gpus``, and the names ``account``,
         ``partition``, ``qos``, ``queue`` and ``job_name``.
         """
-        columns = {name: self.column(name) for name in (*JobRow._fields, *self._columns)}
-        return frame_of(columns, self.streams, self.names)
+        return _frame_of(self)
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -573,12 +493,12 @@ class Workload:
         provenance = self._derived_provenance({"default_memory_gib": gib})
         if missing := int((self.column("memory") == UNSET).sum()):
             provenance.repaired[default_used(gib)] += missing
-        rows = (row._replace(memory=default) if row.memory == UNSET else row for row in self.rows())
-        return self._derived(rows, provenance, MEMORY, gib)
+        memory = self.column("memory")
+        return self._derived(self._with(memory=np.where(memory == UNSET, default, memory)), provenance, MEMORY, gib)
 
     def with_perfect_estimates(self) -> Workload:
         """Return the same jobs with every estimate equal to the run time."""
-        rows = (row._replace(estimate=row.run) for row in self.rows())
+        rows = self._with(estimate=self.column("run"))
         return self._derived(rows, self._derived_provenance({"estimates": "run time"}), ESTIMATES, None)
 
     def with_phi_estimates(self, *, phi: float = PHI, seed: int = 1) -> Workload:
@@ -601,9 +521,8 @@ class Workload:
         run = self.column("run")
         most = np.maximum(0, to_ticks(LONGEST_S) - run)
         estimate = run + np.minimum(np.rint(run * (factor - 1)), most).astype(np.int64)
-        rows = (row._replace(estimate=value) for row, value in zip(self.rows(), estimate.tolist(), strict=True))
         provenance = self._derived_provenance({"estimates": f"phi model, phi={float(phi):g}, seed={seed}"})
-        return self._derived(rows, provenance, ESTIMATES, PhiModel(phi=phi, seed=seed))
+        return self._derived(self._with(estimate=estimate), provenance, ESTIMATES, {"phi": phi, "seed": seed})
 
     def resampled(self, of: Unit = "weeks", *, seed: int = 1) -> Workload:
         """Return a log as it might have been: weeks or users of this one, drawn with replacement.
@@ -645,14 +564,14 @@ class Workload:
             if PRECEDING in columns:
                 columns[PRECEDING] = shifted(columns[PRECEDING], added)
             extra = replace(extra, ids=table[:, _ID], columns=columns, names=names)
-        what = Resampling(of=of, seed=seed)
+        what = {"of": of, "seed": seed}
         provenance = replace(self._derived_provenance({RESAMPLE: what}), notes=(*self.provenance.notes, draws.note))
         return self._derived(table, provenance, RESAMPLE, what, extra)
 
     def renumbered(self, shift: int) -> Workload:
         """Return the same jobs with ``shift`` added to their numbers."""
         return Workload(
-            (row._replace(id=row.id + shift) for row in self.rows()),
+            self._with(id=self.column("id") + shift),
             name=self.name,
             provenance=self.provenance,
             machine_nodes=self.machine_nodes,
@@ -674,7 +593,7 @@ class Workload:
         column = self.column(by)
         return [
             Workload(
-                map(JobRow._make, self._table[column == value].tolist()),
+                self._table[column == value],
                 name=self.streams[value] if by == STREAM else f"{self.name} {by} {self._text_of(by, value)}",
                 provenance=self.provenance,
                 machine_nodes=self.machine_nodes,
@@ -692,6 +611,13 @@ class Workload:
         """Note the function and its arguments that made the workload, and return it."""
         self.recipe = Recipe(source=source, arguments=arguments, name=self.name, machine_nodes=self.machine_nodes)
         return self
+
+    def _with(self, **columns: IntArray) -> IntArray:
+        """Return a copy of the table with other columns."""
+        table = self._table.copy()
+        for name, values in columns.items():
+            table[:, JobRow._fields.index(name)] = values
+        return table
 
     def _derived(
         self,

@@ -50,6 +50,8 @@ from clustermodel.workload.table import ESTIMATES, KEEP, MEMORY, SCALE, JobSourc
 from clustermodel.workload.trace_file import read_trace, reader_for
 from clustermodel.workload.transforms import RESAMPLE, JobFilter, LoadScale
 
+SOURCES: Final = get_args(Source)
+"""The keys of which a table has exactly one."""
 TYPES: Final[dict[str, type]] = {
     kind.__name__: kind
     for kind in (
@@ -59,119 +61,9 @@ TYPES: Final[dict[str, type]] = {
     )
 }  # fmt: skip
 """What ``type`` may be."""
-_TYPE: Final = "type"
-_SCIPY: Final = "scipy"
-_ARGUMENTS: Final = "args"
-_WORKLOAD: Final = "workload"
-
-WorkloadFrom = Callable[[object, Place], Workload]
-TableOf = Callable[[Workload, Place], dict[str, Any]]
-
-
-def job_stream_from(value: object, place: Place, workload_from: WorkloadFrom) -> JobStream:
-    """Return the job stream that a table describes.
-
-    Args:
-        value: the table.
-        place: of the table.
-        workload_from: makes the workload whose submission times are an arrival process.
-
-    Raises:
-        SpecificationError: a key is unknown or missing, or a value is not allowed.
-    """
-    if not isinstance(value, Mapping):
-        raise place.refused(value, "a table with the fields of a JobStream")
-    return made(JobStream, {key: _from(one, place.at(key), workload_from) for key, one in value.items()}, place)
-
-
-def _from(value: object, place: Place, workload_from: WorkloadFrom) -> Any:
-    """Return an ingredient; numbers and texts are what they are, and the class that gets them refuses wrong ones."""
-    if isinstance(value, list):
-        return [_from(one, place.at(number), workload_from) for number, one in enumerate(value)]
-    if not isinstance(value, Mapping):
-        return value
-    if _WORKLOAD in value:
-        if len(value) > 1:
-            raise place.error(f"{_WORKLOAD} stands alone, for the submission times of its jobs")
-        return TraceArrivals(workload_from(value[_WORKLOAD], place.at(_WORKLOAD)))
-    if _SCIPY in value:
-        return _of_scipy(value, place)
-    if _TYPE in value:
-        kind = value[_TYPE]
-        if not isinstance(kind, str) or kind not in TYPES:
-            hint = did_you_mean(str(kind), TYPES)
-            raise place.at(_TYPE).error(f"{quoted(kind)} is unknown{hint}; known are {', '.join(TYPES)}")
-        return made(
-            TYPES[kind],
-            {key: _from(one, place.at(key), workload_from) for key, one in value.items() if key != _TYPE},
-            place,
-        )
-    return {_number(key, place): weight for key, weight in value.items()}
-
-
-def _of_scipy(value: Mapping[str, Any], place: Place) -> object:
-    import scipy.stats
-
-    name = value[_SCIPY]
-    kind = getattr(scipy.stats, name, None) if isinstance(name, str) else None
-    if not isinstance(kind, scipy.stats.rv_continuous | scipy.stats.rv_discrete):
-        raise place.at(_SCIPY).refused(name, "the name of a distribution of scipy.stats, as 'geom'")
-    positional = value.get(_ARGUMENTS, [])
-    if not isinstance(positional, list):
-        raise place.at(_ARGUMENTS).refused(positional, "a list of numbers")
-    named = {key: one for key, one in value.items() if key not in (_SCIPY, _ARGUMENTS)}
-    return placed(lambda: kind(*positional, **named), place, ())
-
-
-def _number(key: str, place: Place) -> float:
-    for convert in (int, float):
-        try:
-            return convert(key)
-        except ValueError:
-            continue
-    raise place.at(key).error(f"unknown key; a distribution has {_TYPE}, {_SCIPY}, or numbers with their weights")
-
-
-def table_of_job_stream(stream: JobStream, place: Place, table_of: TableOf) -> dict[str, Any]:
-    """Return the table that describes a job stream.
-
-    Args:
-        stream: the job stream.
-        place: of the table, in the file that is written.
-        table_of: describes a workload.
-
-    Raises:
-        SpecificationError: the stream has an object of the user, which a file cannot describe.
-    """
-    return _fields(stream, place, table_of)
-
-
-def _fields(thing: Any, place: Place, table_of: TableOf) -> dict[str, Any]:
-    values = {field.name: getattr(thing, field.name) for field in fields(thing)}
-    return {key: _described(value, place.at(key), table_of) for key, value in values.items() if value is not None}
-
-
-def _described(value: Any, place: Place, table_of: TableOf) -> object:
-    if type(value) is TraceArrivals:
-        return {_WORKLOAD: table_of(value.trace, place.at(_WORKLOAD))}
-    if TYPES.get(type(value).__name__) is type(value):
-        return {_TYPE: type(value).__name__, **_fields(value, place, table_of)}
-    if type(value).__module__.startswith("scipy.stats") and hasattr(value, "dist"):
-        positional = {_ARGUMENTS: plain(value.args, place)} if value.args else {}
-        return {_SCIPY: value.dist.name, **positional, **plain(value.kwds, place)}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_described(one, place.at(number), table_of) for number, one in enumerate(value)]
-    return plain(value, place)
-
-
-SOURCES: Final = get_args(Source)
-"""The keys of which a table has exactly one."""
 RUN_TIME: Final = "run-time"
 """Text of estimates that are the run times."""
-_NAME: Final = "name"
-_NODES: Final = "machine_nodes"
-_STEPS: Final = "steps"
-_STEP_KEYS: Final = (KEEP, SCALE, ESTIMATES, RESAMPLE, MEMORY)
+_STEPS: Final = (KEEP, SCALE, ESTIMATES, RESAMPLE, MEMORY)
 
 
 def workload_from(value: object, place: Place) -> JobSource:
@@ -186,33 +78,39 @@ def workload_from(value: object, place: Place) -> JobSource:
         given = f"{' and '.join(kinds)} are given" if kinds else "its jobs come from nowhere"
         raise place.error(f"{given}; give one of {', '.join(SOURCES)}")
     kind = kinds[0]
-    own_nodes = kind in ("job_stream", "job_streams")  # an argument of the function
-    after = {_NAME, _STEPS} if own_nodes else {_NAME, _STEPS, _NODES}
-    arguments = {key: one for key, one in table.items() if key not in after}
-    source = _MAKERS[kind](arguments.pop(kind), arguments, place)
+    # The size of the machine is an argument of the functions that generate job streams.
+    after = {"name", "steps"} if kind in ("job_stream", "job_streams") else {"name", "steps", "machine_nodes"}
+    source = _MAKERS[kind](table[kind], {key: table[key] for key in table if key not in (kind, *after)}, place)
     if not isinstance(source, Workload):
         for key in after & table.keys():
             raise place.at(key).error("not allowed with stream = true, which is read as the file has it")
         return source
-    steps = table.get(_STEPS, [])
+    steps = table.get("steps", [])
     if not isinstance(steps, list):
-        raise place.at(_STEPS).refused(steps, "a list of tables")
+        raise place.at("steps").refused(steps, "a list of tables")
     for number, step in enumerate(steps):
-        source = _transformed(source, step, place.at(_STEPS).at(number))
-    return _renamed(source, {key: table[key] for key in (_NAME, _NODES) if key in after and key in table}, place)
+        source = _transformed(source, step, place.at("steps").at(number))
+    if "name" in table:
+        source.name = name = table["name"]
+        if not isinstance(name, str) or not name or not name.isprintable():
+            raise place.at("name").refused(name, "a line of text")
+    if "machine_nodes" in table and "machine_nodes" in after:
+        source.machine_nodes = nodes = table["machine_nodes"]
+        if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
+            raise place.at("machine_nodes").refused(nodes, "an integer >= 1")
+    return source
 
 
 def _of_trace(value: object, arguments: dict[str, Any], place: Place) -> JobSource:
     if not isinstance(value, str):
         raise place.at("trace").refused(value, "the name of a file")
     path = place.folder / value
-    for key, convert in ((KEEP, _filter_from), (SCALE, _scale_from)):
-        if key in arguments:
-            arguments[key] = convert(arguments[key], place.at(key))
     if not os.path.isfile(path):  # noqa: PTH113  false for a name that is too long
         raise place.at("trace").error(f"{quoted(value)}: there is no such file")
-    streamed = arguments.pop("stream", False)
-    if streamed is True:
+    for key, kind in ((KEEP, JobFilter), (SCALE, LoadScale)):
+        if key in arguments:
+            arguments[key] = made(kind, _table(arguments[key], place.at(key)), place.at(key))
+    if arguments.pop("stream", False) is True:
         return made(SwfStream, arguments, place, path=path)
     reader = placed(lambda: reader_for(path), place, ())
     make: Callable[..., Workload] = read_swf if reader is SWF else read_trace
@@ -220,15 +118,15 @@ def _of_trace(value: object, arguments: dict[str, Any], place: Place) -> JobSour
 
 
 def _of_model(value: object, arguments: dict[str, Any], place: Place) -> Workload:
-    at = place.at("model")
     if isinstance(value, str):
         name = value if value in shipped_models() else place.folder / value
         model = placed(lambda: load_model(name), place, ("model",))
     elif isinstance(value, Mapping):
-        text = placed(lambda: json.dumps({**MODEL_FORMAT, **value}), at, ())
-        model = placed(lambda: WorkloadModel.from_json(text, file="model"), at, ())
+        model = placed(
+            lambda: WorkloadModel.from_json(json.dumps({**MODEL_FORMAT, **value}), file="model"), place.at("model"), ()
+        )
     else:
-        raise at.refused(value, f"one of {', '.join(shipped_models())}, the name of a file, or a table")
+        raise place.at("model").refused(value, f"one of {', '.join(shipped_models())}, the name of a file, or a table")
     return made(model.generate, arguments, place)
 
 
@@ -239,20 +137,17 @@ def _synthetic(value: object, arguments: dict[str, Any], place: Place) -> Worklo
 
 
 def _of_job_stream(value: object, arguments: dict[str, Any], place: Place) -> Workload:
-    stream = job_stream_from(value, place.at("job_stream"), _workload_in_memory)
-    return made(stream.generate, arguments, place)
+    return made(_job_stream(value, place.at("job_stream")).generate, arguments, place)
 
 
 def _of_job_streams(value: object, arguments: dict[str, Any], place: Place) -> Workload:
-    at = place.at("job_streams")
-    streams = {label: job_stream_from(one, at.at(label), _workload_in_memory) for label, one in _labelled(value, at).items()}
+    streams = {label: _job_stream(one, at) for label, one, at in _labelled(value, place.at("job_streams"))}
     return made(JobStreamMix(streams).generate, arguments, place)
 
 
 def _merged(value: object, arguments: dict[str, Any], place: Place) -> Workload:
     require_keys(arguments, (), place)
-    at = place.at("merge")
-    parts = {label: workload_from(one, at.at(label)) for label, one in _labelled(value, at).items()}
+    parts = {label: workload_from(one, at) for label, one, at in _labelled(value, place.at("merge"))}
     return placed(lambda: merge(**parts), place, parts)
 
 
@@ -266,25 +161,10 @@ _MAKERS: Final[dict[str, Callable[[object, dict[str, Any], Place], JobSource]]] 
 }
 
 
-def _labelled(value: object, place: Place) -> Mapping[str, object]:
+def _labelled(value: object, place: Place) -> list[tuple[str, object, Place]]:
     if not isinstance(value, Mapping) or not value:
         raise place.refused(value, "a table with a table for each label")
-    return value
-
-
-def _workload_in_memory(value: object, place: Place) -> Workload:
-    workload = workload_from(value, place)
-    if not isinstance(workload, Workload):
-        raise place.error("not allowed with stream = true; the jobs must be in memory")
-    return workload
-
-
-def _filter_from(value: object, place: Place) -> JobFilter:
-    return made(JobFilter, _table(value, place), place)
-
-
-def _scale_from(value: object, place: Place) -> LoadScale:
-    return made(LoadScale, _table(value, place), place)
+    return [(label, each, place.at(label)) for label, each in value.items()]
 
 
 def _table(value: object, place: Place) -> Mapping[str, Any]:
@@ -295,17 +175,17 @@ def _table(value: object, place: Place) -> Mapping[str, Any]:
 
 def _transformed(workload: Workload, step: object, place: Place) -> Workload:
     table = _table(step, place)
-    require_keys(table, _STEP_KEYS, place)
+    require_keys(table, _STEPS, place)
     if len(table) != 1:
-        raise place.error(
-            f"a step has one of {', '.join(_STEP_KEYS[:-1])} and {_STEP_KEYS[-1]}; steps are carried out in order"
-        )
+        raise place.error(f"a step has one of {', '.join(_STEPS[:-1])} and {_STEPS[-1]}; steps are carried out in order")
     ((key, value),) = table.items()
     at = place.at(key)
     if key == KEEP:
-        return placed(lambda: workload.select(_filter_from(value, at)), place, ())
+        keep = made(JobFilter, _table(value, at), at)
+        return placed(lambda: workload.select(keep), place, ())
     if key == SCALE:
-        return placed(lambda: workload.scaled(_scale_from(value, at)), place, ())
+        scale = made(LoadScale, _table(value, at), at)
+        return placed(lambda: workload.scaled(scale), place, ())
     if key == MEMORY:
         return placed(lambda: workload.with_default_memory(value), at, ())
     if key == RESAMPLE:
@@ -317,26 +197,62 @@ def _transformed(workload: Workload, step: object, place: Place) -> Workload:
     return made(workload.with_phi_estimates, value, at)
 
 
-def _renamed(workload: Workload, values: Mapping[str, Any], place: Place) -> Workload:
-    if _NAME in values:
-        name = values[_NAME]
-        if not isinstance(name, str) or not name or not name.isprintable():
-            raise place.at(_NAME).refused(name, "a line of text")
-        workload.name = name
-    if _NODES in values:
-        nodes = values[_NODES]
-        if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
-            raise place.at(_NODES).refused(nodes, "an integer >= 1")
-        workload.machine_nodes = nodes
-    return workload
+def _job_stream(value: object, place: Place) -> JobStream:
+    if not isinstance(value, Mapping):
+        raise place.refused(value, "a table with the fields of a JobStream")
+    return made(JobStream, {key: _ingredient(each, place.at(key)) for key, each in value.items()}, place)
+
+
+def _ingredient(value: object, place: Place) -> Any:
+    """Return a part of a job stream; numbers and texts are what they are, and the class that gets them refuses wrong ones."""
+    if isinstance(value, list):
+        return [_ingredient(each, place.at(number)) for number, each in enumerate(value)]
+    if not isinstance(value, Mapping):
+        return value
+    if "workload" in value:
+        if len(value) > 1:
+            raise place.error("workload stands alone, for the submission times of its jobs")
+        workload = workload_from(value["workload"], place.at("workload"))
+        if not isinstance(workload, Workload):
+            raise place.at("workload").error("not allowed with stream = true; the jobs must be in memory")
+        return TraceArrivals(workload)
+    if "scipy" in value:
+        return _of_scipy(value, place)
+    if "type" not in value:
+        return {_number(key, place): weight for key, weight in value.items()}
+    kind = value["type"]
+    if not isinstance(kind, str) or kind not in TYPES:
+        hint = did_you_mean(str(kind), TYPES)
+        raise place.at("type").error(f"{quoted(kind)} is unknown{hint}; known are {', '.join(TYPES)}")
+    parts = {key: _ingredient(each, place.at(key)) for key, each in value.items() if key != "type"}
+    return made(TYPES[kind], parts, place)
+
+
+def _of_scipy(value: Mapping[str, Any], place: Place) -> object:
+    import scipy.stats
+
+    name = value["scipy"]
+    kind = getattr(scipy.stats, name, None) if isinstance(name, str) else None
+    if not isinstance(kind, scipy.stats.rv_continuous | scipy.stats.rv_discrete):
+        raise place.at("scipy").refused(name, "the name of a distribution of scipy.stats, as 'geom'")
+    positional = value.get("args", [])
+    if not isinstance(positional, list):
+        raise place.at("args").refused(positional, "a list of numbers")
+    named = {key: each for key, each in value.items() if key not in ("scipy", "args")}
+    return placed(lambda: kind(*positional, **named), place, ())
+
+
+def _number(key: str, place: Place) -> float:
+    for convert in (int, float):
+        try:
+            return convert(key)
+        except ValueError:
+            continue
+    raise place.at(key).error("unknown key; a distribution has type, scipy, or numbers with their weights")
 
 
 def table_of_workload(source: JobSource, place: Place) -> dict[str, Any]:
-    """Return the table that describes a workload.
-
-    Args:
-        source: the workload, or the stream of a trace.
-        place: of the table, in the file that is written.
+    """Return the table that describes a workload, or the stream of a trace.
 
     Raises:
         SpecificationError: the workload exists in memory only, or has a part that a file cannot describe.
@@ -345,66 +261,65 @@ def table_of_workload(source: JobSource, place: Place) -> dict[str, Any]:
     if not isinstance(recipe, Recipe):
         how = "write it with write_trace first and read that file" if isinstance(source, Workload) else "it must be a Workload"
         raise place.error(f"{shown(source.name)!r} exists in memory only, so that no file can name it; {how}")
-    arguments = {key: value for key, value in recipe.arguments.items() if value is not None and value != {}}
-    table = {**_TABLES[recipe.source](arguments, place)}
-    table = {key: plain(value, place.at(key)) for key, value in table.items()}
+    arguments = {name: value for name, value in recipe.arguments.items() if value is not None and value != {}}
+    if recipe.source == "trace":
+        arguments = {name: value for name, value in arguments.items() if not (value is False and name in _OFF)}
+    else:
+        arguments = {_KEYS.get(name, name): value for name, value in arguments.items()}
+    if recipe.source == "synthetic":
+        arguments = {"synthetic": True, **arguments}
+    table = _entries(arguments, place)
     if recipe.steps:
-        table[_STEPS] = [{name: _step(what, place)} for name, what in recipe.steps]
+        table["steps"] = [{name: RUN_TIME if what is None else plain(what, place)} for name, what in recipe.steps]
     if source.name != recipe.name:
-        table[_NAME] = source.name
+        table["name"] = source.name
     if source.machine_nodes != recipe.machine_nodes:
-        if source.machine_nodes is None or _NODES in table:
-            raise place.error(f"{_NODES} was changed to {source.machine_nodes!r} later, which no file can say")
-        table[_NODES] = source.machine_nodes
+        if source.machine_nodes is None or "machine_nodes" in table:
+            raise place.error(f"machine_nodes was changed to {source.machine_nodes!r} later, which no file can say")
+        table["machine_nodes"] = source.machine_nodes
     return table
 
 
-def _step(what: object, place: Place) -> object:
-    return RUN_TIME if what is None else plain(what, place)
+_KEYS: Final = {"stream": "job_stream", "streams": "job_streams", "workloads": "merge"}
+"""Keys of a table for arguments that have other names; ``stream`` of a trace is true or false."""
+_OFF: Final = ("stream", "feedback", "lenient", "waits")
+"""Arguments of traces that say nothing where they are false, and which not every reader has."""
 
 
-def _table_of_trace(arguments: dict[str, Any], place: Place) -> dict[str, Any]:
-    trace = relative(Path(arguments.pop("trace")), place)
-    without_meaning = {"stream": False, "feedback": False, "lenient": False, "waits": False}
-    return {"trace": trace, **{key: value for key, value in arguments.items() if without_meaning.get(key) is not value}}
+def _described(value: Any, place: Place) -> Any:
+    """Return a value as a file has it: plain, or a table of a workload, a model, a job stream or a part of one."""
+    for kind, describe in _WRITERS:
+        if isinstance(value, kind):
+            return describe(value, place)
+    if type(value).__module__.startswith("scipy.stats") and hasattr(value, "dist"):
+        positional = {"args": plain(value.args, place)} if value.args else {}
+        return {"scipy": value.dist.name, **positional, **plain(value.kwds, place)}
+    if TYPES.get(type(value).__name__) is type(value):
+        return {"type": type(value).__name__, **_fields(value, place)}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_described(each, place.at(number)) for number, each in enumerate(value)]
+    return plain(value, place)
 
 
-def _table_of_model(arguments: dict[str, Any], _: Place) -> dict[str, Any]:
-    model: WorkloadModel = arguments.pop("model")
+def _fields(value: Any, place: Place) -> dict[str, Any]:
+    return _entries({field.name: getattr(value, field.name) for field in fields(value)}, place)
+
+
+def _entries(values: Mapping[Any, Any], place: Place) -> dict[str, Any]:
+    return {str(key): _described(each, place.at(str(key))) for key, each in values.items() if each is not None}
+
+
+def _model(model: WorkloadModel, _: Place) -> Any:
     if model.name in shipped_models() and model == load_model(model.name):
-        return {"model": model.name, **arguments}
-    fields = {key: value for key, value in json.loads(model.to_json()).items() if key not in MODEL_FORMAT}
-    return {**arguments, "model": fields}
+        return model.name
+    return {key: each for key, each in json.loads(model.to_json()).items() if key not in MODEL_FORMAT}
 
 
-def _table_of_synthetic(arguments: dict[str, Any], _: Place) -> dict[str, Any]:
-    return {"synthetic": True, **arguments}
-
-
-def _table_of_stream(arguments: dict[str, Any], place: Place) -> dict[str, Any]:
-    stream = table_of_job_stream(arguments.pop("stream"), place.at("job_stream"), table_of_workload)
-    return {**arguments, "job_stream": stream}
-
-
-def _table_of_streams(arguments: dict[str, Any], place: Place) -> dict[str, Any]:
-    at = place.at("job_streams")
-    streams = arguments.pop("streams").items()
-    return {
-        **arguments,
-        "job_streams": {label: table_of_job_stream(one, at.at(label), table_of_workload) for label, one in streams},
-    }
-
-
-def _table_of_merged(arguments: dict[str, Any], place: Place) -> dict[str, Any]:
-    at = place.at("merge")
-    return {"merge": {label: table_of_workload(one, at.at(label)) for label, one in arguments["workloads"].items()}}
-
-
-_TABLES: Final[dict[str, Callable[[dict[str, Any], Place], dict[str, Any]]]] = {
-    "trace": _table_of_trace,
-    "model": _table_of_model,
-    "synthetic": _table_of_synthetic,
-    "job_stream": _table_of_stream,
-    "job_streams": _table_of_streams,
-    "merge": _table_of_merged,
-}
+_WRITERS: Final[tuple[tuple[Any, Callable[[Any, Place], Any]], ...]] = (
+    ((Workload, SwfStream), table_of_workload),
+    (WorkloadModel, _model),
+    (TraceArrivals, lambda arrivals, place: {"workload": table_of_workload(arrivals.trace, place.at("workload"))}),
+    (JobStream, _fields),
+    (os.PathLike, lambda path, place: relative(Path(path), place)),
+    (Mapping, _entries),
+)
