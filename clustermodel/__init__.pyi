@@ -60,18 +60,18 @@ from .ticks import TICKS_PER_SECOND as TICKS_PER_SECOND, to_seconds as to_second
 from .workload.csv_jobs import read_csv as read_csv
 from .workload.distributions import (
     BySize as BySize, Exponential as Exponential, FactorEstimates as FactorEstimates, HyperErlang as HyperErlang,
-    LogUniform as LogUniform, Lognormal as Lognormal, PhiEstimates as PhiEstimates, RoundedEstimates as
-    RoundedEstimates, TwoStageUniform as TwoStageUniform, Zipf as Zipf,
+    LogUniform as LogUniform, Lognormal as Lognormal, PhiEstimates as PhiEstimates,
+    RoundedEstimates as RoundedEstimates, TwoStageUniform as TwoStageUniform, Zipf as Zipf,
 )
 from .workload.import_report import ImportReport as ImportReport
 from .workload.job_stream import (
-    ArrivalProcess as ArrivalProcess, Bursts as Bursts, ClosedUsers as ClosedUsers, Cycle as Cycle, JobStream as
-    JobStream, MarkovModulated as MarkovModulated, Poisson as Poisson, Sessions as Sessions,
+    ArrivalProcess as ArrivalProcess, Bursts as Bursts, ClosedUsers as ClosedUsers, Cycle as Cycle,
+    JobStream as JobStream, MarkovModulated as MarkovModulated, Poisson as Poisson, Sessions as Sessions,
 )
 from .workload.lsf import read_lsf as read_lsf
 from .workload.model import (
-    RUN_TIME_FACTORS as RUN_TIME_FACTORS, SizeClass as SizeClass, WorkloadModel as WorkloadModel, fit_model as
-    fit_model, load_model as load_model,
+    RUN_TIME_FACTORS as RUN_TIME_FACTORS, SizeClass as SizeClass, WorkloadModel as WorkloadModel,
+    fit_model as fit_model, load_model as load_model,
 )
 from .workload.pbs import read_pbs as read_pbs
 from .workload.sacct import read_sacct as read_sacct

@@ -3,10 +3,15 @@
 A file is data: nothing that it names is imported, except the code of this package and of installed plug-ins.
 """
 
+# Neither msgspec nor cattrs decodes these files in less code with equal messages.  The classes check their own values, and
+# their messages name what is allowed; parts of job streams are unions of dataclasses and plain values, which msgspec refuses;
+# and it ignores unknown keys of dataclasses.  What would be left to a library is `tables.made`.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -25,59 +30,45 @@ from clustermodel.workload.workload_tables import table_of_workload, workload_fr
 if TYPE_CHECKING:
     from clustermodel.experiment.scenario import Scenario
 
-TEXT: Final = "scenario"
-"""How messages name a text that is in no file."""
-_PARTS: Final = {"time_slicing": TimeSlicing, "context_switch": ContextSwitch, "checkpointing": Checkpointing}
-_STORE: Final = "store"
-_POLICY_NAME: Final = "name"
-_OUTAGES: Final = "outages"
 _Scenario = TypeVar("_Scenario")
 
 
 def scenario_from(make: Callable[..., _Scenario], source: str | PathLike[str]) -> _Scenario:
-    """Return the scenario that a file or a text describes.
-
-    Args:
-        make: the class of scenarios.
-        source: a path, or the text itself, which has a line break or an equals sign.
+    """Return the scenario that a file describes, or a text, which has a line break or an equals sign.
 
     Raises:
         SpecificationError: the file cannot be read, is not TOML, or has a key or a value that is not allowed.
     """
     if isinstance(source, str) and ("\n" in source or "=" in source):
-        place = Place(TEXT, Path())
+        place = Place("scenario", Path())
         table = read_text(source, place)
     else:
         table, place = read_file(Path(source))
-    values = {key: _READERS[key](value, place.at(key)) if key in _READERS else value for key, value in table.items()}
-    if "workload" not in values:
+    if "workload" not in table:
         raise place.at("workload").error("is missing; a scenario has a table [workload]")
-    return made(make, values, place)
+    return made(make, _parts(table, _OF_SCENARIO, place), place)
 
 
-def _machine_from(value: object, place: Place) -> Machine:
-    table, place = table_at(value, place, "a machine")
-    parts = {}
-    for key, kind in _PARTS.items():
-        if key in table:
-            part, at = table_at(table[key], place.at(key), f"a {kind.__name__}")
-            if _STORE in part and kind is Checkpointing:
-                store, at_store = table_at(part[_STORE], at.at(_STORE), f"a {CheckpointStore.__name__}")
-                part = {**part, _STORE: made(CheckpointStore, store, at_store)}
-            parts[key] = made(kind, part, at)
-    if "failures" in table:
-        parts["failures"] = _failures_from(table["failures"], place.at("failures"))
-    return made(Machine, {**table, **parts}, place)
+def _parts(table: Mapping[str, Any], readers: Mapping[str, Callable[[Any, Place], object]], place: Place) -> dict[str, Any]:
+    """Return the values of a table, those that are no single values read."""
+    return {key: readers[key](value, place.at(key)) if key in readers else value for key, value in table.items()}
+
+
+def _part_from(value: object, place: Place, *, kind: type, what: str = "") -> object:
+    """Return the part of a scenario that a table describes, or a file with it."""
+    table, place = table_at(value, place, what or f"a {kind.__name__}")
+    known = {field.name for field in fields(kind)}
+    return made(kind, _parts(table, {key: read for key, read in _OF_MACHINE.items() if key in known}, place), place)
 
 
 def _failures_from(value: object, place: Place) -> FailureSource:
     """Return the failures that a table describes: random ones, recorded ones, or a file of recorded ones."""
     table, place = table_at(value, place, "NodeFailures or Outages")
-    if _OUTAGES in table:
-        file = table[_OUTAGES]
+    if "outages" in table:
+        file = table["outages"]
         if not isinstance(file, str):
-            raise place.at(_OUTAGES).refused(file, "the name of a file")
-        others = {key: one for key, one in table.items() if key != _OUTAGES}
+            raise place.at("outages").refused(file, "the name of a file")
+        others = {key: each for key, each in table.items() if key != "outages"}
         return made(read_outages, others, place, path=place.folder / file)
     kind: Callable[..., FailureSource] = Outages if "down_s" in table else NodeFailures
     return made(kind, table, place)
@@ -89,18 +80,17 @@ def _policy_from(value: object, place: Place) -> str:
         placed(lambda: require_no_module(value), place, ())
         return value
     table, place = table_at(value, place, "a policy")
-    name = table.get(_POLICY_NAME)
+    name = table.get("name")
+    if name is None:
+        raise place.at("name").error("is missing")
     if not isinstance(name, str):
-        raise place.at(_POLICY_NAME).error(
-            "is missing" if name is None else f"{quoted(name)} is not allowed; it must be a text"
-        )
+        raise place.at("name").refused(name, "a text")
     settings = []
     for key, setting in table.items():
-        if key == _POLICY_NAME:
-            continue
-        if not isinstance(setting, bool | int | float | str) or "," in str(setting):
-            raise place.at(key).refused(setting, "a number, a text without commas, true or false")
-        settings.append(f"{key}={str(setting).lower() if isinstance(setting, bool) else setting}")
+        if key != "name":
+            if not isinstance(setting, bool | int | float | str) or "," in str(setting):
+                raise place.at(key).refused(setting, "a number, a text without commas, true or false")
+            settings.append(f"{key}={str(setting).lower() if isinstance(setting, bool) else setting}")
     text = f"{name}:{','.join(settings)}" if settings else name
     placed(lambda: require_no_module(text), place, ())
     return text
@@ -116,12 +106,19 @@ def _speedup_from(value: object, place: Place) -> Speedup:
 
 def _workloads_from(value: object, place: Place) -> JobSource | tuple[JobSource, ...]:
     if isinstance(value, list):
-        return tuple(workload_from(one, place.at(number)) for number, one in enumerate(value))
+        return tuple(workload_from(each, place.at(number)) for number, each in enumerate(value))
     return workload_from(value, place)
 
 
-_READERS: Final[dict[str, Callable[[Any, Place], object]]] = {
-    "machine": _machine_from,
+_OF_MACHINE: Final[dict[str, Callable[[Any, Place], object]]] = {
+    "time_slicing": partial(_part_from, kind=TimeSlicing),
+    "context_switch": partial(_part_from, kind=ContextSwitch),
+    "checkpointing": partial(_part_from, kind=Checkpointing),
+    "store": partial(_part_from, kind=CheckpointStore),
+    "failures": _failures_from,
+}
+_OF_SCENARIO: Final[dict[str, Callable[[Any, Place], object]]] = {
+    "machine": partial(_part_from, kind=Machine, what="a machine"),
     "policy": _policy_from,
     "speedup": _speedup_from,
     "workload": _workloads_from,
@@ -136,11 +133,9 @@ def text_of(scenario: Scenario, folder: Path) -> str:
         SpecificationError: a file cannot describe the policy, the speedup model or a workload.
     """
     place = Place("Scenario.to_toml", folder)
-    values: dict[str, Any] = {
-        field.name: getattr(scenario, field.name) for field in fields(scenario) if field.name not in _WRITERS
-    }
-    table = {"name": values.pop("name")} if values["name"] else {}
-    values.pop("name", None)
+    values = {field.name: getattr(scenario, field.name) for field in fields(scenario) if field.name not in _OF_SCENARIO}
+    name = values.pop("name")
+    table = {"name": name} if name else {}
     table |= {"policy": _policy_text(scenario.policy, place.at("policy")), **plain(values, place)}
     table["speedup"] = _speedup_table(scenario.speedup, place.at("speedup"))
     if scenario.machine is not None:
@@ -151,10 +146,6 @@ def text_of(scenario: Scenario, folder: Path) -> str:
     workloads = [table_of_workload(source, place.at("workload")) for source in scenario.sources]
     table["workload"] = workloads if isinstance(scenario.workload, tuple) else workloads[0]
     return text_of_table(table)
-
-
-_WRITERS: Final = ("policy", "speedup", "machine", "workload")
-"""Fields that are no single values."""
 
 
 def _policy_text(policy: str | Policy, place: Place) -> str:

@@ -151,11 +151,8 @@ def transformed(
     rows: Iterable[JobRow], keep: JobFilter | None, scale: LoadScale | None, dropped: Counter[str]
 ) -> Iterator[JobRow]:
     """Yield ``rows`` filtered, then scaled, one at a time; jobs left out are counted in ``dropped`` by reason."""
-    if keep is not None:
-        rows = filtered(rows, keep, dropped)
-    if scale is not None:
-        rows = scaled(rows, scale)
-    return iter(rows)
+    kept = rows if keep is None else filtered(rows, keep, dropped)
+    return iter(kept) if scale is None else scaled(kept, scale)
 
 
 Unit = Literal["weeks", "users"] | float
@@ -184,15 +181,11 @@ class Draws(NamedTuple):
 
 def is_resampled(options: Mapping[str, object]) -> bool:
     """Return whether the options of a provenance, or those of a stream merged into it, name a resampling."""
-    return RESAMPLE in options or any(isinstance(one, Mapping) and RESAMPLE in one for one in options.values())
+    return RESAMPLE in options or any(isinstance(each, Mapping) and RESAMPLE in each for each in options.values())
 
 
 def checked_unit(unit: Unit) -> Unit:
-    """Return what is to be drawn after checking it.
-
-    Raises:
-        SpecificationError: it is neither ``"weeks"``, ``"users"`` nor a number of seconds above zero.
-    """
+    """Return ``unit`` if it is ``"weeks"``, ``"users"`` or a number of seconds above zero."""
     if unit in ("weeks", "users"):
         return unit
     if isinstance(unit, str):
@@ -201,17 +194,10 @@ def checked_unit(unit: Unit) -> Unit:
 
 
 def drawn_blocks(submit: IntArray, unit: Unit, seed: int, header: Mapping[str, str]) -> Draws:
-    """Return whole blocks of time drawn with replacement, laid end to end until they are as long as the log.
+    """Return whole blocks of time drawn with replacement, laid end to end until they are as long as the log; the last is cut.
 
-    Args:
-        submit: submissions of the log in order, ticks, shape ``(jobs,)``.
-        unit: ``"weeks"``, which begin on Monday at 0:00 if the header says when the log begins, or a length in seconds;
-            other blocks begin with the first submission.  The last block drawn is cut.
-        seed: of the random numbers.
-        header: of the log, SWF comments.
-
-    Raises:
-        SpecificationError: the log has fewer than two whole blocks.
+    ``submit`` are the submissions of the log in order, ticks, shape ``(jobs,)``.  Weeks begin on Monday at 0:00 if the header
+    says when the log begins; blocks of other lengths, seconds, begin with the first submission.
     """
     length = to_ticks(WEEK_S if unit == "weeks" else float(unit))
     first, last = int(submit[0]), int(submit[-1])
@@ -226,7 +212,7 @@ def drawn_blocks(submit: IntArray, unit: Unit, seed: int, header: Mapping[str, s
     count = -(-(last + 1 - first) // length)
     chosen = _random(seed).integers(blocks, size=count)
     low, high = (np.searchsorted(submit, begin + (chosen + end) * length) for end in (0, 1))
-    place = np.concatenate([np.arange(one, other) for one, other in zip(low, high, strict=True)])
+    place = np.concatenate([np.arange(*ends) for ends in zip(low, high, strict=True)])
     draw = np.repeat(np.arange(count), high - low)
     shift = (draw - chosen[draw]) * length
     kept = submit[place] + shift - begin <= last - first
@@ -250,12 +236,7 @@ def _since_monday(header: Mapping[str, str], first: int) -> int:
 def drawn_users(user: IntArray, seed: int) -> Draws:
     """Return all jobs of users drawn with replacement, as many users as there are, at their recorded times.
 
-    Args:
-        user: number of each job's user, shape ``(jobs,)``; jobs without one count as those of one user.
-        seed: of the random numbers.
-
-    Raises:
-        SpecificationError: the log has fewer than two users.
+    ``user`` is the number of each job's user, shape ``(jobs,)``; jobs without one count as those of one user.
     """
     known, owner = np.unique(user, return_inverse=True)
     if len(known) < 2:
@@ -270,33 +251,20 @@ def drawn_users(user: IntArray, seed: int) -> Draws:
 
 
 def distinct_users(user: IntArray, draw: IntArray, names: tuple[str, ...]) -> tuple[IntArray, tuple[str, ...]]:
-    """Return numbers of users that differ between draws of one user, shape ``(jobs,)``, and the names with the new ones.
-
-    Args:
-        user: number of each drawn job's user, shape ``(jobs,)``.
-        draw: how often the user was drawn before, shape ``(jobs,)``.
-        names: which the numbers from 1 on stand for, perhaps none.
-    """
+    """Return numbers of users that differ between draws of a user, shape ``(jobs,)``, and the names with the new ones."""
     again = draw > 0
     pairs, which = np.unique(np.stack([draw[again], user[again]]), axis=1, return_inverse=True)
     numbers = user.copy()
     numbers[again] = max(int(user.max()), len(names)) + 1 + which.ravel()
     if names:
-        names += tuple(f"{names[one - 1] if one > 0 else 'unknown'} ({before + 1})" for before, one in pairs.T.tolist())
+        names += tuple(f"{names[user - 1] if user > 0 else 'unknown'} ({before + 1})" for before, user in pairs.T.tolist())
     return numbers, names
 
 
 def distinct_jobs(ids: IntArray, draw: IntArray) -> tuple[IntArray, IntArray]:
-    """Return job numbers that differ between draws, and what was added to each, shape ``(jobs,)`` both.
+    """Return job numbers that differ between draws, and the amounts added, shape ``(jobs,)`` both.
 
     The last digits are the original number: with up to 28,490 jobs, job 123 of the third draw is 200,123.
-
-    Args:
-        ids: original numbers of the drawn jobs, shape ``(jobs,)``.
-        draw: number of each draw from 0, shape ``(jobs,)``.
-
-    Raises:
-        SpecificationError: the numbers do not fit 64 bits.
     """
     highest, lowest = int(ids.max()), int(ids.min())
     step = 10 ** len(str(max(highest, highest - lowest)))
