@@ -45,7 +45,7 @@ SIGNALLED = 128
 )
 @click.option("--workers", type=click.IntRange(1), help="Processes of this machine; default: one for each processor.")
 @click.option("--dask", metavar="ADDRESS", help="Run on the Dask cluster with this scheduler, e.g. tcp://host:8786.")
-@click.option("--shard", metavar="I/N", help="Run part I of N in a folder of its own, as a task of a job array.")
+@click.option("--shard", metavar="I/N", help="Run part I of N, as a task of a job array.")
 @click.option(
     "--run-timeout",
     type=click.FloatRange(0, min_open=True),
@@ -261,7 +261,7 @@ def results(
     null for a single replication), and the number of replications.  With --runs it has a record for each trial, all columns.
 
     The exports have the factors of each run, all fields of its summary, all accounts of its ledger and the study's own measures
-    (docs/outputs).  Runs of all shards are joined.  Damaged runs are named and left out; the same sweep runs them again.
+    (docs/outputs).  Damaged runs are named and left out; the same sweep runs them again.
     """
     with leaving_quietly():
         from clustermodel.experiment.store import Store  # noqa: PLC0415  with pandas and pyarrow

@@ -14,8 +14,10 @@ from typing import Any, Final, Literal, Self, get_args
 from clustermodel.errors import ClusterModelError, SpecificationError, did_you_mean, quoted
 from clustermodel.experiment.factors import RESAMPLED, RESERVED, Factors, Label, Trial, plain, require_text
 from clustermodel.experiment.result import Result
-from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME
 from clustermodel.experiment.run_key import (
+    PLACEMENTS,
+    RECORDS,
+    STATES_OVER_TIME,
     DigestsOfJobs,
     Identities,
     JobsDigest,

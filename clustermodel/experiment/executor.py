@@ -26,8 +26,7 @@ from clustermodel.experiment.factors import Trial
 from clustermodel.experiment.processes import Serial, pool
 from clustermodel.experiment.run_key import Run, difference
 from clustermodel.experiment.scenario import NOTHING_PLAYED, nothing_played
-from clustermodel.experiment.store import Store, started
-from clustermodel.experiment.store_part import Shard
+from clustermodel.experiment.store import Shard, Store, is_there, name_of_listing
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import stoppable
 from clustermodel.experiment.worker import Differs, Failed, Finished, Origin, Outcome, Task, forget, opened
@@ -141,12 +140,12 @@ def checked_shard(shard: Shard | None) -> None:
 def _run_trials(origin: Origin, directory: Path, options: Options) -> tuple[Design, StudyTable]:
     mine = opened(origin)
     design = mine.design
-    version = mine.version if options.shard else ""  # before any run
+    version = mine.version  # before any run
     first = _trials_of(design, design.first_table(), options.shard)
     workers = options.workers or min(os.cpu_count() or 1, max(len(first), 1))
     # A run that catches the exception of its timeout ends only with its process.
     elsewhere = workers > 1 or (options.run_timeout_s is not None and origin.design is None)
-    start = not started(directory, options.shard)  # all runs are missing: workers can get ready meanwhile
+    start = not is_there(directory / name_of_listing(options.shard))  # all runs are missing: workers can get ready meanwhile
     using: AbstractContextManager[Workers]
     if options.dask is not None:
         using = cluster(origin, options.dask, options.dask_options, options.run_timeout_s, start=start)
@@ -160,7 +159,7 @@ def _run_trials(origin: Origin, directory: Path, options: Options) -> tuple[Desi
         with Store.create(directory, design, shard=options.shard, version=version) as store:
             while True:
                 store.enter(design, runs)
-                unplayed += _run_missing(design, runs, serving, store, options.progress)
+                unplayed += _run_missing(design, runs, serving, store, options.progress, options.note or _log.warning)
                 table = store.table()
                 known = {run.trial for run in runs}
                 tried = known | set(first)
@@ -195,9 +194,14 @@ def _run_missing(
     serving: Workers,
     store: Store,
     progress: Callable[[Progress], None] | None,
+    note: Callable[[str], None],
 ) -> list[str]:
     """Run what is missing, trials with the same key once; return the policies whose slow mode had nothing to simulate."""
     missing = store.missing()
+    damaged = [f"run {key}: {what}" for key, what in missing.items() if what]
+    if damaged:
+        more = f" and {len(damaged) - 1} more" if damaged[1:] else ""
+        note(f"{store.directory}: damaged, and run again: {damaged[0]}{more}")
     distinct = {run.key: run for run in sorted(runs, key=lambda run: run.trial.replication, reverse=True)}
     todo = [run for run in distinct.values() if run.key in missing]
     state = _State(design, store, runs, missing, progress)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.errors import OutputError, SpecificationError
-from clustermodel.experiment.stored_files import EXHIBITS
 from clustermodel.experiment.user_code import failure_line
 from clustermodel.output_files import replacing, write_file
 
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from clustermodel.experiment.study import Experiment
     from clustermodel.experiment.study_table import StudyTable
 
+EXHIBITS: Final = "exhibits"
+"""Folder of the files, in the directory of the experiment."""
 _INDEX: Final = "index.json"
 _DOTS_PER_INCH: Final = 110
 

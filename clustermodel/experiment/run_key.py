@@ -303,6 +303,15 @@ def _short(value: object) -> str:
 
 # Runs.
 
+RECORDS: Final = "records"
+"""The job table of a run."""
+STATES_OVER_TIME: Final = "states"
+"""The state of the machine after each scheduling event."""
+PLACEMENTS: Final = "placements"
+"""The nodes of each gang over time."""
+TABLES: Final = (RECORDS, STATES_OVER_TIME, PLACEMENTS)
+"""Names of the tables of a run, and of their folders."""
+
 
 class Run(NamedTuple):
     """A trial with the key of its run.  Trials whose scenarios cannot differ have the same key."""

@@ -229,7 +229,7 @@ def sweep(
         workers: number of processes, 1 for this process; by default one for each processor.
         dask: address of a Dask scheduler, instead of processes.
         dask_options: passed on to ``dask.distributed.Client``, for example ``security``.
-        shard: I, N: run part I of N, in a folder of its own below ``directory``.
+        shard: I, N: run part I of N, as a task of a job array.
         run_timeout_s: longest wall time of a run, seconds, after which it fails; by default there is no limit.
         settings: values of the parameters of the script's function ``study``, as texts.
         progress: called whenever a run has started or ended.

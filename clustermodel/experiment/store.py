@@ -1,33 +1,254 @@
 """The results of an experiment: one directory with a file for each run (JSON) and the tables of runs (Parquet).
 
-A run is written in two steps: first its tables, then its file, which has the digests of its tables and of itself.  So whatever
-stops an experiment, a run is done only if its tables are complete.  A run that does not match its digests is damaged: it is
-named, left out of results, and run again.
+A run is a file named by its key.  Every file is written to a temporary name that is then changed, and a run's tables come
+before its own file, which has their digests: whatever stops an experiment, a run is done only if its tables are complete.  A
+run that does not match its digests is damaged: it is named, left out of results, and run again.
 
-A shard of a job array writes a store of its own, in a folder of the directory.  Readers see all shards joined, and a sweep of
-the whole experiment does not repeat their runs.
+All tasks of a job array write into the same folders.  Each lists its trials in a file of its own, and readers join these lists.
+Nothing is locked: two processes that compute the same run write the same file.
+
+A digest tells that a file is as somebody wrote it, not that this package did.  So readers also check the type of every value,
+and everything after them may rely on it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from types import UnionType
+from typing import Any, Final, Literal, Self, get_args, get_origin, get_type_hints
 
 import pandas as pd
 
-from clustermodel.errors import SpecificationError
+from clustermodel.errors import OutputError, SpecificationError, quoted, shown
 from clustermodel.experiment.design import Design
-from clustermodel.experiment.factors import Label, describe
-from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME, RunFiles
-from clustermodel.experiment.run_key import Run, key_of
-from clustermodel.experiment.store_part import SHARD, Part, Shard, facts_of, is_there, opened_for_writing
-from clustermodel.experiment.stored_files import STATES, STUDY_FILE, Entry, RunFile, State, StudyFile
+from clustermodel.experiment.exhibits import EXHIBITS
+from clustermodel.experiment.factors import RESERVED, Label, Trial, describe
+from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME, TABLES, Run, canonical, key_of
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.worker import Finished
+from clustermodel.output_files import PART, write_file
+
+FORMAT: Final = "5"
+"""Version of the layout of a store."""
+STUDY_FILE: Final = "study.json"
+RUNS: Final = "runs"
+"""Folder of the files of runs."""
+Shard = tuple[int, int]
+"""A part of the trials of an experiment: number, from 1 on, and how many parts there are."""
+State = Literal["pending", "done", "failed"]
+STATES: Final[tuple[State, ...]] = ("pending", "done", "failed")
+
+_OF_SHARD: Final = re.compile(r"study-(\d+)-of-(\d+)\.json")
+_KEY: Final = re.compile("[0-9a-f]{32}")
+_PARTIAL: Final = re.compile(rf"\.[0-9a-f]{{16}}{re.escape(PART)}")
+"""Names of partial files of this package."""
+_LARGEST: Final = 2**63 - 1
+
+
+# Files.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A trial in the file of an experiment."""
+
+    point: list[Label]
+    replication: int
+    order: list[float]
+    """Sorts the trials of all shards in the order of the experiment."""
+    key: str
+    """Of the trial's run."""
+    about: dict[str, Label]
+    """Policy, workload, nodes and seed of the scenario."""
+    tables: list[str]
+    """The tables of the run that the experiment wants."""
+
+    @property
+    def trial(self) -> Trial:
+        """The point and the replication."""
+        return Trial(tuple(self.point), self.replication)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyFile:
+    """What the file of an experiment has: facts, and the trials so far."""
+
+    format: str = FORMAT
+    study: str
+    """The name of the experiment."""
+    kind: str
+    """The class of the experiment."""
+    seed: int
+    warm_up_s: float
+    factors: list[str]
+    """The names of the factors."""
+    shown: list[str]
+    """The columns that tables and reports show first."""
+    text: str = ""
+    """The question and its answer, in Markdown."""
+    version: str = ""
+    """:attr:`Opened.version <clustermodel.experiment.design.Opened.version>`; the shards of a job array have the same."""
+    trials: list[Entry] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFile:
+    """What the file of a run has."""
+
+    key: str
+    state: State
+    factors: dict[str, Label]
+    """Levels of the first trial that asked for the run, for readers."""
+    specification: dict[str, Any]
+    """Everything that the run's numbers depend on."""
+    jobs: int
+    sources: list[str]
+    """The origins of the job streams."""
+    measured: dict[str, float | None] = field(default_factory=dict)
+    """The numbers of a run that is done."""
+    error: str = ""
+    """Why a run failed."""
+    seconds: float = 0.0
+    """Wall time of the run."""
+    versions: dict[str, str] = field(default_factory=dict)
+    """Versions of Python and of the packages that made the numbers."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Digests of the run's tables, by their names."""
+
+
+def write_content(path: Path, content: StudyFile | RunFile) -> None:
+    """Write a JSON file with its digest.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    plain = asdict(content)
+    _write(path, json.dumps({**plain, "digest": _digest_of(plain)}))
+
+
+def read_study(path: Path) -> StudyFile:
+    """Return the content of the file of an experiment, after a check of every value.
+
+    Raises:
+        SpecificationError: another version of clustermodel wrote the file, or it is damaged.
+    """
+    plain = _read(path)
+    if plain.get("format") != FORMAT:
+        raise SpecificationError(
+            f"{path.parent}: its format is {plain.get('format')!r}; this version of clustermodel reads {FORMAT!r}"
+        )
+    _require_types(path, StudyFile, plain, "")
+    about_of = {"policy": str | None, "workload": str | None, "nodes": int | None, "seed": int}
+    trials = []
+    for number, entry in enumerate(plain["trials"]):
+        place = f"trials[{number}]."
+        _require_types(path, Entry, entry, place)
+        trials.append(Entry(**entry))
+        about = entry["about"]
+        sound = about.keys() == about_of.keys() and all(_fits(about[name], kind) for name, kind in about_of.items())
+        _require(path, f"{place}point", entry["point"], "a label for each factor", len(entry["point"]) == len(plain["factors"]))
+        _require(path, f"{place}replication", entry["replication"], "an integer >= 1", entry["replication"] >= 1)
+        _require(path, f"{place}key", entry["key"], "32 hexadecimal digits", _KEY.fullmatch(entry["key"]))
+        _require(path, f"{place}tables", entry["tables"], f"among {', '.join(TABLES)}", set(entry["tables"]) <= set(TABLES))
+        _require(path, f"{place}about", about, "the policy, the workload, the nodes and the seed", sound)
+    factors = plain["factors"]
+    unique = len(set(factors)) == len(factors) and not set(factors) & set(RESERVED)
+    _require(path, "factors", factors, "different names of factors", unique)
+    _require(path, "warm_up_s", plain["warm_up_s"], "a number >= 0", plain["warm_up_s"] >= 0)
+    return StudyFile(**{**plain, "trials": trials})
+
+
+def read_run(path: Path) -> RunFile:
+    """Return the content of the file of a run, after a check of every value.
+
+    Raises:
+        SpecificationError: the file is damaged.
+    """
+    plain = _read(path)
+    if plain.get("key") != path.stem:
+        raise _damaged(path, "it is not the file of this run")
+    _require_types(path, RunFile, plain, "")
+    whole = plain["state"] != "done" or "policy" in plain["specification"]
+    replication = plain["factors"].get("replication")
+    _require(path, "files", plain["files"], f"among {', '.join(TABLES)}", set(plain["files"]) <= set(TABLES))
+    _require(path, "jobs", plain["jobs"], "an integer >= 0", plain["jobs"] >= 0)
+    _require(path, "seconds", plain["seconds"], "a number >= 0", plain["seconds"] >= 0)
+    _require(path, "specification", plain["specification"], "a table with the policy", whole)
+    _require(path, "factors.replication", replication, "an integer >= 1", type(replication) is int and replication >= 1)
+    return RunFile(**plain)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return the content of a file whose digest is right, without the digest."""
+    if not path.is_file():  # reading a pipe would block
+        raise _damaged(path, "it is no file")
+    try:
+        plain = json.loads(path.read_bytes())
+        sound = isinstance(plain, dict) and plain.pop("digest", None) == _digest_of(plain)
+    except (OSError, ValueError, RecursionError) as problem:
+        raise _damaged(path, getattr(problem, "strerror", None) or "not as it was written") from None
+    if not sound:
+        raise _damaged(path, "not as it was written")
+    return plain  # type: ignore[no-any-return]
+
+
+def _write(path: Path, content: str | bytes) -> None:
+    try:
+        if path.exists() and not path.is_file():  # writing a pipe would wait for a reader
+            path.unlink()
+    except OSError as problem:
+        raise OutputError(f"{path}: cannot be written: {problem.strerror or problem}") from None
+    write_file(path, content, durable=True)
+
+
+def _damaged(path: Path, what: str) -> SpecificationError:
+    return SpecificationError(f"{path}: damaged: {what}")
+
+
+def _digest_of(plain: Mapping[str, Any]) -> str:
+    return hashlib.sha256(canonical(plain).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _require_types(path: Path, kind: type, plain: object, place: str) -> None:
+    """Refuse a table that lacks a field of a class, has another one, or a value of another type."""
+    types = get_type_hints(kind)
+    if not isinstance(plain, dict) or plain.keys() != types.keys():
+        raise _damaged(path, f"{place or 'it'}: it must have {', '.join(types)}")
+    for name, allowed in types.items():
+        words = "of the type " + (allowed.__name__ if type(allowed) is type else str(allowed).replace("typing.", ""))
+        _require(path, f"{place}{name}", plain[name], words, _fits(plain[name], allowed))
+
+
+def _require(path: Path, place: str, value: object, allowed: str, sound: object) -> None:
+    if not sound:
+        raise _damaged(path, f"{shown(place)}: {quoted(value)} is not allowed; it must be {allowed}")
+
+
+def _fits(value: object, kind: Any) -> bool:
+    """Return whether a value of JSON has a type as a field declares it; numbers also fit 64 bits."""
+    of, inner = get_origin(kind), get_args(kind)
+    if of is list:
+        return isinstance(value, list) and (inner[0] is Entry or all(_fits(element, inner[0]) for element in value))
+    if of is dict:
+        return isinstance(value, dict) and all(_fits(element, inner[1]) for element in value.values())
+    if of is Literal:
+        return isinstance(value, str) and value in inner
+    if of is UnionType:
+        return any(_fits(value, part) for part in inner)
+    if kind is int or (kind is float and type(value) is int):
+        return type(value) is int and -_LARGEST <= value <= _LARGEST
+    return kind is Any or type(value) is kind
+
+
+# The store.
 
 
 class Store:
@@ -35,45 +256,72 @@ class Store:
 
     Args:
         directory: of the experiment.
-        parts: its folders with runs; the first is written.
-        listing: the folders whose trials are those of the experiment.
-        version: of the experiment, if the first is that of a shard.
+        listings: the files of the experiment, by name, with the trials of this store; the first is written.
     """
 
-    def __init__(self, directory: Path, parts: Sequence[Part], listing: Sequence[Part], version: str = "") -> None:
+    def __init__(self, directory: Path, listings: Mapping[str, StudyFile]) -> None:
         self.directory = directory
-        self._parts = list(parts)
-        self._listing = list(listing)
-        self._mine = parts[0]
-        self._version = version
+        self._listings = dict(listings)
+        self._name = next(iter(listings))
+        self._runs: dict[
+            str, RunFile | str | None
+        ] = {}  # by key; what is wrong with a damaged run; None for one that is missing
 
     @classmethod
     @contextmanager
     def create(
         cls, directory: str | os.PathLike[str], design: Design, *, shard: Shard | None = None, version: str = ""
     ) -> Iterator[Self]:
-        """Open an experiment's directory to add runs, and make it if need be; the block has it alone.
+        """Open an experiment's directory to add runs, and make it if need be.
 
         Args:
             directory: of the experiment.
             design: the experiment.
-            version: of the experiment, if this is a shard.
-            shard: the part of the trials that this process runs, in a folder of its own, which is not locked: run each shard
-                once at a time.  A shard knows the runs in its own folder only.
+            shard: the part of the trials that this process runs.
+            version: of the experiment.
 
         Raises:
             SpecificationError: the directory holds another experiment, shards of another number, or something else; or its
                 file is damaged.
-            OutputError: the directory cannot be written, another process writes it, or a part of it is a symbolic link.
+            OutputError: the directory cannot be written.
         """
         directory = Path(directory)
-        if shard is not None:
-            _require_number_of_shards(directory, shard[1])
-        with opened_for_writing(folder_of(directory, shard), design, version, lock=shard is None) as part:
-            others = [Part.read(folder) for folder in _shards_in(directory)] if shard is None else []
-            for other in others:
-                _require_same(part, other, "study", "seed")
-            yield cls(directory, [part, *others], [part], version)
+        name = name_of_listing(shard)
+        study = StudyFile(
+            study=design.name,
+            kind=type(design).__name__,
+            seed=design.seed,
+            warm_up_s=design.warm_up_s,
+            factors=list(design.levels.names),
+            shown=list(design.shown),
+            text=design.text,
+            version=version,
+        )
+        for other in _listings_in(directory):
+            there = _OF_SHARD.fullmatch(other)
+            if shard is not None and there is not None and int(there[2]) != shard[1]:
+                raise SpecificationError(
+                    f"{directory}: it has shards of {there[2]}, not of {shard[1]}; use the same number, or another directory"
+                )
+            known = _read_to_continue(directory / other)
+            for field_name in ("study", "seed"):
+                ours, theirs = getattr(study, field_name), getattr(known, field_name)
+                if ours != theirs:
+                    raise SpecificationError(
+                        f"{directory}: it holds the {field_name} {str(theirs)!r}, not {str(ours)!r}; give another --out"
+                    )
+            if other == name:
+                study = replace(study, trials=known.trials)
+        try:
+            for folder in (RUNS, *TABLES):
+                (directory / folder).mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise OutputError(f"{directory}: cannot be written: {problem.strerror or problem}") from None
+        if shard is None:  # a task of a job array would take partial files from the others
+            _delete_partial(directory)
+        if not is_there(directory / name):
+            write_content(directory / name, study)
+        yield cls(directory, {name: study})
 
     @classmethod
     @contextmanager
@@ -83,97 +331,134 @@ class Store:
         Damaged runs are left out; :meth:`damaged` names them.
 
         Raises:
-            SpecificationError: the directory holds no experiment, its file is damaged, its shards are of several or of several
-                versions, or one is in the place of another.
+            SpecificationError: the directory holds no experiment, its file is damaged, or its shards are of several experiments
+                or of several versions of one.
         """
         directory = Path(directory)
-        folders = [directory] if is_there(directory / STUDY_FILE) else []
-        folders += _shards_in(directory)
-        if not folders:
+        listings = {name: read_study(directory / name) for name in _listings_in(directory)}
+        if not listings:
             raise SpecificationError(f"{directory}: there is no study here (no {STUDY_FILE})")
-        parts = [Part.read(folder) for folder in folders]
-        for part in parts[1:]:
-            _require_same(parts[0], part, "study", "seed", "warm_up_s")
-        _require_own_places(directory, parts)
-        _require_same_runs(parts)
-        yield cls(directory, parts, parts)
+        (first_name, first), *others = listings.items()
+        for name, other in others:
+            for field_name in ("study", "seed", "warm_up_s"):
+                ours, theirs = getattr(first, field_name), getattr(other, field_name)
+                if ours != theirs:
+                    raise SpecificationError(
+                        f"{directory / name}: its {field_name} is {theirs!r}, in {directory / first_name} it is {ours!r}"
+                    )
+            if other.version != first.version:
+                raise SpecificationError(
+                    f"{directory / name}: its runs are of another version of the study than those in {directory / first_name}; "
+                    "run the same sweep there again, or delete the older one"
+                )
+        yield cls(directory, listings)
 
     @property
     def study(self) -> StudyFile:
         """The facts about the experiment; its trials may be those of one shard."""
-        return self._mine.study
+        return self._listings[self._name]
 
     def entries(self) -> list[Entry]:
         """Return the trials of all shards, in the order of the experiment; damaged and missing runs included."""
-        entries = {entry.trial: entry for part in self._listing for entry in part.study.trials}
+        entries = {entry.trial: entry for listing in self._listings.values() for entry in listing.trials}
         return sorted(entries.values(), key=lambda entry: entry.order)
 
     def run(self, key: str) -> RunFile | None:
         """Return the file of a run, ``None`` if it is missing or damaged."""
-        runs = [part.runs[key] for part in self._parts if key in part.runs]
-        return next((run for run in runs if run.state == "done"), runs[0] if runs else None)
+        if key not in self._runs:
+            self._runs[key] = self._run_in(self.directory / RUNS / f"{key}.json")
+        run = self._runs[key]
+        return run if isinstance(run, RunFile) else None
+
+    def _run_in(self, path: Path) -> RunFile | str | None:
+        if not os.path.lexists(path):
+            return None
+        try:
+            run = read_run(path)
+        except SpecificationError as problem:
+            return f"{RUNS}/{path.name}: {str(problem).partition(': damaged: ')[2]}"
+        for table, digest in run.files.items() if run.state == "done" else ():
+            file = self._path(table, run.key)
+            try:
+                if file.exists() and not file.is_file():
+                    return f"{table}/{file.name}: it is no file"
+                content = file.read_bytes()
+            except OSError as problem:
+                return f"{table}/{file.name}: {problem.strerror or problem}"
+            if hashlib.sha256(content).hexdigest() != digest:
+                return f"{table}/{file.name}: not as it was written ({len(content):,} bytes)"
+        return run
+
+    def _all_runs(self) -> list[RunFile]:
+        """Return all undamaged runs of the directory, those that the experiment no longer has too."""
+        keys = sorted(path.stem for path in (self.directory / RUNS).glob("*.json"))
+        return [run for key in keys if (run := self.run(key)) is not None]
 
     def damaged(self) -> list[tuple[str, str]]:
-        """Return the keys of damaged runs that were not repeated in another folder, and what is wrong with each."""
-        return [(key, what) for key, what in self._all_damaged() if self.run(key) is None]
-
-    def _all_damaged(self) -> list[tuple[str, str]]:
-        return sorted((key, what) for part in self._parts for key, what in part.damaged.items())
+        """Return the keys of damaged runs, and what is wrong with each."""
+        self._all_runs()
+        return sorted((key, run) for key, run in self._runs.items() if isinstance(run, str))
 
     def missing_shards(self) -> list[str]:
-        """Return the names of the folders of shards that have not been started, while others have.
+        """Return the shards that have not been started, while others have, as ``"I/N"``.
 
-        None are missing where the whole experiment has been run in the directory itself.
+        None are missing where the whole experiment has been run.
         """
-        there = [part.folder.name for part in self._parts if part.folder != self.directory]
-        if len(there) < len(self._parts):
+        if STUDY_FILE in self._listings:
             return []
-        counts = {int(name.rpartition("-")[2]) for name in there}
-        every = [folder_of(self.directory, (number, count)).name for count in counts for number in range(1, count + 1)]
-        return [name for name in every if name not in there]
+        there = {(int(match[1]), int(match[2])) for match in map(_OF_SHARD.fullmatch, self._listings) if match is not None}
+        every = [(number, count) for count in {count for _, count in there} for number in range(1, count + 1)]
+        return [f"{number}/{count}" for number, count in every if (number, count) not in there]
 
     # Writing.
 
     def enter(self, design: Design, runs: Iterable[Run]) -> None:
         """Make the trials of the experiment those of ``runs``; runs that it had before keep their results.
 
+        The lists of shards are deleted when that of the whole experiment is written.
+
         Raises:
             OutputError: the file of the experiment cannot be written.
         """
-        entries = []
-        for run in runs:
-            order = list(design.order_of(run.trial))
-            tables = design.tables_of(run.trial, history=run.history)
-            entries.append(
-                Entry(
-                    point=list(run.trial.point),
-                    replication=run.trial.replication,
-                    order=order,
-                    key=run.key,
-                    about=dict(run.about),
-                    tables=list(tables),
-                )
+        entries = [
+            Entry(
+                point=list(run.trial.point),
+                replication=run.trial.replication,
+                order=list(design.order_of(run.trial)),
+                key=run.key,
+                about=dict(run.about),
+                tables=list(design.tables_of(run.trial, history=run.history)),
             )
-        study = replace(facts_of(design, self._mine.folder, self._version), trials=entries)
-        if study != self._mine.study:
-            self._mine.write_study(study)
+            for run in runs
+        ]
+        study = replace(self.study, trials=entries)
+        path = self.directory / self._name
+        if not is_there(path) or read_study(path) != study:
+            write_content(path, study)
+        self._listings[self._name] = study
+        if self._name == STUDY_FILE:
+            for other in _listings_in(self.directory)[1:]:
+                (self.directory / other).unlink(missing_ok=True)
 
-    def missing(self) -> set[str]:
-        """Return the keys of the runs that are pending, failed or damaged, or lack a table that the experiment wants."""
+    def missing(self) -> dict[str, str]:
+        """Return the keys of the runs to do, each with what is wrong with a damaged one.
+
+        These are pending, failed or damaged, or lack a table that the experiment wants.
+        """
         wanted: dict[str, set[str]] = {}
-        for entry in self._mine.study.trials:
+        for entry in self.study.trials:
             wanted.setdefault(entry.key, set()).update(entry.tables)
-        return {key for key, tables in wanted.items() if not self._is_done(key, tables)}
-
-    def _is_done(self, key: str, tables: set[str]) -> bool:
-        runs = [part.runs[key] for part in self._parts if key in part.runs]
-        return any(run.state == "done" and tables <= run.files.keys() for run in runs)
+        runs = {key: self.run(key) for key in wanted}
+        missing = [
+            key for key, run in runs.items() if run is None or run.state != "done" or not wanted[key] <= run.files.keys()
+        ]
+        return {key: what if isinstance(what := self._runs[key], str) else "" for key in missing}
 
     def seconds_per_job(self) -> dict[str, float]:
-        """Return the mean wall time per job of each policy that has run."""
+        """Return the mean wall time per job of each policy of which runs are done."""
         times: dict[str, list[float]] = {}
-        for run in (run for part in self._parts for run in part.runs.values()):
-            if run.state == "done":
+        for run in self._runs.values():
+            if isinstance(run, RunFile) and run.state == "done":
                 times.setdefault(str(run.specification["policy"]), []).append(run.seconds / max(run.jobs, 1))
         return {policy: sum(each) / len(each) for policy, each in times.items()}
 
@@ -183,9 +468,11 @@ class Store:
         Raises:
             OutputError: they cannot be written.
         """
-        digests = RunFiles(self._mine.folder).write(run.key, finished.tables)
+        for table, content in finished.tables.items():
+            _write(self._path(table, run.key), content)
+        digests = {table: hashlib.sha256(content).hexdigest() for table, content in finished.tables.items()}
         facts: dict[str, Any] = {"seconds": finished.seconds, "versions": dict(finished.versions), "files": digests}
-        self._mine.write_run(_file_of(run, factors, "done", measured=dict(finished.measured), **facts))
+        self._write_run(run, factors, state="done", measured=dict(finished.measured), **facts)
 
     def fail(self, run: Run, factors: Mapping[str, Label], error: str) -> None:
         """Record why a run failed.
@@ -193,15 +480,21 @@ class Store:
         Raises:
             OutputError: it cannot be written.
         """
-        self._mine.write_run(_file_of(run, factors, "failed", error=error.encode("utf-8", "backslashreplace").decode()))
+        self._write_run(run, factors, state="failed", error=error.encode("utf-8", "backslashreplace").decode())
+
+    def _write_run(self, run: Run, factors: Mapping[str, Label], **more: Any) -> None:
+        facts: dict[str, Any] = {"specification": dict(run.specification), "jobs": run.jobs, "sources": list(run.sources)}
+        content = RunFile(key=run.key, factors=dict(factors), **facts, **more)
+        write_content(self.directory / RUNS / f"{run.key}.json", content)
+        self._runs[run.key] = content
 
     # Looking.
 
     def states(self) -> dict[str, int]:
         """Return the number of the experiment's trials in each state."""
         runs = [self.run(entry.key) for entry in self.entries()]
-        found = [run.state if run is not None else "pending" for run in runs]
-        return {state: found.count(state) for state in STATES}
+        states = [run.state if run is not None else "pending" for run in runs]
+        return {state: states.count(state) for state in STATES}
 
     def table(self) -> StudyTable:
         """Return the table of the finished trials."""
@@ -225,15 +518,13 @@ class Store:
         rows = self._rows()
         if earlier:
             for run in self._earlier():
-                replication = int(run.factors.get("replication") or 0)
                 factors = {name: value for name, value in run.factors.items() if name != "replication"}
-                rows.append(_row(run.key, factors, replication, {}, run.measured))
+                rows.append(_row(run.key, factors, int(run.factors.get("replication") or 0), {}, run.measured))
         return pd.DataFrame(rows)
 
     def _earlier(self) -> list[RunFile]:
         known = {entry.key for entry in self.entries()}
-        runs = {key: run for part in self._parts for key, run in part.runs.items() if run.state == "done"}
-        return [run for key, run in runs.items() if key not in known]
+        return [run for run in self._all_runs() if run.state == "done" and run.key not in known]
 
     def earlier(self) -> int:
         """Return the number of finished runs that the experiment no longer has."""
@@ -241,12 +532,10 @@ class Store:
 
     def failures(self) -> list[tuple[str, str]]:
         """Return the factors and the error of each failed trial of the experiment."""
-        found = []
-        for entry in self.entries():
-            run = self.run(entry.key)
-            if run is not None and run.state == "failed":
-                found.append((describe(self.factors_of(entry)), run.error))
-        return found
+        runs = [(entry, self.run(entry.key)) for entry in self.entries()]
+        return [
+            (describe(self.factors_of(entry)), run.error) for entry, run in runs if run is not None and run.state == "failed"
+        ]
 
     def factors_of(self, entry: Entry) -> dict[str, Label]:
         """Return the labels of a trial's levels by factor, and its replication."""
@@ -254,18 +543,18 @@ class Store:
 
     def verify(self) -> list[str]:
         """Return a line for each deviation from what was written, with keys and digests recomputed."""
-        problems = [f"{key}: {what}" for key, what in self._all_damaged()]
-        for part in self._parts:
-            wrong = [run.key for run in part.runs.values() if key_of(run.specification) != run.key]
-            problems += [f"{key}: its key is not that of its specification" for key in wrong]
-            known = part.runs.keys() | part.damaged.keys()
-            strays = [(table, path.name) for table, path in RunFiles(part.folder).tables() if path.stem not in known]
-            problems += [f"{table}/{name}: belongs to no run of this study" for table, name in strays]
+        problems = [f"{key}: {what}" for key, what in self.damaged()]
+        wrong = [run.key for run in self._all_runs() if key_of(run.specification) != run.key]
+        problems += [f"{key}: its key is not that of its specification" for key in wrong]
+        for table in TABLES:
+            names = sorted(path.name for path in (self.directory / table).glob("*.parquet"))
+            strays = [name for name in names if self._runs.get(name.removesuffix(".parquet")) is None]
+            problems += [f"{table}/{name}: belongs to no run of this study" for name in strays]
         return problems
 
     def number_of_files(self) -> tuple[int, int]:
         """Return the numbers of undamaged runs and of their tables."""
-        runs = [run for part in self._parts for run in part.runs.values()]
+        runs = self._all_runs()
         return len(runs), sum(len(run.files) for run in runs)
 
     def records(self, key: str) -> pd.DataFrame:
@@ -274,7 +563,7 @@ class Store:
         Raises:
             SpecificationError: the experiment has no such run, it is not done, kept no job table, or is damaged.
         """
-        return self._read(RECORDS, key)
+        return self._table(RECORDS, key)
 
     def states_over_time(self, key: str) -> pd.DataFrame:
         """Return the state of the machine after each scheduling event of a run: ``Result.states``.
@@ -282,7 +571,7 @@ class Store:
         Raises:
             SpecificationError: as for :meth:`records`.
         """
-        return self._read(STATES_OVER_TIME, key)
+        return self._table(STATES_OVER_TIME, key)
 
     def placements(self, key: str) -> pd.DataFrame:
         """Return the nodes of each gang of a run over time: ``Result.placements``.
@@ -290,105 +579,74 @@ class Store:
         Raises:
             SpecificationError: as for :meth:`records`, or the run used time sharing and kept no history.
         """
-        return self._read(PLACEMENTS, key)
+        return self._table(PLACEMENTS, key)
 
     def has(self, table: str, key: str) -> bool:
-        """Return whether a table of a run was kept, one of :data:`~clustermodel.experiment.run_files.TABLES`."""
-        return any(key in part.runs and table in part.runs[key].files for part in self._parts)
+        """Return whether a table of a run was kept: ``"records"``, ``"states"`` or ``"placements"``."""
+        run = self.run(key)
+        return run is not None and table in run.files
 
-    def _read(self, table: str, key: str) -> pd.DataFrame:
-        having = (part.folder for part in self._parts if key in part.runs and table in part.runs[key].files)
-        return RunFiles(next(having, self.directory)).read(table, key)
+    def _table(self, table: str, key: str) -> pd.DataFrame:
+        path = self._path(table, key)
+        if not path.is_file():
+            raise SpecificationError(f"run: {key!r} has no {table} in {self.directory}")
+        try:
+            return pd.read_parquet(io.BytesIO(path.read_bytes()))
+        except Exception as problem:  # of pyarrow and of pandas: any, where a file has only the form of a table
+            raise _damaged(path, " ".join(str(problem).split())) from None
+
+    def _path(self, table: str, key: str) -> Path:
+        return self.directory / table / f"{key}.parquet"
 
 
-def started(directory: Path, shard: Shard | None) -> bool:
-    """Return whether an experiment has been started in a directory."""
-    return is_there(folder_of(directory, shard) / STUDY_FILE)
+def name_of_listing(shard: Shard | None) -> str:
+    """Return the name of the file that lists the trials of a shard, or of the whole experiment."""
+    return STUDY_FILE if shard is None else f"study-{shard[0]}-of-{shard[1]}.json"
 
 
-def folder_of(directory: Path, shard: Shard | None) -> Path:
-    """Return the folder that a process writes: the directory of the experiment, or that of its shard."""
-    return directory if shard is None else directory / f"shard-{shard[0]}-of-{shard[1]}"
+def is_there(path: Path) -> bool:
+    """Return whether a file exists; a name that is too long for any file does not."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
-def _file_of(run: Run, factors: Mapping[str, Label], state: State, **more: Any) -> RunFile:
-    return RunFile(
-        key=run.key,
-        state=state,
-        factors=dict(factors),
-        specification=dict(run.specification),
-        jobs=run.jobs,
-        sources=list(run.sources),
-        **more,
-    )
+def _listings_in(directory: Path) -> list[str]:
+    """Return the names of the files that list trials: that of the whole experiment, and those of shards by their numbers."""
+    whole = [STUDY_FILE] if is_there(directory / STUDY_FILE) else []
+    try:
+        shards = [match for path in directory.iterdir() if (match := _OF_SHARD.fullmatch(path.name)) and is_there(path)]
+    except OSError:
+        shards = []
+    return [*whole, *(match[0] for match in sorted(shards, key=lambda match: (int(match[2]), int(match[1]))))]
+
+
+def _read_to_continue(path: Path) -> StudyFile:
+    try:
+        return read_study(path)
+    except SpecificationError as problem:
+        if ": damaged: " not in str(problem):
+            raise
+        raise SpecificationError(
+            f"{problem}; delete it, and the same command goes on with the runs that are complete"
+        ) from None
+
+
+def _delete_partial(directory: Path) -> None:
+    """Delete the partial files that a stopped experiment left behind; the directory may hold other files."""
+    for folder in ("", EXHIBITS, RUNS, *TABLES):
+        for path in (directory / folder).glob(f".*{PART}"):
+            if _PARTIAL.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+                path.unlink(missing_ok=True)
 
 
 def _row(
-    key: str,
-    factors: Mapping[str, Label],
-    replication: int,
-    about: Mapping[str, Label],
-    measured: Mapping[str, float | None],
+    key: str, factors: Mapping[str, Label], replication: int, about: Mapping[str, Label], measured: Mapping[str, float | None]
 ) -> dict[str, Any]:
     """Return a row of the table: a factor wins over a number of the same name."""
-    row: dict[str, Any] = {"run": key, **factors, "replication": replication, **_others(about, factors)}
-    row |= _others(measured, row)
-    return {name: _writable(value) for name, value in row.items()}
-
-
-def _others(values: Mapping[str, Any], taken: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name not in taken}
-
-
-def _writable(value: Any) -> Any:
-    """Return a text that any file can hold: surrogates, as in names of files, are written out."""
-    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
-
-
-def _shards_in(directory: Path) -> list[Path]:
-    """Return the folders of shards that have been started, in the order of their numbers."""
-    try:
-        folders = [folder for folder in directory.iterdir() if SHARD.fullmatch(folder.name) and is_there(folder / STUDY_FILE)]
-    except OSError:
-        return []
-    return sorted(folders, key=lambda folder: [int(number) for number in folder.name.split("-")[1::2]])
-
-
-def _require_number_of_shards(directory: Path, count: int) -> None:
-    """Refuse a shard where the experiment has been divided otherwise: its runs would be repeated."""
-    for folder in _shards_in(directory):
-        there = folder.name.rpartition("-")[2]
-        if int(there) != count:
-            raise SpecificationError(
-                f"{directory}: it has shards of {there}, not of {count}; use the same number, or another directory"
-            )
-
-
-def _require_same(one: Part, other: Part, *names: str) -> None:
-    """Refuse folders of several experiments."""
-    for name in names:
-        here, there = getattr(one.study, name), getattr(other.study, name)
-        if here != there:
-            raise SpecificationError(f"{other.folder}: its {name} is {there!r}, in {one.folder} it is {here!r}")
-
-
-def _require_own_places(directory: Path, parts: Sequence[Part]) -> None:
-    """Refuse a copy of a shard in the place of another one."""
-    for part in parts:
-        own = part.study.shard
-        if own not in ("", part.folder.name) and part.folder != directory:
-            raise SpecificationError(f"{part.folder}: it is a copy of {own}; run the same sweep there again, or delete it")
-
-
-def _require_same_runs(parts: Sequence[Part]) -> None:
-    """Refuse folders of several versions of an experiment: it changed after one of them was written."""
-    known: dict[Any, tuple[str, Part]] = {}
-    for part in parts:
-        versions = [("", part.study.version)] if part.study.version else []
-        for what, identity in [*versions, *((entry.trial, entry.key) for entry in part.study.trials)]:
-            before, where = known.setdefault(what, (identity, part))
-            if before != identity:
-                raise SpecificationError(
-                    f"{part.folder}: its runs are of another version of the study than those in {where.folder}; "
-                    "run the same sweep there again, or delete the older one"
-                )
+    row: dict[str, Any] = {"run": key, **factors, "replication": replication}
+    for values in (about, measured):
+        row |= {name: value for name, value in values.items() if name not in row}
+    texts = {name: value for name, value in row.items() if isinstance(value, str)}
+    return row | {name: text.encode(errors="backslashreplace").decode() for name, text in texts.items()}

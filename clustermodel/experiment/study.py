@@ -81,7 +81,7 @@ class Experiment(Design, Generic[Conclusion]):
                 missing and failed ones.  By default the results are not kept.
             workers: number of processes, 1 for this process; by default one for each processor.
             dask: address of a Dask scheduler, instead of processes.
-            shard: I, N: run part I of N, in a folder of its own below ``path``, without any lock; part of a job array.
+            shard: I, N: run part I of N, as a task of a job array.
             run_timeout_s: longest wall time of a run, seconds, after which it fails.
             progress: called whenever a run has started or ended.
 

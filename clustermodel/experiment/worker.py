@@ -19,8 +19,7 @@ from clustermodel.experiment.design import Design, Opened
 from clustermodel.experiment.factors import Trial
 from clustermodel.experiment.fingerprint import Sources
 from clustermodel.experiment.result import Result
-from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME
-from clustermodel.experiment.run_key import Digested, Identities
+from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME, Digested, Identities
 from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.experiment.user_code import as_failure, deadline
 from clustermodel.measure.event_log import SHARE_OF

@@ -12,7 +12,7 @@ import pandas as pd
 
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.experiment.factors import describe
-from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME
+from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.figures.style import time_axis, visible

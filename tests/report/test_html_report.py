@@ -15,7 +15,6 @@ import pytest
 from scipy import stats
 
 from clustermodel import Checkpointing, CheckpointStore, Job, Machine, Scenario, TimeSlicing, Workload, synthetic_workload
-from clustermodel.experiment.run_files import STATES_OVER_TIME, RunFiles
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
 from clustermodel.report.labels import measure_title
@@ -545,7 +544,7 @@ def test_failed_and_missing_runs_and_the_warm_up_are_said(opener: Open, tmp_path
     )
     with pytest.warns(UserWarning, match="1 run failed"):
         key = study.run(tmp_path, workers=1).frame["run"].iloc[1]
-    RunFiles(tmp_path).path(STATES_OVER_TIME, key).unlink()
+    (tmp_path / "states" / f"{key}.parquet").unlink()
     with Store.read(tmp_path) as store:
         assert store.states() == {"pending": 1, "done": 1, "failed": 1}
     write_report(tmp_path, tmp_path / "report.html")

@@ -54,7 +54,8 @@ def assert_whole(folder: Path) -> None:
     with Store.read(folder / "results") as store:
         assert store.states() == {"pending": 0, "done": 12, "failed": 0}
         assert store.verify() == []
-    assert {path.name for path in (folder / "results").iterdir()} == {f"shard-{number}-of-4" for number in range(1, 5)}
+    lists = {f"study-{number}-of-4.json" for number in range(1, 5)}
+    assert {path.name for path in (folder / "results").iterdir()} == {*lists, "runs", "records", "states", "placements"}
 
 
 def test_the_script_for_sbatch(folder: Path) -> None:
@@ -90,7 +91,7 @@ def test_the_rules_for_snakemake(folder: Path) -> None:
         shells = dict(re.findall(r"rule (\w+):.*?shell:\s*\"(.*?)\"\n", rules, re.DOTALL))
         for number in range(1, 5):
             run(folder, *shlex.split(shells["shard"].replace("{wildcards.i}", str(number))))
-            assert (folder / f"results/shard-{number}-of-4/study.json").is_file()  # its output
+            assert (folder / f"results/study-{number}-of-4.json").is_file()  # its output
         run(folder, *shlex.split(shells["table"].replace("{output}", "results.csv")))
     assert len(pd.read_csv(folder / "results.csv")) == 12
     assert_whole(folder)

@@ -25,8 +25,7 @@ from clustermodel.experiment import run_key
 from clustermodel.experiment.executor import Progress
 from clustermodel.experiment.run_key import Digested, Run, canonical, digest_of_jobs, key_of, key_of_scenario, software
 from clustermodel.experiment.script import origin_of_script, sweep
-from clustermodel.experiment.store import Store
-from clustermodel.experiment.stored_files import STUDY_FILE
+from clustermodel.experiment.store import STUDY_FILE, Store
 from clustermodel.experiment.study import Study
 from clustermodel.experiment.worker import Failed, Task, execute, opened
 from clustermodel.policies.easy import Easy

@@ -123,7 +123,8 @@ def test_four_shards_are_the_whole_experiment(tmp_path: Path, which: str) -> Non
     out = tmp_path / "out"
     for number in (3, 1, 4, 2):
         serial(SCRIPT, out, shard=(number, 4), settings={"which": which})
-    assert sorted(path.name for path in out.iterdir()) == [f"shard-{number}-of-4" for number in range(1, 5)]
+    lists = [f"study-{number}-of-4.json" for number in range(1, 5)]
+    assert sorted(path.name for path in out.glob("*.json")) == lists
     pd.testing.assert_frame_equal(frame(out), expected)
     with Store.read(out) as store:
         assert store.verify() == []
@@ -135,7 +136,7 @@ def test_four_shards_are_the_whole_experiment(tmp_path: Path, which: str) -> Non
     seen: list[Progress] = []
     table = serial(SCRIPT, out, settings={"which": which}, progress=seen.append)  # the whole, for its tables and figures
     assert {progress.running for progress in seen} == {0}
-    assert not list((out / "runs").iterdir())
+    assert [path.name for path in out.glob("*.json")] == ["study.json"]  # which has the trials of all
     pd.testing.assert_frame_equal(table.frame, expected)
     pd.testing.assert_frame_equal(frame(out), expected)
 
@@ -143,16 +144,15 @@ def test_four_shards_are_the_whole_experiment(tmp_path: Path, which: str) -> Non
 def test_a_shard_that_is_run_again_later_goes_on(tmp_path: Path) -> None:
     out = tmp_path / "out"
     first = serial(SCRIPT, out, shard=(1, 2))
-    folder = out / "shard-1-of-2"
-    victims = sorted((folder / "runs").iterdir())[:2]
-    before = {path.name: path.stat().st_mtime_ns for path in (folder / "runs").iterdir()}
+    victims = sorted((out / "runs").iterdir())[:2]
+    before = {path.name: path.stat().st_mtime_ns for path in (out / "runs").iterdir()}
     for victim in victims:
         victim.unlink()
     seen: list[Progress] = []
     again = serial(SCRIPT, out, shard=(1, 2), progress=seen.append)
     assert len(first) == seen[-1].done > seen[0].done
     pd.testing.assert_frame_equal(again.frame, first.frame)
-    after = {path.name: path.stat().st_mtime_ns for path in (folder / "runs").iterdir()}
+    after = {path.name: path.stat().st_mtime_ns for path in (out / "runs").iterdir()}
     assert {name for name in before if after[name] != before[name]} == {victim.name for victim in victims}
 
 
@@ -170,32 +170,32 @@ def test_shards_of_another_number_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecificationError) as refused:
         serial(SCRIPT, tmp_path, shard=(1, 3))
     assert str(refused.value) == f"{tmp_path}: it has shards of 2, not of 3; use the same number, or another directory"
-    assert [path.name for path in tmp_path.iterdir()] == ["shard-1-of-2"]
+    assert [path.name for path in tmp_path.glob("*.json")] == ["study-1-of-2.json"]
 
 
 def test_shards_of_several_experiments_or_versions_are_not_mixed(tmp_path: Path) -> None:
     out, other = tmp_path / "out", tmp_path / "other"
     serial(SCRIPT, out, shard=(1, 2))
     serial(SCRIPT, other, shard=(2, 2), settings={"which": "until"})
-    shutil.copytree(other / "shard-2-of-2", out / "shard-2-of-2")
-    said = r"shard-2-of-2: its study is 'until', in .*shard-1-of-2 it is 'trade-off map'$"
+    shutil.copy(other / "study-2-of-2.json", out)
+    said = r"study-2-of-2\.json: its study is 'until', in .*study-1-of-2\.json it is 'trade-off map'$"
     with pytest.raises(SpecificationError, match=said), Store.read(out):
         pass
-    with pytest.raises(SpecificationError, match=r"shard-2-of-2: its study is 'until', in .*out it is 'trade-off map'$"):
+    with pytest.raises(SpecificationError, match=r"out: it holds the study 'until', not 'trade-off map'; give another --out$"):
         serial(SCRIPT, out)
-    shutil.rmtree(out / "shard-2-of-2")
+    (out / "study-2-of-2.json").unlink()
     script = tmp_path / "three.py"
     script.write_text(SCRIPT.read_text().replace("jobs=40", "jobs=41"))
-    serial(script, out)  # another version of the whole
+    serial(script, out)  # another version of the whole, which takes the place of the shards
+    with Store.read(out) as store:
+        assert store.states()["done"] == 18
+    serial(SCRIPT, out, shard=(1, 2))
     said = (
-        r"shard-1-of-2: its runs are of another version of the study than those in .*out; run the same sweep there again, "
-        "or delete the older one$"
+        r"study-1-of-2\.json: its runs are of another version of the study than those in .*study\.json; run the same "
+        "sweep there again, or delete the older one$"
     )
     with pytest.raises(SpecificationError, match=said), Store.read(out):
         pass
-    shutil.rmtree(out / "shard-1-of-2")
-    with Store.read(out) as store:
-        assert store.states()["done"] == 18
 
 
 @pytest.mark.parametrize(

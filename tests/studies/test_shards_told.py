@@ -1,8 +1,7 @@
-"""What ``results`` says of shards: not there, of another version, copied, damaged; and a table of runs on several machines."""
+"""What ``results`` says of shards: not there, of another version, damaged; and a table of runs on several machines."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -50,7 +49,7 @@ def test_a_shard_that_is_not_there_is_named(command_line: Command, folder: Path)
     shards(folder, 1, 3)
     finished = command_line("results", folder / "out")
     assert finished.code == 0
-    assert "without the runs of 1 shard not there: shard-2-of-3" in " ".join(finished.err.split())
+    assert "without the runs of 1 shard not there: 2/3" in " ".join(finished.err.split())
 
 
 EDITS = {
@@ -64,8 +63,7 @@ EDITS = {
 }
 
 
-@pytest.mark.parametrize("edit", EDITS)
-@pytest.mark.parametrize("again", [1, 3])
+@pytest.mark.parametrize(("edit", "again"), [(edit, 1 + 2 * (place % 2)) for place, edit in enumerate(EDITS)])
 def test_shards_of_two_versions_are_not_joined(command_line: Command, folder: Path, edit: str, again: int) -> None:
     shards(folder, 1, 2, 3)
     name, before, after = EDITS[edit]
@@ -87,28 +85,22 @@ def test_shards_of_which_only_comments_differ_are_joined(command_line: Command, 
     assert "4 done" in finished.err
 
 
-def test_a_copy_of_a_shard_in_the_place_of_another_is_named(command_line: Command, folder: Path) -> None:
-    shards(folder, 1, 2, 3)
-    shutil.rmtree(folder / "out" / "shard-2-of-3")
-    shutil.copytree(folder / "out" / "shard-1-of-3", folder / "out" / "shard-2-of-3")
-    finished = command_line("results", folder / "out")
-    assert finished.code == 2
-    assert "shard-2-of-3: it is a copy of shard-1-of-3" in " ".join(finished.err.split())
-    shards(folder, 2)
-    finished = command_line("results", folder / "out")
-    assert (finished.code, "4 done" in finished.err) == (0, True)
-
-
 @pytest.mark.parametrize("repeated", ["whole", "shard"])
-def test_damaged_runs_that_were_repeated_are_not_named(command_line: Command, folder: Path, repeated: str) -> None:
+def test_damaged_runs_are_named_when_they_are_run_again_and_not_after(
+    command_line: Command, folder: Path, repeated: str
+) -> None:
     shards(folder, 1, 2, 3)
-    victim = sorted((folder / "out").glob("shard-*/runs/*.json"))[0]
+    victim = sorted((folder / "out" / "runs").glob("*.json"))[0]
     victim.write_text(victim.read_text()[:-9])
     assert command_line("results", folder / "out").code == 1
-    if repeated == "whole":
-        sweep(folder / "s.py", folder / "out", workers=1)
-    else:
-        shards(folder, int(victim.parents[1].name.split("-")[1]))
+    shard = () if repeated == "whole" else ("--shard", "1/1")
+    if repeated == "shard":
+        for number in (1, 2, 3):
+            (folder / "out" / f"study-{number}-of-3.json").unlink()
+    swept = command_line("sweep", folder / "s.py", "--out", folder / "out", "--workers", "1", *shard)
+    assert f"damaged, and run again: run {victim.stem}: runs/{victim.name}: not as it was written" in " ".join(
+        swept.err.split()
+    )
     finished = command_line("results", folder / "out")
     assert (finished.code, "left out" in finished.err, "4 done" in finished.err) == (0, False, True)
 

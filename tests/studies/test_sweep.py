@@ -24,9 +24,8 @@ from clustermodel.experiment.design import Opened
 from clustermodel.experiment.executor import Progress, longest_first
 from clustermodel.experiment.run_key import Run, key_of
 from clustermodel.experiment.script import sweep
-from clustermodel.experiment.store import Finished, Store
-from clustermodel.experiment.stored_files import RUNS as RUN_FILES
-from clustermodel.experiment.stored_files import STUDY_FILE, read_study, write_content
+from clustermodel.experiment.store import RUNS as RUN_FILES
+from clustermodel.experiment.store import STUDY_FILE, Finished, Store, read_study, write_content
 from clustermodel.experiment.study import Experiment, Study
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.measure.quantities import account_columns
@@ -204,7 +203,7 @@ def test_a_study_that_grows_keeps_what_it_has(tmp_path: Path) -> None:
 
 
 def test_only_its_own_half_written_files_are_taken_away(tmp_path: Path) -> None:
-    foreign, ours = tmp_path / "download" / "trace.part", tmp_path / "records" / "0123.part"
+    foreign, ours = tmp_path / "download" / "trace.part", tmp_path / "records" / f".{'0' * 16}.part"
     for left in (foreign, ours):
         left.parent.mkdir()
         left.write_text("half")
@@ -418,7 +417,7 @@ def test_a_directory_that_is_no_study_is_refused(tmp_path: Path) -> None:
     (tmp_path / STUDY_FILE).touch()
     with pytest.raises(SpecificationError, match=r"study\.json: damaged: not as it was written$"), Store.read(tmp_path):
         pass
-    for text in ("this is no JSON" * 50, "[]", "{}", '{"format": "4"}'):
+    for text in ("this is no JSON" * 50, "[]", "{}", '{"format": "5"}'):
         (tmp_path / STUDY_FILE).write_text(text)
         with pytest.raises(SpecificationError, match=r"study\.json: damaged: not as it was written$"), Store.read(tmp_path):
             pass
@@ -429,14 +428,15 @@ def test_a_directory_that_is_no_study_is_refused(tmp_path: Path) -> None:
         serial(study, file / "below")
 
 
-def test_one_sweep_at_a_time(tmp_path: Path) -> None:
+def test_two_sweeps_at_a_time_write_the_same_files(tmp_path: Path) -> None:
     study = Study.grid(name="s", workloads={"jobs": synthetic_workload(jobs=5)}, policies=["easy"])
-    with (
-        Store.create(tmp_path, study),
-        pytest.raises(OutputError, match="another sweep is writing there; wait for it, or stop it"),
-        Store.create(tmp_path, study),
-    ):
-        pass
+    (run,) = runs_of(study)
+    with Store.create(tmp_path, study) as one, Store.create(tmp_path, study) as other:
+        for store in (one, other):
+            store.enter(study, [run])
+            store.keep(run, {"replication": 1}, Finished({}, {"records": b"1"}, 1.0, {}))
+    with Store.read(tmp_path) as store:
+        assert store.states()["done"] == 1
 
 
 def test_a_store_of_another_format_is_refused(tmp_path: Path) -> None:
@@ -444,7 +444,7 @@ def test_a_store_of_another_format_is_refused(tmp_path: Path) -> None:
     serial(study, tmp_path)
     write_content(tmp_path / STUDY_FILE, replace(read_study(tmp_path / STUDY_FILE), format="9"))
     for use in (lambda: serial(study, tmp_path), lambda: Store.read(tmp_path).__enter__()):
-        with pytest.raises(SpecificationError, match=r"its format is '9'; this version of clustermodel reads '4'$"):
+        with pytest.raises(SpecificationError, match=r"its format is '9'; this version of clustermodel reads '5'$"):
             use()
 
 
@@ -456,7 +456,7 @@ def test_records_that_cannot_be_written_are_an_output_error_and_leave_nothing(tm
         (tmp_path / "records").rmdir()
         with pytest.raises(OutputError, match="cannot be written"):
             store.keep(runs[0], {}, Finished({}, {"records": b""}, 1.0, {}))
-        assert store.missing() == {runs[0].key}
+        assert store.missing() == {runs[0].key: ""}
 
 
 # Commands.
@@ -601,6 +601,6 @@ def test_a_real_ctrl_c_ends_the_workers_too_and_leaves_no_traceback(whole: Path,
 
 def test_nothing_is_pickled_on_disk(whole: Path) -> None:
     suffixes = {path.suffix for path in whole.rglob("*") if path.is_file()}
-    assert suffixes <= {".json", ".parquet", ".lock"}
+    assert suffixes <= {".json", ".parquet"}
     for path in (whole / RUN_FILES).iterdir():
         assert key_of(content(path)["specification"]) == path.stem

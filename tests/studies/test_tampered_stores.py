@@ -17,9 +17,8 @@ import pytest
 
 from clustermodel import synthetic_workload
 from clustermodel.errors import ClusterModelError
-from clustermodel.experiment.run_files import PLACEMENTS, RECORDS, STATES_OVER_TIME
-from clustermodel.experiment.store import Store
-from clustermodel.experiment.stored_files import RUNS, STUDY_FILE, read_run, read_study
+from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME
+from clustermodel.experiment.store import RUNS, STUDY_FILE, Store, read_run, read_study
 from clustermodel.experiment.study import Study
 from clustermodel.report.write import write_report
 

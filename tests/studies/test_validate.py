@@ -29,10 +29,10 @@ from clustermodel import (
     synthetic_workload,
     validate,
 )
+from clustermodel.experiment.exhibits import EXHIBITS
 from clustermodel.experiment.factors import Trial
 from clustermodel.experiment.script import load_experiment
 from clustermodel.experiment.store import Store
-from clustermodel.experiment.stored_files import EXHIBITS
 from clustermodel.experiment.validate import load_validation
 from clustermodel.figures.study import formula_and_simulation
 from tests.conftest import Finished
