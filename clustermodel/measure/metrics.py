@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from math import ceil, exp, floor, inf, isnan, log, nan, sqrt
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
@@ -395,19 +394,39 @@ def by_group(records: JobRecords, groups: pd.Series[str] | npt.ArrayLike, *, war
     labels = pd.Categorical(groups if isinstance(groups, pd.Series) else np.asarray(groups))
     if len(labels) != len(records):
         raise SpecificationError(f"by_group: {len(labels)} groups are given for {len(records)} jobs; give one for each job")
-    submit = records.column("submit")
-    counted = np.full(len(records), True)
+    jobs = Jobs.of(records)
+    counted = np.full(len(labels), True)
     if warm_up_ticks := to_ticks(require_seconds("warm_up_s", warm_up_s)):
-        accepted = submit[records.column("ended_as") != Status.REJECTED]
-        counted = submit >= (accepted.min() if len(accepted) else 0) + warm_up_ticks
-    measured = _Measured(records)
-    codes = np.where(counted, labels.codes, -1)
-    order = np.argsort(codes, kind="stable")
-    bounds = np.searchsorted(codes[order], np.arange(len(labels.categories) + 1))
-    name = getattr(groups, "name", None) or "group"
-    frame = pd.DataFrame(measured.of(order, bounds), index=pd.Index(labels.categories, name=name))
-    frame["share_of_work"] = frame["useful_node_s"] / (frame["useful_node_s"].sum() or np.nan)
-    return frame
+        accepted = jobs.submit[jobs.status != Status.REJECTED]
+        counted = jobs.submit >= (accepted.min() if len(accepted) else 0) + warm_up_ticks
+    ran = jobs.end != UNKNOWN
+    submit_s, start_s, end_s, run_s = map(in_seconds, (jobs.submit, jobs.start, jobs.end, jobs.dedicated))
+    response_s = end_s - submit_s
+    slowdown = bounded_slowdown(response_s, run_s)
+
+    def grouped(values: npt.ArrayLike, which: BoolArray) -> Any:
+        return pd.Series(np.asarray(values)[which]).groupby(pd.Series(labels[which]), observed=False)
+
+    status = {name: jobs.status == Status[name.upper()] for name in ("rejected", "killed", "aborted")}
+    columns: dict[str, pd.Series[float]] = {
+        name: grouped(chosen, counted).sum().astype(int) for name, chosen in {"jobs": ran, **status}.items()
+    }
+    ran &= counted
+    for metric, values in {"wait_s": start_s - submit_s, "response_s": response_s, "bounded_slowdown": slowdown}.items():
+        of_groups = grouped(values, ran)
+        columns |= {
+            f"mean_{metric}": of_groups.mean(),
+            f"median_{metric}": of_groups.median(),
+            f"std_{metric}": of_groups.std(ddof=0),
+            **{f"p{percent}_{metric}": of_groups.quantile(percent / 100) for percent in PERCENTILES},
+            f"max_{metric}": of_groups.max(),
+            f"mean_weighted_{metric}": grouped(values * jobs.nodes, ran).sum() / grouped(jobs.nodes, ran).sum(),
+        }
+    columns["mean_bounded_slowdown_perkovic"] = grouped(bounded_slowdown_perkovic(response_s, run_s), ran).mean()
+    for name, work in {"useful_node_s": useful(records), "wasted_node_s": jobs.wasted}.items():
+        columns[name] = grouped(node_seconds(work), counted).sum()
+    columns["share_of_work"] = columns["useful_node_s"] / (columns["useful_node_s"].sum() or nan)
+    return pd.DataFrame(columns).set_axis(pd.Index(labels.categories, name=getattr(groups, "name", None) or "group"))
 
 
 def by_class(records: JobRecords, *, large_above: int = LARGE_ABOVE_NODES) -> pd.DataFrame:
@@ -457,85 +476,6 @@ def size_classes(nodes: npt.NDArray[np.int64], boundaries: Sequence[int]) -> pd.
     names.append(f"> {bounds[-1]}")
     classes = pd.Categorical.from_codes(np.searchsorted(bounds, nodes), categories=pd.Index(names), ordered=True)
     return pd.Series(classes, name="nodes")
-
-
-class _Measured:
-    """What the metrics of a group are made of, computed once for all jobs; shapes ``(jobs,)``."""
-
-    def __init__(self, records: JobRecords) -> None:
-        jobs = Jobs.of(records)
-        submit, start, end = map(in_seconds, (jobs.submit, jobs.start, jobs.end))
-        run = jobs.dedicated / TICKS_PER_SECOND
-        self._ran: BoolArray = jobs.end != UNKNOWN
-        self._status = jobs.status
-        self._nodes = jobs.nodes
-        self._wait, self._response = start - submit, end - submit
-        self._slowdown = bounded_slowdown(self._response, run)
-        self._perkovic = bounded_slowdown_perkovic(self._response, run)
-        self._useful, self._wasted = node_seconds(useful(records)), node_seconds(jobs.wasted)
-
-    def of(self, jobs: IntArray, bounds: IntArray) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the metrics of groups, shape ``(groups,)`` each; arguments as of :class:`_Groups`."""
-        status, has_run = self._status[jobs], np.concatenate([[0], np.cumsum(self._ran[jobs])])
-        ran, ran_bounds = jobs[self._ran[jobs]], has_run[bounds]
-
-        def number(chosen: BoolArray) -> IntArray:
-            return np.diff(np.concatenate([[0], np.cumsum(chosen)])[bounds])
-
-        every = _Groups(jobs, bounds)
-        finished = _Groups(ran, ran_bounds)
-        return {
-            "jobs": np.diff(ran_bounds),
-            "rejected": number(status == Status.REJECTED),
-            "killed": number(status == Status.KILLED),
-            "aborted": number(status == Status.ABORTED),
-            **_statistics("wait_s", finished, self._wait, self._nodes),
-            **_statistics("response_s", finished, self._response, self._nodes),
-            **_statistics("bounded_slowdown", finished, self._slowdown, self._nodes),
-            "mean_bounded_slowdown_perkovic": finished.each(partial(np.mean, axis=1), self._perkovic),
-            "useful_node_s": every.each(partial(np.sum, axis=1), self._useful, empty=0.0),
-            "wasted_node_s": every.each(partial(np.sum, axis=1), self._wasted, empty=0.0),
-        }
-
-
-class _Groups:
-    """Groups of jobs; those of one size are the rows of a table, so that a statistic is computed once for all of them."""
-
-    def __init__(self, jobs: IntArray, bounds: IntArray) -> None:
-        sizes = np.diff(bounds)
-        self._number = len(sizes)
-        order = np.argsort(sizes, kind="stable")
-        different, first = np.unique(sizes[order], return_index=True)
-        self._tables = [
-            (groups, jobs[bounds[groups, np.newaxis] + np.arange(size)])
-            for size, groups in zip(different.tolist(), np.split(order, first[1:]), strict=True)
-            if size
-        ]
-
-    def each(self, statistic: Callable[..., npt.ArrayLike], *values: npt.NDArray[Any], empty: float = nan) -> FloatArray:
-        """Return a statistic of each group, shape ``(groups,)``, from tables of shape ``(groups, jobs)``."""
-        result = np.full(self._number, empty)
-        for groups, table in self._tables:
-            result[groups] = statistic(*(column[table] for column in values))
-        return result
-
-
-def _statistics(metric: str, groups: _Groups, values: FloatArray, nodes: IntArray) -> dict[str, FloatArray]:
-    percents = (50, *PERCENTILES)
-    median, *high = (groups.each(partial(np.percentile, q=percent, axis=1), values) for percent in percents)
-    return {
-        f"mean_{metric}": groups.each(partial(np.mean, axis=1), values),
-        f"median_{metric}": median,
-        f"std_{metric}": groups.each(partial(np.std, axis=1), values),
-        **{f"p{percent}_{metric}": value for percent, value in zip(PERCENTILES, high, strict=True)},
-        f"max_{metric}": groups.each(partial(np.max, axis=1), values),
-        f"mean_weighted_{metric}": groups.each(_weighted, values, nodes),
-    }
-
-
-def _weighted(values: FloatArray, nodes: IntArray) -> FloatArray:
-    """Return the means of rows, weighted by the nodes of the jobs, shape ``(groups,)``."""
-    return np.asarray(np.average(values, axis=1, weights=nodes))
 
 
 def fairness_by_width(records: JobRecords, ledger: Ledger) -> pd.DataFrame:
