@@ -127,9 +127,9 @@ def _value(table: StudyTable, measure: Scaled | Relative, point: Mapping[str, La
         return ""
     if isinstance(measure, Relative):
         return table.difference(measure.measure, levels, {**levels, **measure.to}, ratio=measure.ratio, level=level)
-    found = table.at(**levels).means(measure.measure, by=list(levels), level=level).iloc[0]
-    mean, half = (measure.scale * float(found[name]) for name in (measure.measure, f"{measure.measure}_half"))
-    return "" if isnan(mean) else Interval(mean, half, level, int(found["replications"]))
+    row = table.at(**levels).means(measure.measure, by=list(levels), level=level).iloc[0]
+    mean, half = (measure.scale * float(row[name]) for name in (measure.measure, f"{measure.measure}_half"))
+    return "" if isnan(mean) else Interval(mean, half, level, int(row["replications"]))
 
 
 def readings_table(
@@ -164,11 +164,11 @@ def readings_table(
     close, fair = near
     count = f"within {100 * fair:g} %"
     rows: list[dict[str, object]] = [{of: "paper", **{title: cell(known[title]) for title in known}}] if known else []
-    for found in measure_table(table, columns, by=[of], level=level).to_dict("records"):
-        row: dict[str, object] = {of: found[of]}
+    for measured in measure_table(table, columns, by=[of], level=level).to_dict("records"):
+        row: dict[str, object] = {of: measured[of]}
         hits = 0
         for title in columns:
-            value, text = found[title], cell(found[title])
+            value, text = measured[title], cell(measured[title])
             if title in known and value != "":
                 off = abs((value.mean if isinstance(value, Interval) else value) - known[title])
                 hits += off <= fair * abs(known[title])
@@ -203,11 +203,11 @@ def published_table(script: str | PathLike[str], *names: str, trace: object = No
         raise SpecificationError(f"{path}: cannot be read: {problem.strerror}") from None
     except ValueError as problem:  # not UTF-8, or no TOML
         raise SpecificationError(f"{path}: {problem}") from None
-    found = pd.concat([_published(path, tables, name) for name in names], axis=1)
-    if "trace" not in found.index.names:
-        return found
-    known = [name for name in found.index.unique("trace") if str(name) in str(trace)]
-    return found[found.index.isin(known, level="trace")].droplevel("trace")
+    published = pd.concat([_published(path, tables, name) for name in names], axis=1)
+    if "trace" not in published.index.names:
+        return published
+    known = [name for name in published.index.unique("trace") if str(name) in str(trace)]
+    return published[published.index.isin(known, level="trace")].droplevel("trace")
 
 
 def _published(path: Path, tables: Mapping[str, Any], name: str) -> pd.DataFrame:

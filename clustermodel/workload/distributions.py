@@ -272,13 +272,13 @@ class BySize:
                 f"BySize.distributions: {len(self.distributions)} are given; there must be {len(bounds) + 1}, "
                 "one more than boundaries"
             )
-        for one in self.distributions:
-            require_distribution("BySize.distributions", one)
+        for distribution in self.distributions:
+            require_distribution("BySize.distributions", distribution)
 
     def draw_for(self, field: str, nodes: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Return a value for each job of these sizes, shape ``(jobs,)``; a job's random number depends on its class alone."""
         streams = rng.spawn(len(self.distributions))
-        columns = [draw(field, one, own, len(nodes)) for one, own in zip(self.distributions, streams, strict=True)]
+        columns = [draw(field, each, own, len(nodes)) for each, own in zip(self.distributions, streams, strict=True)]
         classes = np.searchsorted(np.asarray(self.boundaries), nodes)
         values: FloatArray = np.array(columns)[classes, np.arange(len(nodes))]
         return values

@@ -171,8 +171,27 @@ class MarkovModulated(ArrivalProcess):
             begin += length.sum()
 
 
+class _Modified(ArrivalProcess):
+    """A process that changes another one, its field ``arrivals``, whose clock it shares."""
+
+    arrivals: ArrivalProcess | Workload | Distribution
+
+    @property
+    def _inner(self) -> ArrivalProcess:
+        assert isinstance(self.arrivals, ArrivalProcess)
+        return self.arrivals
+
+    def to_time(self, own_s: FloatArray) -> FloatArray:
+        """Return the time of the simulation, seconds, for times on the process's own clock."""
+        return self._inner.to_time(own_s)
+
+    def to_own_clock(self, time_s: float) -> float:
+        """Return the time on the process's own clock, seconds, for a time of the simulation."""
+        return self._inner.to_own_clock(time_s)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Bursts(ArrivalProcess):
+class Bursts(_Modified):
     """Several jobs at each arrival of another process, one ``gap_s`` after the other.
 
     The time to the next burst counts from the last job of a burst.
@@ -196,19 +215,11 @@ class Bursts(ArrivalProcess):
     def gaps(self, rng: np.random.Generator) -> Iterator[FloatArray]:
         """Yield seconds between arrivals."""
         begins, sizes, inside = rng.spawn(3)
-        for gaps in _of(self.arrivals).gaps(begins):
+        for gaps in self._inner.gaps(begins):
             jobs = np.maximum(1, np.rint(draw("Bursts.jobs", self.jobs, sizes, len(gaps)))).astype(np.int64)
             between = draw("Bursts.gap_s", self.gap_s, inside, int(jobs.sum()))
             between[np.cumsum(jobs) - jobs] = gaps
             yield between
-
-    def to_time(self, own_s: FloatArray) -> FloatArray:
-        """Return the time of the simulation, seconds, for times on the process's own clock."""
-        return _of(self.arrivals).to_time(own_s)
-
-    def to_own_clock(self, time_s: float) -> float:
-        """Return the time on the process's own clock, seconds, for a time of the simulation."""
-        return _of(self.arrivals).to_own_clock(time_s)
 
 
 @dataclass(frozen=True)
@@ -245,7 +256,7 @@ def lublin_feitelson_day() -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Cycle(ArrivalProcess):
+class Cycle(_Modified):
     """Another process with a daily and weekly cycle: its own clock runs faster where the rate is higher.
 
     Over a week the mean rate is that of the process.  Time 0 is the beginning of the first day of ``days``.
@@ -271,7 +282,7 @@ class Cycle(ArrivalProcess):
 
     def gaps(self, rng: np.random.Generator) -> Iterator[FloatArray]:
         """Yield seconds between arrivals on the process's own clock."""
-        return _of(self.arrivals).gaps(rng)
+        return self._inner.gaps(rng)
 
     def _week(self) -> tuple[FloatArray, FloatArray]:
         """Return the ends of all slots of a week, and the process's own clock there; shapes ``(slots + 1,)``."""
@@ -283,7 +294,7 @@ class Cycle(ArrivalProcess):
     def to_time(self, own_s: FloatArray) -> FloatArray:
         """Return the time of the simulation, seconds, for times on the process's own clock."""
         ends, own = self._week()
-        week, rest = np.divmod(_of(self.arrivals).to_time(own_s), 7 * DAY_S)
+        week, rest = np.divmod(self._inner.to_time(own_s), 7 * DAY_S)
         time: FloatArray = week * 7 * DAY_S + np.interp(rest, own, ends)
         return time
 
@@ -291,18 +302,13 @@ class Cycle(ArrivalProcess):
         """Return the time on the process's own clock, seconds, for a time of the simulation."""
         ends, own = self._week()
         week, rest = divmod(time_s, 7 * DAY_S)
-        return _of(self.arrivals).to_own_clock(week * 7 * DAY_S + float(np.interp(rest, ends, own)))
-
-
-def _of(arrivals: object) -> ArrivalProcess:
-    assert isinstance(arrivals, ArrivalProcess)
-    return arrivals
+        return self._inner.to_own_clock(week * 7 * DAY_S + float(np.interp(rest, ends, own)))
 
 
 def _weights(field: str, given: object) -> tuple[float, ...]:
     if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str) or not len(given):
         raise SpecificationError(f"{field}: {quoted(given)} is not allowed; it must be a list of weights")
-    weights = tuple(require_number(field, one, "a finite number >= 0", lambda x: 0 <= x < float("inf")) for one in given)
+    weights = tuple(require_number(field, each, "a finite number >= 0", lambda x: 0 <= x < float("inf")) for each in given)
     if not any(weights):
         raise SpecificationError(f"{field}: {quoted(given)} is not allowed; one weight at least must be > 0")
     return weights

@@ -134,9 +134,9 @@ class WorkloadModel:
                     raise SpecificationError(f"WorkloadModel.{field}: {text!r} is not allowed; it must be a line of text")
         object.__setattr__(self, "nodes", require_whole("WorkloadModel.nodes", self.nodes, at_least=1))
         classes = tuple(self.classes)
-        if not classes or not all(isinstance(one, SizeClass) for one in classes):
+        if not classes or not all(isinstance(each, SizeClass) for each in classes):
             raise SpecificationError("WorkloadModel.classes: it must be one or more SizeClass(...)")
-        bounds = [one.largest for one in classes]
+        bounds = [each.largest for each in classes]
         if bounds != sorted(set(bounds)):
             raise SpecificationError(f"WorkloadModel.classes: upper bounds {_short(bounds)} are not allowed; they must rise")
         if classes[-1].sizes[-1] > self.nodes:
@@ -149,13 +149,13 @@ class WorkloadModel:
     @property
     def offered_load(self) -> float:
         """Expected work that arrives per unit of time, over the capacity of the machine: the limit of the utilization."""
-        work = sum(one.mean_nodes * one.run_time.mean_s / one.interarrival.mean_s for one in self.classes)
+        work = sum(each.mean_nodes * each.run_time.mean_s / each.interarrival.mean_s for each in self.classes)
         return work / self.nodes
 
     @property
     def shares(self) -> tuple[float, ...]:
         """Expected share of each class in the number of jobs."""
-        rates = [1 / one.interarrival.mean_s for one in self.classes]
+        rates = [1 / each.interarrival.mean_s for each in self.classes]
         return tuple(rate / sum(rates) for rate in rates)
 
     @remembered
@@ -199,16 +199,16 @@ class WorkloadModel:
         ]
         # A class has at most all of the first jobs, so this number of arrivals of each class is enough.
         arrivals = np.array(
-            [_arrivals(one.interarrival, rng, jobs) for one, (rng, _, _) in zip(self.classes, streams, strict=True)]
+            [_arrivals(each.interarrival, rng, jobs) for each, (rng, _, _) in zip(self.classes, streams, strict=True)]
         )
         first = np.argsort(arrivals, axis=None, kind="stable")[:jobs]
         submit = arrivals.ravel()[first]
         submit -= submit[0]
         nodes, run = np.empty(jobs, dtype=np.int64), np.empty(jobs)
-        for index, (one, (_, sizes, runs)) in enumerate(zip(self.classes, streams, strict=True)):
-            mine = np.flatnonzero(first // jobs == index)
-            nodes[mine] = sizes.choice(one.sizes, size=len(mine), p=one.probabilities)
-            run[mine] = np.minimum(one.run_time.sample(runs, len(mine)), LONGEST_S)
+        for index, (each, (_, sizes, runs)) in enumerate(zip(self.classes, streams, strict=True)):
+            own = np.flatnonzero(first // jobs == index)
+            nodes[own] = sizes.choice(each.sizes, size=len(own), p=each.probabilities)
+            run[own] = np.minimum(each.run_time.sample(runs, len(own)), LONGEST_S)
         if match_load and submit[-1] > 0:
             submit *= dot(nodes, run) / (self.nodes * submit[-1]) / self.offered_load
         if submit[-1] * TICKS_PER_SECOND >= LAST_TICK:
@@ -226,15 +226,8 @@ class WorkloadModel:
             provenance=Provenance(source=f"model {self.name} ({self.source})", options=options),
             machine_nodes=self.nodes,
         ).with_phi_estimates(phi=phi, seed=seed)
-        arguments = {
-            "model": self,
-            "jobs": jobs,
-            "seed": seed,
-            "run_time_factor": run_time_factor,
-            "interarrival_factor": interarrival_factor,
-            "phi": phi,
-            "match_load": match_load,
-        }
+        factors = {"run_time_factor": run_time_factor, "interarrival_factor": interarrival_factor}
+        arguments = {"model": self, "jobs": jobs, "seed": seed, **factors, "phi": phi, "match_load": match_load}
         return (workload if scale == LoadScale() else workload.scaled(scale)).made_by("model", arguments)
 
     def to_json(self) -> str:
@@ -396,12 +389,12 @@ def fit_model(workload: Workload, *, nodes: int | None = None) -> WorkloadModel:
     upper = 1 << np.frexp(needed - 1)[1].astype(np.int64)
     classes = []
     for largest in np.unique(upper):
-        mine = upper == largest
-        sizes, counts = np.unique(needed[mine], return_counts=True)
-        arrivals = submit[mine]
+        of_class = upper == largest
+        sizes, counts = np.unique(needed[of_class], return_counts=True)
+        arrivals = submit[of_class]
         gaps = np.append(np.diff(arrivals), arrivals[0] + period - arrivals[-1])
         fitted = {}
-        for field, times in (("interarrival", gaps), ("run_time", run[mine])):
+        for field, times in (("interarrival", gaps), ("run_time", run[of_class])):
             fitted[field], note = _fitted(times)
             if note:
                 notes.append(f"class {class_label(int(largest))} {field.replace('_', ' ')}: {note}")

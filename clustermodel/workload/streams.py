@@ -112,9 +112,9 @@ class JobStreams:
                     tables.append(frame.set_index("job"))
         if not tables:
             return {}
-        found = pd.concat(tables) if len(tables) > 1 else tables[0]
-        found = found.rename(columns={"wait_s": "recorded_wait_s", "suspended_s": "recorded_suspended_s"}).reindex(ids)
-        return {str(name): column.reset_index(drop=True) for name, column in found.items()}
+        table = pd.concat(tables) if len(tables) > 1 else tables[0]
+        table = table.rename(columns={"wait_s": "recorded_wait_s", "suspended_s": "recorded_suspended_s"}).reindex(ids)
+        return {str(name): column.reset_index(drop=True) for name, column in table.items()}
 
     def __iter__(self) -> Iterator[JobSource]:
         """Yield the streams, with the job numbers of the run."""

@@ -129,8 +129,8 @@ def _extra_of_frame(frame: pd.DataFrame, ids: IntArray) -> ExtraColumns | None:
         if (missing := np.flatnonzero(stream.isna())).size:
             raise _refused(f"row {missing[0]}: stream: it is missing; it must be a label")
         known = list(map(str, stream.cat.categories)) if isinstance(stream.dtype, pd.CategoricalDtype) else None
-        codes, found = pd.factorize(pd.Categorical(stream.astype(str), categories=known) if known else stream.astype(str))
-        columns[STREAM], labels = codes.astype(np.int64), tuple(map(str, found))
+        codes, texts = pd.factorize(pd.Categorical(stream.astype(str), categories=known) if known else stream.astype(str))
+        columns[STREAM], labels = codes.astype(np.int64), tuple(map(str, texts))
     if "preceding" in frame:
         columns[PRECEDING] = preceding = _column(frame, "preceding", missing=UNSET)
         if (unknown := np.flatnonzero((preceding != UNSET) & ~np.isin(preceding, ids))).size:
@@ -362,8 +362,8 @@ class Workload:
         """Return whether the other is a workload of the same jobs, name and machine."""
         if not isinstance(other, Workload):
             return NotImplemented
-        mine, others = ((one.name, one.machine_nodes, one.streams, one._columns.keys()) for one in (self, other))
-        if mine != others or not np.array_equal(self._table, other._table):
+        own, others = ((each.name, each.machine_nodes, each.streams, each._columns.keys()) for each in (self, other))
+        if own != others or not np.array_equal(self._table, other._table):
             return False
         return all(np.array_equal(column, other._columns[name]) for name, column in self._columns.items())
 

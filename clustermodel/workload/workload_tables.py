@@ -141,13 +141,13 @@ def _of_job_stream(value: object, arguments: dict[str, Any], place: Place) -> Wo
 
 
 def _of_job_streams(value: object, arguments: dict[str, Any], place: Place) -> Workload:
-    streams = {label: _job_stream(one, at) for label, one, at in _labelled(value, place.at("job_streams"))}
+    streams = {label: _job_stream(value, inside) for label, value, inside in _labelled(value, place.at("job_streams"))}
     return made(JobStreamMix(streams).generate, arguments, place)
 
 
 def _merged(value: object, arguments: dict[str, Any], place: Place) -> Workload:
     require_keys(arguments, (), place)
-    parts = {label: workload_from(one, at) for label, one, at in _labelled(value, place.at("merge"))}
+    parts = {label: workload_from(value, inside) for label, value, inside in _labelled(value, place.at("merge"))}
     return placed(lambda: merge(**parts), place, parts)
 
 
@@ -179,22 +179,22 @@ def _transformed(workload: Workload, step: object, place: Place) -> Workload:
     if len(table) != 1:
         raise place.error(f"a step has one of {', '.join(_STEPS[:-1])} and {_STEPS[-1]}; steps are carried out in order")
     ((key, value),) = table.items()
-    at = place.at(key)
+    inside = place.at(key)
     if key == KEEP:
-        keep = made(JobFilter, _table(value, at), at)
+        keep = made(JobFilter, _table(value, inside), inside)
         return placed(lambda: workload.select(keep), place, ())
     if key == SCALE:
-        scale = made(LoadScale, _table(value, at), at)
+        scale = made(LoadScale, _table(value, inside), inside)
         return placed(lambda: workload.scaled(scale), place, ())
     if key == MEMORY:
-        return placed(lambda: workload.with_default_memory(value), at, ())
+        return placed(lambda: workload.with_default_memory(value), inside, ())
     if key == RESAMPLE:
-        return made(workload.resampled, _table(value, at), at)
+        return made(workload.resampled, _table(value, inside), inside)
     if value == RUN_TIME:
         return workload.with_perfect_estimates()
     if not isinstance(value, Mapping):
-        raise at.refused(value, f"{RUN_TIME!r}, or a table with phi and seed")
-    return made(workload.with_phi_estimates, value, at)
+        raise inside.refused(value, f"{RUN_TIME!r}, or a table with phi and seed")
+    return made(workload.with_phi_estimates, value, inside)
 
 
 def _job_stream(value: object, place: Place) -> JobStream:

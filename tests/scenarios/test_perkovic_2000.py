@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustermodel import StudyTable, TraceError, Workload, synthetic_workload
+from clustermodel import StudyTable, Workload, synthetic_workload
 from clustermodel.experiment.measure_table import published_table
 from clustermodel.experiment.script import load_experiment, run_script
 from clustermodel.policies.queue_order import CRITERIA
@@ -24,8 +24,6 @@ ROOT = Path(__file__).parents[2]
 DOCS, SCRIPTS = ROOT / "docs", ROOT / "scenarios" / "papers" / "perkovic_2000"
 SHAPES = ("short-narrow", "short-wide", "long-narrow", "long-wide")
 FLURRIES = ("cleaned", *RESTORED)
-SHARED = ("paper_jobs", "shapes")
-"""Modules of several scripts."""
 SLOWDOWN, WAIT, RESPONSE = "mean_bounded_slowdown_perkovic", "mean_wait_s", "mean_response_s"
 
 
@@ -64,13 +62,6 @@ def test_the_page_shows_the_stored_table(study: Any) -> None:
 def test_the_page_of_the_paper_is_up_to_date() -> None:
     page = (DOCS / "papers" / "perkovic_2000.md").read_text()
     assert run(DOCS / "make_studies.py")["published"]("perkovic_2000", page) == page
-
-
-@pytest.mark.parametrize("script", [path.name for path in sorted(SCRIPTS.glob("*.py")) if path.stem not in SHARED])
-def test_a_missing_trace_is_one_line(script: str) -> None:
-    path = SCRIPTS / script
-    with pytest.raises(TraceError, match=r"^nowhere\.swf: cannot be read: No such file or directory$"):
-        load_experiment(path, path.read_text(), {"trace": "nowhere.swf"}).run(workers=1)
 
 
 def test_tables_1_and_2() -> None:
