@@ -570,13 +570,8 @@ class Workload:
 
     def renumbered(self, shift: int) -> Workload:
         """Return the same jobs with ``shift`` added to their numbers."""
-        return Workload(
-            self._with(id=self.column("id") + shift),
-            name=self.name,
-            provenance=self.provenance,
-            machine_nodes=self.machine_nodes,
-            extra=None if self.extra is None else self.extra.renumbered(shift),
-        )
+        extra = None if self.extra is None else self.extra.renumbered(shift)
+        return self._like(self._with(id=self.column("id") + shift), extra=extra)
 
     def split(self, by: str = "user") -> list[Workload]:
         """Return one workload per value of the column ``by``, to be run as separate job streams.
@@ -590,22 +585,14 @@ class Workload:
         if not isinstance(by, str) or by not in (*JobRow._fields, *self._columns):
             allowed = ", ".join((*JobRow._fields, *self._columns))
             raise SpecificationError(f"Workload.split by: {quoted(by)} is not allowed; it must be one of {allowed}")
-        column = self.column(by)
-        return [
-            Workload(
-                self._table[column == value],
-                name=self.streams[value] if by == STREAM else f"{self.name} {by} {self._text_of(by, value)}",
-                provenance=self.provenance,
-                machine_nodes=self.machine_nodes,
-                extra=None if self.extra is None else self.extra.without_streams(),
-            )
-            for value in np.unique(column).tolist()
-        ]
-
-    def _text_of(self, column: str, value: int) -> str:
-        """Return the name that a number of a column stands for, or the number where it has none."""
-        texts = self.names.get(column, ())
-        return texts[value - 1] if 0 < value <= len(texts) else str(value)
+        column, texts = self.column(by), self.names.get(by, ())
+        extra = None if self.extra is None else self.extra.without_streams()
+        parts = []
+        for value in np.unique(column).tolist():
+            text = texts[value - 1] if 0 < value <= len(texts) else str(value)
+            name = self.streams[value] if by == STREAM else f"{self.name} {by} {text}"
+            parts.append(self._like(self._table[column == value], name=name, extra=extra))
+        return parts
 
     def made_by(self, source: Source, arguments: Mapping[str, object]) -> Workload:
         """Note the function and its arguments that made the workload, and return it."""
@@ -628,14 +615,13 @@ class Workload:
         extra: ExtraColumns | None = None,
     ) -> Workload:
         """Return a workload of ``rows`` that one more step has made of this one."""
-        return Workload(
-            rows,
-            name=self.name,
-            provenance=provenance,
-            machine_nodes=self.machine_nodes,
-            extra=self.extra if extra is None else extra,
-            recipe=self.recipe and self.recipe.then(step, what),
-        )
+        recipe = self.recipe and self.recipe.then(step, what)
+        return self._like(rows, provenance=provenance, extra=self.extra if extra is None else extra, recipe=recipe)
+
+    def _like(self, rows: Iterable[JobRow] | IntArray, **changes: Any) -> Workload:
+        """Return other rows with the name, the provenance, the machine and the extra columns of these, but for ``changes``."""
+        kept = {name: getattr(self, name) for name in ("name", "provenance", "machine_nodes", "extra")}
+        return Workload(rows, **{**kept, **changes})
 
     def _derived_provenance(self, options: Mapping[str, object]) -> Provenance:
         old = self.provenance

@@ -88,6 +88,9 @@ def test_without_think_time_the_same_scheduling_cycle_sees_completion_and_submis
     class Watching(Policy):
         name = "watching"
 
+        def start(self, setup: object) -> object:
+            return self
+
         def decide(self, batch: Batch, view: View) -> list[Decision]:
             seen.append(([gang.job.id for gang in batch.ended], [job.id for job in batch.submitted]))
             return [Start(job=job) for job in view.waiting.values()]
@@ -157,6 +160,9 @@ def test_both_fidelities_agree(data: st.DataObject) -> None:
 def test_a_policy_that_strands_jobs_with_followers_is_found_out() -> None:
     class Idle(Policy):
         name = "idle"
+
+        def start(self, setup: object) -> object:
+            return self
 
         def decide(self, batch: Batch, view: View) -> list[Decision]:
             return []
