@@ -90,7 +90,7 @@ nitpick_ignore_regex = [  # types in signatures that have no page of ours; what 
     ),
     (r"py:(class|obj)", r"clustermodel\.experiment\.(study\.Conclusion|worker\.Origin)"),  # variables of types, or internal
     (r"py:(class|obj)", r"clustermodel\.(schedule\.ousterhout\.Job|tables\.Place|theory\.matrix_geometric\.Phase)"),
-    (r"py:(class|obj)", r"clustermodel\.workload\.(log_jobs\.LogJobs|sacct_records\.(Block|Layout))"),
+    (r"py:(class|obj)", r"clustermodel\.workload\.(log_jobs\.LogJobs)"),
     (r"py:class", r"(dict|tuple)\[str"),  # napoleon cuts a type at its comma
 ]
 

@@ -20,7 +20,7 @@ from clustermodel.workload.extra_columns import ExtraColumns
 from clustermodel.workload.import_report import counts_in_words
 from clustermodel.workload.log_file import log_lines
 from clustermodel.workload.log_values import EARLIEST_S, NO_VALUE, Clock, duration
-from clustermodel.workload.sacct_fields import STATUS, state_of
+from clustermodel.workload.sacct import STATUS, state_of
 from clustermodel.workload.table import COLUMNS_OF_JOBS, Provenance, Workload
 
 if TYPE_CHECKING:

@@ -65,12 +65,12 @@ class LogJob(NamedTuple):
     node_list: int
 
 
-def task_key(number: int, task: int, component: int, cluster: int) -> int:
-    """Return the key of a task of a job; :data:`UNSET` for what it has not.
+def task_key(number: int, task: int = 0, component: int = 0, cluster: int = UNSET) -> int:
+    """Return the key of a job; ``task`` and ``component`` count from 1, 0 for what it is not.
 
     One number: a tuple for each job would take much more memory.
     """
-    return (((number << 30 | task + 1) << 30) | component + 1) << 10 | cluster + 1
+    return (((number << 30 | task) << 30) | component) << 10 | cluster + 1
 
 
 class _Numbers(dict[Hashable, int]):
@@ -151,6 +151,11 @@ class LogJobs:
         """Keep the limit of a job array whose tasks are ``1-4%2``: so many may run at a time."""
         if (found := _LIMIT.search(tasks)) and (limit := int(found[1])):
             self.array_limits[number, cluster] = limit
+
+    def repair(self, reason: str, jobs: BoolArray) -> None:
+        """Count the jobs in which a value was filled in or corrected."""
+        if number := int(jobs.sum()):
+            self.repaired[reason] += number
 
     def damaged(self, line: int, problem: object, lines: int = 1) -> None:
         """Count a line that cannot be used; the report shows the first ones."""

@@ -55,7 +55,6 @@ class Clock:
                 raise SpecificationError(
                     f"timezone: {quoted(zone)} is not allowed; it must be the name of a time zone, as Europe/Paris"
                 ) from None
-        self._days: dict[str, int] = {}
 
     def seconds(self, text: str) -> int | None:
         """Return a time stamp as seconds; ``None`` where the log has none.  A repeated hour is read as its first pass.
@@ -63,42 +62,38 @@ class Clock:
         Raises:
             ValueError: ``text`` is not a time stamp.
         """
-        if len(text) == 19 and text[10] == "T" and self._zone is None:  # the fast way for nearly all stamps
-            day = self._days.get(text[:10])
-            if day is None:
-                day = self._days[text[:10]] = _day(text)
-            hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
-            if hour > 23 or minute > 59 or second > 60:
-                raise ValueError(f"{quoted(text)} is not a time")
-            return _set(day + 3600 * hour + 60 * minute + second)
         text = text.strip()
         if text.lower() in NO_VALUE:
             return None
-        if not _TIMESTAMP.fullmatch(text):
-            raise ValueError(f"{quoted(text)} is not a time")
-        if "-" not in text:
-            if float(text) >= _LATEST_S:
-                raise ValueError(f"{quoted(text)} is not a time")
-            return _set(int(float(text)))
         try:
-            stamp = datetime.fromisoformat(text)
+            if not _TIMESTAMP.fullmatch(text):
+                raise ValueError
+            if "-" not in text:
+                if float(text) >= _LATEST_S:
+                    raise ValueError
+                return _set(int(float(text)))
+            leap = text[17:19] == "60"  # a leap second is read as the second after 59
+            stamp = datetime.fromisoformat(f"{text[:17]}59{text[19:]}" if leap else text)
         except ValueError:
             raise ValueError(f"{quoted(text)} is not a time") from None
         if stamp.tzinfo is None:
             stamp = stamp.replace(tzinfo=self._zone or UTC)
-        return _set(int(stamp.timestamp()))
+        return _set(int(stamp.timestamp()) + leap)
 
-    def later_pass(self, text: str, seconds: int, expected: int) -> int:
-        """Return ``seconds`` or, in an hour that daylight saving repeats, its second pass, whichever is nearer ``expected``."""
+    def passes(self, text: str) -> tuple[int, int]:
+        """Return a time stamp as seconds, -1 where the log has none; and its second pass in an hour that is repeated.
+
+        Raises:
+            ValueError: ``text`` is not a time stamp.
+        """
+        seconds, text = self.seconds(text), text.strip()
+        if seconds is None:
+            return -1, -1
         if self._zone is None or len(text) < 19 or "-" not in text[:8] or text[19:20] in ("Z", "+", "-"):
-            return seconds
-        second = int(datetime.fromisoformat(text[:19]).replace(tzinfo=self._zone, fold=1).timestamp())
-        return second if second > seconds and abs(second - expected) < abs(seconds - expected) else seconds
-
-    def not_before(self, text: str, seconds: int, earliest: int) -> int:
-        """Return ``seconds`` or, if that is before ``earliest``, the second pass of a repeated hour, where that is not."""
-        second = self.later_pass(text, seconds, LONGEST_CHANGE_S + seconds) if seconds < earliest else seconds
-        return second if second >= earliest else seconds
+            return seconds, seconds
+        minute = datetime.fromisoformat(text[:16]).replace(tzinfo=self._zone)
+        later = minute.replace(fold=1).timestamp() - minute.timestamp()
+        return seconds, seconds + max(0, int(later))
 
     def changes(self, begin: int, end: int) -> bool:
         """Return whether the clock may have been changed between two times of stamps that have been taken as they are.
@@ -109,10 +104,6 @@ class Clock:
             return False
         first, last = (datetime.fromtimestamp(time, UTC).replace(tzinfo=None) for time in (begin, end))
         return any(zone.utcoffset(first) != zone.utcoffset(last.replace(fold=1)) for zone in map(ZoneInfo, _CLOCKS))
-
-    def may_repeat(self, text: str) -> bool:
-        """Return whether :meth:`later_pass` has to be asked about a time stamp."""
-        return self._zone is not None and len(text.strip()) >= 19
 
     def hour(self, year: int, month: int, day: int, hour: int) -> int | None:
         """Return the time at which an hour of the day (0 to 23) begins; ``None`` if there is no such hour, or the clock
@@ -133,41 +124,26 @@ def _set(seconds: int) -> int | None:
     return seconds if seconds > EARLIEST_S else None
 
 
-def _clock_time(text: str) -> tuple[int, int, int]:
-    """Return the hours, minutes and seconds at the end of a stamp of 19 characters."""
-    try:
-        hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
-    except ValueError:
-        hour = minute = second = 99
-    if hour > 23 or minute > 59 or second > 60:
-        raise ValueError(f"{quoted(text)} is not a time")
-    return hour, minute, second
-
-
-def _day(text: str) -> int:
-    """Return the day with which a time stamp begins, in seconds since 1970."""
-    try:
-        return (date.fromisoformat(text[:10]).toordinal() - _EPOCH_DAY) * 86_400
-    except ValueError:
-        raise ValueError(f"{quoted(text)} is not a time") from None
-
-
 def local_stamp(text: str) -> int:
     """Return ``MM/DD/YYYY HH:MM:SS``, the stamp of a PBS record in the server's time, as seconds from 1970 in that time.
 
     Raises:
         ValueError: it is not such a stamp.
     """
-    hour, minute, second = _clock_time(text)
+    hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
+    if hour > 23 or minute > 59 or second > 60:
+        raise ValueError(f"{quoted(text)} is not a time")
     return _local_day(text[:10]) + 3600 * hour + 60 * minute + second
 
 
 @lru_cache(maxsize=16_384)
 def _local_day(text: str) -> int:
-    return _day(f"{text[6:]}-{text[:2]}-{text[3:5]}")
+    try:
+        return (date(int(text[6:]), int(text[:2]), int(text[3:5])).toordinal() - _EPOCH_DAY) * 86_400
+    except ValueError:
+        raise ValueError(f"{quoted(text)} is not a time") from None
 
 
-@lru_cache(maxsize=65_536)
 def checked_run(seconds: int) -> int:
     """Return a run time that is the difference of two time stamps.
 
@@ -230,17 +206,14 @@ def kib(text: str, plain: str = "m") -> int | None:
     return round(value) if value < 2**52 else None
 
 
-@lru_cache(maxsize=65_536)
-def requested_kib(text: str, nodes: int, cores: int) -> int | None:
-    """Return Slurm's ReqMem as KiB of the job: ``4Gn`` is for each node, ``2000Mc`` for each core, ``16G`` for the job."""
+def requested_kib(text: str) -> tuple[int, int, int]:
+    """Return Slurm's ReqMem in KiB: of the job (``16G``), of each node (``4Gn``), of each core (``2000Mc``); one is not 0."""
     text = text.strip()
     each = text[-1:]
-    amount = kib(text[:-1] if each in ("n", "c") else text)
-    if amount is None or amount == 0:  # 0: all memory of the nodes
-        return None
+    amount = kib(text[:-1] if each in ("n", "c") else text) or 0  # 0: all memory of the nodes
     if each == "n" and amount >= _PER_CPU * 1024:
-        return (amount - _PER_CPU * 1024) * max(cores, 1)
-    return amount * max(nodes, 1) if each == "n" else amount * max(cores, 1) if each == "c" else amount
+        return 0, 0, amount - _PER_CPU * 1024
+    return (0, amount, 0) if each == "n" else (0, 0, amount) if each == "c" else (amount, 0, 0)
 
 
 class Tres(NamedTuple):

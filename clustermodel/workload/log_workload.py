@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from clustermodel.arrays import IntArray
-from clustermodel.errors import TraceError, counted, quoted, visible
+from clustermodel.errors import SpecificationError, TraceError, counted, quoted, visible
 from clustermodel.job import UNSET, JobRow
 from clustermodel.text_files import without_compression
 from clustermodel.ticks import TICKS_PER_SECOND
@@ -76,6 +76,17 @@ class LogOptions:
     def __post_init__(self) -> None:
         choice("unit", self.unit, UNITS)
         flag("feedback", self.feedback)
+
+
+def requested_first(processors_from: str) -> bool:
+    """Return whether requested sizes are used even where allocated ones are known.
+
+    Raises:
+        SpecificationError: ``processors_from`` is neither ``"allocated"`` nor ``"requested"``.
+    """
+    if processors_from not in ("allocated", "requested"):
+        raise SpecificationError(f"processors_from: {processors_from!r} is not allowed; it must be 'allocated' or 'requested'")
+    return processors_from == "requested"
 
 
 def workload_of(

@@ -14,13 +14,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from clustermodel.errors import SpecificationError, TraceError, quoted
+from clustermodel.errors import TraceError, quoted
 from clustermodel.job import UNSET
 from clustermodel.workload.import_report import JOBS
 from clustermodel.workload.log_file import log_lines
 from clustermodel.workload.log_jobs import LogJob, LogJobs, task_key
 from clustermodel.workload.log_values import checked_run
-from clustermodel.workload.log_workload import LogOptions, workload_of
+from clustermodel.workload.log_workload import LogOptions, requested_first, workload_of
 from clustermodel.workload.table import Workload
 
 NO_LSF: Final = 'it has no records "JOB_FINISH" of LSF, as the file lsb.acct has them'
@@ -73,9 +73,7 @@ def read_lsf(
         SpecificationError: an option has a value that is not allowed.
     """
     options = LogOptions(unit=unit, use_estimates=use_estimates, feedback=feedback)
-    if processors_from not in ("allocated", "requested"):
-        raise SpecificationError(f"processors_from: {processors_from!r} is not allowed; it must be 'allocated' or 'requested'")
-    reader = _Reader(LogJobs(os.fspath(path)), requested_first=processors_from == "requested")
+    reader = _Reader(LogJobs(os.fspath(path)), requested_first=requested_first(processors_from))
     lines = reader.read()
     workload = workload_of(
         reader.jobs, options, kind="accounting records of LSF", lines=lines, names=lambda text: text.split(" "), slots=True
@@ -184,7 +182,7 @@ class _Reader:
         jobs.add(
             LogJob(
                 line=line,
-                key=jobs.keys.number(task_key(number, index or UNSET, UNSET, UNSET)),
+                key=jobs.keys.number(task_key(number, index + 1 if index else 0)),
                 number=number,
                 heterogeneous=UNSET,
                 cluster=UNSET,

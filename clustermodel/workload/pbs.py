@@ -14,13 +14,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from clustermodel.errors import SpecificationError, TraceError, quoted
+from clustermodel.errors import TraceError, quoted
 from clustermodel.job import UNSET
 from clustermodel.workload.import_report import JOBS
 from clustermodel.workload.log_file import log_lines
 from clustermodel.workload.log_jobs import LogJob, LogJobs
 from clustermodel.workload.log_values import checked_run, duration, local_stamp, whole
-from clustermodel.workload.log_workload import LogOptions, workload_of
+from clustermodel.workload.log_workload import LogOptions, requested_first, workload_of
 from clustermodel.workload.pbs_resources import Resources, resources_of
 from clustermodel.workload.table import Workload
 
@@ -85,9 +85,7 @@ def read_pbs(
         SpecificationError: an option has a value that is not allowed.
     """
     options = LogOptions(unit=unit, use_estimates=use_estimates, feedback=feedback)
-    if processors_from not in ("allocated", "requested"):
-        raise SpecificationError(f"processors_from: {processors_from!r} is not allowed; it must be 'allocated' or 'requested'")
-    reader = _Reader(LogJobs(os.fspath(path)), requested_first=processors_from == "requested")
+    reader = _Reader(LogJobs(os.fspath(path)), requested_first=requested_first(processors_from))
     lines = reader.read()
     kind = "accounting records of PBS"
     workload = workload_of(reader.jobs, options, kind=kind, lines=lines, names=lambda text: text.split(","))

@@ -1,4 +1,4 @@
-"""Logs of sacct read by columns against the reader of single records: the same jobs, counts, messages and order."""
+"""Records of sacct read together, or each alone: the same jobs, counts, messages and order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clustermodel import ClusterModelError, read_sacct
-from clustermodel.workload import log_file, plain_sacct, sacct
+from clustermodel.workload import log_file, sacct
 
 FIELDS = {
     "JobID": ["{0}", "{0}", "{0}_{0}", "{0}_7", "{0}.batch", "{0}_[1-3]", "{0}_[x]", "{0}+1", "0", "007", "²", "a|b"],
@@ -89,7 +89,7 @@ def outcome(path: Path, options: dict[str, object]) -> object:
 
 
 def one_by_one(path: Path, options: dict[str, object]) -> object:
-    with mock.patch.object(plain_sacct, "FEWEST", 10**9):
+    with mock.patch.object(sacct._Layout, "columns", return_value=None), mock.patch.object(sacct, "MOST_LINES", 1):
         return outcome(path, options)
 
 
@@ -100,7 +100,6 @@ def one_by_one(path: Path, options: dict[str, object]) -> object:
     dropped=st.sets(st.sampled_from(NAMES[1:]), max_size=4),
     between=st.tuples(st.integers(0, 30), BETWEEN),
     ends=st.sampled_from(["\n", "\r\n", "|\n"]),
-    fewest=st.sampled_from([1, 16]),
     options=OPTIONS,
 )
 def test_a_log_reads_by_columns_as_one_by_one(
@@ -110,7 +109,6 @@ def test_a_log_reads_by_columns_as_one_by_one(
     dropped: set[str],
     between: tuple[int, str],
     ends: str,
-    fewest: int,
     options: dict[str, object],
 ) -> None:
     fields = [name for name in NAMES if name not in dropped]
@@ -120,9 +118,7 @@ def test_a_log_reads_by_columns_as_one_by_one(
     text += "".join(line + ends for line in lines[between[0] + 1 :])
     path = tmp_path / "log"
     path.write_text(text, encoding="utf-8", newline="")
-    with mock.patch.object(plain_sacct, "FEWEST", fewest):
-        by_columns = outcome(path, options)
-    assert by_columns == one_by_one(path, options)
+    assert outcome(path, options) == one_by_one(path, options)
 
 
 def plain(jobs: int) -> str:
@@ -131,9 +127,8 @@ def plain(jobs: int) -> str:
 
 
 def test_plain_records_are_read_by_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sacct._Reader, "_record", lambda *_: pytest.fail("a record was read alone"))
+    monkeypatch.setattr(sacct._Reader, "_assemble", lambda *_: pytest.fail("a record was put together"))
     monkeypatch.setattr(log_file, "_CHUNK", 1000)
-    monkeypatch.setattr(plain_sacct, "FEWEST", 1)
     (path := tmp_path / "log").write_text(plain(700))
     read = read_sacct(path)
     assert read.column("id").tolist() == list(range(5, 705))
