@@ -13,11 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from clustermodel.policies.backfilling.backfilling_run import BackfillingRun
+from clustermodel.policies.backfilling.cycle import BackfillingRun
 from clustermodel.policies.backfilling.scheduler import Backfilling
-from clustermodel.policies.corrections import Correction, correction_of
 from clustermodel.policies.interface import Setup
-from clustermodel.policies.predictors import Predictor, predictor_of
+from clustermodel.policies.predictors import Correction, Predictor, correction_of, predictor_of
 from clustermodel.policies.queue_order import QueueOrder, queue_order_of
 
 
@@ -32,7 +31,7 @@ class Conservative:
             ``"virtual:X"`` or an object (:mod:`clustermodel.policies.predictors`).  A job is placed by the prediction at
             its submission; when a running job outlives its own, all reservations are made again and may be later.
         correction: of a prediction that has expired: ``"estimate"``, ``"tsafrir"``, ``"double"``, ``"second"`` or a function
-            (:mod:`clustermodel.policies.corrections`); ``None`` is as long as the job is late.
+            (:mod:`clustermodel.policies.predictors`); ``None`` is as long as the job is late.
 
     Raises:
         SpecificationError: an argument has a value that is not allowed.

@@ -10,10 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from clustermodel.policies.corrections import Correction, a_second_more, as_late_again, correction_of
 from clustermodel.policies.easy_run import BackfillOrder, EasyRun
 from clustermodel.policies.interface import Setup, dependencies_of
-from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
+from clustermodel.policies.predictors import (
+    Correction,
+    Lengths,
+    Predictor,
+    a_second_more,
+    as_late_again,
+    correction_of,
+    predictor_of,
+)
 from clustermodel.validation import choice, require_whole
 
 BACKFILL_ORDERS: Final = ("arrival", "shortest")
@@ -32,7 +39,7 @@ class Easy:
         predictor: of run times: ``"estimate"``, ``"last"``, ``"last-two"``, ``"perfect"``, ``"virtual:X"`` or an object
             (:mod:`clustermodel.policies.predictors`).
         correction: of a prediction that has expired: ``"estimate"``, ``"tsafrir"`` (Gaussier et al. 2015 have both),
-            ``"double"``, ``"second"`` or a function (:mod:`clustermodel.policies.corrections`); ``None`` is a second from now,
+            ``"double"``, ``"second"`` or a function (:mod:`clustermodel.policies.predictors`); ``None`` is a second from now,
             and with several reservations as long as the job is late.
         reservation: of a blocked job: ``"renewed"`` moves to an earlier shadow time when running jobs end early; ``"kept"``
             stays where it was made, unless the job can start now or jobs that are late force it to a later time (a reading of

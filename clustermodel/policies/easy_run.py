@@ -12,7 +12,7 @@ Both conditions say that the job fits into the profile of the running jobs and t
 test serves any number of protected jobs (``reserve_depth``): a reservation never moves to a later start.
 
 A running job whose prediction has expired is expected to end when the policy's correction says
-(:mod:`clustermodel.policies.corrections`); one that has outlived its estimate, a second from now.  The policy checks this when
+(:mod:`clustermodel.policies.predictors`); one that has outlived its estimate, a second from now.  The policy checks this when
 a job arrives or completes and sets no alarm for it, so the protected job can miss its reservation.  Several reservations, which
 can begin when nothing else happens, need an alarm; then a job that has outlived its estimate is expected to run on for as long
 as it is late, as under conservative backfilling.

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.gang_run import Combination, GangRun, OpenRows
 from clustermodel.policies.interface import NOTHING, Setup
-from clustermodel.policies.preemption_modes import Mode, mode_of, uses_of_mode
+from clustermodel.policies.preemption import Mode, mode_of, uses_of_mode
 from clustermodel.policies.queue_order import QueueOrder, queue_order_of
 from clustermodel.policies.view import QueuedJob, View
 from clustermodel.schedule.ousterhout import OusterhoutMatrix

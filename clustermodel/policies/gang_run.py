@@ -7,11 +7,10 @@ jobs are scheduled first come first served or backfilled around reservations, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple, Protocol
 
-from clustermodel.policies.gang_memory import GangMemory
 from clustermodel.policies.interface import (
     Decision,
     Migrate,
@@ -24,7 +23,7 @@ from clustermodel.policies.interface import (
     WakeAt,
     Withdraw,
 )
-from clustermodel.policies.preemption_modes import Mode
+from clustermodel.policies.preemption import Mode
 from clustermodel.policies.queue_order import QueueOrder, in_order
 from clustermodel.policies.urgent_gangs import UrgentJobs
 from clustermodel.policies.view import Batch, QueuedJob, View
@@ -370,3 +369,70 @@ class GangRun:
     def moved(self, gang: Occupant[QueuedJob], source: int) -> None:
         """Move ``gang`` in the plans too."""
         self._plans.move_gang(source, gang.home, gang.nodes, self._ends[gang.job.id])
+
+
+class GangMemory:
+    """Jobs that lack memory, and the memory of the rows.
+
+    Args:
+        matrix: the gangs, and the free memory of their columns.
+        plans: the reservations in the rows.
+    """
+
+    def __init__(self, matrix: OusterhoutMatrix[QueuedJob], plans: RowPlans) -> None:
+        self._matrix = matrix
+        self._plans = plans
+        self.lacking = False
+        """Whether a job has lacked memory since the cycle began."""
+        self._first: int | None = None  # id of the job to which memory has been promised
+        self._nodes: dict[int, int] = {}  # id of such a job that still waits -> the node for whose memory it waits
+
+    def begin_cycle(self) -> None:
+        """Take back the reservation of the job to which memory was promised, which is placed again."""
+        self.lacking = False
+        if self._first is not None:
+            self._plans.reserved.pop(self._first, None)
+
+    def rows_for(self, job: QueuedJob, rows: list[int], *, kept: int = 0, end: int | None = None) -> list[int]:
+        """Return those of ``rows``, which have enough free columns, in which enough of these have memory for a job.
+
+        Args:
+            job: the job.
+            rows: the rows.
+            kept: the nodes whose memory keeps the job already, a bitmask.
+            end: when the job is predicted to end, ticks; ``None`` if unknown.
+        """
+        matrix = self._matrix
+        if matrix.memory is None:
+            return rows
+        enough = [row for row in rows if matrix.columns_for(job, row, kept=kept, end=end).bit_count() >= job.nodes]
+        self.lacking |= len(enough) < len(rows)
+        return enough
+
+    def wait(self, job: QueuedJob, row: int, ends: Mapping[int, int]) -> None:
+        """Let a job wait that could start now but for memory.
+
+        Args:
+            job: a job with a reservation that begins now.
+            row: in which enough columns are free.
+            ends: predicted ends of gangs by job id, ticks.
+        """
+        promised = self._matrix.promised
+        if promised is None or promised.job_id == job.id:
+            promised = self._matrix.promise_memory(job, row, ends)
+            if promised is not None:
+                self._first = job.id
+                self._nodes[job.id] = promised.short
+                self._plans.postpone(job, promised.start)
+                return
+        self._plans.drop(job)
+
+    def keep_promise(self, job: QueuedJob, row: int, ends: Mapping[int, int]) -> None:
+        """Promise memory to a job again that now has to wait for nodes as well."""
+        if job.id == self._first:
+            self._matrix.promise_memory(job, row, ends)
+
+    def waited_for(self, job: QueuedJob) -> str:
+        """Return, for the reason of a job's start, the node for whose memory it has waited."""
+        node = self._nodes.pop(job.id, None)
+        return "" if node is None else f"; it lacked memory on node {node}"

@@ -18,12 +18,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from clustermodel.policies.corrections import Correction, a_second_more, correction_of
 from clustermodel.policies.easy_run import backfill
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Reserve, Setup, Start, Suspend, dependencies_of
-from clustermodel.policies.predictors import Lengths, Predictor, holds_longer, predictor_of
-from clustermodel.policies.preemption_modes import Mode, mode_of, require_store, uses_of_mode
-from clustermodel.policies.suspension_memory import IdleMemory
+from clustermodel.policies.predictors import (
+    Correction,
+    Lengths,
+    Predictor,
+    a_second_more,
+    correction_of,
+    holds_longer,
+    predictor_of,
+)
+from clustermodel.policies.preemption import IdleMemory, Mode, mode_of, require_store, uses_of_mode
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask
 from clustermodel.schedule.profile import SHORTEST_EXTENSION, Profile
@@ -41,7 +47,7 @@ class PVEasy:
         predictor: of run times: ``"last"`` (the paper's), ``"last-submitted"``, ``"estimate"``, ``"perfect"``, ``"last-two"``,
             ``"virtual:X"`` or an object (:mod:`clustermodel.policies.predictors`).
         correction: of a prediction that has expired: ``"estimate"``, ``"tsafrir"``, ``"double"``, ``"second"`` or a function
-            (:mod:`clustermodel.policies.corrections`).  The paper does not say; with ``"second"``, slowdowns are twice EASY's
+            (:mod:`clustermodel.policies.predictors`).  The paper does not say; with ``"second"``, slowdowns are twice EASY's
             on CTC-SP2, where the paper has similar ones (docs/pv_easy).
         mode: what preemption does to a job: ``"kill"`` (the paper's), ``"checkpoint"`` or ``"suspend"``.  A job
             that does not fit into memory beside the blocked job and other suspended jobs is killed.

@@ -28,7 +28,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Setup, Start, Suspend, WakeAt
-from clustermodel.policies.preemption_modes import Mode, mode_of, uses_of_mode
+from clustermodel.policies.preemption import Mode, mode_of, uses_of_mode
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask, lowest
 from clustermodel.ticks import duration_to_ticks

@@ -11,9 +11,8 @@ from bisect import insort
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from clustermodel.policies.average_wait import AverageWait
-from clustermodel.policies.corrections import as_late_again
 from clustermodel.policies.interface import Decision, Kill, Reason, Reserve, Start, WakeAt
+from clustermodel.policies.predictors import as_late_again
 from clustermodel.policies.quotas import OverQuota, Quotas
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule import slack as pricing
@@ -37,7 +36,8 @@ class SlackRules(NamedTuple):
     """In which order jobs are put back; ``None`` tries every order."""
     compression: str
     """How jobs are moved, one of ``"afresh"``, ``"shift"`` and ``"in-place"``."""
-    awt: AverageWait
+    awt_s: Callable[[int], float]
+    """AWT of jobs of a number of nodes, seconds."""
     weights: Weights
     user_priority: PriorityOf
     political_priority: PriorityOf
@@ -60,7 +60,7 @@ class SlackRun:
         self._rank = rules.rank or by_start
         self._optimal = rules.rank is None
         self._compression = rules.compression
-        self._awt = rules.awt
+        self._awt_s = rules.awt_s
         self._weights = rules.weights
         self._user_priority, self._political_priority = rules.user_priority, rules.political_priority
         self._extend_unfinished = rules.extend_unfinished
@@ -113,7 +113,7 @@ class SlackRun:
 
     def insert(self, job: QueuedJob, now: int) -> SlackReservation:
         """Put a submitted job into the plan by the cheapest schedule, then fix its priority and slack."""
-        awt_s = self._awt.of(job.nodes)
+        awt_s = self._awt_s(job.nodes)
         user, political = self._user_priority(job), self._political_priority(job)
         if self.plan:
             best = self._search(now, self._arriving(job, job.estimate, user, political), self._slots())

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Setup, Suspend
-from clustermodel.policies.preemption_modes import Mode, require_store
+from clustermodel.policies.preemption import Mode, require_store
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.gangs_in_the_way import InTheWay, clear
 from clustermodel.schedule.node_set import NodeSet, as_mask

@@ -10,7 +10,7 @@ from clustermodel import Machine, Scenario, read_swf
 from clustermodel.experiment.result import Result
 from clustermodel.measure.fairness import delays_by_later_jobs
 from clustermodel.measure.job_table import wasted
-from clustermodel.policies.preemption_modes import MODES
+from clustermodel.policies.preemption import MODES
 from clustermodel.recording.ledger import Account
 from tests.shared_data import trace_path
 from tests.tiers import some

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from clustermodel import Job, Machine, QueuedJob, Scenario, SpecificationError, Workload, check_policy, to_ticks
-from clustermodel.policies.corrections import CORRECTIONS
 from clustermodel.policies.easy import Easy
+from clustermodel.policies.predictors import CORRECTIONS
 
 MINUTE, HOUR = 60, 3600
 

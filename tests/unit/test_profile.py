@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from clustermodel import DecisionError
-from clustermodel.policies.corrections import as_late_again
+from clustermodel.policies.predictors import as_late_again
 from clustermodel.schedule.profile import SHORTEST_EXTENSION, Profile, RunningProfile
 
 NODES = 6

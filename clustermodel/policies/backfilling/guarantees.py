@@ -15,13 +15,15 @@ Each kind of guarantee goes through the waiting jobs in the order of the schedul
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self, runtime_checkable
 
-from clustermodel.policies.backfilling.scheduling_cycle import SchedulingCycle
 from clustermodel.policies.interface import NOTHING, Setup
 from clustermodel.policies.view import QueuedJob
 from clustermodel.schedule.reservations import Reservation, earliest_completion
 from clustermodel.validation import require_number
+
+if TYPE_CHECKING:
+    from clustermodel.policies.backfilling.cycle import SchedulingCycle
 
 
 class FirstPhase(Protocol):

@@ -10,15 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 from numbers import Real
-from typing import ClassVar, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, runtime_checkable
 
 from clustermodel.errors import SpecificationError
-from clustermodel.policies.backfilling.scheduling_cycle import SchedulingCycle
 from clustermodel.policies.interface import NOTHING, Setup
 from clustermodel.policies.view import QueuedJob
 from clustermodel.schedule.reservations import Shape, Shapes
 from clustermodel.speedup import Speedup
 from clustermodel.validation import choice, require_number, require_whole
+
+if TYPE_CHECKING:
+    from clustermodel.policies.backfilling.cycle import SchedulingCycle
 
 _DECIMALS: Final = 9
 """Products of nodes and factors are rounded to so many decimals: the last digits of a float mean nothing."""

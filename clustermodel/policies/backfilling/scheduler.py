@@ -20,14 +20,12 @@ from functools import partial
 from typing import Final
 
 from clustermodel.errors import SpecificationError
-from clustermodel.policies.backfilling.backfilling_run import BackfillingRun
+from clustermodel.policies.backfilling.cycle import BackfillingRun, Scheduler
 from clustermodel.policies.backfilling.guarantees import EveryJob, Guarantees, NoJob, Relaxed, Selective
 from clustermodel.policies.backfilling.moldable import ASKED, Sizes, StartTimeWidening, require_factor, sizes_of
-from clustermodel.policies.backfilling.scheduling_cycle import Scheduler
 from clustermodel.policies.backfilling.speculation import Speculation, TestRuns
-from clustermodel.policies.corrections import Correction, correction_of
 from clustermodel.policies.interface import NOTHING, RANDOM_NUMBERS, Setup, dependencies_of
-from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
+from clustermodel.policies.predictors import Correction, Lengths, Predictor, correction_of, predictor_of
 from clustermodel.policies.queue_order import CRITERIA, QueueOrder, draws_numbers, make_sorter, require_order
 from clustermodel.schedule.profile import RunningProfile
 from clustermodel.schedule.reservations import Plan
@@ -56,7 +54,7 @@ class Backfilling:
         widening: whether starting jobs get idle nodes, up to the number they asked for, or up to which multiple of it.
         predictor: of run times (:mod:`clustermodel.policies.predictors`), which replace the estimates in the plan; asked once
             for each job, when it is submitted.
-        correction: of a prediction that has expired, by name or a function (:mod:`clustermodel.policies.corrections`); ``None``
+        correction: of a prediction that has expired, by name or a function (:mod:`clustermodel.policies.predictors`); ``None``
             is as long as the job is late.
 
     Raises:

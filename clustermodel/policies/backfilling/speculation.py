@@ -7,13 +7,15 @@ for a *speculated time* shorter than its estimate.  A job that has not completed
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from clustermodel.errors import SpecificationError
-from clustermodel.policies.backfilling.scheduling_cycle import SchedulingCycle
 from clustermodel.policies.view import QueuedJob
 from clustermodel.ticks import duration_to_ticks
 from clustermodel.validation import require_number, require_seconds
+
+if TYPE_CHECKING:
+    from clustermodel.policies.backfilling.cycle import SchedulingCycle
 
 LONG_S: Final = 3 * 3600.0
 """"Longer than 3 hours" (Perkovic & Keleher 2000, section 6.1)."""

@@ -16,9 +16,9 @@ from periods import by_month, in_parts
 
 from clustermodel import Machine, Scenario, Study, StudyTable, read_swf, synthetic_workload
 from clustermodel.experiment.measure_table import published_table
+from clustermodel.policies.backfilling.cycle import SchedulingCycle
 from clustermodel.policies.backfilling.guarantees import EveryJob
 from clustermodel.policies.backfilling.scheduler import Backfilling
-from clustermodel.policies.backfilling.scheduling_cycle import SchedulingCycle
 from clustermodel.schedule.profile import Reservable
 from clustermodel.schedule.reservations import Plan, Reservation
 

@@ -1,13 +1,61 @@
-"""Nodes for jobs on a machine with limited memory, part of which suspended jobs keep."""
+"""What preemption does to a job, and nodes for jobs on a machine whose memory suspended jobs keep a part of."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, cast, get_args
 
+from clustermodel.errors import SpecificationError
+from clustermodel.machine import Machine
 from clustermodel.policies.view import QueuedJob, View
 from clustermodel.schedule.free_memory import FreeMemory
 from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask, lowest
+from clustermodel.validation import choice
+
+Mode = Literal["kill", "checkpoint", "suspend"]
+MODES: Final[tuple[Mode, ...]] = get_args(Mode)
+
+
+def mode_of(policy: str, mode: str, *, parameter: str = "mode") -> Mode:
+    """Return ``mode``, what preemption does to a job.
+
+    Args:
+        policy: name of the policy.
+        mode: given for it.
+        parameter: what the policy calls it.
+
+    Raises:
+        SpecificationError: ``mode`` is none of ``MODES``.
+    """
+    return cast("Mode", choice(f"{policy}: {parameter}", mode, MODES))
+
+
+def uses_of_mode(mode: Mode) -> frozenset[str]:
+    """Return the parts of the machine on which preemption in this mode depends."""
+    if mode == "kill":
+        return frozenset()
+    if mode == "checkpoint":
+        return frozenset({"checkpointing"})
+    return frozenset({"checkpointing", "context_switch", "node_memory_gib", "suspended_per_node", "time_slicing"})
+
+
+def require_store(policy: str, mode: Mode, machine: Machine, *, parameter: str = "mode") -> None:
+    """Check that a job that is preempted in this mode can go on on other nodes.
+
+    Args:
+        policy: name of the policy.
+        mode: what preemption does to a job.
+        machine: what it runs on.
+        parameter: what the policy calls the mode.
+
+    Raises:
+        SpecificationError: the mode keeps work, and the machine takes no checkpoints.
+    """
+    if mode != "kill" and machine.checkpointing.max_tasks_per_slice == 0:
+        raise SpecificationError(
+            f"{policy}: {parameter}={mode}: the machine takes no checkpoints (max_tasks_per_slice=0), "
+            "so that no job could go on on other nodes"
+        )
 
 
 class Place(NamedTuple):
