@@ -20,10 +20,9 @@ from clustermodel.errors import SpecificationError, counted
 from clustermodel.experiment.exhibits import stored_exhibits
 from clustermodel.experiment.store import Store
 from clustermodel.figures.style import visible
-from clustermodel.report import run_sections, sections
-from clustermodel.report.bokeh_parts import PAGE, script
-from clustermodel.report.page_data import study_data
-from clustermodel.report.replications import Replications
+from clustermodel.report import sections
+from clustermodel.report.data import Replications, study_data
+from clustermodel.report.plots import PAGE, script
 from clustermodel.report.sections import MAP_COLOURS, Section
 
 
@@ -40,8 +39,8 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
     measures = sections.measures_of(table, study, store.study.shown)
     shown = [name for name in measures if name in store.study.shown] or measures[:3]
     data = study_data(study, measures, shown)
-    unit = run_sections.time_unit(table)
-    trials = run_sections.trials_of(table, study)
+    unit = sections.time_unit(table)
+    trials = sections.trials_of(table, study)
     made = [
         sections.exhibits(stored_exhibits(directory)),
         sections.summary(study, data, shown),
@@ -49,8 +48,8 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
         sections.capacity(study),
         sections.curves(data, shown[0]),
         sections.maps(data, shown[0]),
-        run_sections.over_time(store, study, trials, *unit),
-        run_sections.viewer(store, study, trials, wanted, *unit),
+        sections.over_time(store, study, trials, *unit),
+        sections.viewer(store, study, trials, wanted, *unit),
         sections.runs(table, study, measures),
     ]
     there = [section for section in made if section is not None]
@@ -70,7 +69,7 @@ def report_page(store: Store, directory: Path, wanted: Sequence[str]) -> str:
             "warm_up": f"{store.study.warm_up_s:,g} s" if store.study.warm_up_s else "",
             "failures": [(visible(of), visible(error.rstrip().rpartition("\n")[2])) for of, error in store.failures()],
             "facts": _facts(store, directory),
-            "runs": list(run_sections.provenance(store)),
+            "runs": list(sections.provenance(store)),
             "data": data,
             "map_colours": MAP_COLOURS,
         },

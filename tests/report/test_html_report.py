@@ -17,7 +17,7 @@ from scipy import stats
 from clustermodel import Checkpointing, CheckpointStore, Job, Machine, Scenario, TimeSlicing, Workload, synthetic_workload
 from clustermodel.experiment.store import Store
 from clustermodel.experiment.study import Study
-from clustermodel.report.labels import measure_title
+from clustermodel.report.data import measure_title
 from clustermodel.report.write import write_report
 from tests.report.conftest import NODES, SHARED, Open, Opened, small_study
 

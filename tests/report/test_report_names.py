@@ -13,7 +13,7 @@ from clustermodel.experiment.study import Study
 from clustermodel.experiment.user_code import shortened
 from clustermodel.figures.style import visible
 from clustermodel.policies.fcfs import Fcfs
-from clustermodel.report.labels import short_labels
+from clustermodel.report.data import short_labels
 from clustermodel.report.write import write_report
 from tests.report.conftest import Open, Opened
 from tests.tiers import some

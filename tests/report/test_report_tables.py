@@ -11,8 +11,8 @@ import pytest
 from clustermodel import StudyTable
 from clustermodel.experiment.store import Store
 from clustermodel.figures.capacity import ACCOUNT_COLOURS
+from clustermodel.report.data import Replications
 from clustermodel.report.html import markdown
-from clustermodel.report.replications import Replications
 from tests.report.conftest import NODES, SHARED, Open, Opened
 from tests.report.test_html_report import choose, column_of, download, number, section, slide
 

@@ -13,7 +13,7 @@ from clustermodel.figures.curves_bars import bars, curves, improvements
 from clustermodel.figures.style import axis_label, factor_label
 from clustermodel.figures.tables import means_table
 from clustermodel.measure.quantities import QUANTITIES, column_heading
-from clustermodel.report.labels import factor_of, measure_title
+from clustermodel.report.data import factor_of, measure_title
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from bokeh.models import HoverTool
 
 from clustermodel import Machine, Scenario, TimeSlicing, synthetic_workload
 from clustermodel.measure.timeline import KINDS
-from clustermodel.report.labels import factor_of, literal, measure_title
-from clustermodel.report.over_time import StatesOfRun, curve_of, curves_over_time, group_of, span
-from clustermodel.report.viewed_run import STATUSES, viewed_run
+from clustermodel.report.data import factor_of, measure_title
+from clustermodel.report.plots import StatesOfRun, curve_of, curves_over_time, group_of, literal, span
+from clustermodel.report.viewer import STATUSES, viewed_run
 
 pytestmark = pytest.mark.long
 
