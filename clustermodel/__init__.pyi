@@ -35,9 +35,9 @@ from .measure.fairness import delays_by_later_jobs as delays_by_later_jobs
 from .measure.metrics import Summary as Summary, bounded_slowdown as bounded_slowdown
 from .policies.backfilling.scheduler import Backfilling as Backfilling
 from .policies.interface import (
-    Checkpoint as Checkpoint, Decision as Decision, Kill as Kill, Migrate as Migrate, Policy as Policy,
-    Reason as Reason, Replicate as Replicate, Reserve as Reserve, Setup as Setup, Start as Start,
-    Suspend as Suspend, WakeAt as WakeAt, Withdraw as Withdraw,
+    Checkpoint as Checkpoint, Decision as Decision, Kill as Kill, Migrate as Migrate, Place as Place, Policy as Policy,
+    Reason as Reason, Reserve as Reserve, Rows as Rows, Setup as Setup, Start as Start, Suspend as Suspend,
+    WakeAt as WakeAt,
 )
 from .policies.predictors import Predictor as Predictor
 from .policies.quotas import Quotas as Quotas

@@ -18,21 +18,18 @@ from clustermodel.policies.interface import (
     Checkpoint,
     Decision,
     Kill,
-    Migrate,
+    Place,
     Policy,
-    Rehome,
-    Replicate,
+    Rows,
     Setup,
-    Start,
     Suspend,
     WakeAt,
-    Withdraw,
     decide_of,
 )
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.recording.ledger import Account, Amount
 from clustermodel.recording.run_attempts import Status
-from clustermodel.schedule.node_set import as_mask, from_mask
+from clustermodel.schedule.node_set import NodeSet, as_mask, from_mask
 from clustermodel.sim.simulation import Fidelity
 from clustermodel.speedup import LINEAR
 from clustermodel.ticks import to_seconds
@@ -223,6 +220,13 @@ class Gang(NamedTuple):
     migrating: bool
 
 
+class Migration(NamedTuple):
+    """Gangs that migrate together, with their new columns, and gangs that wait meanwhile."""
+
+    moves: list[tuple[QueuedJob, NodeSet]]
+    blocked: tuple[QueuedJob, ...]
+
+
 class Call(NamedTuple):
     """One call of ``decide``."""
 
@@ -231,8 +235,15 @@ class Call(NamedTuple):
     decisions: list[Decision]
 
     @property
-    def migrations(self) -> list[Migrate]:
-        return [decision for decision in self.decisions if isinstance(decision, Migrate)]
+    def migrations(self) -> list[Migration]:
+        migrations = []
+        for decision in self.decisions:
+            if isinstance(decision, Rows):
+                columns = {place.job: place.columns for place in decision.places}
+                migrations += [
+                    Migration([(job, columns[job]) for job in moves], blocked) for moves, blocked in decision.migrations
+                ]
+        return migrations
 
 
 class Watched:
@@ -284,6 +295,7 @@ class Meddler:
         self._limit, self._counts = machine.checkpointing.max_tasks_per_slice, machine.checkpointing.counts
         self._kills, self._alarms, self._preemptions = 3, 30, self._most_preemptions
         self._moved: dict[int, int] = {}  # job id -> how many of its tasks got another node when it migrated last
+        self._home: dict[int, int] = {}  # job id -> its home row
         self._size: dict[int, int] = {}  # job id -> on how many nodes it was started
         self._in_memory: dict[int, int] = {}  # id of a job that was suspended -> the columns it was suspended on
         self._saved: set[int] = set()  # ids of jobs that may have been saved at some time
@@ -369,7 +381,17 @@ class Meddler:
         if self._preemptions and draw.random() < 0.2:
             self._preemptions -= 1
             limit = draw.randint(1, 3 * self._quantum)
-        self._decisions.append(Start(job=job, columns=from_mask(columns), row=row, nodes=size, limit=limit))
+        place = Place(job, from_mask(columns), (row,), nodes=size, limit=limit)
+        self._home[job.id] = row
+        self._decisions.append(Rows(places=(place,)))
+
+    def _place(self, number: int, blocked: list[int] | None = None) -> None:
+        """Say where a gang runs now; it moves to its columns if others wait for that."""
+        job, rows = self._jobs[number], self._rows[number]
+        home = self._home[number] = self._home[number] if self._home[number] in rows else min(rows)
+        place = Place(job, from_mask(self._columns[number]), (home, *sorted(rows - {home})))
+        pairs = () if blocked is None else (((job,), tuple(self._jobs[other] for other in blocked)),)
+        self._decisions.append(Rows(places=(place,), migrations=pairs))
 
     def _replicate(self, number: int) -> None:
         row = self._draw.randrange(self._mpl)
@@ -377,19 +399,20 @@ class Meddler:
             return
         if number not in self._moving or self._store_has_room(number, row):
             self._rows[number].add(row)
-            self._decisions.append(Replicate(job=self._jobs[number], row=row))
+            self._place(number)
 
     def _withdraw(self, number: int) -> None:
         if len(self._rows[number]) > 1:
             row = self._draw.choice(sorted(self._rows[number]))
             self._rows[number].remove(row)
-            self._decisions.append(Withdraw(job=self._jobs[number], row=row))
+            self._place(number)
 
     def _rehome(self, number: int) -> None:
-        self._decisions.append(Rehome(job=self._jobs[number], row=self._draw.choice(sorted(self._rows[number]))))
+        self._home[number] = self._draw.choice(sorted(self._rows[number]))
+        self._place(number)
 
     def _move(self, number: int) -> None:
-        job, row = self._jobs[number], self._draw.randrange(self._mpl)
+        row = self._draw.randrange(self._mpl)
         size = self._columns[number].bit_count()
         free = self._free(row, but=number)
         if number in self._in_rounds or free.bit_count() < size or self._limit == 0:
@@ -400,15 +423,11 @@ class Meddler:
         if not self._store_has_room(number, row):
             self._moved[number] = before
             return
-        self._decisions += [Withdraw(job=job, row=old) for old in sorted(self._rows[number])]
         others = [other for other in self._jobs if other != number and other not in self._stopping]
         blocked = self._draw.sample(others, min(len(others), self._draw.randrange(3)))
-        self._decisions.append(
-            Migrate(moves=((job, from_mask(columns)),), blocked=tuple(self._jobs[other] for other in blocked))
-        )
-        self._decisions.append(Replicate(job=job, row=row))
         self._columns[number], self._rows[number] = columns, {row}
         self._moving.add(number)
+        self._place(number, blocked)
 
     def _kill(self, number: int) -> None:
         if self._kills:

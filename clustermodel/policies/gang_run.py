@@ -11,18 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple, Protocol
 
-from clustermodel.policies.interface import (
-    Decision,
-    Migrate,
-    Reason,
-    Rehome,
-    Replicate,
-    Reserve,
-    Setup,
-    Start,
-    WakeAt,
-    Withdraw,
-)
+from clustermodel.policies.interface import Decision, Place, Reason, Reserve, Rows, Setup, WakeAt
 from clustermodel.policies.preemption import Mode
 from clustermodel.policies.queue_order import QueueOrder, in_order
 from clustermodel.policies.urgent_gangs import UrgentJobs
@@ -175,16 +164,16 @@ class GangRun:
         return self._stuck_on is not None and self._stuck_on is next(iter(queue), None)
 
     def _add_changes(self, decisions: list[Decision]) -> None:
-        """Decide what has to change on the machine, in the one order in which no step is in another's way."""
-        change = self.matrix.changes()
-        for job, row in change.withdrawn:
-            decisions.append(Withdraw(job=job, row=row))
-        decisions += [Migrate(moves=tuple(moves), blocked=tuple(blocked)) for moves, blocked in change.migrations]
-        for job, columns, row in change.started:
-            decisions.append(Start(job=job, columns=columns, reason=self._reasons.pop(job.id, None), row=row))
-        for job, row in change.replicated:
-            decisions.append(Replicate(job=job, row=row))
-        decisions += [Rehome(job=job, row=row) for job, row in change.rehomed]
+        """Decide what has to change on the machine."""
+        places, migrations = self.matrix.changes()
+        if places:
+            reasons = self._reasons
+            decisions.append(
+                Rows(
+                    places=tuple([Place(job, columns, rows, reasons.pop(job.id, None)) for job, columns, rows in places]),
+                    migrations=tuple(migrations),
+                )
+            )
 
     # Schedule.
 

@@ -37,22 +37,18 @@ class Reason(NamedTuple):
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Start:
-    """Start a waiting job now, as a whole gang: on dedicated nodes, or in a row of the Ousterhout matrix.
+    """Start a waiting job now, as a whole gang, on dedicated nodes; :class:`Rows` starts jobs that share their nodes in time.
 
-    A job with saved work is restored first.  After a checkpoint that is a restart; after a suspension it is a context switch on
-    the same nodes, a checkpoint and a restart on others.  A gang on dedicated nodes holds its nodes meanwhile; a gang in a row
-    spends this at the start of its own slices.
+    A job with saved work is restored first, and holds its nodes meanwhile.  After a checkpoint that is a restart; after a
+    suspension it is a context switch on the same nodes, a checkpoint and a restart on others.
     """
 
     job: QueuedJob
     columns: NodeSet | Sequence[int] | None = None
-    """The nodes to use: a list or a range of them, or a tuple with the bounds of ranges, as ``View.idle_nodes`` returns.  On
-    dedicated nodes ``None`` means those whose memory holds the job if they are idle, else the lowest idle ones.  Must be given
-    together with ``row``."""
+    """The nodes to use: a list or a range of them, or a tuple with the bounds of ranges, as ``View.idle_nodes`` returns.
+    ``None`` means those whose memory holds the job if they are idle, else the lowest idle ones."""
     reason: Reason | None = None
     """Filled in only when ``Setup.explain`` asks for it."""
-    row: int | None = None
-    """The row of the Ousterhout matrix to run in, for policies that share nodes in time: 0 to MPL - 1."""
     nodes: int | None = None
     """The number of nodes, where it differs from what the job asked for; ``Setup.speedup`` says how long the job then takes.  A
     job with saved work can start only on as many nodes as it was saved with."""
@@ -117,54 +113,50 @@ class WakeAt:
     """Ticks, after now; ``None`` clears it."""
 
 
-@dataclass(slots=True, kw_only=True, unsafe_hash=True)
-class Replicate:
-    """Let a gang that shares its nodes in time run in one more row of the Ousterhout matrix, on its own columns."""
+class Place(NamedTuple):
+    """Where a gang runs in the Ousterhout matrix."""
 
     job: QueuedJob
-    row: int
+    columns: NodeSet | Sequence[int]
+    """Its nodes, as in :class:`Start`, one for each of its tasks."""
+    rows: tuple[int, ...]
+    """The rows it runs in, 0 to MPL - 1: its home row first, then those with a replica (Zhang et al. 2003, section 4.1)."""
+    reason: Reason | None = None
+    """As in :class:`Start`, of a job that waits; so are the others."""
+    nodes: int | None = None
+    limit: int | None = None
 
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
-class Withdraw:
-    """Take a gang out of a row.  When all decisions have been carried out it must be in at least one."""
+class Rows:
+    """Say where gangs run in the rows of the Ousterhout matrix from now on.
 
-    job: QueuedJob
-    row: int
-
-
-@dataclass(slots=True, kw_only=True, unsafe_hash=True)
-class Rehome:
-    """Make one of a gang's rows its home row; in the others it is a replica (Zhang et al. 2003, section 4.1).
-
-    The home row is the one of :class:`Start` until then.  It matters to pictures only.
+    Only gangs for which that changes need to be named.  What has to be done follows: a waiting job starts; a gang leaves rows
+    and enters others; a gang whose columns differ migrates by checkpoint and restart (Zhang et al. 2003, section 5.4), which it
+    spends at the start of its next slices, as a saved job spends what restoring it costs.  All gangs leave rows before any
+    enters one, so it only matters that their places are possible together.
     """
 
-    job: QueuedJob
-    row: int
+    places: tuple[Place, ...]
+    migrations: tuple[tuple[tuple[QueuedJob, ...], tuple[QueuedJob, ...]], ...] = ()
+    """Pairs, in order: gangs that migrate together, and gangs that have to wait until the checkpoints of these are written, at
+    the start of their own next slices.  A gang that migrates and is in no pair blocks no other."""
 
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class Migrate:
-    """Move gangs to other nodes by checkpoint and restart (Zhang et al. 2003, section 5.4).
+    """Move gangs to other dedicated nodes by checkpoint and restart.
 
-    On dedicated nodes a gang holds its new nodes from now on, and spends a checkpoint and a restart there, for which it queues
-    at the checkpoint store.  The old nodes are idle at once, so a later :class:`Start` in the same list may use them.  A gang
-    that is not restored yet restores its image on the new nodes instead.
-
-    In rows, the gangs must be in no row at the moment.  Each gang of ``moves`` spends a checkpoint and a restart at the start
-    of its next slices, and each gang of ``blocked``, whose nodes it shares until then, waits for the checkpoint at the start
-    of its own.
+    A gang holds its new nodes from now on, and spends a checkpoint and a restart there, for which it queues at the checkpoint
+    store.  The old nodes are idle at once, so a later :class:`Start` in the same list may use them.  A gang that is not
+    restored yet restores its image on the new nodes instead.
     """
 
     moves: tuple[tuple[QueuedJob, NodeSet | Sequence[int]], ...]
-    """Gangs and their new nodes, as in :class:`Start`: on dedicated nodes idle ones, nodes that other gangs of ``moves`` leave,
-    or their own."""
-    blocked: tuple[QueuedJob, ...]
-    """Gangs that have to wait until the checkpoints are written; empty on dedicated nodes."""
+    """Gangs and their new nodes, as in :class:`Start`: idle ones, nodes that other gangs of ``moves`` leave, or their own."""
 
 
-Decision = Start | Kill | Checkpoint | Suspend | Reserve | WakeAt | Replicate | Withdraw | Rehome | Migrate
+Decision = Start | Kill | Checkpoint | Suspend | Reserve | WakeAt | Rows | Migrate
 
 
 def _unknown_run_time(job: QueuedJob) -> int:

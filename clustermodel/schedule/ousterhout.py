@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
@@ -45,16 +46,15 @@ class Occupant(Generic[Job]):
 
     __slots__ = (
         "columns",
-        "columns_on_machine",
         "home",
-        "home_on_machine",
         "job",
         "migrating",
         "moving",
+        "node_set",
         "nodes",
         "order",
+        "placed",
         "rows",
-        "rows_on_machine",
     )
 
     def __init__(self, job: Job, columns: int, home: int, order: int) -> None:
@@ -72,27 +72,25 @@ class Occupant(Generic[Job]):
         """Whether it has been moved to other columns and has still to pay for that; it is not moved again until then."""
         self.moving = job.nodes
         """How many of its tasks count as migrating while it is."""
-        self.columns_on_machine = 0
-        """Its columns as the machine has them; 0 before the gang has started."""
-        self.rows_on_machine = 0
-        """Its rows as the machine has them; 0 before the gang has started."""
-        self.home_on_machine = home
-        """Its home row as the machine has it."""
+        self.placed: tuple[int, int, int] | None = None
+        """Its columns, rows and home row as the machine has them; ``None`` before the gang has started."""
+        self.node_set: NodeSet = ()
+        """Its columns as the machine has them."""
 
     @property
     def on_machine(self) -> bool:
         """Whether it has started."""
-        return self.rows_on_machine != 0
+        return self.placed is not None
 
     @property
     def is_changed(self) -> bool:
         """Whether it is otherwise than on the machine, or has not started."""
-        return self.rows != self.rows_on_machine or self.columns != self.columns_on_machine or self.home != self.home_on_machine
+        return self.placed != (self.columns, self.rows, self.home)
 
     @property
     def has_moved(self) -> bool:
         """Whether it has other columns than on the machine."""
-        return self.rows_on_machine != 0 and self.columns_on_machine != self.columns
+        return self.placed is not None and self.placed[0] != self.columns
 
 
 STARTING_ORDER: Final = attrgetter("order")
@@ -106,67 +104,12 @@ class Migration(NamedTuple, Generic[Job]):
 
 
 class Change(NamedTuple, Generic[Job]):
-    """What has to change on the machine, to be done in the order of the fields."""
+    """What has to change on the machine."""
 
-    withdrawn: list[tuple[Job, int]]
-    """Gangs and rows to take them out of."""
-    migrations: list[tuple[list[tuple[Job, NodeSet]], list[Job]]]
-    """Gangs and their new columns; gangs that wait meanwhile."""
-    started: list[tuple[Job, NodeSet, int]]
-    """New gangs, their columns, their home rows."""
-    replicated: list[tuple[Job, int]]
-    """Gangs and rows to let them run in as well."""
-    rehomed: list[tuple[Job, int]]
-    """Gangs and their new home rows."""
-
-
-def changes_to(
-    moved: Iterable[Occupant[Job]],
-    replicas: Iterable[Occupant[Job]],
-    migrations: Sequence[Migration[Job]],
-) -> Change[Job]:
-    """Return the difference between a plan and what the machine has, and take it for done.
-
-    Args:
-        moved: gangs that have started, or may have another home or other columns than on the machine.
-        replicas: gangs that may have other replicas than on the machine.  A gang may be there, and among ``moved``, repeatedly.
-        migrations: in order.
-    """
-    change: Change[Job] = Change([], [], [], [], [])
-    for moves, blocked in migrations:
-        # One that came back to its own columns, which happens where migration is free, has not moved.
-        to = [(gang.job, from_mask(gang.columns)) for gang in moves if gang.has_moved]
-        if to:
-            change.migrations.append((to, [gang.job for gang in blocked]))
-    changed = [gang for gang in replicas if gang.rows != gang.rows_on_machine and gang.rows]
-    changed += [gang for gang in moved if gang.is_changed and gang.rows]
-    if len(changed) > 1:
-        changed.sort(key=STARTING_ORDER)
-    previous = None
-    for gang in changed:
-        if gang is not previous:
-            _note_change(gang, change)
-            previous = gang
-    return change
-
-
-def _note_change(gang: Occupant[Job], change: Change[Job]) -> None:
-    rows, rows_then = gang.rows, gang.rows_on_machine
-    if not rows_then:
-        change.started.append((gang.job, from_mask(gang.columns), gang.home))
-        rows_then = 1 << gang.home
-    else:
-        if gang.home != gang.home_on_machine:
-            change.rehomed.append((gang.job, gang.home))
-        leaving = rows_then if gang.columns != gang.columns_on_machine else rows_then & ~rows
-        if leaving:
-            for row in places(leaving):
-                change.withdrawn.append((gang.job, row))
-            rows_then ^= leaving
-    if entering := rows & ~rows_then:
-        for row in places(entering):
-            change.replicated.append((gang.job, row))
-    gang.columns_on_machine, gang.rows_on_machine, gang.home_on_machine = gang.columns, rows, gang.home
+    places: list[tuple[Job, NodeSet, tuple[int, ...]]]
+    """Gangs, their columns and their rows, the home row first."""
+    migrations: list[tuple[tuple[Job, ...], tuple[Job, ...]]]
+    """Gangs that get other columns; gangs that wait meanwhile."""
 
 
 class PromisedMemory(NamedTuple):
@@ -821,9 +764,33 @@ class OusterhoutMatrix(Generic[Job]):
 
     def changes(self) -> Change[Job]:
         """Return the difference between the matrix and what the machine has, and take it for done."""
-        change = changes_to(self._touched, self._cleaned + self._replicated, self._migrations)
+        change: Change[Job] = Change([], [])
+        for moves, blocked in self._migrations:
+            # One that came back to its own columns, which happens where migration is free, has not moved.
+            moved = tuple([gang.job for gang in moves if gang.has_moved])
+            if moved:
+                change.migrations.append((moved, tuple([gang.job for gang in blocked])))
+        changed = [gang for gang in chain(self._cleaned, self._replicated, self._touched) if gang.rows and gang.is_changed]
+        if len(changed) > 1:
+            changed.sort(key=STARTING_ORDER)
+        previous = None
+        for gang in changed:
+            if gang is not previous:
+                change.places.append(_place(gang))
+                previous = gang
         self._migrations.clear()
         self._touched.clear()
         self._cleaned.clear()
         self._left, self._fixed = [], []  # until it is filled again
         return change
+
+
+def _place(gang: Occupant[Job]) -> tuple[Job, NodeSet, tuple[int, ...]]:
+    """Return where a gang is to be, and take it for done."""
+    home, columns, rows = gang.home, gang.columns, places(gang.rows)
+    if rows[0] != home:
+        rows = (home, *[row for row in rows if row != home])
+    if gang.placed is None or gang.placed[0] != columns:
+        gang.node_set = from_mask(columns)
+    gang.placed = columns, gang.rows, home
+    return gang.job, gang.node_set, rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from clustermodel.machine import Machine
 from clustermodel.policies.interface import Reason
@@ -19,6 +19,9 @@ from clustermodel.sim.node_pool import NodePool
 from clustermodel.sim.saved_work import SavedWork
 from clustermodel.speedup import Speedup
 
+if TYPE_CHECKING:
+    from clustermodel.sim.time_sharing.shared_nodes import TimeSharing
+
 
 class Sharing(Protocol):
     """Where gangs run."""
@@ -31,7 +34,7 @@ class Sharing(Protocol):
     def is_settled(self) -> bool:
         """Whether gangs do anything at scheduling cycles: where they do not, :meth:`settle` and :meth:`resume` do nothing."""
 
-    def shared_in_time(self, down: Iterable[NodeSet]) -> Sharing:
+    def shared_in_time(self, down: Iterable[NodeSet]) -> TimeSharing:
         """Return time sharing of the same nodes; itself if that is what it is.
 
         Args:
@@ -41,28 +44,27 @@ class Sharing(Protocol):
             DecisionError: gangs hold nodes to themselves.
         """
 
-    def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None, row: int | None) -> Execution:
-        """Give a job its nodes and return its run attempt, which its process will run.
+    def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None) -> Execution:
+        """Give a waiting job nodes to itself and return its run attempt, which its process will run.
 
         Args:
-            job: a waiting job.
+            job: the job.
             terms: on which it starts.
             columns: the nodes to use; ``None`` leaves the choice.
-            row: of the Ousterhout matrix, where nodes are shared in time.
 
         Raises:
-            DecisionError: the nodes are taken or not as many as it needs, or what is saved of it cannot be restored there.
+            DecisionError: the nodes are taken or not as many as it needs, what is saved of it cannot be restored there, or
+                nodes are shared in time.
         """
 
-    def migrate(self, moves: list[tuple[Execution, NodeSet]], blocked: list[Execution]) -> None:
+    def migrate(self, moves: list[tuple[Execution, NodeSet]]) -> None:
         """Move gangs to other nodes by checkpoint and restart.
 
         Args:
             moves: gangs and their new nodes.
-            blocked: gangs that wait until the checkpoints are written.
 
         Raises:
-            DecisionError: that is impossible.
+            DecisionError: that is impossible, or nodes are shared in time.
         """
 
     def take_down(self, columns: NodeSet) -> None:

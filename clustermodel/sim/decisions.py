@@ -12,14 +12,13 @@ from clustermodel.policies.interface import (
     Decision,
     Kill,
     Migrate,
+    Place,
     Reason,
-    Rehome,
-    Replicate,
     Reserve,
+    Rows,
     Start,
     Suspend,
     WakeAt,
-    Withdraw,
 )
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.recording.run_attempts import Status
@@ -31,7 +30,7 @@ from clustermodel.sim.job_process import Execution, JobInSystem, Terms
 if TYPE_CHECKING:
     from clustermodel.sim.context import RunContext, Sharing
 
-_OF_NO_JOB: Final = (WakeAt, Migrate)
+_OF_NO_JOB: Final = (WakeAt, Migrate, Rows)
 _COMPLETED: Final = Status.COMPLETED  # a global name is looked up faster than a member of an enumeration
 
 
@@ -65,9 +64,7 @@ class Decisions:
             Suspend: lambda decision: self._stop(decision.job, Status.SUSPENDED, "suspended"),
             Reserve: self._reserve,
             WakeAt: self._wake_at,
-            Replicate: lambda decision: self._gang_of(decision.job, "be replicated").replicate(_row(decision)),
-            Withdraw: lambda decision: self._gang_of(decision.job, "be withdrawn").withdraw(_row(decision)),
-            Rehome: lambda decision: self._gang_of(decision.job, "have its home elsewhere").rehome(_row(decision)),
+            Rows: self._place_in_rows,
             Migrate: self._migrate,
         }
 
@@ -109,18 +106,21 @@ class Decisions:
     # Starts.
 
     def _start(self, decision: Any) -> None:
-        queued: QueuedJob = decision.job
+        job, columns = self._waiting(decision.job), decision.columns
+        terms = self._terms(decision, job)
+        if columns is not None:
+            columns = _plain_columns(columns, job.queued, terms.nodes)
+        self._begin(job, self.sharing.start(job, terms, columns), decision.reason)
+
+    def _waiting(self, queued: QueuedJob) -> JobInSystem:
         if self._pool.waiting.get(queued.id) is not queued:
             state = "it is running already" if queued.id in self._running else "it is not in the queue"
             raise DecisionError(f"job {queued.id} cannot start: {state}")
-        job = self._jobs[queued.id]
-        columns, row, terms = decision.columns, decision.row, self._terms(decision, job)
-        if columns is not None:
-            columns = _plain_columns(columns, queued, terms.nodes)
-        if row is not None:
-            row = _row(decision)
-            self.sharing = self.sharing.shared_in_time([(node, node + 1) for node in self._run.states.down])
-        gang = self.sharing.start(job, terms, columns, row)
+        return self._jobs[queued.id]
+
+    def _begin(self, job: JobInSystem, gang: Execution, reason: Reason | None) -> None:
+        """Let a gang that has its nodes begin to run."""
+        queued = job.queued
         job.execution = self._running[queued.id] = gang
         request = self._pool.grant(job)
         if self._interrupts:
@@ -130,7 +130,7 @@ class Decisions:
         self.started.append(queued)
         self._records.started(job.index, self._now, gang.columns)
         if self._run.reasons is not None:
-            self._run.reasons[queued.id] = decision.reason or Reason(f"started by {self._by_policy}")
+            self._run.reasons[queued.id] = reason or Reason(f"started by {self._by_policy}")
 
     def _terms(self, decision: Any, job: JobInSystem) -> Terms:
         """Return on how many nodes a job starts, for how long it will execute and can be expected to, and how that ends."""
@@ -211,7 +211,50 @@ class Decisions:
             moves[gang] = _plain_columns(columns, job, gang.nodes)
         if not self.sharing.is_settled:  # gangs on dedicated nodes are interrupted
             self._begin_in_turn()
-        self.sharing.migrate(list(moves.items()), [self._gang_of(job, "wait for a migration") for job in decision.blocked])
+        self.sharing.migrate(list(moves.items()))
+
+    # Rows.
+
+    def _place_in_rows(self, decision: Any) -> None:
+        """Find out what the new places mean: gangs leave rows, migrate, start and enter rows, in this order."""
+        waiting, mpl = self._pool.waiting, self._run.machine.time_slicing.mpl
+        stay: list[tuple[Execution, NodeSet, int, int]] = []  # running gangs, their columns, rows (a bitmask) and home rows
+        start: list[tuple[Any, JobInSystem, Terms, NodeSet, int, int]] = []
+        jobs: set[int] = set()
+        for place in _places(decision):
+            job = place.job
+            if job.id in jobs:
+                raise DecisionError(f"job {job.id} has two places in one decision")
+            jobs.add(job.id)
+            columns, (rows, home) = place.columns, _rows(place, mpl)
+            if waiting.get(job.id) is job:
+                terms = self._terms(place, in_system := self._jobs[job.id])
+                start.append((place, in_system, terms, _plain_columns(columns, job, terms.nodes), rows, home))
+                continue
+            gang = self._gang_of(job, "be placed in rows")
+            if type(columns) is not tuple or columns != gang.columns:
+                columns = _plain_columns(columns, job, gang.nodes)
+                if columns != gang.columns:
+                    self._gang_going_on(job, "migrate")
+            stay.append((gang, columns, rows, home))
+        self.sharing = sharing = self.sharing.shared_in_time((node, node + 1) for node in self._run.states.down)
+        sharing.rearrange(stay, [self._migration(pair) for pair in decision.migrations])
+        for place, in_system, terms, columns, rows, home in start:
+            begun = sharing.start_in_row(in_system, terms, columns, home)
+            self._begin(in_system, begun, place.reason)
+            stay.append((begun, begun.columns, rows, home))
+        for gang, _, rows, home in stay:
+            sharing.enter(gang, rows, home)
+
+    def _migration(self, pair: Any) -> tuple[list[Execution], list[Execution]]:
+        """Return the gangs that migrate together, and those that wait meanwhile."""
+        try:
+            moves, blocked = (list(jobs) for jobs in pair)
+        except (TypeError, ValueError):
+            raise DecisionError(f"Rows is given a migration {shown(repr(pair))}; it must be a pair (jobs, jobs)") from None
+        for job in (*moves, *blocked):
+            _require_job(job, "Rows")
+        return [self._gang_of(job, "migrate") for job in moves], [self._gang_of(job, "wait for a migration") for job in blocked]
 
     # Reservations and the alarm clock.
 
@@ -251,15 +294,46 @@ def _moves(decision: Any) -> list[tuple[QueuedJob, Any]]:
     """Return the moves of a migration: gangs and their new nodes."""
     try:
         moves = [(job, columns) for job, columns in decision.moves]
-        jobs = [*(job for job, _ in moves), *decision.blocked]
     except (TypeError, ValueError):
-        given = shown(repr((decision.moves, decision.blocked)))
         raise DecisionError(
-            f"Migrate is given moves and blocked {given}; they must be pairs (job, columns), and jobs"
+            f"Migrate is given moves {shown(repr(decision.moves))}; they must be pairs (job, columns)"
         ) from None
-    for job in jobs:
+    for job, _ in moves:
         _require_job(job, "Migrate")
     return moves
+
+
+def _places(decision: Any) -> list[Place]:
+    """Return the places of gangs in rows."""
+    try:
+        places = list(decision.places)
+    except TypeError:
+        raise DecisionError(
+            f"Rows is given places {shown(repr(decision.places))}; they must be a tuple of Place(...)"
+        ) from None
+    for place in places:
+        if not isinstance(place, Place):
+            raise DecisionError(f"Rows is given a place {shown(repr(place))}; it must be Place(job, columns, rows)")
+        _require_job(place.job, "Place")
+    return places
+
+
+def _rows(place: Any, mpl: int) -> tuple[int, int]:
+    """Return the rows of a place, a bitmask, and the home row."""
+    refused = f"job {place.job.id} cannot run in rows {shown(repr(place.rows))}"
+    mask, home = 0, -1
+    try:
+        rows = tuple(map(operator.index, place.rows))
+    except TypeError:
+        raise DecisionError(f"{refused}: they are not a tuple of whole numbers") from None
+    for row in reversed(rows):
+        if not 0 <= row < mpl:
+            raise DecisionError(f"job {place.job.id} cannot run in row {row}: the multiprogramming level is {mpl}")
+        mask |= 1 << row
+        home = row
+    if not mask:
+        raise DecisionError(f"job {place.job.id} is left in no row: each running gang must be in at least one")
+    return mask, home
 
 
 def _plain(number: Any, refused: str) -> int | None:
@@ -268,15 +342,6 @@ def _plain(number: Any, refused: str) -> int | None:
         return None if number is None else operator.index(number)
     except TypeError:
         raise DecisionError(f"{refused}: {number!r} is not a whole number") from None
-
-
-def _row(decision: Any) -> int:
-    row = decision.row
-    if type(row) is not int:
-        row = _plain(row, refused := f"job {decision.job.id} cannot run in a row of the matrix")
-        if row is None:
-            raise DecisionError(f"{refused}: none is given")
-    return row
 
 
 def _plain_columns(columns: Any, job: QueuedJob, nodes: int) -> NodeSet:

@@ -27,7 +27,8 @@ from clustermodel.sim.saved_work import TRANSFERS, Overhead
 from clustermodel.ticks import to_seconds
 
 if TYPE_CHECKING:
-    from clustermodel.sim.context import RunContext, Sharing
+    from clustermodel.sim.context import RunContext
+    from clustermodel.sim.time_sharing.shared_nodes import TimeSharing
 
 _MIGRATED: Final = "migrated"
 """The cause of an interrupt after which a gang goes on."""
@@ -218,22 +219,22 @@ class DedicatedNodes:
         self.turns = store if isinstance(store, SharedStore) and store.executes_while_waiting else None
         """The store, if gangs execute while they wait for their turn to write a periodic checkpoint."""
 
-    def shared_in_time(self, down: Iterable[NodeSet]) -> Sharing:
+    def shared_in_time(self, down: Iterable[NodeSet]) -> TimeSharing:
         """Return time sharing of the same nodes.
 
         Raises:
             DecisionError: gangs hold nodes to themselves.
         """
         # Runs without gangs in rows do not import the modules.
-        from clustermodel.sim.time_sharing.shared_nodes import TimeSharing  # noqa: PLC0415
+        from clustermodel.sim.time_sharing.shared_nodes import TimeSharing as Shared  # noqa: PLC0415
 
         self.pool.take_whole_machine()
-        sharing = TimeSharing(self.run)
+        sharing = Shared(self.run)
         for columns in down:
             sharing.take_down(columns)
         return sharing
 
-    def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None, row: int | None) -> Execution:
+    def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None) -> Execution:
         """Give a job its nodes: those named, else those whose memory holds its image if they are idle, else the lowest.
 
         Raises:
@@ -259,14 +260,12 @@ class DedicatedNodes:
         """Return the gang of a job."""
         return DedicatedGang(job, self, columns, terms)
 
-    def migrate(self, moves: list[tuple[Execution, NodeSet]], blocked: list[Execution]) -> None:
+    def migrate(self, moves: list[tuple[Execution, NodeSet]]) -> None:
         """Move gangs to other nodes, which they hold from now on while they are checkpointed and restarted.
 
         Raises:
             DecisionError: a gang is being preempted or migrates already, the store takes no tasks, or nodes are not idle.
         """
-        if blocked:
-            raise DecisionError(f"job {blocked[0].job.id} cannot wait for a migration: it shares its nodes with no other gang")
         for gang, _ in moves:
             self.saved.require_movable(gang)
             self.pool.release(gang.columns)
@@ -418,7 +417,7 @@ class RechargingNodes(DedicatedNodes):
         self.is_settled = True
         self._convention = run.machine.checkpointing.restart_charge
 
-    def shared_in_time(self, down: Iterable[NodeSet]) -> Sharing:
+    def shared_in_time(self, down: Iterable[NodeSet]) -> TimeSharing:
         """Refuse to share nodes in time: a gang in rows goes on from slice to slice without a restart.
 
         Raises:

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 from simpy import Event, Process
 
-from clustermodel.errors import DecisionError
 from clustermodel.job import JobRow
 from clustermodel.policies.view import MIGRATING, RESTORING, RETURNING, RUNNING, STOPPING, GangState, QueuedJob, RunningJob
 from clustermodel.recording.run_attempts import REQUEUING, Status
@@ -217,33 +216,6 @@ class Execution(RunningJob):
         Raises:
             DecisionError: it has been preempted already, or what saving it needs is not there.
         """
-
-    def replicate(self, row: int) -> None:
-        """Run in one more row of the Ousterhout matrix.
-
-        Raises:
-            DecisionError: that is impossible.
-        """
-        self._require_rows()
-
-    def withdraw(self, row: int) -> None:
-        """Leave a row of the Ousterhout matrix.
-
-        Raises:
-            DecisionError: that is impossible.
-        """
-        self._require_rows()
-
-    def rehome(self, row: int) -> None:
-        """Have its home in another of its rows of the Ousterhout matrix.
-
-        Raises:
-            DecisionError: that is impossible.
-        """
-        self._require_rows()
-
-    def _require_rows(self) -> None:
-        raise DecisionError(f"job {self.job.id} has no rows: it does not run in a time slice")
 
 
 def progress(gang: RunningJob) -> int:

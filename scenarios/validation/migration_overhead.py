@@ -16,8 +16,9 @@ from clustermodel import (
     Account,
     Batch,
     Decision,
-    Migrate,
+    QueuedJob,
     Result,
+    Rows,
     Scenario,
     Setup,
     Validation,
@@ -47,13 +48,15 @@ class CountedMigrations:
     def decide(self, batch: Batch, view: View) -> Iterable[Decision]:
         """Return the policy's decisions, and add up its migrations."""
         decisions = list(self._run.decide(batch, view))
-        self.overhead_s += sum(overhead_s(decision) for decision in decisions if isinstance(decision, Migrate))
+        self.overhead_s += sum(
+            overhead_s(*pair) for decision in decisions if isinstance(decision, Rows) for pair in decision.migrations
+        )
         return decisions
 
 
-def overhead_s(decision: Migrate) -> float:
+def overhead_s(moving: Iterable[QueuedJob], waiting: Iterable[QueuedJob]) -> float:
     """Return the overhead of a migration, node-seconds."""
-    moves, waits = [job.nodes for job, _ in decision.moves], [job.nodes for job in decision.blocked]
+    moves, waits = [job.nodes for job in moving], [job.nodes for job in waiting]
     if len(waits) > 1:  # option 2: a gang moves, those in its way wait
         return option_2_overhead(sum(moves), waits, CHECKPOINT_S, RESTART_S)
     # Option 1: a gang waits, those in its way move; where one moves and one waits, both equations say the same.

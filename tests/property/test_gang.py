@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from clustermodel import Checkpointing, ContextSwitch, Job, Machine, Scenario, TimeSlicing, Workload, check_policy, make_policy
 from clustermodel.experiment.result import Result
 from clustermodel.job import JobRow
-from clustermodel.policies.interface import Decision, Kill, Policy, Setup, Start, WakeAt, decide_of
+from clustermodel.policies.interface import Decision, Kill, Place, Policy, Rows, Setup, WakeAt, decide_of
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.recording.ledger import Account, Amount
 from clustermodel.recording.matrix_history import Moment
@@ -122,7 +122,7 @@ class KillsAtOnce:
         if not batch.submitted:
             return []
         first, second = view.waiting.values()
-        return [Start(job=first, columns=(0, 1), row=0), Start(job=second, columns=(1, 2), row=0), Kill(job=first)]
+        return [Rows(places=(Place(first, (0, 1), (0,)), Place(second, (1, 2), (0,)))), Kill(job=first)]
 
 
 def test_a_gang_killed_in_the_instant_of_the_first_start_leaves_the_others_running() -> None:

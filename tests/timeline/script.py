@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from clustermodel import Batch, DecisionError, Kill, Start, View
-from clustermodel.policies.interface import Checkpoint, Decision, Migrate, Rehome, Replicate, Setup, Suspend, WakeAt, Withdraw
+from clustermodel.policies.interface import Checkpoint, Decision, Migrate, Place, Rows, Setup, Suspend, WakeAt
 from clustermodel.policies.view import QueuedJob, RunningJob
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
@@ -21,21 +21,35 @@ def _order(kind: type[Any], job: int, **fields: object) -> Order:
     return lambda jobs: kind(job=jobs[job], **fields)
 
 
-start = partial(_order, Start)
+def start(job: int, *, columns: NodeSet | None = None, row: int | None = None, **fields: Any) -> Order:
+    """Start a job, on nodes of its own or in a row."""
+    if row is None:
+        return lambda jobs: Start(job=jobs[job], columns=columns, **fields)
+    assert columns is not None
+    return place({job: (columns, row)}, **fields)
+
+
+def place(
+    places: Mapping[int, tuple[Any, ...]], *, migrations: Sequence[tuple[Sequence[int], Sequence[int]]] = (), **fields: Any
+) -> Order:
+    """Say where jobs run: job -> columns, home row and further rows."""
+    return lambda jobs: Rows(
+        places=tuple(Place(jobs[job], columns, tuple(rows), **fields) for job, (columns, *rows) in places.items()),
+        migrations=tuple(
+            (tuple(map(jobs.__getitem__, moves)), tuple(map(jobs.__getitem__, waits))) for moves, waits in migrations
+        ),
+    )
+
+
 kill = partial(_order, Kill, requeue=True)
 abort = partial(_order, Kill)
 checkpoint = partial(_order, Checkpoint)
 suspend = partial(_order, Suspend)
-replicate = partial(_order, Replicate)
-withdraw = partial(_order, Withdraw)
-rehome = partial(_order, Rehome)
 
 
-def migrate(moves: Mapping[int, NodeSet], *, blocked: Sequence[int] = ()) -> Order:
-    """Move jobs to other nodes."""
-    return lambda jobs: Migrate(
-        moves=tuple((jobs[job], columns) for job, columns in moves.items()), blocked=tuple(jobs[job] for job in blocked)
-    )
+def migrate(moves: Mapping[int, NodeSet]) -> Order:
+    """Move jobs to other nodes of their own."""
+    return lambda jobs: Migrate(moves=tuple((jobs[job], columns) for job, columns in moves.items()))
 
 
 def then(jobs: Mapping[int, QueuedJob]) -> Decision:

@@ -10,21 +10,7 @@ from clustermodel.policies.interface import Migrate
 from clustermodel.policies.view import RunningJob, View
 from clustermodel.recording.ledger import Account
 from clustermodel.ticks import to_seconds
-from tests.timeline.script import (
-    Order,
-    Script,
-    Timetable,
-    abort,
-    checkpoint,
-    migrate,
-    refusal,
-    rehome,
-    replicate,
-    start,
-    suspend,
-    then,
-    withdraw,
-)
+from tests.timeline.script import Order, Script, Timetable, abort, checkpoint, migrate, place, refusal, start, suspend, then
 from tests.timeline.timeline import accounts, play_both, spans, stopped
 
 COSTS = Checkpointing(checkpoint_s=4, restart_s=2)
@@ -205,10 +191,6 @@ def test_a_gang_that_has_waited_at_the_store_has_not_executed_for_its_estimate(s
             {5: [migrate({1: RIGHT})], 6: [migrate({1: LEFT})]},
             "job 1 cannot migrate: it has not been restarted yet where it migrated last",
         ),
-        (
-            {5: [start(2)], 6: [migrate({1: (4, 6)}, blocked=[2])]},
-            "job 2 cannot wait for a migration: it shares its nodes with no other gang",
-        ),
         ({5: [start(2)], 6: [migrate({1: (1, 3)})]}, "job 1 cannot migrate on columns 1-2: not all of them are idle"),
         ({5: [migrate({1: (2, 5)})]}, "job 1 cannot migrate on 3 columns (2-4): its gang needs 2"),
         (
@@ -216,9 +198,11 @@ def test_a_gang_that_has_waited_at_the_store_has_not_executed_for_its_estimate(s
             "job 1 cannot migrate on columns (4, 2): they must be ascending ranges, (low, high, ...)",
         ),
         ({5: [migrate({2: RIGHT})]}, "job 2 cannot migrate: it is not running"),
-        ({5: [replicate(1, row=0)]}, "job 1 has no rows: it does not run in a time slice"),
-        ({5: [withdraw(1, row=0)]}, "job 1 has no rows: it does not run in a time slice"),
-        ({5: [rehome(1, row=0)]}, "job 1 has no rows: it does not run in a time slice"),
+        (
+            {5: [place({1: (LEFT, 0)})]},
+            "nodes cannot be shared in time while 2 of 6 are held without a row; "
+            "a policy starts either all jobs in rows or none",
+        ),
     ],
 )
 def test_what_is_impossible_is_refused(orders: dict[int, list[Order]], problem: str) -> None:
@@ -233,7 +217,7 @@ def test_a_store_that_takes_no_tasks_refuses() -> None:
 
 
 def test_a_gang_that_one_decision_moves_twice_is_refused() -> None:
-    script: Timetable = {0: [start(1)], 5: [lambda jobs: Migrate(moves=((jobs[1], RIGHT), (jobs[1], LEFT)), blocked=())]}
+    script: Timetable = {0: [start(1)], 5: [lambda jobs: Migrate(moves=((jobs[1], RIGHT), (jobs[1], LEFT)))]}
     assert refusal(4, ONE_JOB, script, checkpointing=COSTS) == "job 1 cannot migrate: the decision moves it twice"
 
 

@@ -11,7 +11,7 @@ from clustermodel.experiment.result import Result
 from clustermodel.failures.outages import Outages
 from clustermodel.measure.input_notes import run_notes
 from tests.node_memory import most_memory
-from tests.timeline.script import Order, Script, kill, migrate, refusal, replicate, start, suspend, withdraw
+from tests.timeline.script import Order, Script, kill, migrate, place, refusal, start, suspend
 from tests.timeline.test_selective_suspension import SHORT_BEHIND_LONG
 from tests.timeline.timeline import play, play_both, spans, stopped
 
@@ -70,11 +70,10 @@ def test_a_script_that_overfills_a_node_is_refused() -> None:
 def test_gangs_may_change_places_at_one_instant() -> None:
     # Neither fits beside the other.
     begin: list[Order] = [start(1, columns=(0, 1), row=0), start(2, columns=(1, 2), row=0)]
-    change: list[Order] = [withdraw(1, row=0), withdraw(2, row=0), migrate({1: (1, 2)}), migrate({2: (0, 1)})]
-    change += [replicate(1, row=0), replicate(2, row=0)]
+    change: list[Order] = [place({1: ((1, 2), 0), 2: ((0, 1), 0)})]
     result = rows(2, "1 0 1 20 20 0 3\n2 0 1 20 20 0 3", Script({0: begin, 5: change}), 4)
     assert spans(result) == {1: (0, 20), 2: (0, 20)}
-    half: list[Order] = [withdraw(1, row=0), migrate({1: (1, 2)}), replicate(1, row=1)]
+    half: list[Order] = [place({1: ((1, 2), 1)})]
     assert refusal(2, "1 0 1 20 20 0 3\n2 0 1 20 20 0 3", {0: begin, 5: half}, node_memory_gib=4, **SLICES) == (
         "node 1 has 4 GiB of memory, and jobs 1, 2 need 6 GiB there"
     )

@@ -11,21 +11,7 @@ from clustermodel.experiment.result import Result
 from clustermodel.policies.view import RunningJob, View
 from clustermodel.recording.ledger import Account
 from clustermodel.ticks import TICKS_PER_SECOND as SECOND
-from tests.timeline.script import (
-    Order,
-    Script,
-    Timetable,
-    abort,
-    checkpoint,
-    kill,
-    migrate,
-    rehome,
-    replicate,
-    start,
-    suspend,
-    then,
-    withdraw,
-)
+from tests.timeline.script import Order, Script, Timetable, abort, checkpoint, kill, place, start, suspend, then
 from tests.timeline.script import refusal as refusal_of
 from tests.timeline.timeline import accounts, play_both, play_quietly, spans, spent, stopped
 
@@ -142,7 +128,7 @@ def test_a_gang_in_two_rows_is_checkpointed_in_the_slices_of_both() -> None:
     # Columns 0 and 1; job 1 on 0 in both rows, job 2 on 1 in row 0.  4-29 checkpoint of job 1, whatever row runs; job 2:
     # 0-4, then row 1; 14-24 row 0 (14), row 1 until 29, when row 1 is empty: job 2 alone, 16 left, ends at 45.
     script: Timetable = {
-        0: [start(1, columns=(0, 1), row=0), start(2, columns=(1, 2), row=0), replicate(1, row=1)],
+        0: [place({1: ((0, 1), 0, 1), 2: ((1, 2), 0)})],
         4: [checkpoint(1)],
         45: [start(1, columns=(0, 1), row=0)],
     }
@@ -215,7 +201,7 @@ ONE_ROW: list[Order] = [start(1, columns=(0, 2), row=0), start(2, columns=(2, 5)
 
 def moving_job_2(columns: tuple[int, ...]) -> Timetable:
     """Move job 2 at 6 s, for whose checkpoint job 1 waits."""
-    return {0: ONE_ROW, 6: [withdraw(2, row=0), migrate({2: columns}, blocked=[1]), replicate(2, row=0)]}
+    return {0: ONE_ROW, 6: [place({2: (columns, 0)}, migrations=[([2], [1])])]}
 
 
 @pytest.mark.parametrize(("counts", "tasks"), [("gang", 3), ("moved", 1)])
@@ -269,7 +255,7 @@ def test_a_checkpoint_replaces_the_overheads_that_were_pending() -> None:
     # 5-9 checkpoint.  20-22 restart, 22-48.
     script: Timetable = {
         0: [start(1, columns=(0, 1), row=0)],
-        4: [withdraw(1, row=0), migrate({1: (1, 2)}), replicate(1, row=0), rehome(1, row=0)],
+        4: [place({1: ((1, 2), 0)})],
         5: [checkpoint(1)],
         20: [start(1, columns=(0, 1), row=0)],
     }
@@ -482,28 +468,24 @@ PREEMPTED = "job 1 cannot be preempted: it has been already, and still holds its
         ({5: [suspend(1), kill(1)]}, "job 1 cannot be killed: it has been stopped at this time already"),
         ({5: [kill(1), checkpoint(1)]}, "job 1 cannot be checkpointed: it has been stopped at this time already"),
         (
-            {5: [checkpoint(1)], 6: [withdraw(1, row=0), migrate({1: (1, 2)})]},
+            {5: [checkpoint(1)], 6: [place({1: ((1, 2), 0)})]},
             "job 1 cannot migrate: it has been preempted, and still holds its nodes",
         ),
         (
-            {5: [abort(1), withdraw(1, row=0), migrate({1: (1, 2)})]},
+            {5: [abort(1), place({1: ((1, 2), 0)})]},
             "job 1 cannot migrate: it has been stopped at this time already",
         ),
         (
-            {5: [checkpoint(1)], 20: [start(1, columns=NODE, row=0)], 21: [withdraw(1, row=0), migrate({1: (1, 2)})]},
+            {5: [checkpoint(1)], 20: [start(1, columns=NODE, row=0)], 21: [place({1: ((1, 2), 0)})]},
             "job 1 cannot migrate: it has not been restored yet",
         ),
         ({5: [kill(1), then, start(1)]}, "job 1 cannot start without a row: nodes are shared in time, and none is idle"),
-        (
-            {5: [kill(2), start(1, columns=NODE, row=1)]},
-            "job 1 cannot start: it is running already",
-        ),
         (
             {5: [kill(1), start(3, columns=NODE, row=0)]},
             "job 3 cannot run in row 0 on columns 0: not all of them are free there",
         ),
         (
-            {5: [withdraw(1, row=0), migrate({1: (1, 2)}, blocked=[3])]},
+            {5: [place({1: ((1, 2), 0)}, migrations=[([1], [3])])]},
             "job 3 cannot wait for a migration: it is not running",
         ),
     ],

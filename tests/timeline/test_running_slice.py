@@ -11,7 +11,7 @@ from clustermodel.experiment.result import Result
 from clustermodel.policies.interface import Policy
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.matrix_history import LoggedRotation
-from tests.timeline.script import Script, abort, checkpoint, migrate, rehome, replicate, start, withdraw
+from tests.timeline.script import Script, abort, checkpoint, place, start
 from tests.timeline.timeline import accounts, play_both, spans
 
 
@@ -89,7 +89,7 @@ def test_the_row_that_goes_on_is_the_one_with_the_running_tasks_whatever_its_num
     script = Script(
         {
             0: [start(1, columns=(0, 1), row=0), start(2, columns=(1, 2), row=1)],
-            4: [replicate(1, row=1), rehome(1, row=1), withdraw(1, row=0)],
+            4: [place({1: ((0, 1), 1)})],
         }
     )
     result = play(2, "1 0 1 20\n2 0 1 20", script, switch_s=2)
@@ -104,7 +104,7 @@ def test_of_rows_with_as_many_running_tasks_the_one_with_the_same_number_goes_on
     script = Script(
         {
             0: [start(1, columns=(0, 1), row=1), start(2, columns=(1, 2), row=1)],
-            4: [replicate(1, row=0), rehome(1, row=0), withdraw(1, row=1)],
+            4: [place({1: ((0, 1), 0)})],
         }
     )
     assert spans(play(2, "1 0 1 18\n2 0 1 12", script)) == {1: (0, 26), 2: (0, 22)}
@@ -135,7 +135,7 @@ def test_a_gang_that_migrates_in_the_running_row_switches_on_its_new_node() -> N
     script = Script(
         {
             0: [start(1, columns=(0, 1), row=0), start(2, columns=(1, 2), row=0)],
-            6: [withdraw(1, row=0), migrate({1: (2, 3)}), replicate(1, row=0)],
+            6: [place({1: ((2, 3), 0)})],
         }
     )
     assert spans(play(3, "1 0 1 10\n2 0 1 10", script, switch_s=2)) == {1: (0, 14), 2: (0, 12)}

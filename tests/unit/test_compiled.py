@@ -33,7 +33,7 @@ from clustermodel.experiment.fingerprint import fingerprint
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.gang import GangScheduling
-from clustermodel.policies.interface import Decision, Setup
+from clustermodel.policies.interface import Decision, Place, Rows, Setup
 from clustermodel.policies.registry import make_policy
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.workload.table import Provenance
@@ -82,7 +82,7 @@ class InRows(Fcfs):
         found: list[Decision] = []
         for row, job in enumerate(view.waiting.values()):
             found.append(Reserve(job=job, start=self._kind(view.now)))
-            found.append(Start(job=job, columns=(self._kind(0), self._kind(job.nodes)), row=self._kind(row)))
+            found.append(Rows(places=(Place(job, (self._kind(0), self._kind(job.nodes)), (self._kind(row),)),)))
         return found
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustermodel import Checkpoint, Kill, Reason, Replicate, Start, Suspend, Withdraw
+from clustermodel import Checkpoint, Kill, Reason, Start, Suspend
 from clustermodel.policies.interface import Decision
 from clustermodel.policies.view import QueuedJob
 
@@ -62,7 +62,6 @@ def test_decisions_are_equal_if_and_only_if_type_and_fields_are(drawn: list[Any]
 def test_the_same_fields_in_another_type_are_another_decision() -> None:
     job = a_job(1)
     assert len({Checkpoint(job=job), Suspend(job=job), Kill(job=job), Start(job=job)}) == 4
-    assert len({Replicate(job=job, row=1), Withdraw(job=job, row=1)}) == 2
     assert Checkpoint(job=job) != Suspend(job=job)
     assert Checkpoint(job=job) != (job,)
 

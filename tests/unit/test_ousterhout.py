@@ -245,10 +245,9 @@ def test_a_guard_has_the_last_word_and_is_told_of_moves() -> None:
 
 def moves(matrix: Matrix) -> list[tuple[dict[int, list[int]], list[int]]]:
     """Return the migrations: job -> new columns, and the jobs that wait."""
-    return [
-        ({job.id: bits(as_mask(columns)) for job, columns in gangs}, [job.id for job in blocked])
-        for gangs, blocked in matrix.changes().migrations
-    ]
+    change = matrix.changes()
+    columns = {job.id: bits(as_mask(columns)) for job, columns, _ in change.places}
+    return [({job.id: columns[job.id] for job in gangs}, [job.id for job in blocked]) for gangs, blocked in change.migrations]
 
 
 def bits(mask: int) -> list[int]:
@@ -414,10 +413,7 @@ def test_a_gang_that_starts_at_this_instant_moves_free_and_nobody_waits_for_it()
     matrix.changes()
     put(matrix, 1, 0, (0, 1))  # not on the machine yet
     assert matrix.collapse_with_migration()
-    change = matrix.changes()
-    assert change.migrations == []
-    assert change.withdrawn == []
-    assert change.started == [(Job(1, 2), (1, 2, 4, 5), 1)]
+    assert matrix.changes() == Change([(Job(1, 2), (1, 2, 4, 5), (1,))], [])
     assert not matrix.occupants[1].migrating
 
 
@@ -474,39 +470,27 @@ def test_changes_are_listed_in_starting_order_and_only_once() -> None:
         matrix.add(Job(number, 2 if number != 5 else 1), row)
     matrix.fill()
     change = matrix.changes()
-    assert change == Change(
-        withdrawn=[],
-        migrations=[],
-        started=[(Job(7, 2), (0, 2), 0), (Job(3, 2), (2, 4), 0), (Job(5, 1), (0, 1), 1)],
-        replicated=[(Job(3, 2), 1)],
-        rehomed=[],
-    )
-    assert matrix.changes() == Change([], [], [], [], [])
+    assert change == Change([(Job(7, 2), (0, 2), (0,)), (Job(3, 2), (2, 4), (0, 1)), (Job(5, 1), (0, 1), (1,))], [])
+    assert matrix.changes() == Change([], [])
     # 7 ends: 5 goes home to row 0, where 3 is, and 3 loses its replica with the row.
     matrix.remove(7)
     matrix.clean()
     assert matrix.compact()
     matrix.fill()
-    assert matrix.changes() == Change(
-        withdrawn=[(Job(3, 2), 1), (Job(5, 1), 1)],
-        migrations=[],
-        started=[],
-        replicated=[(Job(5, 1), 0)],
-        rehomed=[(Job(5, 1), 0)],
-    )
+    assert matrix.changes() == Change([(Job(3, 2), (2, 4), (0,)), (Job(5, 1), (0, 1), (0,))], [])
 
 
 def test_a_gang_that_was_cleaned_and_filled_into_the_same_rows_has_not_changed() -> None:
     matrix = draw(8, "11111111", "22222222", "33334455", "6666....")
     matrix.fill()
-    assert matrix.changes().replicated == [(Job(4, 2), 3), (Job(5, 2), 3)]
+    assert matrix.changes() == Change([(Job(4, 2), (4, 6), (2, 3)), (Job(5, 2), (6, 8), (2, 3))], [])
     matrix.compact()
     matrix.clean()
     matrix.fill()
-    assert matrix.changes() == Change([], [], [], [], [])
+    assert matrix.changes() == Change([], [])
 
 
-def test_a_migrating_gang_is_withdrawn_from_all_its_rows_and_replicated_in_the_new_ones() -> None:
+def test_a_migrating_gang_has_new_columns_in_all_its_rows() -> None:
     matrix = draw(4, "1...", "2.33", checkpoint=0, restart=0)
     matrix.fill()
     matrix.changes()
@@ -516,10 +500,12 @@ def test_a_migrating_gang_is_withdrawn_from_all_its_rows_and_replicated_in_the_n
     matrix.fill()
     change = matrix.changes()
     assert picture(matrix) == ["....", "1233"]
-    assert [(job.id, row) for job, row in change.withdrawn] == [(1, 0), (2, 1), (3, 0)]
-    assert [[job.id for job, _ in gangs] for gangs, _ in change.migrations] == [[2]]
-    assert [(job.id, row) for job, row in change.replicated] == [(1, 1), (2, 1)]
-    assert [(job.id, row) for job, row in change.rehomed] == [(1, 1)]
+    assert [(job.id, columns, rows) for job, columns, rows in change.places] == [
+        (1, (0, 1), (1,)),
+        (2, (1, 2), (1,)),
+        (3, (2, 4), (1,)),
+    ]
+    assert [[job.id for job in gangs] for gangs, _ in change.migrations] == [[2]]
 
 
 def test_what_was_set_aside_of_a_gang_that_makes_way_does_not_become_room() -> None:
@@ -554,22 +540,18 @@ class Machine:
         self.rows[row][number] = self.columns[number]
 
     def carry_out(self, change: Change[Job]) -> None:
-        for job, row in change.withdrawn:
-            del self.rows[row][job.id]
-        for gangs, blocked in change.migrations:
-            for job, columns in gangs:
-                assert not any(job.id in row for row in self.rows)
-                self.columns[job.id] = as_mask(columns)
-            assert all(job.id in self.columns for job in blocked)
-        for job, columns, row in change.started:
-            self.columns[job.id] = as_mask(columns)
-            self.home[job.id] = row
-            self.place(job.id, row)
-        for job, row in change.replicated:
-            self.place(job.id, row)
-        for job, row in change.rehomed:
-            assert job.id in self.rows[row]
-            self.home[job.id] = row
+        moving = {job.id for gangs, _ in change.migrations for job in gangs}
+        assert moving == {
+            job.id for job, columns, _ in change.places if job.id in self.columns and self.columns[job.id] != as_mask(columns)
+        }
+        assert all(job.id in self.columns for _, blocked in change.migrations for job in blocked)
+        for job, _, _ in change.places:
+            for row in self.rows:
+                row.pop(job.id, None)
+        for job, columns, rows in change.places:
+            self.columns[job.id], self.home[job.id] = as_mask(columns), rows[0]
+            for number in rows:
+                self.place(job.id, number)
 
 
 @settings(max_examples=cases(300))
@@ -614,7 +596,7 @@ def test_whatever_happens_the_matrix_and_the_machine_agree_and_no_node_has_two_t
             matrix.fill_with_migration()
             assert picture(matrix) == filled  # it goes on while the matrix changes
         change = matrix.changes()
-        moved = [job.id for gangs, _ in change.migrations for job, _ in gangs]
+        moved = [job.id for gangs, _ in change.migrations for job in gangs]
         assert not still_migrating & set(moved)
         assert migration or not moved
         machine.carry_out(change)

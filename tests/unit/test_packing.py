@@ -16,11 +16,12 @@ from clustermodel import (
     Decision,
     Interval,
     Machine,
+    Place,
     Result,
+    Rows,
     Scenario,
     Setup,
     SpecificationError,
-    Start,
     TimeSlicing,
     View,
     Workload,
@@ -132,7 +133,7 @@ class BestFitRows:
                 break
             row = max(fitting, key=lambda row: (self.fills[row], -row))
             first = self.fills[row]
-            decisions.append(Start(job=job, columns=(first, first + job.nodes), row=row))
+            decisions.append(Rows(places=(Place(job, (first, first + job.nodes), (row,)),)))
             self.fills[row] += job.nodes
             self.row_of[job.id] = row
         return decisions

@@ -32,7 +32,7 @@ MODULES_A_PAGE_NAMES = {
 }
 """Modules that a page imports from on purpose: it is about what is inside, about formulas, or about the command line."""
 
-FOR_PICTURES_ONLY = {"Rehome", "policy_colour", "policy_styles"}
+FOR_PICTURES_ONLY = {"policy_colour", "policy_styles"}
 
 
 def examples(page: Path) -> str:

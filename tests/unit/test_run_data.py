@@ -22,7 +22,6 @@ from clustermodel import (
     Machine,
     Scenario,
     SpecificationError,
-    Start,
     TimeSlicing,
     WakeAt,
     Workload,
@@ -32,7 +31,7 @@ from clustermodel.experiment.result import Result
 from clustermodel.figures.capacity import IDLE_EMPTY, IDLE_WAITING, SHARES, WORK, capacity_shares
 from clustermodel.figures.run import busy_nodes
 from clustermodel.figures.style import job_colour
-from clustermodel.policies.interface import Decision, Policy, Setup
+from clustermodel.policies.interface import Decision, Place, Policy, Rows, Setup
 from clustermodel.policies.view import Batch, View
 from clustermodel.recording.ledger import Account
 from clustermodel.ticks import to_seconds
@@ -393,7 +392,7 @@ class Sliced:
         return (0, nodes)
 
     def decide(self, batch: Batch, view: View) -> list[Decision]:
-        return [Start(job=job, columns=self.columns(job.nodes), row=0) for job in view.waiting.values()]
+        return [Rows(places=tuple(Place(job, self.columns(job.nodes), (0,)) for job in view.waiting.values()))]
 
 
 class OnAlarm(Sliced):

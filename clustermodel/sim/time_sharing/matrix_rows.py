@@ -43,17 +43,13 @@ class MatrixRows:
         """Let ``gang`` run in ``row`` as well.
 
         Raises:
-            DecisionError: there is no such row, the gang is in it already, or one of its columns is taken.
+            DecisionError: one of its columns is taken, or down.
         """
-        if not 0 <= row < self.mpl:
-            raise DecisionError(f"job {gang.job.id} cannot run in row {row}: the multiprogramming level is {self.mpl}")
         if self.down and gang.mask & self.down:
             nodes = text(from_mask(gang.mask & self.down))
             raise DecisionError(f"job {gang.job.id} cannot run in row {row} on columns {text(gang.columns)}: {nodes} are down")
         taken, wanted = self.occupied[row], gang.mask
         if taken & wanted:
-            if gang.job.id in self.gangs[row]:
-                raise DecisionError(f"job {gang.job.id} cannot be replicated in row {row}: it is in it already")
             raise DecisionError(
                 f"job {gang.job.id} cannot run in row {row} on columns {text(gang.columns)}: not all of them are free there"
             )
@@ -66,13 +62,7 @@ class MatrixRows:
         self.changed.add(gang)
 
     def withdraw(self, gang: SlicedGang, row: int) -> None:
-        """Take ``gang`` out of ``row``.
-
-        Raises:
-            DecisionError: it is not in it.
-        """
-        if not 0 <= row < self.mpl or not gang.rows >> row & 1:
-            raise DecisionError(f"job {gang.job.id} cannot be withdrawn from row {row}: it is not in it")
+        """Take ``gang`` out of ``row``."""
         self._take_out(gang, row)
         gang.rows &= ~(1 << row)
         self.changed.add(gang)
@@ -84,16 +74,6 @@ class MatrixRows:
         if not self.held[row]:
             self.in_use_changed = True
 
-    def rehome(self, gang: SlicedGang, row: int) -> None:
-        """Make ``row`` the home of ``gang``.
-
-        Raises:
-            DecisionError: it is not in it.
-        """
-        if not 0 <= row < self.mpl or not gang.rows >> row & 1:
-            raise DecisionError(f"job {gang.job.id} cannot have its home in row {row}: it is not in it")
-        gang.home = row
-
     def remove(self, gang: SlicedGang) -> None:
         """Take ``gang``, whose run attempt has ended, out of all rows."""
         for row in places(gang.rows):
@@ -102,15 +82,9 @@ class MatrixRows:
         self.changed.discard(gang)
 
     def migrate(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
-        """Give gangs new columns, and them and the blocked ones their overheads (Zhang et al. 2003, section 5.4).
-
-        Raises:
-            DecisionError: a gang is still in a row.
-        """
+        """Give gangs in no row new columns, and them and the blocked ones their overheads (Zhang et al. 2003, section 5.4)."""
         checkpoint = 0  # the longest of those that are written
         for gang, columns in moves:
-            if gang.rows:
-                raise DecisionError(f"job {gang.job.id} cannot migrate: it must be withdrawn from all its rows first")
             checkpoint = max(checkpoint, gang.migrate_to(columns))
             self.changed.add(gang)
         for gang in blocked:
@@ -122,14 +96,9 @@ class MatrixRows:
         """Check what must hold when all decisions of the present have been carried out.
 
         Raises:
-            DecisionError: a gang is in no row, or more tasks are written or read in a slice than the store takes.
+            DecisionError: more tasks are written or read in a slice than the store takes.
         """
-        transferring = []
-        for gang in self.changed:
-            if not gang.rows:
-                raise DecisionError(f"job {gang.job.id} is left in no row: each running gang must be in at least one")
-            if gang.migrating:
-                transferring.append(gang)
+        transferring = [gang for gang in self.changed if gang.migrating]
         for gang in transferring:
             self._require_within_limit(gang)
         for gang in transferring:

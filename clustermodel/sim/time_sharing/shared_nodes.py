@@ -14,6 +14,7 @@ from clustermodel.recording.matrix_history import Cell, History, Moment, SliceLo
 from clustermodel.recording.run_attempts import PREEMPTIONS, Status
 from clustermodel.recording.streamed_records import StreamedRecords
 from clustermodel.schedule.node_set import NodeSet, as_mask, count, is_node_set
+from clustermodel.schedule.node_set import places as rows_of
 from clustermodel.sim.events import Bell
 from clustermodel.sim.job_process import Execution, JobInSystem, Terms
 from clustermodel.sim.saved_work import TRANSFERS, Overhead
@@ -244,32 +245,6 @@ class SlicedGang(Execution):
                 self.checkpointed = self._begun
         return spent
 
-    # Rows.
-
-    def replicate(self, row: int) -> None:
-        """Run in one more row.
-
-        Raises:
-            DecisionError: there is no such row, or it has no room for the gang.
-        """
-        self._slices.rows.place(self, row)
-
-    def withdraw(self, row: int) -> None:
-        """Leave a row.
-
-        Raises:
-            DecisionError: the gang is not in it.
-        """
-        self._slices.rows.withdraw(self, row)
-
-    def rehome(self, row: int) -> None:
-        """Have its home in another of its rows.
-
-        Raises:
-            DecisionError: the gang is not in it.
-        """
-        self._slices.rows.rehome(self, row)
-
 
 class TimeSharing:
     """The nodes of a machine that gangs share in time; see :class:`~clustermodel.sim.context.Sharing`.
@@ -311,18 +286,72 @@ class TimeSharing:
         """Return itself; which nodes are down is known."""
         return self
 
-    def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None, row: int | None) -> Execution:
-        """Start a gang in a row of the Ousterhout matrix, on the columns that the policy has chosen.
+    def start(self, job: JobInSystem, terms: Terms, columns: NodeSet | None) -> Execution:
+        """Refuse to give a job nodes to itself.
 
         Raises:
-            DecisionError: see ``Sharing.start``.
+            DecisionError: always.
         """
-        queued = job.queued
-        if row is None:
-            raise DecisionError(f"job {queued.id} cannot start without a row: nodes are shared in time, and none is idle")
-        if columns is None or not _are_columns(terms.nodes, columns, self._nodes):
+        raise DecisionError(f"job {job.queued.id} cannot start without a row: nodes are shared in time, and none is idle")
+
+    def migrate(self, moves: list[tuple[Execution, NodeSet]]) -> None:
+        """Refuse to move gangs without saying in which rows.
+
+        Raises:
+            DecisionError: always.
+        """
+        raise DecisionError(f"job {moves[0][0].job.id} cannot migrate without a row: nodes are shared in time, use Rows")
+
+    def rearrange(
+        self, places: list[tuple[Execution, NodeSet, int, int]], migrations: list[tuple[list[Execution], list[Execution]]]
+    ) -> None:
+        """Let running gangs leave rows, and migrate: each spends a checkpoint and a restart at the start of its next slices.
+
+        Args:
+            places: gangs, their columns, their rows (a bitmask), their home rows.
+            migrations: gangs that migrate together, and those that wait meanwhile.
+
+        Raises:
+            DecisionError: a gang that migrates is being preempted or restored, or its columns are not as many as it needs.
+        """
+        rows, moving = self.slices.rows, dict[Execution, NodeSet]()
+        for gang, columns, target, _ in places:
+            leaving = gang.rows & ~target
+            if columns != gang.columns:
+                self._require_movable(gang, columns)
+                moving[gang] = columns
+                leaving = gang.rows
+            for row in rows_of(leaving):
+                rows.withdraw(_sliced(gang), row)
+        for gangs, blocked in migrations:
+            self._migrate([(gang, moving.pop(gang)) for gang in gangs if gang in moving], blocked)
+        self._migrate(list(moving.items()), [])
+
+    def _require_movable(self, gang: Execution, columns: NodeSet) -> None:
+        refused = f"job {gang.job.id} cannot migrate"
+        if gang.stopping or gang.fetching:
+            state = "been preempted, and still holds its nodes" if gang.stopping else "not been restored yet"
+            raise DecisionError(f"{refused}: it has {state}")
+        if not _are_columns(gang.nodes, columns, self._nodes):
+            raise DecisionError(f"{refused} to columns {columns!r}: its gang needs {gang.nodes} nodes")
+
+    def _migrate(self, moves: list[tuple[Execution, NodeSet]], blocked: list[Execution]) -> None:
+        if not moves:
+            return
+        if self.saved.memory.free is not None:
+            for gang, columns in moves:
+                self.saved.memory.hold(gang.owner, columns)
+        self.slices.migrate([(_sliced(gang), columns) for gang, columns in moves], list(map(_sliced, blocked)))
+
+    def start_in_row(self, job: JobInSystem, terms: Terms, columns: NodeSet, row: int) -> Execution:
+        """Start a gang in its home row of the Ousterhout matrix, on the columns that the policy has chosen.
+
+        Raises:
+            DecisionError: the columns are taken or not as many as it needs, or what is saved of it cannot be restored there.
+        """
+        if not _are_columns(terms.nodes, columns, self._nodes):
             raise DecisionError(
-                f"job {queued.id} cannot start in row {row} on columns {columns!r}: "
+                f"job {job.queued.id} cannot start in row {row} on columns {columns!r}: "
                 f"they must be ascending ranges, (low, high, ...), of {terms.nodes} nodes in all"
             )
         self._starts += 1
@@ -337,23 +366,16 @@ class TimeSharing:
         self.slices.rows.place(gang, row)
         return gang
 
-    def migrate(self, moves: list[tuple[Execution, NodeSet]], blocked: list[Execution]) -> None:
-        """Move gangs to other columns; each spends a checkpoint and a restart at the start of its next slices.
+    def enter(self, gang: Execution, rows: int, home: int) -> None:
+        """Let a gang run in all of ``rows``, a bitmask, of which one is its home row.
 
         Raises:
-            DecisionError: a gang is in a row or being preempted or restored, or its columns are not as many as it needs.
+            DecisionError: one of its columns is taken there.
         """
-        for gang, columns in moves:
-            refused = f"job {gang.job.id} cannot migrate"
-            if gang.stopping or gang.fetching:
-                state = "been preempted, and still holds its nodes" if gang.stopping else "not been restored yet"
-                raise DecisionError(f"{refused}: it has {state}")
-            if not _are_columns(gang.nodes, columns, self._nodes):
-                raise DecisionError(f"{refused} to columns {columns!r}: its gang needs {gang.nodes} nodes")
-        if self.saved.memory.free is not None:
-            for gang, columns in moves:
-                self.saved.memory.hold(gang.owner, columns)
-        self.slices.migrate([(_sliced(gang), columns) for gang, columns in moves], list(map(_sliced, blocked)))
+        sliced = _sliced(gang)
+        for row in rows_of(rows & ~gang.rows):
+            self.slices.rows.place(sliced, row)
+        sliced.home = home
 
     def take_down(self, columns: NodeSet) -> None:
         """Take nodes out of service that have failed, and on which no gang runs any more."""

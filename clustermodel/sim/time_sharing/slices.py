@@ -194,11 +194,7 @@ class ComputedSlices:
         self._loaded.forget(gang)
 
     def migrate(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
-        """Move gangs to new columns: the ticks that this takes are needed like those of work.
-
-        Raises:
-            DecisionError: see :meth:`MatrixRows.migrate <clustermodel.sim.time_sharing.matrix_rows.MatrixRows.migrate>`.
-        """
+        """Move gangs to new columns: the ticks that this takes are needed like those of work."""
         before = {gang: gang.overhead_left() for gang in (*[gang for gang, _ in moves], *blocked)}
         self.rows.migrate(moves, blocked)
         for gang, overhead in before.items():
@@ -388,11 +384,7 @@ class KeptSlices(ComputedSlices):
         self._forget(gang)
 
     def migrate(self, moves: list[tuple[SlicedGang, NodeSet]], blocked: list[SlicedGang]) -> None:
-        """Move gangs to new columns, where they have not run yet.
-
-        Raises:
-            DecisionError: see :meth:`MatrixRows.migrate <clustermodel.sim.time_sharing.matrix_rows.MatrixRows.migrate>`.
-        """
+        """Move gangs to new columns, where they have not run yet."""
         super().migrate(moves, blocked)
         for gang, _ in moves:
             self._forget(gang)
