@@ -7,7 +7,7 @@ from typing import Final, Literal, get_args
 
 from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.failures.failure import FailureSource
-from clustermodel.html import html_fields
+from clustermodel.formatting import html_fields
 from clustermodel.memory_units import require_gib, to_kib
 from clustermodel.ticks import to_seconds, to_ticks
 from clustermodel.validation import choice, require_number, require_seconds, require_whole

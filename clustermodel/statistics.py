@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from clustermodel.arrays import FloatArray, dot
 from clustermodel.errors import SpecificationError, counted, quoted
-from clustermodel.html import html_table
+from clustermodel.formatting import html_table
 from clustermodel.validation import require_number, require_whole
 
 LEVEL: Final = 0.95

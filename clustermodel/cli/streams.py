@@ -12,7 +12,7 @@ from typing import Any, Final, TextIO, TypeVar, cast
 import click
 
 from clustermodel.errors import OutputError
-from clustermodel.readable import encodable
+from clustermodel.formatting import encodable
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _APART: Final = "clustermodel.output_of_users"

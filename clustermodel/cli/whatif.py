@@ -16,10 +16,10 @@ from clustermodel.cli.streams import json_option, print_json
 from clustermodel.errors import SpecificationError, counted, shown
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.figures.terminal import Column, TextTable, literal, print_table, standard_error
+from clustermodel.formatting import UNDEFINED
 from clustermodel.machine import Machine
 from clustermodel.measure.observed import Observed, observed_schedule
 from clustermodel.policies.registry import make_policy, policy_label
-from clustermodel.readable import UNDEFINED
 from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.table import Workload
 

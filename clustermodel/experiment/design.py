@@ -30,10 +30,9 @@ from clustermodel.experiment.run_key import (
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import as_failure, failure_line
-from clustermodel.html import html_fields
+from clustermodel.formatting import cell, html_fields
 from clustermodel.measure.metrics import Summary
 from clustermodel.measure.quantities import ACCOUNT_COLUMNS, account_columns
-from clustermodel.readable import cell
 from clustermodel.validation import require_seconds, require_whole
 from clustermodel.workload.transforms import is_resampled
 

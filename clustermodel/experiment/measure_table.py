@@ -31,7 +31,7 @@ from clustermodel.experiment.design import Measure
 from clustermodel.experiment.factors import Label
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.readable import cell
+from clustermodel.formatting import cell
 from clustermodel.statistics import LEVEL, Interval
 
 if TYPE_CHECKING:

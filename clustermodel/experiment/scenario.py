@@ -21,7 +21,7 @@ import numpy as np
 from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.experiment.result import Result
-from clustermodel.html import html_fields
+from clustermodel.formatting import html_fields
 from clustermodel.job import JobRow
 from clustermodel.machine import Machine
 from clustermodel.measure.job_table import Jobs, job_table

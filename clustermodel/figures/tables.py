@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clustermodel.errors import counted
 from clustermodel.figures.terminal import Column, TextTable
+from clustermodel.formatting import UNDEFINED, cell, column, intervals, time_units
 from clustermodel.measure.input_notes import Counts, Note, count_notes, run_notes, same_results
 from clustermodel.measure.quantities import account_column, account_columns, column_heading, named
-from clustermodel.readable import UNDEFINED, cell, column, intervals, time_units
 from clustermodel.recording.ledger import Account
 
 if TYPE_CHECKING:

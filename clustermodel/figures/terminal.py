@@ -23,8 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clustermodel.errors import visible
-from clustermodel.html import escaped, html_table
-from clustermodel.readable import encodable
+from clustermodel.formatting import encodable, escaped, html_table
 
 WIDTH: Final = 88
 """Characters of a line of ``str(table)``."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, quoted
-from clustermodel.html import html_table
+from clustermodel.formatting import html_table
 from clustermodel.measure.fairness import Violations, delays_by_later_jobs, reservation_violations
 from clustermodel.measure.job_table import Jobs, node_seconds, useful
 from clustermodel.measure.quantities import Quantity, quantity

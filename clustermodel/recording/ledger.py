@@ -11,8 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from clustermodel.errors import LedgerError, counted
-from clustermodel.html import html_table
-from clustermodel.readable import duration, time_unit
+from clustermodel.formatting import duration, html_table, time_unit
 from clustermodel.ticks import ratio, to_seconds
 
 if TYPE_CHECKING:

@@ -13,10 +13,9 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted
-from clustermodel.html import html_fields
+from clustermodel.formatting import duration, html_fields
 from clustermodel.job import LEAST_TICKS, UNSET, Job, JobRow, problem_of, row_of
 from clustermodel.memory_units import KIB_PER_GIB, default_used, require_gib, to_kib
-from clustermodel.readable import duration
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import LONGEST_S, require_seconds, require_whole
 from clustermodel.workload.distributions import PHI, phi_factors

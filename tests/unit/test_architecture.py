@@ -25,8 +25,7 @@ FOUNDATION = {
     "validation",
     "plugins",
     "tables",
-    "readable",
-    "html",
+    "formatting",
     "memory_units",
 }
 SPECIFICATION = FOUNDATION | {"failures", "machine", "job", "speedup", "statistics", "equivalence", "workload"}
@@ -44,8 +43,7 @@ MAY_IMPORT = {
     "ticks": set(),
     "arrays": set(),
     "output_files": {"errors"},
-    "readable": set(),
-    "html": {"errors", "readable"},
+    "formatting": {"errors"},
     "text_files": {"errors"},
     "validation": {"errors"},
     "memory_units": {"errors", "validation"},
