@@ -81,18 +81,17 @@ nitpicky = True
 nitpick_ignore_regex = [  # types in signatures that have no page of ours; what a docstring refers to must exist
     (
         r"py:.*",
-        r"(bokeh|click|collections|contextlib|datetime|distributed|inspect|matplotlib|np|npt|numpy|os|pandas|pathlib|pd|rich"
-        r"|simpy|typing|xr)\..*",
+        r"(bokeh|click|collections|concurrent|contextlib|dask|datetime|distributed|inspect|matplotlib|np|npt|numpy|os|pandas|pathlib"
+        r"|pd|rich|simpy|typing|xr)\..*",
     ),
-    (
-        r"py:.*",
-        r"(Argument|ArrayLike|BoolArray|Conclusion|EntryPoint|Environment|Figure|FloatArray|IntArray|Path|PathLike|_\w+|.*\._\w+)",
-    ),
-    (r"py:(class|obj)", r"clustermodel\.experiment\.(study\.Conclusion|worker\.Origin)"),  # variables of types, or internal
-    (r"py:(class|obj)", r"clustermodel\.(schedule\.ousterhout\.Job|tables\.Place|theory\.matrix_geometric\.Phase)"),
-    (r"py:(class|obj)", r"clustermodel\.workload\.(log_jobs\.LogJobs)"),
+    (r"py:class", r"[A-Z]\w*"),  # imported for types only, which autodoc does not see
+    (r"py:.*", r"(_\w+|.*\._\w+)"),
+    (r"py:(class|obj)", r"clustermodel\.([a-z_]+\.)+(Block|Conclusion|Function|Job|Layout|LogJobs|Origin|Phase|Place)"),
+    (r"py:data", r"(JOBS|UNSET)"),
     (r"py:class", r"(dict|tuple)\[str"),  # napoleon cuts a type at its comma
 ]
+# Several classes have one name, of which a signature names one that is imported for types only.
+suppress_warnings = ["ref.python"]
 
 # The navigation of every page, of each page of source too, would carry thousands of classes and functions: minutes of copying.
 toc_object_entries = False

@@ -16,8 +16,7 @@ from typing import Final
 import click
 
 from clustermodel.cli.interrupts import OneInterrupt, exit_code_of, leaving_quietly
-from clustermodel.cli.log import log_to_standard_error
-from clustermodel.cli.streams import guarded_streams
+from clustermodel.cli.streams import guarded_streams, log_to_standard_error
 from clustermodel.compiled import is_compiled
 from clustermodel.errors import ClusterModelError, ExecutionError, OutputError, PolicyError, visible
 from clustermodel.leftovers import end_forks_with_this_process, end_without_waiting
@@ -27,7 +26,7 @@ BAD_OUTPUT: Final = 1
 FAILED: Final = 1
 
 COMMANDS: Final = {
-    "policies": ("policies", "List the policies with their parameters and defaults."),
+    "policies": ("run", "List the policies with their parameters and defaults."),
     "report": ("study", "Write a report of the study in DIRECTORY: one HTML file that opens without a network."),
     "results": (
         "study",
@@ -36,7 +35,7 @@ COMMANDS: Final = {
     "run": ("run", "Simulate policies and print one table, a row per policy."),
     "sweep": ("study", "Run all trials of STUDY and keep their results in a directory."),
     "trace": ("trace", "Look into workload traces, make them from accounting logs, and fit models to them."),
-    "validate": ("validate", "Compare the formulas of STUDIES with simulated means."),
+    "validate": ("study", "Compare the formulas of STUDIES with simulated means."),
     "whatif": ("whatif", "Compare the waits that a log has recorded with those of simulated policies on the same jobs."),
 }
 """Module and first line of each command."""
@@ -61,7 +60,7 @@ def _command(name: str) -> click.Command:
     return command
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(
     package_name="clustermodel", message=f"%(prog)s, version %(version)s, {'compiled' if is_compiled() else 'pure Python'}"
 )
@@ -77,13 +76,20 @@ def cli(context: click.Context, /, verbose: int) -> None:
 
     \b
     Start here:
-      clustermodel run                                   a synthetic year under three policies
-      clustermodel trace info KTH-SP2-1996-2.2.swf.gz    what is in a trace
-      clustermodel run --trace KTH-SP2-1996-2.2.swf.gz --policy easy --policy conservative
-      clustermodel whatif --trace jobs.sacct             the waits in your own log, and those of policies
-      clustermodel run --model blue-pacific              jobs drawn from a model of a workload
-      clustermodel run kth.toml                          a scenario file
-      clustermodel policies                              what can be simulated, with parameters
+      clustermodel run
+          a synthetic year under three policies
+      clustermodel trace info KTH-SP2-1996-2.2.swf.gz
+          what is in a trace
+      clustermodel run --trace KTH-SP2-1996-2.2.swf.gz --policy easy
+          policies on a trace
+      clustermodel whatif --trace jobs.sacct
+          the waits in your own log, and those of policies
+      clustermodel run --model blue-pacific
+          jobs drawn from a model of a workload
+      clustermodel run kth.toml
+          a scenario file
+      clustermodel policies
+          what can be simulated, with parameters
     """
     context.call_on_close(log_to_standard_error(verbose))
 

@@ -1,4 +1,4 @@
-"""``clustermodel run``: policies on a trace, a workload model, a synthetic year, or scenarios of files and scripts."""
+"""``clustermodel run`` and ``policies``: simulating policies on a trace, a workload model, a synthetic year or scenarios."""
 
 from __future__ import annotations
 
@@ -17,20 +17,48 @@ import click
 from rich.console import Console
 
 from clustermodel.cli.interrupts import exit_code_of
-from clustermodel.cli.options import SpeedupModel, given_options, load_workload, machine_options, machine_with, trace_options
-from clustermodel.cli.progress import progress_of_run
-from clustermodel.cli.streams import json_option, print_json
+from clustermodel.cli.options import (
+    FILE,
+    POLICIES,
+    POLICY,
+    SEED,
+    GroupedCommand,
+    Parsed,
+    given_options,
+    load_workload,
+    machine_options,
+    machine_with,
+    names_in_groups,
+    option,
+    option_group,
+    option_name,
+    stream_of,
+    trace_options,
+)
+from clustermodel.cli.streams import json_option, print_json, progress_of_run
 from clustermodel.compiled import advice
 from clustermodel.errors import ClusterModelError, OutputError, PolicyError, SpecificationError, shown, visible
 from clustermodel.experiment.result import Result
 from clustermodel.experiment.scenario import NOTHING_PLAYED, Scenario, nothing_played
+from clustermodel.experiment.settings import scenario_with_settings, settings_of
 from clustermodel.experiment.user_code import failure_line
 from clustermodel.figures.tables import comparison_table, run_row
-from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error
+from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error, standard_output
 from clustermodel.machine import Machine
 from clustermodel.measure.input_notes import run_notes
-from clustermodel.policies.registry import make_policy, policy_label, policy_names
-from clustermodel.sim.simulation import EVENTS, FIDELITIES, Events, Fidelity
+from clustermodel.plugins import POLICIES as POLICY_PLUGINS
+from clustermodel.plugins import plugins
+from clustermodel.policies.registry import (
+    make_policy,
+    plugin_problems,
+    policy_label,
+    policy_names,
+    policy_parameters,
+    policy_summary,
+)
+from clustermodel.sim.simulation import EVENTS, FIDELITIES
+from clustermodel.speedup import speedup_of
+from clustermodel.tables import SUFFIX
 from clustermodel.workload.model import load_model, shipped_models
 from clustermodel.workload.table import JobSource
 
@@ -39,101 +67,85 @@ _LONGEST_FILE_NAME: Final = 255
 """Bytes, on the file systems of Linux, macOS and Windows."""
 
 
-def _policy_names(_context: click.Context, _option: click.Parameter, typed: str) -> list[str]:
-    """Return the policies that the shell completes a word to."""
-    return [name for name in policy_names() if name.startswith(typed)]
-
-
-def _model_names(_context: click.Context, _option: click.Parameter, typed: str) -> list[str]:
-    """Return the workload models that the shell completes a word to."""
-    return [name for name in shipped_models() if name.startswith(typed)]
-
-
 @click.command()
-@click.argument("scenarios", metavar="[SCENARIO]...", type=click.Path(path_type=Path), nargs=-1)
-@click.option(
-    "--trace", type=click.Path(path_type=Path), help="SWF file, or a log of sacct, PBS or LSF; default: a synthetic year."
+def policies() -> None:
+    """List the policies with their parameters and defaults.
+
+    Those of other installed packages are listed too; one that cannot be used is a line on standard error.
+    """
+    out, installed, problems = standard_output(), plugins(POLICY_PLUGINS), plugin_problems()
+    for name in policy_names():
+        try:
+            known = policy_parameters(name)
+        except SpecificationError as problem:  # of a plug-in
+            problems.append(str(problem))
+            continue
+        parameters = ",".join(
+            f"{key}={'...' if value.default is value.empty else value.default}" for key, value in known.items()
+        )
+        origin = f"  [dim]({literal(installed[name].package)})[/]" if name in installed else ""
+        out.print(f"[bold]{literal(name)}[/]{literal(':' + parameters) if parameters else ''}{origin}")
+        out.print(f"    {literal(policy_summary(name))}")
+    for line in problems:
+        standard_error().print(literal(line))
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("scenarios", metavar="[SCENARIO]...", type=FILE, nargs=-1)
+@option_group(
+    "Jobs",
+    option("--trace", "SWF file, or a log of sacct, PBS or LSF; default: a synthetic year.", FILE),
+    option(
+        "--model",
+        f"Draw the jobs from a workload model: {', '.join(shipped_models())}, or a file of `trace fit`.",
+        shell_complete=lambda _context, _option, typed: [name for name in shipped_models() if name.startswith(typed)],
+    ),
+    option("--jobs", "Number of jobs to make; default: 10,000 of a model, else 30,000.", click.IntRange(1, 1_000_000)),
 )
-@click.option(
-    "--model",
-    shell_complete=_model_names,
-    help=f"Draw the jobs from a workload model: {', '.join(shipped_models())}, or a file of `trace fit`.",
+@option_group(
+    "Runs",
+    POLICY,
+    SEED,
+    option(
+        "--fidelity",
+        "Time sharing only: compute progress between scheduling events, or simulate every time slice on every node, slowly.",
+        click.Choice(FIDELITIES),
+        "fast",
+    ),
+    option(
+        "--events",
+        "How a policy is told of several events at one instant: in one scheduling cycle, or each in a cycle of its own.",
+        click.Choice(EVENTS),
+        "together",
+    ),
+    option(
+        "--speedup",
+        "How run times depend on job sizes chosen by the policy: linear, or Downey's model.",
+        Parsed("linear|downey:SIGMA", speedup_of),
+        "linear",
+    ),
+    option(
+        "--stream",
+        "Keep no finished job in memory: the summary is made of running sums, median and 95th percentile of more than 10,000 "
+        "jobs within 0.1 %.",
+        is_flag=True,
+    ),
 )
-@click.option(
-    "--jobs", type=click.IntRange(1, 1_000_000), help="Number of jobs to make; default: 10,000 of a model, else 30,000."
+@option_group(
+    "Output",
+    json_option("Print a JSON list, an object per policy, instead of the table."),
+    option("--jobs-csv", "Directory to write POLICY.csv into, a row per job.", FILE),
+    option("--jobs-parquet", "With --stream, directory to write POLICY.parquet into, a row per job.", FILE),
+    option("--figure", "File (.png, .svg, .pdf) for a figure that compares the runs.", FILE),
+    option("--perfetto", "File (.json, or .json.gz) for the runs over time, for ui.perfetto.dev.", FILE),
+    option("--traceback with_traceback", "If the code of a policy fails, print the whole traceback too.", is_flag=True),
 )
-@click.option("--nodes", type=int, help="Size of the machine; default: that of the trace (MaxProcs) or of the model, else 128.")
-@click.option(
-    "--policy",
-    "policies",
-    multiple=True,
-    shell_complete=_policy_names,
-    help="Policy as NAME or NAME:key=value,key=value; repeat to compare.  Default: fcfs, easy, conservative.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Root of all random streams.")
-@json_option("Print a JSON list, an object per policy, instead of the table.")
-@click.option("--jobs-csv", type=click.Path(path_type=Path), help="Directory to write POLICY.csv into, a row per job.")
-@click.option("--figure", type=click.Path(path_type=Path), help="File (.png, .svg, .pdf) for a figure that compares the runs.")
-@click.option(
-    "--perfetto", type=click.Path(path_type=Path), help="File (.json, or .json.gz) for the runs over time, for ui.perfetto.dev."
-)
-@click.option(
-    "--stream",
-    is_flag=True,
-    help="Keep no finished job in memory: the summary is made of running sums, median and 95th percentile of more than "
-    "10,000 jobs within 0.1 %.",
-)
-@click.option(
-    "--jobs-parquet",
-    type=click.Path(path_type=Path),
-    help="With --stream, directory to write POLICY.parquet into, a row per job.",
-)
-@click.option(
-    "--fidelity",
-    type=click.Choice(FIDELITIES),
-    default="fast",
-    show_default=True,
-    help="Time sharing only: compute progress between scheduling events, or simulate every time slice on every node, slowly.",
-)
-@click.option(
-    "--events",
-    type=click.Choice(EVENTS),
-    default="together",
-    show_default=True,
-    help="How a policy is told of several events at one instant: in one scheduling cycle, or each in a cycle of its own.",
-)
-@click.option(
-    "--speedup",
-    type=SpeedupModel(),
-    default="linear",
-    show_default=True,
-    help="How run times depend on job sizes chosen by the policy: linear, or Downey's model.",
-)
-@click.option(
-    "--traceback", "with_traceback", is_flag=True, help="If the code of a policy fails, print the whole traceback too."
+@option_group(
+    "Machine", option("--nodes", "Size of the machine; default: that of the trace (MaxProcs) or of the model, else 128.", int)
 )
 @machine_options
 @trace_options
-def run(
-    scenarios: tuple[Path, ...],
-    trace: Path | None,
-    model: str | None,
-    jobs: int | None,
-    nodes: int | None,
-    policies: tuple[str, ...],
-    seed: int,
-    as_json: bool,
-    jobs_csv: Path | None,
-    figure: Path | None,
-    perfetto: Path | None,
-    fidelity: Fidelity,
-    events: Events,
-    jobs_parquet: Path | None,
-    *,
-    stream: bool,
-    with_traceback: bool,
-    **options: Any,
-) -> int:
+def run(scenarios: tuple[Path, ...], **options: Any) -> int:
     """Simulate policies and print one table, a row per policy.
 
     The jobs come from --trace, or from --model, or from a synthetic year; the last two are made with --seed.  Or they come
@@ -143,43 +155,37 @@ def run(
 
     \b
     Examples:
-      clustermodel run --trace KTH-SP2-1996-2.2.swf.gz --nodes 100 --figure kth.png
+      clustermodel run --trace KTH-SP2-1996-2.2.swf.gz --figure kth.png
       clustermodel run --trace jobs.sacct --unit cores --policy easy
-      clustermodel run --policy easy --policy easy:backfill_order=shortest --policy easy:reserve_depth=4
-      clustermodel run --trace CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --jobs-csv out --json
-      clustermodel run --policy R/L-NG --policy R/L-NG:width=half,widening=1 --speedup downey:0.5
-      clustermodel run --model blue-pacific --scale-run-time 1.3 --estimates phi:0.5
-      clustermodel run --model blue-pacific --policy bf --policy bgs --policy mbgs --context-switch 0.02
-      clustermodel run --jobs 2000 --policy easy --policy pv-easy --perfetto runs.json.gz
-      clustermodel run --trace CEA-Curie-2011-2.1-cln.swf.gz --policy easy --stream --jobs-parquet out
+      clustermodel run --policy easy --policy easy:backfill_order=shortest
+      clustermodel run --trace CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --json
+      clustermodel run --policy R/L-NG:width=half,widening=1 --speedup downey:0.5
+      clustermodel run --model blue-pacific --policy mbgs --context-switch 0.02
+      clustermodel run --policy gs --set machine.time_slicing.quantum_s=60
+      clustermodel run --jobs 2000 --policy pv-easy --perfetto runs.json.gz
+      clustermodel run --trace CEA-Curie-2011-2.1-cln.swf.gz --stream
       clustermodel run scenarios/quickstart.py
-      clustermodel run kth.toml --policy easy --policy conservative --nodes 128
+      clustermodel run kth.toml --policy easy --nodes 128
     """
-    notes = standard_error()
-    specified: list[Scenario] = []
+    notes, given = standard_error(), given_options(click.get_current_context())
+    outputs: dict[str, Path | None] = {name: options[name] for name in ("jobs_csv", "jobs_parquet", "figure", "perfetto")}
     if scenarios:
-        from clustermodel.cli.scenarios import scenarios_of  # noqa: PLC0415  with all kinds of workloads
-
-        specified = scenarios_of(scenarios, given_options(click.get_current_context()))
-        specified = [replace(scenario, stream=True) if stream and not scenario.stream else scenario for scenario in specified]
-        stream = any(scenario.stream for scenario in specified)
-    if stream or jobs_parquet is not None:
-        from clustermodel.cli.streamed import require_streamable  # noqa: PLC0415  few runs are streamed
-
-        outputs = {"--jobs-csv": jobs_csv, "--figure": figure, "--perfetto": perfetto}
-        require_streamable(jobs_parquet=jobs_parquet, stream=stream, outputs=outputs)
-    if not scenarios:
-        specified = _scenarios(options, trace, model, jobs, nodes, policies, seed, fidelity, events, stream=stream)
+        specified = _scenarios_of(scenarios, given)
+        if options["stream"]:
+            specified = [scenario if scenario.stream else replace(scenario, stream=True) for scenario in specified]
+        _require_streamable(outputs, stream=any(scenario.stream for scenario in specified))
+    else:
+        _require_streamable(outputs, stream=options["stream"])
+        specified = _specified(options, given)
     told: set[tuple[int, str]] = set()
     _note_sources(specified, notes, told)
     labels = [scenario.label for scenario in specified]
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
         raise SpecificationError(f"policy: {twice!r} is asked for twice; names must be unique")
-    files = {} if jobs_csv is None else _job_files(labels, jobs_csv, "--jobs-csv", ".csv")
-    files |= {} if jobs_parquet is None else _job_files(labels, jobs_parquet, "--jobs-parquet", ".parquet")
-    _require_writable({"--jobs-csv": jobs_csv, "--jobs-parquet": jobs_parquet}, figure, perfetto)
-    if perfetto is not None:
+    files = _job_files(labels, outputs, "jobs_csv", ".csv") | _job_files(labels, outputs, "jobs_parquet", ".parquet")
+    _require_writable(outputs)
+    if outputs["perfetto"] is not None:
         specified = [replace(scenario, history=True) for scenario in specified]  # of time slices
 
     results: list[Result] = []
@@ -187,13 +193,13 @@ def run(
     code = 0
     try:
         try:
-            _run_all(specified, results, files, notes, told, with_traceback=with_traceback)
+            _run_all(specified, results, files, notes, told, with_traceback=options["with_traceback"])
         except KeyboardInterrupt as problem:
             interrupted = next((unfinished.label for unfinished in specified[len(results) :]), "the last report")
             code = exit_code_of(problem)
-        _write(results, figure, perfetto, notes)  # before the table: its reader may have gone (| head)
+        _write(results, outputs, notes)  # before the table: its reader may have gone (| head)
     finally:
-        _show(results, notes, as_json=as_json)  # finished runs are reported, whatever stopped the others
+        _show(results, notes, as_json=options["as_json"])  # finished runs are reported, whatever stopped the others
     if interrupted is not None:
         notes.print(
             f"clustermodel: interrupted during {literal(interrupted)}; "
@@ -202,84 +208,114 @@ def run(
     return code
 
 
-def _scenarios(
-    options: dict[str, Any],
-    trace: Path | None,
-    model: str | None,
-    jobs: int | None,
-    nodes: int | None,
-    policies: Sequence[str],
-    seed: int,
-    fidelity: Fidelity,
-    events: Events,
-    *,
-    stream: bool,
-) -> list[Scenario]:
-    """Return a scenario for each policy, on the workload and the machine specified by the options."""
-    for policy in policies:
+def _specified(options: Mapping[str, Any], given: Mapping[str, Any]) -> list[Scenario]:
+    """Return a scenario for each policy, on the workload and the machine that the options specify."""
+    trace, model, jobs, nodes = (options[name] for name in ("trace", "model", "jobs", "nodes"))
+    for policy in options["policies"]:
         make_policy(policy)  # a mistyped name fails before the trace is read
+    settings = settings_of(options["settings"])
     machine = machine_with(Machine(nodes=1 if nodes is None else nodes), options)
     if trace is not None and (model is not None or jobs is not None):
         raise SpecificationError(
             f"--{'jobs' if model is None else 'model'}: the jobs come from --trace {trace}; give one of the two"
         )
-    drawn_from = None if model is None else load_model(model)
     workload: JobSource
-    if stream and trace is not None:
-        from clustermodel.cli.streamed import stream_of  # noqa: PLC0415  few runs are streamed
-
-        workload = stream_of(trace, options, given_options(click.get_current_context()))
+    if options["stream"] and trace is not None:
+        workload = stream_of(trace, options, given)
     else:
-        workload = load_workload(options, trace=trace, model=drawn_from, jobs=jobs, nodes=nodes, seed=seed)
-    if nodes is None:
+        drawn_from = None if model is None else load_model(model)
+        workload = load_workload(options, trace=trace, model=drawn_from, jobs=jobs, nodes=nodes, seed=options["seed"])
+    if nodes is None and "machine.nodes" not in settings:
         if workload.machine_nodes is None:
             raise SpecificationError(f"--nodes: neither MaxProcs nor MaxNodes of {trace} is the size of a machine; give one")
         machine = replace(machine, nodes=-(-workload.machine_nodes // machine.gpus_per_node))
+    fields = {name: options[name] for name in ("seed", "fidelity", "events", "speedup", "stream")}
     return [
-        Scenario(
-            machine=machine,
-            workload=workload,
-            policy=policy,
-            seed=seed,
-            fidelity=fidelity,
-            events=events,
-            speedup=options["speedup"],
-            stream=stream,
-        )
-        for policy in policies or ("fcfs", "easy", "conservative")
+        scenario_with_settings(Scenario(machine=machine, workload=workload, policy=policy, **fields), settings)
+        for policy in options["policies"] or POLICIES
     ]
 
 
-def _job_files(labels: Sequence[str], folder: Path, option: str, suffix: str) -> dict[str, Path]:
+def _scenarios_of(paths: Sequence[Path], given: Mapping[str, Any]) -> list[Scenario]:
+    """Return the scenarios of files, in which options replace values, or of a script, which takes none, in order."""
+    context = click.get_current_context()
+    options = {name: given[name] for name in given.keys() - names_in_groups(context, "Output") - {"scenarios", "stream"}}
+    scripts = [path for path in paths if path.suffix.lower() != SUFFIX]
+    if scripts:
+        if len(paths) > 1:
+            raise SpecificationError(f"{scripts[0]}: a script stands alone; several scenarios are {SUFFIX} files")
+        if others := [name for name in options if name != "settings"]:
+            raise SpecificationError(f"{scripts[0]}: {option_name(others[0])}: a script brings its own; only files take it")
+        from clustermodel.experiment.script import load_scenarios  # noqa: PLC0415  with all that studies need
+
+        settings = settings_of(options.get("settings", ()))
+        return [scenario_with_settings(scenario, settings) for scenario in load_scenarios(scripts[0])]
+    if of_workloads := sorted(options.keys() & names_in_groups(context, "Jobs", "Logs")):
+        option = option_name(of_workloads[0])
+        raise SpecificationError(f"{paths[0]}: {option}: the jobs are those of the file; change its table [workload]")
+    return [scenario for path in paths for scenario in _variants(path, options, several=len(paths) > 1)]
+
+
+def _variants(path: Path, options: Mapping[str, Any], *, several: bool) -> list[Scenario]:
+    """Return the scenario of a file with each of the policies; with ``several`` files labels have the file's name."""
+    scenario = Scenario.from_toml(path)
+    policies = options.get("policies") or (scenario.policy,)
+    changes = {name: options[name] for name in ("seed", "fidelity", "events", "speedup") if name in options}
+    if any(name not in ("policies", *changes) for name in options):
+        machine = machine_with(scenario.used_machine, options)
+        changes["machine"] = replace(machine, nodes=options.get("nodes", machine.nodes))
+    names = dict.fromkeys(policies, scenario.name or (path.stem if several else ""))
+    if len(policies) > 1:
+        names = {policy: f"{name} {policy}" if name else "" for policy, name in names.items()}
+    settings = settings_of(options.get("settings", ()))
+    return [
+        scenario_with_settings(replace(scenario, policy=policy, name=names[policy], **changes), settings) for policy in policies
+    ]
+
+
+def _require_streamable(outputs: Mapping[str, Path | None], *, stream: bool) -> None:
+    """Refuse outputs that do not go with ``--stream``, or that need it."""
+    if outputs["jobs_parquet"] is not None and not stream:
+        raise SpecificationError("--jobs-parquet: it needs --stream; --jobs-csv writes the jobs of a run that is not streamed")
+    for name, value in outputs.items():
+        if stream and value is not None and name != "jobs_parquet":
+            raise SpecificationError(f"{option_name(name)}: not allowed with --stream, which keeps no jobs")
+
+
+def _job_files(labels: Sequence[str], outputs: Mapping[str, Path | None], name: str, suffix: str) -> dict[str, Path]:
     """Return the file of job records of each run; refuse file names that are too long, or that two runs share."""
+    folder, option = outputs[name], option_name(name)
     owners: dict[str, str] = {}
+    if folder is None:
+        return {}
     for label in labels:
-        name = visible(label).replace("/", "_") + suffix
-        if (length := len(name.encode())) > _LONGEST_FILE_NAME:
+        file = visible(label).replace("/", "_") + suffix
+        if (length := len(file.encode())) > _LONGEST_FILE_NAME:
             raise SpecificationError(
                 f"{option}: {shown(label)}: the name of its file would have {length} bytes; "
                 f"at most {_LONGEST_FILE_NAME} are allowed"
             )
-        if name in owners:
-            raise SpecificationError(f"{option}: {owners[name]!r} and {label!r} would have one file, {folder / name}")
-        owners[name] = label
-    return {label: folder / name for name, label in owners.items()}
+        if file in owners:
+            raise SpecificationError(f"{option}: {owners[file]!r} and {label!r} would have one file, {folder / file}")
+        owners[file] = label
+    return {label: folder / file for file, label in owners.items()}
 
 
-def _require_writable(folders_of_jobs: Mapping[str, Path | None], figure: Path | None, perfetto: Path | None) -> None:
+def _require_writable(outputs: Mapping[str, Path | None]) -> None:
     """Refuse outputs that cannot be written, before the runs."""
-    for option, folder in folders_of_jobs.items():
+    for name, path in outputs.items():
         try:
-            if folder is not None:
-                folder.mkdir(parents=True, exist_ok=True)
+            if path is not None and name in ("jobs_csv", "jobs_parquet"):
+                path.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
-            raise OutputError(f"{option}: {folder}: cannot be made: {problem.strerror}") from None
+            raise OutputError(f"{option_name(name)}: {path}: cannot be made: {problem.strerror}") from None
+    figure, perfetto = outputs["figure"], outputs["perfetto"]
     if perfetto is not None and perfetto.is_dir():
         raise OutputError(f"--perfetto: {perfetto}: is a directory; it must be a file")
-    folders = [(option, file.parent if file else None) for option, file in (("--figure", figure), ("--perfetto", perfetto))]
-    for option, path in (*folders_of_jobs.items(), *folders):
-        if path is not None and not (path.is_dir() and os.access(path, os.W_OK)):
-            raise OutputError(f"{option}: {path}: is not a directory that can be written to")
+    for name, path in outputs.items():
+        folder = path.parent if path is not None and name in ("figure", "perfetto") else path
+        if folder is not None and not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise OutputError(f"{option_name(name)}: {folder}: is not a directory that can be written to")
     if figure is not None and figure.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise OutputError(f"--figure: {figure}: format {figure.suffix!r} is unknown; use .png, .svg or .pdf")
 
@@ -328,13 +364,7 @@ def _run_all(
 
 
 def _note_sources(scenarios: Sequence[Scenario], notes: Console, told: set[tuple[int, str]]) -> None:
-    """Print what has been left out or changed of the jobs, but each line of a source once.
-
-    Args:
-        scenarios: with the sources.
-        notes: where to print.
-        told: the lines printed so far, by the source's identity; the new ones are added.
-    """
+    """Print what has been left out or changed of the jobs; each line once, which ``told`` keeps."""
     for source in [source for scenario in scenarios for source in scenario.sources]:
         for line in source.provenance.lines():
             if (id(source), line) not in told:
@@ -352,7 +382,8 @@ def _finished_run(scenario: Scenario, file: Path | None, advance: Callable[[int]
     return result
 
 
-def _write(results: Sequence[Result], figure: Path | None, perfetto: Path | None, notes: Console) -> None:
+def _write(results: Sequence[Result], outputs: Mapping[str, Path | None], notes: Console) -> None:
+    figure, perfetto = outputs["figure"], outputs["perfetto"]
     if figure is not None and results:
         from clustermodel.figures.run import comparison  # noqa: PLC0415  matplotlib takes a second to import
         from clustermodel.figures.style import save  # noqa: PLC0415

@@ -1,29 +1,36 @@
-"""Standard output and standard error while a command runs: a failing stream causes one line of error at most."""
+"""Standard output and standard error while a command runs: guarded streams, JSON, messages of loggers, progress bars.
+
+A failing stream causes one line of error at most.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from io import UnsupportedOperation
-from typing import Any, Final, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar, cast
 
 import click
 
-from clustermodel.errors import OutputError
+from clustermodel.errors import OutputError, visible
 from clustermodel.formatting import encodable
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from clustermodel.experiment.executor import Progress as SweepProgress
+    from clustermodel.experiment.scenario import Scenario
+
+_LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _APART: Final = "clustermodel.output_of_users"
 
 
 def json_option(text: str) -> Callable[[_Command], _Command]:
-    """Return the option ``--json``: whatever code of users prints goes to standard error until :func:`print_json`.
-
-    Args:
-        text: its line in the help.
-    """
+    """Return the option ``--json``: whatever code of users prints goes to standard error until :func:`print_json`."""
     return click.option("--json", "as_json", is_flag=True, callback=_keep_apart, help=text)
 
 
@@ -137,3 +144,75 @@ class _Stream:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._stream.fileno())
             os.close(nowhere)
+
+
+# Messages of the package's loggers: warnings always, more with --verbose
+
+
+class _Line(logging.Formatter):
+    """A message in one line, with control characters written out; without a name where a user need not know it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        text = visible(" ".join(record.getMessage().split()))
+        if record.levelno >= logging.WARNING:
+            return f"clustermodel: {record.levelname.lower()}: {text}"
+        return f"{self.formatTime(record, '%H:%M:%S')} {record.name.removeprefix('clustermodel.')}: {text}"
+
+
+def log_to_standard_error(verbose: int) -> Callable[[], None]:
+    """Write messages of the package to standard error: 0 for warnings, 1 what is done, 2 details; return what ends it."""
+    handler, logger = logging.StreamHandler(sys.stderr), logging.getLogger("clustermodel")
+    before = logger.level
+    handler.setFormatter(_Line())
+    logger.addHandler(handler)
+    logger.setLevel(_LEVELS[min(verbose, len(_LEVELS) - 1)])
+
+    def end() -> None:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+    return end
+
+
+# Progress bars, on terminals only
+
+
+@contextmanager
+def progress_of_run(scenario: Scenario, notes: Console) -> Iterator[Callable[[int], None] | None]:
+    """Show a progress bar of the jobs of ``scenario``; yield its callback, ``None`` without a terminal."""
+    if not notes.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    from clustermodel.figures.terminal import literal  # noqa: PLC0415  with rich, for which --help need not wait
+    from clustermodel.workload.table import Workload  # noqa: PLC0415
+
+    sized = [len(source) for source in scenario.sources if isinstance(source, Workload)]
+    total = sum(sized) if len(sized) == len(scenario.sources) else None
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=notes, transient=True) as bar:
+        task = bar.add_task(literal(scenario.label), total=total)
+        yield lambda jobs: bar.advance(task, jobs)
+
+
+@contextmanager
+def progress_of_sweep(notes: Console) -> Iterator[Callable[[SweepProgress], None]]:
+    """Show a progress bar of the runs of a study; yield its callback."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed} of {task.total} done, {task.fields[running]} running, {task.fields[failed]} failed"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
+        task = bar.add_task("runs", total=None, running=0, failed=0)
+
+        def advance(state: SweepProgress) -> None:
+            bar.update(task, total=state.total, completed=state.done, running=state.running, failed=state.failed)
+
+        yield advance

@@ -1,4 +1,4 @@
-"""``clustermodel sweep``, ``clustermodel results`` and ``clustermodel report``: running, exporting and reporting studies."""
+"""``clustermodel sweep``, ``validate``, ``results`` and ``report``: running, comparing, exporting and reporting studies."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import click
 from rich.console import Console
 
 from clustermodel.cli.interrupts import leaving_quietly
-from clustermodel.cli.progress import progress_of_sweep
-from clustermodel.cli.streams import json_option, print_json
+from clustermodel.cli.options import FILE, option, option_group
+from clustermodel.cli.streams import json_option, print_json, progress_of_sweep
 from clustermodel.compiled import advice
 from clustermodel.errors import ExecutionError, SpecificationError, counted, did_you_mean, missing_package, quoted
+from clustermodel.experiment.settings import settings_of
 from clustermodel.figures.tables import OVERHEADS, frame_table, means_table, repeated_runs, study_notes, trials_table
 from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error, standard_output
 from clustermodel.output_files import replacing, without_formulas, write_file
@@ -37,25 +38,35 @@ SIGNALLED = 128
 """Exit code of a sweep that a signal stopped, minus the number of the signal, as in shells."""
 
 
+NOT_ALL_AGREE = 1
+"""Exit code of a validation that differs or is undecided somewhere."""
+
+
+_RUN_OPTIONS = option_group(
+    "Options",
+    option("--out", "Directory of the results; created if need be.", FILE, required=True),
+    option(
+        "--set settings",
+        "Set a parameter of the script's function `study`, or with a dotted name a field of all scenarios: "
+        "machine.time_slicing.quantum_s=60; repeat.",
+        multiple=True,
+        metavar="NAME=VALUE",
+    ),
+    option("--workers", "Processes of this machine; default: one for each processor.", click.IntRange(1)),
+    option("--dask", "Run on the Dask cluster with this scheduler, e.g. tcp://host:8786.", metavar="ADDRESS"),
+    option("--shard", "Run part I of N, as a task of a job array.", metavar="I/N"),
+)
+"""Options of commands that run studies."""
+
+
 @click.command()
-@click.argument("study", type=click.Path(path_type=Path))
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Directory of the results; created if need be.")
-@click.option(
-    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Set a parameter of the script's function `study`; repeat."
-)
-@click.option("--workers", type=click.IntRange(1), help="Processes of this machine; default: one for each processor.")
-@click.option("--dask", metavar="ADDRESS", help="Run on the Dask cluster with this scheduler, e.g. tcp://host:8786.")
-@click.option("--shard", metavar="I/N", help="Run part I of N, as a task of a job array.")
-@click.option(
-    "--run-timeout",
-    type=click.FloatRange(0, min_open=True),
-    metavar="SECONDS",
-    help="Fail runs that take longer.",
-)
-@click.option("--traceback", "tracebacks", is_flag=True, help="Show the whole traceback of each failed run.")
-@click.option("--tls-ca", type=click.Path(), help="Dask with TLS: file of the certificate authority.")
-@click.option("--tls-cert", type=click.Path(), help="Dask with TLS: file of this client's certificate.")
-@click.option("--tls-key", type=click.Path(), help="Dask with TLS: file of this client's key.")
+@click.argument("study", type=FILE)
+@_RUN_OPTIONS
+@option("--run-timeout", "Fail runs that take longer.", click.FloatRange(0, min_open=True), metavar="SECONDS")
+@option("--traceback tracebacks", "Show the whole traceback of each failed run.", is_flag=True)
+@option("--tls-ca", "Dask with TLS: file of the certificate authority.", click.Path())
+@option("--tls-cert", "Dask with TLS: file of this client's certificate.", click.Path())
+@option("--tls-key", "Dask with TLS: file of this client's key.", click.Path())
 def sweep(
     study: Path,
     out: Path,
@@ -73,15 +84,17 @@ def sweep(
     """Run all trials of STUDY and keep their results in a directory.
 
     STUDY is a Python script that defines `study`: a Study, another experiment such as a crossover, or a function that returns
-    one, whose parameters --set changes; or it defines `scenarios`.  Finished runs are kept: the same command again runs only
-    missing and failed runs.  A failed run records its error and does not stop the others.
+    one, whose parameters --set changes; or it defines `scenarios`.  --set with a dotted name changes a field of all scenarios.
+    Finished runs are kept: the same command again runs only missing and failed runs.  A failed run records its error and does
+    not stop the others.
 
     \b
     Examples:
       clustermodel sweep study.py --out results
-      clustermodel sweep study.py --out results --set jobs=1000 --set replications=3
+      clustermodel sweep study.py --out results --set jobs=1000
+      clustermodel sweep study.py --out results --set machine.time_slicing.mpl=3
       clustermodel sweep study.py --out results --shard $SLURM_ARRAY_TASK_ID/100
-      clustermodel sweep study.py --out results --dask tls://host:8786 --tls-ca ca.pem --tls-cert me.pem --tls-key me.key
+      clustermodel sweep study.py --out results --dask tcp://host:8786
       clustermodel results results --csv results.csv
     """
     if dask is not None and workers is not None:
@@ -107,14 +120,7 @@ class Executed(NamedTuple):
 
 
 def run_experiment(origin: Origin, out: Path, options: Mapping[str, Any], *, whole_tracebacks: bool) -> Executed:
-    """Run an experiment, and show its tables and figures.
-
-    Args:
-        origin: of the experiment.
-        out: directory of the results.
-        options: fields of :class:`~clustermodel.experiment.executor.Options`.
-        whole_tracebacks: show the whole traceback of each failed run.
-    """
+    """Run an experiment with these options of its executor, and show its tables, figures and failures."""
     with leaving_quietly():
         from clustermodel.experiment.executor import Options, run_trials  # noqa: PLC0415  with pandas and pyarrow
 
@@ -150,16 +156,7 @@ def run_experiment(origin: Origin, out: Path, options: Mapping[str, Any], *, who
 
 
 def show_exhibits(design: Design, table: StudyTable, directory: Path) -> None:
-    """Print the tables of an experiment, and write them and its figures.
-
-    Args:
-        design: the experiment.
-        table: its finished trials.
-        directory: of its results.
-
-    Raises:
-        OutputError: a file cannot be written.
-    """
+    """Print the tables of an experiment, and write them and its figures below the directory of its results."""
     from clustermodel.experiment.exhibits import exhibits_of, write_exhibits  # noqa: PLC0415
     from clustermodel.experiment.study import Experiment  # noqa: PLC0415
 
@@ -185,27 +182,8 @@ def show_exhibits(design: Design, table: StudyTable, directory: Path) -> None:
         notes.print(f"{literal(folder)}: {counts}")
 
 
-def settings_of(given: Sequence[str]) -> dict[str, str]:
-    """Return the values of ``--set`` by name.
-
-    Raises:
-        SpecificationError: one is not NAME=VALUE.
-    """
-    settings = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name.isidentifier():
-            raise SpecificationError(f"--set: {text!r} is not allowed; it must be NAME=VALUE")
-        settings[name] = value
-    return settings
-
-
 def shard_of(text: str | None) -> tuple[int, int] | None:
-    """Return the value of ``--shard``.
-
-    Raises:
-        SpecificationError: it is not I/N.
-    """
+    """Return the value of ``--shard``."""
     if text is None:
         return None
     number, _, count = text.partition("/")
@@ -232,12 +210,92 @@ def _security(ca: str | None, cert: str | None, key: str | None) -> dict[str, An
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path))
+@click.argument("studies", type=FILE, nargs=-1, required=True)
+@_RUN_OPTIONS
+@option("--stored", "Run nothing: compare with the finished runs, those of all shards.", is_flag=True)
+def validate(
+    studies: tuple[Path, ...],
+    out: Path,
+    settings: tuple[str, ...],
+    workers: int | None,
+    dask: str | None,
+    shard: str | None,
+    *,
+    stored: bool,
+) -> int:
+    """Compare the formulas of STUDIES with simulated means.
+
+    Each of STUDIES is a Python script that defines `study`: what `validate` of the package returns, or a function that
+    returns it, whose parameters --set changes.  At each point of its factors the formula agrees, differs, or is undecided:
+    then the replications that are missing for a verdict are given.  Finished runs are kept: the same command again runs
+    only missing and failed runs.  With several STUDIES each has a folder in the directory, with the name of its script.
+
+    Exit code: 0 if the formula agrees at every point, otherwise 1; 0 after a shard, which has no verdict, unless runs failed.
+
+    \b
+    Examples:
+      clustermodel validate queueing.py --out results
+      clustermodel validate queueing.py --out results --set jobs=1000
+      clustermodel validate scenarios/validation/*.py --out results
+      clustermodel validate queueing.py --out results --shard 3/10
+      clustermodel validate queueing.py --out results --stored
+    """
+    if dask is not None and workers is not None:
+        raise SpecificationError("--workers: a Dask cluster has its own workers; give one of --workers and --dask")
+    if stored and (shard or dask or workers):
+        raise SpecificationError("--stored: nothing is run; give it without --workers, --dask and --shard")
+    folders = {study: out if len(studies) == 1 else out / study.stem for study in studies}
+    if len(set(folders.values())) < len(studies):
+        raise SpecificationError("STUDIES: two scripts of one name are not allowed; validate them in different directories")
+    given = settings_of(settings)
+    options: dict[str, Any] = {"workers": workers, "dask": dask, "shard": shard_of(shard)}
+    code = 0
+    for study, folder in folders.items():
+        found = _compared(study, folder, given) if stored else _validated(study, folder, given, options)
+        if found > NOT_ALL_AGREE:  # stopped by a signal
+            return found
+        code = max(code, found)
+    return code
+
+
+def _validated(study: Path, folder: Path, settings: dict[str, str], options: dict[str, Any]) -> int:
+    """Run a validation, show its verdicts, and return the exit code."""
+    with leaving_quietly():
+        from clustermodel.experiment.script import read_script  # noqa: PLC0415
+        from clustermodel.experiment.validate import Validation, load_validation  # noqa: PLC0415
+        from clustermodel.experiment.worker import Origin  # noqa: PLC0415  needs packages of an extra
+
+    origin = Origin.of_script(study, read_script(study), settings, load_validation)
+    done = run_experiment(origin, folder, options, whole_tracebacks=False)
+    if done.table is None or options["shard"] is not None:
+        return done.code
+    assert isinstance(done.design, Validation)
+    return max(done.code, _code(done.design, done.table))
+
+
+def _compared(study: Path, folder: Path, settings: dict[str, str]) -> int:
+    """Show the verdicts of a validation from its finished runs, and return the exit code."""
+    with leaving_quietly():
+        from clustermodel.experiment.script import read_script  # noqa: PLC0415
+        from clustermodel.experiment.validate import load_validation  # noqa: PLC0415  needs packages of an extra
+
+    design = load_validation(study, read_script(study), settings)
+    table = design.stored_table(folder)
+    show_exhibits(design, table, folder)
+    return _code(design, table)
+
+
+def _code(design: Any, table: Any) -> int:
+    return 0 if design.conclude(table).holds else NOT_ALL_AGREE
+
+
+@click.command()
+@click.argument("directory", type=FILE)
 @click.option("--measure", "measures", multiple=True, metavar="COLUMN", help="Print the mean of this column; repeat.")
 @click.option("--runs", "each", is_flag=True, help="Print a row for each run instead of means over replications.")
 @json_option("Print JSON: means and half-widths, or with --runs the whole table.")
-@click.option("--csv", type=click.Path(path_type=Path), help="Write the tidy table, a row per run, as CSV.")
-@click.option("--parquet", type=click.Path(path_type=Path), help="Write it as Parquet.")
+@click.option("--csv", type=FILE, help="Write the tidy table, a row per run, as CSV.")
+@click.option("--parquet", type=FILE, help="Write it as Parquet.")
 @click.option("--earlier", is_flag=True, help="Include runs that the study had before it was changed.")
 @click.option(
     "--verify", is_flag=True, help="Recompute all keys and digests instead, and list deviations from what was written."
@@ -330,8 +388,8 @@ def _print_damaged(damaged: list[tuple[str, str]], directory: Path, notes: Conso
 
 
 @click.command()
-@click.argument("directory", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), help="The file; default: report.html in DIRECTORY.")
+@click.argument("directory", type=FILE)
+@click.option("--out", type=FILE, help="The file; default: report.html in DIRECTORY.")
 @click.option("--run", "runs", multiple=True, metavar="KEY", help="Show this run, by a prefix of its key; repeat for several.")
 def report(directory: Path, out: Path | None, runs: tuple[str, ...]) -> int:
     """Write a report of the study in DIRECTORY: one HTML file that opens without a network.

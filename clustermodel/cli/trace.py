@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from clustermodel.cli.options import load_workload, log_options, trace_options
+from clustermodel.cli.options import FILE, GroupedCommand, load_workload, log_options, trace_options
 from clustermodel.cli.streams import json_option, print_json
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.figures.tables import percentile_table
@@ -29,8 +29,8 @@ def trace() -> None:
     """Look into workload traces, make them from accounting logs, and fit models to them."""
 
 
-@trace.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@trace.command(cls=GroupedCommand)
+@click.argument("file", type=FILE)
 @click.option("--nodes", type=_MACHINE_SIZE, help="Size of the machine; default: MaxProcs or MaxNodes of the trace.")
 @json_option("Print one JSON object instead of text.")
 @trace_options
@@ -40,7 +40,7 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
     \b
     Examples:
       clustermodel trace info KTH-SP2-1996-2.2.swf.gz
-      clustermodel trace info CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --window 0:2592000
+      clustermodel trace info CTC-SP2-1996-3.1-cln.swf.gz --window 0:2592000
     """
     workload = load_workload(options, trace=file, seed=1)
     facts = trace_facts(workload, nodes or workload.machine_nodes)
@@ -66,12 +66,12 @@ def info(file: Path, nodes: int | None, as_json: bool, **options: Any) -> None:
         out.print(literal(line))
 
 
-@trace.command("import")
-@click.argument("log", type=click.Path(path_type=Path))
+@trace.command("import", cls=GroupedCommand)
+@click.argument("log", type=FILE)
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=FILE,
     help="SWF file (.swf, .swf.gz) to write; without it, the report alone is printed.",
 )
 @json_option("Print the report as one JSON object instead of text.")
@@ -85,7 +85,7 @@ def import_log(log: Path, output: Path | None, as_json: bool, **options: Any) ->
     \b
     Examples:
       clustermodel trace import jobs.sacct -o cluster.swf
-      clustermodel trace import jobs.sacct.gz --timezone Europe/Paris --unit cores -o cluster.swf.gz
+      clustermodel trace import jobs.sacct.gz --unit cores -o cluster.swf.gz
       clustermodel trace import accounting/20260105
     """
     require_log(log)
@@ -103,9 +103,9 @@ def import_log(log: Path, output: Path | None, as_json: bool, **options: Any) ->
         standard_error().print(f"trace: {literal(output)}")
 
 
-@trace.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write the model to instead of standard output.")
+@trace.command(cls=GroupedCommand)
+@click.argument("file", type=FILE)
+@click.option("-o", "--output", type=FILE, help="File to write the model to instead of standard output.")
 @click.option("--nodes", type=_MACHINE_SIZE, help="Size of the machine; default: MaxProcs or MaxNodes of the trace.")
 @trace_options
 def fit(file: Path, output: Path | None, nodes: int | None, **options: Any) -> None:
@@ -117,7 +117,7 @@ def fit(file: Path, output: Path | None, nodes: int | None, **options: Any) -> N
     \b
     Examples:
       clustermodel trace fit KTH-SP2-1996-2.2.swf.gz > kth.json
-      clustermodel trace fit CTC-SP2-1996-3.1-cln.swf.gz --nodes 430 --output ctc.json
+      clustermodel trace fit CTC-SP2-1996-3.1-cln.swf.gz --output ctc.json
       clustermodel run --model kth.json --jobs 20000 --scale-run-time 1.2
     """
     notes = standard_error()

@@ -10,11 +10,25 @@ from typing import Any, Final
 
 import click
 
-from clustermodel.cli.options import load_workload, machine_options, machine_with, trace_options
-from clustermodel.cli.progress import progress_of_run
-from clustermodel.cli.streams import json_option, print_json
+from clustermodel.cli.options import (
+    FILE,
+    POLICIES,
+    POLICY,
+    SCALES,
+    SEED,
+    GroupedCommand,
+    load_workload,
+    machine_options,
+    machine_with,
+    option,
+    option_group,
+    option_name,
+    trace_options,
+)
+from clustermodel.cli.streams import json_option, print_json, progress_of_run
 from clustermodel.errors import SpecificationError, counted, shown
 from clustermodel.experiment.scenario import Scenario
+from clustermodel.experiment.settings import scenario_with_settings, settings_of
 from clustermodel.figures.terminal import Column, TextTable, literal, print_table, standard_error
 from clustermodel.formatting import UNDEFINED
 from clustermodel.machine import Machine
@@ -36,7 +50,7 @@ MEASURES: Final = {
 _ALIKE: Final = 0.1  # difference of mean waits that needs no explanation
 
 
-class _OfTrace(click.Command):
+class _OfTrace(GroupedCommand):
     """A command that tells those who forget ``--trace`` what to write."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -52,20 +66,17 @@ class _OfTrace(click.Command):
 
 
 @click.command(cls=_OfTrace)
-@click.option("--trace", type=click.Path(path_type=Path), required=True, help="Log of sacct, PBS or LSF, or SWF file.")
-@click.option(
-    "--nodes",
-    type=click.IntRange(1, LARGEST_WHOLE),
-    help="Size of the machine; default: MaxProcs of an SWF header, else the most nodes in use at the same time.",
+@option_group("Jobs", option("--trace", "Log of sacct, PBS or LSF, or SWF file.", FILE, required=True))
+@option_group("Runs", POLICY, SEED)
+@option_group("Output", json_option("Print a JSON list, an object per row, instead of the table."))
+@option_group(
+    "Machine",
+    option(
+        "--nodes",
+        "Size of the machine; default: MaxProcs of an SWF header, else the most nodes in use at the same time.",
+        click.IntRange(1, LARGEST_WHOLE),
+    ),
 )
-@click.option(
-    "--policy",
-    "policies",
-    multiple=True,
-    help="Policy as NAME or NAME:key=value,key=value; repeat to compare.  Default: fcfs, easy, conservative.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Root of all random streams.")
-@json_option("Print a JSON list, an object per row, instead of the table.")
 @machine_options
 @trace_options
 def whatif(trace: Path, nodes: int | None, policies: tuple[str, ...], seed: int, *, as_json: bool, **options: Any) -> None:
@@ -77,17 +88,16 @@ def whatif(trace: Path, nodes: int | None, policies: tuple[str, ...], seed: int,
     \b
     Examples:
       clustermodel whatif --trace jobs.sacct
-      clustermodel whatif --trace jobs.sacct --nodes 512 --policy easy --policy easy:backfill_order=shortest
+      clustermodel whatif --trace jobs.sacct --nodes 512 --policy easy
       clustermodel whatif --trace KTH-SP2-1996-2.2.swf.gz --nodes 100
     """
     notes = standard_error()
     for policy in policies:
         make_policy(policy)  # a mistyped name fails before the log is read
-    for option in ("scale_interarrival", "scale_run_time", "scale_size"):
-        if options[option] != 1:
+    for name in SCALES:
+        if options[name] != 1:
             raise SpecificationError(
-                f"--{option.replace('_', '-')}: {options[option]:g} is not allowed; the recorded waits belong to "
-                "the recorded load"
+                f"{option_name(name)}: {options[name]:g} is not allowed; the recorded waits belong to the recorded load"
             )
     if options["resample"] is not None:
         raise SpecificationError("--resample: not allowed; the recorded waits belong to the recorded jobs")
@@ -97,17 +107,23 @@ def whatif(trace: Path, nodes: int | None, policies: tuple[str, ...], seed: int,
     peak = observed_schedule(workload).peak_nodes
     own_size = workload.machine_nodes or peak
     machine = machine_with(Machine(nodes=nodes or 1), options)
-    if nodes is None:
+    settings = settings_of(options["settings"])
+    is_given = nodes is not None or "machine.nodes" in settings
+    if not is_given:
         machine = replace(machine, nodes=-(-own_size // machine.gpus_per_node))
     size = machine.processors
     recorded = observed_schedule(workload, max(size, own_size))
     rows: list[dict[str, object]] = [{"policy": OBSERVED, **_measures(asdict(recorded))}]
-    for policy in dict.fromkeys(policies or ("fcfs", "easy", "conservative")):
+    for policy in dict.fromkeys(policies or POLICIES):
         scenario = Scenario(machine=machine, workload=workload, policy=policy, seed=seed)
+        scenario = scenario_with_settings(scenario, settings)
         with progress_of_run(scenario, notes) as advance:
             summary = scenario.run(progress=advance).summary()
         rows.append({"policy": policy_label(policy), **_measures(summary.as_dict()), "rejected": summary.rejected})
-    for line in (*_about_machine(workload, size, peak, given=nodes is not None), *_remarks(rows, recorded)):
+    for line in (
+        *_about_machine(workload, size, peak, given=is_given),
+        *_remarks(rows, recorded),
+    ):
         notes.print(literal(line))
     if as_json:
         print_json(json.dumps(rows, indent=2))

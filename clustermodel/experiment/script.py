@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clustermodel.errors import ClusterModelError, SpecificationError
 from clustermodel.experiment.scenario import Scenario
+from clustermodel.experiment.settings import ScenariosWithSettings
 from clustermodel.experiment.study import Experiment, Study, run_missing
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.user_code import SCRIPT_MODULES, failure_line, origin_of_file
@@ -132,19 +133,21 @@ def load_scenarios(path: Path) -> list[Scenario]:
 def load_experiment(path: Path, text: str, settings: Mapping[str, str] = MappingProxyType({})) -> Experiment[Any]:
     """Run a script and return the experiment that it defines: ``study``, or a study of its ``scenarios``.
 
-    ``study`` is an experiment, or a function that returns one; its parameters, which have defaults, can be set.  The docstring
-    of the script is the text of an experiment without one.
+    ``study`` is an experiment, or a function that returns one; its parameters, which have defaults, can be set, and the fields
+    of all its scenarios.  The docstring of the script is the text of an experiment without one.
 
     Args:
         path: of the script, which need not exist any more.
         text: of the script.
-        settings: values of parameters of ``study``, as texts.
+        settings: values of parameters of ``study``, and of fields of scenarios by dotted names, as texts.
 
     Raises:
         SpecificationError: the script fails, defines none, or its function has no such parameter.
     """
     defined = run_script(path, text)
     study = defined.get("study")
+    of_scenarios = {name: value for name, value in settings.items() if "." in name}
+    settings = {name: value for name, value in settings.items() if "." not in name}
     if study is None and (scenarios := _scenarios_in(path, defined)):
         study = Study.of_scenarios(path.stem, scenarios)
     if callable(study) and not isinstance(study, Experiment):
@@ -156,6 +159,8 @@ def load_experiment(path: Path, text: str, settings: Mapping[str, str] = Mapping
             f"{path}: defines neither `study` (a Study, or a function that returns one) nor `scenarios` (an iterable of "
             "Scenario, or a function of none)"
         )
+    if of_scenarios:
+        study = replace(study, scenario=ScenariosWithSettings(study.scenario, of_scenarios))
     return study if study.text else replace(study, text=inspect.cleandoc(defined.get("__doc__") or ""))
 
 
@@ -231,7 +236,8 @@ def sweep(
         dask_options: passed on to ``dask.distributed.Client``, for example ``security``.
         shard: I, N: run part I of N, as a task of a job array.
         run_timeout_s: longest wall time of a run, seconds, after which it fails; by default there is no limit.
-        settings: values of the parameters of the script's function ``study``, as texts.
+        settings: values of the parameters of the script's function ``study``, and of fields of all scenarios by dotted names
+            (``"machine.time_slicing.quantum_s"``), as texts.
         progress: called whenever a run has started or ended.
 
     Returns:

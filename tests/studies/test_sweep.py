@@ -23,7 +23,7 @@ from clustermodel.errors import OutputError
 from clustermodel.experiment.design import Opened
 from clustermodel.experiment.executor import Progress, longest_first
 from clustermodel.experiment.run_key import Run, key_of
-from clustermodel.experiment.script import sweep
+from clustermodel.experiment.script import load_experiment, sweep
 from clustermodel.experiment.store import RUNS as RUN_FILES
 from clustermodel.experiment.store import STUDY_FILE, Finished, Store, read_study, write_content
 from clustermodel.experiment.study import Experiment, Study
@@ -604,3 +604,20 @@ def test_nothing_is_pickled_on_disk(whole: Path) -> None:
     assert suffixes <= {".json", ".parquet"}
     for path in (whole / RUN_FILES).iterdir():
         assert key_of(content(path)["specification"]) == path.stem
+
+
+def test_set_with_a_dotted_name_changes_a_field_of_every_scenario(tmp_path: Path) -> None:
+    text = (
+        "from clustermodel import Machine, Scenario, Study, synthetic_workload\n"
+        "def scenario(policy, seed):\n"
+        "    return Scenario(machine=Machine(nodes=8), workload=synthetic_workload(jobs=9, nodes=8), policy=policy)\n"
+        "def study(levels=('gs', 'mbgs')):\n"
+        "    return Study(name='s', factors={'policy': list(levels)}, scenario=scenario)\n"
+    )
+    settings = {"levels": "gs", "machine.time_slicing.mpl": "2", "machine.nodes": "16"}
+    study = load_experiment(tmp_path / "s.py", text, settings)
+    made = [study.scenario_of(trial) for trial in study.trials(study.first_table())]
+    assert [(one.policy, one.machine.nodes, one.machine.time_slicing.mpl) for one in made] == [("gs", 16, 2)]
+    study = load_experiment(tmp_path / "s.py", text, {"machine.mpl": "2"})
+    with pytest.raises(SpecificationError, match=r"--set: machine\.mpl: unknown key"):
+        study.scenario_of(study.trials(study.first_table())[0])

@@ -349,7 +349,7 @@ def test_options_of_the_command_line() -> None:
     machine = machine_with(Machine(nodes=4), {"store_bandwidth": 2.5, "store_writers": "fcfs", "checkpoint_interval": 60.0})
     store = CheckpointStore(bandwidth_gib_s=2.5, writers="fcfs")
     assert machine.checkpointing == Checkpointing(interval_s=60, store=store)
-    assert machine_with(Machine(nodes=4), {"store_bandwidth": None, "store_writers": "oblivious"}) == Machine(nodes=4)
+    assert machine_with(Machine(nodes=4), {"store_bandwidth": None, "store_writers": None}) == Machine(nodes=4)
     with pytest.raises(SpecificationError, match=r"^--store-writers: it needs --store-bandwidth"):
         machine_with(Machine(nodes=4), {"store_bandwidth": None, "store_writers": "fcfs"})
 

@@ -64,6 +64,68 @@ def complaint(command_line: Command) -> Callable[..., str]:
     return run
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "",
+        "run",
+        "whatif",
+        "sweep",
+        "validate",
+        "results",
+        "report",
+        "policies",
+        "trace",
+        "trace info",
+        "trace import",
+        "trace fit",
+    ],
+)
+def test_help_fits_80_columns(command_line: Command, command: str) -> None:
+    lines = command_line(*command.split(), "--help").out.splitlines()
+    assert len(lines) > 3
+    assert [line for line in lines if len(line) > 80] == []
+
+
+def test_help_groups_the_options_of_a_run(command_line: Command) -> None:
+    lines = command_line("run", "--help").out.splitlines()
+    titles = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert titles == [
+        f"{title}:"
+        for title in ("Jobs", "Runs", "Output", "Machine", "Time sharing", "Checkpoints", "Failures", "Logs", "Other options")
+    ]
+
+
+# Fields of scenarios by their names
+
+
+def test_set_changes_any_field_of_the_scenario(command_line: Command) -> None:
+    def row(*arguments: str) -> dict[str, float]:
+        return json.loads(command_line("run", "--jobs", 60, "--policy", "gs", "--json", *arguments).out)[0]
+
+    same = row("--quantum", "60", "--mpl", "2", "--context-switch", "0.1", "--seed", "2")
+    fields = ("quantum_s=60", "mpl=2")
+    settings = [f"machine.time_slicing.{field}" for field in fields] + ["machine.context_switch.seconds=6", "machine.nodes=128"]
+    assert row("--seed", "2", *(word for text in settings for word in ("--set", text))) == same != row()
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("machine.time_slicing.mpl=0", "machine.time_slicing.mpl: 0 is not allowed; it must be an integer >= 1"),
+        (
+            "machine.time_slicing.quantm=1",
+            "machine.time_slicing.quantm: unknown key (did you mean 'quantum_s'?); known are quantum_s, mpl, at_events",
+        ),
+        ("workload.jobs=1", "workload: not allowed; options of the trace or the model say what the jobs are"),
+        ("policy.depth=2", "policy.depth: not allowed; policy is 'fcfs', which has no fields"),
+        ("seed", "'seed' is not allowed; it must be NAME=VALUE"),
+    ],
+)
+def test_set_names_the_field_and_what_is_allowed(complaint: Callable[..., str], setting: str, message: str) -> None:
+    assert complaint("run", "--jobs", 9, "--set", setting) == f"--set: {message}"
+
+
 # The table and its JSON
 
 
@@ -610,7 +672,7 @@ def test_ctrl_c_while_the_trace_is_read(command_line: Command, monkeypatch: pyte
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("clustermodel.workload.trace_file.read_trace", interrupt)
+    monkeypatch.setattr("clustermodel.cli.options.read_trace", interrupt)
     finished = command_line("run", "--trace", trace)
     # a line feed first: the terminal shows ^C where the cursor is
     assert (finished.code, finished.out, finished.err) == (130, "", "\nclustermodel: error: interrupted\n")

@@ -1,0 +1,118 @@
+"""Fields of scenarios set by their dotted names in scenario files: ``--set machine.time_slicing.quantum_s=60``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
+
+import tomlkit
+
+from clustermodel.errors import SpecificationError, quoted
+from clustermodel.experiment.scenario import Scenario
+from clustermodel.machine import Machine
+from clustermodel.workload.synthetic import synthetic_workload
+
+_NONE: Final = "none"
+
+
+def settings_of(texts: Sequence[str]) -> dict[str, str]:
+    """Return the values of ``--set`` by name.
+
+    Raises:
+        SpecificationError: a text is not NAME=VALUE.
+    """
+    settings = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not all(part.isidentifier() for part in name.split(".")):
+            raise SpecificationError(f"--set: {text!r} is not allowed; it must be NAME=VALUE")
+        settings[name] = value
+    return settings
+
+
+def scenario_with_settings(scenario: Scenario, settings: Mapping[str, str]) -> Scenario:
+    """Return a scenario with other values of some of its fields.
+
+    Args:
+        scenario: any; its jobs stay.
+        settings: values by the dotted keys of scenario files, as texts: numbers, ``true``, ``false``, other values of TOML, or
+            words.  ``none`` is the field's default.
+
+    Raises:
+        SpecificationError: there is no such field, or it does not allow the value.
+
+    >>> from clustermodel import Machine, Scenario, synthetic_workload
+    >>> scenario = Scenario(machine=Machine(nodes=128), workload=synthetic_workload(jobs=9))
+    >>> changed = scenario_with_settings(scenario, {"machine.time_slicing.mpl": "3", "seed": "2"})
+    >>> changed.machine.time_slicing.mpl, changed.seed
+    (3, 2)
+    """
+    if not settings:
+        return scenario
+    known = {field.name for field in fields(scenario)}
+    changed = {path.partition(".")[0] for path in settings} & known
+    if "workload" in changed:
+        raise SpecificationError("--set: workload: not allowed; options of the trace or the model say what the jobs are")
+    # Fields of which a part changes are written as a file and read again, beside any jobs, which are not looked at.
+    kept = {path.partition(".")[0]: None for path in settings if "." in path}
+    values = {name: getattr(scenario, name) for name in kept if name in known}
+    if "machine" in values:
+        values["machine"] = scenario.used_machine
+    table = tomllib.loads(Scenario(workload=synthetic_workload(jobs=2, nodes=1), **values).to_toml())
+    for path, text in settings.items():
+        _set(table, path, text)
+    try:
+        read = Scenario.from_toml(tomlkit.dumps(table))
+    except SpecificationError as problem:
+        raise SpecificationError(f"--set: {str(problem).removeprefix('scenario: ')}") from None
+    return replace(scenario, **{name: getattr(read, name) for name in changed})
+
+
+def machine_with_settings(machine: Machine, settings: Mapping[str, str]) -> Machine:
+    """Return a machine with the values of those settings that begin with ``machine.``.
+
+    Raises:
+        SpecificationError: there is no such field, or it does not allow the value.
+    """
+    own = {path: text for path, text in settings.items() if path.startswith("machine.")}
+    if not own:
+        return machine
+    changed = scenario_with_settings(Scenario(machine=machine, workload=synthetic_workload(jobs=2, nodes=1)), own)
+    return changed.used_machine
+
+
+@dataclass(frozen=True)
+class ScenariosWithSettings:
+    """The scenario function of a study with other values of some fields of each scenario."""
+
+    function: Callable[..., Scenario | None]
+    settings: Mapping[str, str]
+
+    def __call__(self, **factors: Any) -> Scenario | None:
+        """Return the scenario of a point."""
+        scenario = self.function(**factors)
+        return scenario_with_settings(scenario, self.settings) if isinstance(scenario, Scenario) else scenario
+
+
+def _set(table: dict[str, Any], path: str, text: str) -> None:
+    *parts, name = path.split(".")
+    part: Any = table
+    for number, key in enumerate(parts, start=1):
+        part = part.setdefault(key, {})
+        if not isinstance(part, dict):
+            whole = ".".join(parts[:number])
+            raise SpecificationError(f"--set: {path}: not allowed; {whole} is {quoted(part)}, which has no fields")
+    if text.lower() == _NONE:
+        part.pop(name, None)
+    else:
+        part[name] = _value(text)
+
+
+def _value(text: str) -> Any:
+    try:
+        read = tomllib.loads(f"value = {text}")
+    except (tomllib.TOMLDecodeError, ValueError, RecursionError):
+        return text
+    return read["value"] if len(read) == 1 else text
