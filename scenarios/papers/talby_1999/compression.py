@@ -10,12 +10,12 @@ Without a trace the log is synthetic, cut into three parts of equal length.
 """
 
 import pandas as pd
-from periods import by_month, in_parts
+from periods import NODES, mean_wait_s, periods
 
-from clustermodel import Machine, Scenario, Slack, Study, StudyTable, read_swf, synthetic_workload
+from clustermodel import Machine, Scenario, Slack, Study, StudyTable
 from clustermodel.experiment.measure_table import published_table, with_published
 
-NODES, BASE, WAIT = 128, "conservative", "mean wait (s)"
+BASE, WAIT = "conservative", "mean wait (s)"
 SHORTER = "shorter than conservative's by (%)"
 ORDER = ("ast", "aat", "dp", "dc", "du")
 MONTHS, HEURISTICS = (published_table(__file__, name) for name in ("tables 1 and 3", "table 5"))
@@ -23,10 +23,8 @@ MONTHS, HEURISTICS = (published_table(__file__, name) for name in ("tables 1 and
 
 def study(trace: str = "", jobs: int = 3_000) -> Study:
     """Return the study; ``jobs`` are those of the synthetic log."""
-    parts = by_month(read_swf(trace)) if trace else in_parts(synthetic_workload(jobs=jobs, nodes=NODES, load=0.75), 3)
-    machine = Machine(nodes=NODES)
-    runs = [Scenario(machine=machine, workload=part, policy=BASE).run().jobs["wait_s"] for part in parts.values()]
-    awt_s = float(pd.concat(runs).mean())
+    machine, parts = Machine(nodes=NODES), periods(trace, jobs)
+    awt_s = mean_wait_s(parts.values())
 
     def scenario(policy: str, month: str, seed: int) -> Scenario:
         slack = Slack(heuristic=policy, compression="shift", awt=awt_s) if policy in ORDER else policy

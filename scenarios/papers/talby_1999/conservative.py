@@ -12,9 +12,9 @@ Without a trace the log is synthetic, cut into three parts of equal length.
 from collections.abc import Callable, Sequence
 
 import pandas as pd
-from periods import by_month, in_parts
+from periods import NODES, periods
 
-from clustermodel import Machine, Scenario, Study, StudyTable, read_swf, synthetic_workload
+from clustermodel import Machine, Scenario, Study, StudyTable
 from clustermodel.experiment.measure_table import published_table
 from clustermodel.policies.backfilling.cycle import SchedulingCycle
 from clustermodel.policies.backfilling.guarantees import EveryJob
@@ -22,7 +22,7 @@ from clustermodel.policies.backfilling.scheduler import Backfilling
 from clustermodel.schedule.profile import Reservable
 from clustermodel.schedule.reservations import Plan, Reservation
 
-NODES, WAIT, LATE = 128, "mean wait (s)", "starts later than announced"
+WAIT, LATE = "mean wait (s)", "starts later than announced"
 PAPER = published_table(__file__, "tables 1 and 3")["conservative"]
 Compress = Callable[[Plan, Sequence[Reservable], int], None]
 
@@ -71,7 +71,7 @@ class OtherwiseCompressed(EveryJob):
 
 def study(trace: str = "", jobs: int = 3_000) -> Study:
     """Return the study; ``jobs`` are those of the synthetic log."""
-    parts = by_month(read_swf(trace)) if trace else in_parts(synthetic_workload(jobs=jobs, nodes=NODES, load=0.75), 3)
+    parts = periods(trace, jobs)
 
     def scenario(compression: str, month: str, seed: int) -> Scenario:
         policy = Backfilling(guarantees=OtherwiseCompressed(compression))

@@ -13,12 +13,12 @@ Without a trace the log is synthetic, cut into three parts of equal length.
 from functools import partial
 
 import pandas as pd
-from periods import by_month, in_parts
+from periods import NODES, mean_wait_s, periods
 
-from clustermodel import Machine, Result, Scenario, Slack, Study, StudyTable, read_swf, synthetic_workload
+from clustermodel import Machine, Result, Scenario, Slack, Study, StudyTable
 from clustermodel.experiment.measure_table import published_table, with_published
 
-NODES, BEGINNINGS = 128, (1, 2, 3, 4, 5)
+BEGINNINGS = (1, 2, 3, 4, 5)
 EQUAL_WEIGHTS = "all 1"
 WEIGHTS = {EQUAL_WEIGHTS: 1.0, "alpha_p = 1, the others 0.2": 0.2}  # alpha_u, alpha_t and alpha_f
 ALL, FIFTH, OTHERS, DIFFERENCE = "mean wait (s)", "every fifth (s)", "the others (s)", "difference (s)"
@@ -26,10 +26,8 @@ ALL, FIFTH, OTHERS, DIFFERENCE = "mean wait (s)", "every fifth (s)", "the others
 
 def study(trace: str = "", jobs: int = 3_000, compressions: tuple[str, ...] = ("afresh", "shift")) -> Study:
     """Return the study; ``jobs`` are those of the synthetic log."""
-    parts = by_month(read_swf(trace)) if trace else in_parts(synthetic_workload(jobs=jobs, nodes=NODES, load=0.75), 3)
-    machine = Machine(nodes=NODES)
-    runs = [Scenario(machine=machine, workload=part, policy="conservative").run().jobs["wait_s"] for part in parts.values()]
-    awt_s = float(pd.concat(runs).mean())
+    machine, parts = Machine(nodes=NODES), periods(trace, jobs)
+    awt_s = mean_wait_s(parts.values())
 
     def scenario(compression: str, weights: str, begins_with: int, month: str, seed: int) -> Scenario:
         fifth = frozenset(parts[month].column("id")[begins_with - 1 :: 5].tolist())

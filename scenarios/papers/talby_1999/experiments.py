@@ -11,19 +11,18 @@ Without a trace the log is synthetic, cut into three parts of equal length.
 """
 
 import pandas as pd
-from periods import by_month, in_parts
+from periods import NODES, periods
 
-from clustermodel import Machine, Scenario, Slack, Study, StudyTable, read_swf, synthetic_workload
+from clustermodel import Machine, Scenario, Slack, Study, StudyTable
 
-NODES, BASE, USUAL = 128, "conservative backfilling", "AWT of the year, UP = PP = 0"
+BASE, USUAL = "conservative backfilling", "AWT of the year, UP = PP = 0"
 MONTHLY, SMALL, HIGH = "AWT of each month", "AWT = 1 s", "UP = PP = 1 for all jobs"
 SHORTER = "shorter than conservative's by (%)"
 
 
 def study(trace: str = "", jobs: int = 3_000, compressions: tuple[str, ...] = ("afresh", "shift")) -> Study:
     """Return the study; ``jobs`` are those of the synthetic log."""
-    parts = by_month(read_swf(trace)) if trace else in_parts(synthetic_workload(jobs=jobs, nodes=NODES, load=0.75), 3)
-    machine = Machine(nodes=NODES)
+    machine, parts = Machine(nodes=NODES), periods(trace, jobs)
     waits = {
         month: Scenario(machine=machine, workload=part, policy="conservative").run().jobs["wait_s"]
         for month, part in parts.items()

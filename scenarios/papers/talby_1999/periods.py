@@ -6,7 +6,24 @@ from itertools import groupby, pairwise
 from math import inf
 from zoneinfo import ZoneInfo
 
-from clustermodel import TICKS_PER_SECOND, JobFilter, JobRow, Workload
+import pandas as pd
+
+from clustermodel import TICKS_PER_SECOND, JobFilter, JobRow, Machine, Scenario, Workload, read_swf, synthetic_workload
+
+NODES = 128
+
+
+def periods(trace: str, jobs: int) -> dict[str, Workload]:
+    """Return the months of a trace, or three parts of a synthetic log of so many jobs."""
+    if trace:
+        return by_month(read_swf(trace))
+    return in_parts(synthetic_workload(jobs=jobs, nodes=NODES, load=0.75), 3)
+
+
+def mean_wait_s(workloads: Iterable[Workload]) -> float:
+    """Return the mean wait of the jobs of all periods under conservative backfilling, seconds: AWT of the year."""
+    runs = [Scenario(machine=Machine(nodes=NODES), workload=each, policy="conservative").run() for each in workloads]
+    return float(pd.concat([run.jobs["wait_s"] for run in runs]).mean())
 
 
 def by_month(workload: Workload) -> dict[str, Workload]:

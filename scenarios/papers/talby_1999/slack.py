@@ -14,12 +14,12 @@ from functools import cache, partial
 
 import pandas as pd
 from matplotlib.figure import Figure
-from periods import by_month, in_parts
+from periods import NODES, mean_wait_s, periods
 
 from clustermodel import Machine, Scenario, Slack, Study, StudyTable, Workload, bars, curves, read_swf, synthetic_workload
 from clustermodel.experiment.measure_table import PAPER, published_table, with_published
 
-NODES, YEAR, WHOLE = 128, "year", "in one run"
+YEAR, WHOLE = "year", "in one run"
 BASE, SLACK, FIFTH, OTHERS, EQUAL = "conservative", "slack", "every fifth", "the others", "equal"
 SHORTER = "shorter than conservative's by (%)"
 PAPER_MONTHS, PAPER_HEURISTICS = (published_table(__file__, name) for name in ("tables 1 and 3", "table 5"))
@@ -90,17 +90,13 @@ def study(
 
 @cache
 def parts(trace: str, jobs: int) -> dict[str, Workload]:
-    if trace:
-        return {**by_month(read_swf(trace)), WHOLE: read_swf(trace)}
-    log = synthetic_workload(jobs=jobs, nodes=NODES, load=0.75)
-    return {**in_parts(log, 3), WHOLE: log}
+    whole = read_swf(trace) if trace else synthetic_workload(jobs=jobs, nodes=NODES, load=0.75)
+    return {**periods(trace, jobs), WHOLE: whole}
 
 
 @cache
 def awt_s(trace: str, jobs: int, whole: bool) -> float:
-    chosen = [workload for month, workload in parts(trace, jobs).items() if (month == WHOLE) == whole]
-    runs = [Scenario(machine=Machine(nodes=NODES), workload=one, policy=BASE).run() for one in chosen]
-    return float(pd.concat([run.jobs["wait_s"] for run in runs]).mean())
+    return mean_wait_s(workload for month, workload in parts(trace, jobs).items() if (month == WHOLE) == whole)
 
 
 def waits(table: StudyTable, **levels: object) -> pd.DataFrame:
