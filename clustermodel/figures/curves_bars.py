@@ -74,11 +74,11 @@ def curves(
             are the same replication of the same point, ``log`` or ``bands`` names what is not drawn, or a logarithmic axis has
             no value above zero.
     """
-    columns, at = columns_of("y", y), _points_at(x, at, by)
-    require_columns(table, [x])
+    columns, at = _columns_of("y", y), _points_at(x, at, by)
+    _require_columns(table, [x])
     _require_numbers_along(table, x)
-    parts = {title: points_of(part, [*columns, x], by, at) for title, part in parts_of(table, panels).items()}
-    styles = policy_styles(labels_of(parts))
+    parts = {title: _points_of(part, [*columns, x], by, at) for title, part in _parts_of(table, panels).items()}
+    styles = policy_styles(_labels_of(parts))
     banded, scaled = _chosen("bands", bands, styles), _chosen("log", log, columns)
     return _curves(parts, columns, (x, at), by, styles, banded=banded, log=scaled, share_y=share_y, level=level)
 
@@ -109,11 +109,11 @@ def bars(
     Raises:
         SpecificationError: as for :func:`curves`.
     """
-    columns = columns_of("y", y)
+    columns = _columns_of("y", y)
     _points_at(x, None, by)
-    parts = {title: points_of(part, columns, by, x) for title, part in parts_of(table, panels).items()}
+    parts = {title: _points_of(part, columns, by, x) for title, part in _parts_of(table, panels).items()}
     scaled = _chosen("log", log, columns)
-    return _bars(parts, columns, x, by, policy_styles(labels_of(parts)), log=scaled, share_y=share_y, level=level)
+    return _bars(parts, columns, x, by, policy_styles(_labels_of(parts)), log=scaled, share_y=share_y, level=level)
 
 
 def improvements(
@@ -146,20 +146,20 @@ def improvements(
     Raises:
         SpecificationError: as for :func:`curves` and :func:`~clustermodel.figures.curves_bars.improved`.
     """
-    columns, at = columns_of("y", y), _points_at(x, at, by)
+    columns, at = _columns_of("y", y), _points_at(x, at, by)
     if x is not None:
-        require_columns(table, [x])
+        _require_columns(table, [x])
     improvements_of = {
-        title: improved(part, y=columns, baseline=baseline, at=at, by=by) for title, part in parts_of(table, panels).items()
+        title: improved(part, y=columns, baseline=baseline, at=at, by=by) for title, part in _parts_of(table, panels).items()
     }
-    names = [improvement_label(column, baseline) for column in columns]
+    names = [_improvement_label(column, baseline) for column in columns]
     styles = policy_styles(list(map(level_text, table[by].unique())))
     del styles[level_text(baseline)]
     if x is not None and is_numeric_dtype(table[x]):
-        parts = {title: points_of(part, [*names, x], by, at) for title, part in improvements_of.items()}
+        parts = {title: _points_of(part, [*names, x], by, at) for title, part in improvements_of.items()}
         figure = _curves(parts, names, (x, at), by, styles, banded=styles, log=(), share_y=True, level=level)
     else:
-        parts = {title: points_of(part, names, by, x) for title, part in improvements_of.items()}
+        parts = {title: _points_of(part, names, by, x) for title, part in improvements_of.items()}
         figure = _bars(parts, names, x, by, styles, log=(), share_y=True, level=level)
     for axes in figure.axes:
         axes.axhline(0, color="0.4", linewidth=0.8)
@@ -188,7 +188,7 @@ def _points_at(x: str | None, at: str | None, by: str) -> str | None:
     """Return the factor that distinguishes the points of a curve; refuse what names no single column."""
     for field, name in (("x", x), ("at", at), ("by", by)):
         if name is not None or field == "by":
-            one_column(field, name)
+            _one_column(field, name)
     return at or ("workload" if x in QUANTITIES else x)
 
 
@@ -233,7 +233,7 @@ def _curves(
         for label, style in styles.items():
             points = _in_order([point for point in parts[title] if point.of == label], x)
             if points:
-                means = [(mean_of(point.values[x]), interval_of(point.values[column], level)) for point in points]
+                means = [(_mean_of(point.values[x]), _interval_of(point.values[column], level)) for point in points]
                 handles[label] = _draw_curve(axes, means, style, band=label in banded)
     _finish(panels, factor_label(x) if x == at else axis_label(x), log)
     legend_below(figure, handles, title=factor_label(by))
@@ -244,7 +244,7 @@ def _in_order(points: Sequence[Point], x: str) -> list[Point]:
     """Return the points of a curve in the order in which a line joins them."""
     places = pd.Series([point.at for point in points])
     if x not in QUANTITIES or not is_numeric_dtype(places):
-        places = pd.Series([mean_of(point.values[x]) for point in points])
+        places = pd.Series([_mean_of(point.values[x]) for point in points])
     return [points[place] for place in places.argsort()]
 
 
@@ -265,7 +265,7 @@ def _bars(
     for column, title, axes in panels:
         groups = list(dict.fromkeys(point.at for point in parts[title]))
         for number, (label, style) in enumerate(styles.items()):
-            means = {point.at: interval_of(point.values[column], level) for point in parts[title] if point.of == label}
+            means = {point.at: _interval_of(point.values[column], level) for point in parts[title] if point.of == label}
             if means:
                 places = np.array([groups.index(group) for group in means]) + (number - (len(styles) - 1) / 2) * width
                 handles[label] = _draw_bars(axes, places, list(means.values()), width, style)
@@ -372,7 +372,7 @@ class Point(NamedTuple):
     """The numbers, by replication."""
 
 
-def columns_of(field: str, given: str | Sequence[str]) -> list[str]:
+def _columns_of(field: str, given: str | Sequence[str]) -> list[str]:
     """Return one column or several as a list."""
     columns = [given] if isinstance(given, str) else list(given) if isinstance(given, Sequence) else [given]
     if not columns:
@@ -382,23 +382,15 @@ def columns_of(field: str, given: str | Sequence[str]) -> list[str]:
     return columns
 
 
-def one_column(field: str, given: object) -> None:
-    """Refuse what is not the name of one column.
-
-    Raises:
-        SpecificationError: it is refused.
-    """
+def _one_column(field: str, given: object) -> None:
+    """Refuse what is not the name of one column."""
     if not isinstance(given, str):
         second = "; panels takes a second factor" if field == "by" else ""
         raise SpecificationError(f"{field}: {quoted(given)} is not allowed; it must be the name of one column{second}")
 
 
-def require_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
-    """Refuse a table that is empty, lacks a column, or is no table.
-
-    Raises:
-        SpecificationError: the table is refused.
-    """
+def _require_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
+    """Refuse a table that is empty, lacks a column, or is no table."""
     if not isinstance(table, pd.DataFrame):
         raise SpecificationError(
             f"table: {type(table).__name__} is not allowed; it must be a pandas DataFrame, a row for each run"
@@ -415,20 +407,10 @@ def require_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
             raise SpecificationError(f"table: column {column!r} is there {there.count(column)} times")
 
 
-def points_of(table: pd.DataFrame, numbers: Sequence[str], by: str, at: str | None) -> list[Point]:
-    """Return the points of a table, in its order, after a check of all their numbers.
-
-    Args:
-        table: a row for each run.
-        numbers: the columns to draw.
-        by: the factor that becomes :attr:`Point.of`.
-        at: the factor that becomes :attr:`Point.at`; ``None`` for one point.
-
-    Raises:
-        SpecificationError: a column is missing or has a value that is no finite number, or a point has a replication twice.
-    """
+def _points_of(table: pd.DataFrame, numbers: Sequence[str], by: str, at: str | None) -> list[Point]:
+    """Return the points of a table, in its order, after a check of all their numbers."""
     factors = [by] if at is None else [by, at]
-    require_columns(table, [*factors, *numbers])
+    _require_columns(table, [*factors, *numbers])
     for column in numbers:
         _require_finite(table, column, factors)
     points = []
@@ -477,26 +459,26 @@ def _require_finite(table: pd.DataFrame, column: str, factors: Sequence[str]) ->
         )
 
 
-def parts_of(table: pd.DataFrame, panels: str | None) -> dict[str, pd.DataFrame]:
+def _parts_of(table: pd.DataFrame, panels: str | None) -> dict[str, pd.DataFrame]:
     """Return the rows of each panel, by its title."""
     if panels is None:
         return {"": table}
-    one_column("panels", panels)
-    require_columns(table, [panels])
+    _one_column("panels", panels)
+    _require_columns(table, [panels])
     return {shown_value(value): rows for value, rows in table.groupby(panels, sort=False, dropna=False)}
 
 
-def labels_of(parts: Mapping[str, Sequence[Point]]) -> list[str]:
+def _labels_of(parts: Mapping[str, Sequence[Point]]) -> list[str]:
     """Return the curves to which the points belong, each once, in order of appearance."""
     return list(dict.fromkeys(point.of for points in parts.values() for point in points))
 
 
-def mean_of(values: pd.Series) -> float:
+def _mean_of(values: pd.Series) -> float:
     """Return the mean of the replications."""
     return float(values.astype(float).mean())
 
 
-def interval_of(values: pd.Series, level: float) -> tuple[float, float]:
+def _interval_of(values: pd.Series, level: float) -> tuple[float, float]:
     """Return the mean and half the width of its confidence interval, ``nan`` for a single value."""
     if len(values) == 1:
         return float(values.iloc[0]), nan
@@ -525,9 +507,9 @@ def improved(
     Raises:
         SpecificationError: the baseline is missing, or 0 where another number is not, or the replications do not match.
     """
-    columns, baseline = columns_of("y", y), level_text(baseline)
-    points = points_of(table, columns, by, at)
-    known = labels_of({by: points})
+    columns, baseline = _columns_of("y", y), level_text(baseline)
+    points = _points_of(table, columns, by, at)
+    known = _labels_of({by: points})
     if baseline not in known:
         raise SpecificationError(
             f"baseline: {baseline!r} is no {by}{did_you_mean(baseline, known)}; there are {', '.join(known)}"
@@ -551,14 +533,14 @@ def improved(
             now = new[column].to_numpy(dtype=float)
             if ((old == 0) & (now != 0)).any():
                 raise SpecificationError(f"baseline: {column} of {baseline!r} is 0, so {where} has no ratio to it")
-            new[improvement_label(column, baseline)] = 100 * (
+            new[_improvement_label(column, baseline)] = 100 * (
                 1 - np.where(old == now, 1.0, now / np.where(old == now, 1.0, old))
             )
         parts.append(new)
     return pd.concat(parts).reset_index(drop=True)
 
 
-def improvement_label(column: str, baseline: object) -> str:
+def _improvement_label(column: str, baseline: object) -> str:
     """Return the name of a column of :func:`improved`, which is its axis label."""
     name = (QUANTITIES.get(column) or named(column)).name
     return Quantity(name, "%").label(f"less than with {baseline}")

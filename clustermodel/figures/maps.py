@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, LogNorm, Normalize, to_rgb
+from matplotlib.colors import Colormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
@@ -18,7 +18,7 @@ from clustermodel import statistics
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, did_you_mean, quoted
 from clustermodel.figures.curves_bars import level_of, shown_value
-from clustermodel.figures.style import NotebookFigure, axis_label, factor_label, legend_below, plain, policy_styles
+from clustermodel.figures.style import NotebookFigure, axis_label, factor_label, ink, legend_below, plain, policy_styles
 
 if TYPE_CHECKING:
     from clustermodel.experiment.study_table import StudyTable
@@ -130,12 +130,14 @@ def difference_map(
     table = table.at(**levels) if levels else table
     _require_axes(table, x, y)
     rows = table.differences(measure, of, baseline, ratio=relative, level=level)
-    others = [one for one in table.levels(of) if str(one) != str(baseline)]
-    shown = others if compared is None else [one for one in others if str(one) == str(compared)]
+    others = [competitor for competitor in table.levels(of) if str(competitor) != str(baseline)]
+    shown = others if compared is None else [competitor for competitor in others if str(competitor) == str(compared)]
     if not shown:
         raise SpecificationError(f"compared: {quoted(compared)} is not there{did_you_mean(str(compared), map(str, others))}")
     grid = _grid(table, x, y)
-    parts = {shown_value(one): rows[[str(level_of(value)) == str(one) for value in rows[of]]] for one in shown}
+    parts = {
+        shown_value(competitor): rows[[str(level_of(value)) == str(competitor) for value in rows[of]]] for competitor in shown
+    }
     column, none = ("ratio", 1.0) if relative else ("difference", 0.0)
     cells_of = {}
     for title, part in parts.items():
@@ -195,7 +197,7 @@ def winners(
     rows = table.lowest(measure, of, level=level)
     _require_one_point(rows, x, y, of)
     grid = _grid(table, x, y)
-    styles = policy_styles([str(one) for one in table.levels(of)])
+    styles = policy_styles([str(competitor) for competitor in table.levels(of)])
     figure, (axes,) = _figure({"": table}, grid, x, y)
     handles: dict[str, Any] = {name: Patch(facecolor=style.colour) for name, style in styles.items()}
     for row in rows.to_dict("records"):
@@ -209,7 +211,7 @@ def winners(
             )
             axes.add_patch(hatch)
         box = {"facecolor": colour, "edgecolor": "none", "pad": 1.5} if tied else None
-        axes.text(*place, _number(row[measure]), ha="center", va="center", color=_ink(colour), fontsize="small", bbox=box)
+        axes.text(*place, _number(row[measure]), ha="center", va="center", color=ink(colour), fontsize="small", bbox=box)
     handles["tied: the difference is not significant"] = Patch(facecolor="white", edgecolor="0.35", hatch=_HATCH)
     axes.set_title(f"lowest {axis_label(measure)}", fontsize="medium")
     legend_below(figure, handles, title=factor_label(of))
@@ -231,7 +233,7 @@ def _panels_of(
     grid = _grid(table, x, y)
     if panels is None:
         return {"": table}, grid
-    return {f"{factor_label(panels)} {shown_value(one)}": table.at(**{panels: one}) for one in table.levels(panels)}, grid
+    return {f"{factor_label(panels)} {shown_value(level)}": table.at(**{panels: level}) for level in table.levels(panels)}, grid
 
 
 def _require_axes(table: StudyTable, x: str, y: str) -> None:
@@ -256,7 +258,7 @@ def _grid(table: StudyTable, x: str, y: str) -> _Grid:
 
 
 def _is_numeric(levels: Sequence[Level]) -> bool:
-    return len(levels) > 1 and all(isinstance(one, int | float) and not isinstance(one, bool) for one in levels)
+    return len(levels) > 1 and all(isinstance(level, int | float) and not isinstance(level, bool) for level in levels)
 
 
 # Drawing.
@@ -304,7 +306,7 @@ def _write(axes: Axes, cells: FloatArray, colours: Colormap, scale: Normalize, t
             colour = colours(float(scale(value)))
             hatched = boxed is not None and boxed[down, across]
             box = {"facecolor": colour, "edgecolor": "none", "pad": 1.2} if hatched else None
-            axes.text(across, down, text(value), ha="center", va="center", color=_ink(colour), fontsize="small", bbox=box)
+            axes.text(across, down, text(value), ha="center", va="center", color=ink(colour), fontsize="small", bbox=box)
 
 
 def _draw_boundary(axes: Axes, cells: FloatArray, halves: FloatArray) -> None:
@@ -333,9 +335,3 @@ def _number(value: float) -> str:
 
 def _signed(value: float) -> str:
     return f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.2g}" if abs(value) < 10 else f"{value:+.0f}"
-
-
-def _ink(colour: Any) -> str:
-    """Return the colour of text on a colour."""
-    red, green, blue = to_rgb(colour)
-    return "white" if 0.3 * red + 0.59 * green + 0.11 * blue < 0.5 else "black"

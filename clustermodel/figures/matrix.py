@@ -14,7 +14,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from clustermodel.errors import SpecificationError, counted
-from clustermodel.figures.style import NotebookFigure, job_colour, require_drawable, time_axis, title_of
+from clustermodel.figures.style import NotebookFigure, ink, job_colour, require_drawable, time_axis, title_of
 from clustermodel.recording.matrix_history import Cell, History, Slice
 from clustermodel.schedule.node_set import from_mask
 from clustermodel.ticks import to_seconds, to_ticks
@@ -165,13 +165,10 @@ def _draw_gangs(axes: Axes, bars: Sequence[_Bar], *, widest: float, tallest: flo
     for left, width, low, height, job, replica in bars:
         text = str(job)
         if width >= 0.011 * (len(text) + 0.5) * widest and height >= 0.035 * tallest:
-            red, green, blue = colour = job_colour(job)
-            dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.5
+            colour = job_colour(job)
             box = {"facecolor": colour, "edgecolor": "none", "pad": 2.0} if replica else None
             middle = (left + width / 2, low + height / 2)
-            axes.annotate(
-                text, middle, ha="center", va="center", fontsize=7, color="white" if dark else "black", bbox=box, clip_on=True
-            )
+            axes.annotate(text, middle, ha="center", va="center", fontsize=7, color=ink(colour), bbox=box, clip_on=True)
 
 
 def _name_rows(axes: Axes, slices: Sequence[tuple[int, int, int]], unit: float) -> None:

@@ -58,8 +58,8 @@ class ResultPlots:
         require_drawable(self._run, "utilization")
         figure = NotebookFigure(figsize=(9, 5.5), layout="constrained")
         top, bottom = figure.subplots(2, 1, sharex=True)
-        draw_over_time(top, [self._run], bins, busy=True)
-        draw_over_time(bottom, [self._run], bins, busy=False)
+        _draw_over_time(top, [self._run], bins, busy=True)
+        _draw_over_time(bottom, [self._run], bins, busy=False)
         top.set_xlabel("")
         rho = self._run.ledger.utilization
         top.axhline(rho, color="0.4", linewidth=0.8, linestyle="--")
@@ -122,7 +122,7 @@ class ResultPlots:
         of_a_node, nodes = self._run.machine.node_memory, self._run.machine.nodes
         if of_a_node is None:
             raise SpecificationError("memory: nodes have as much as jobs need; give Machine(node_memory_gib=...)")
-        log, edges = self._run.events, equal_bins([self._run], bins)
+        log, edges = self._run.events, _equal_bins([self._run], bins)
         unit, name = time_axis(float(edges[-1]))
         figure = NotebookFigure(figsize=(9, 3.5), layout="constrained")
         axes = figure.subplots()
@@ -243,9 +243,9 @@ def comparison(results: Sequence[Result], *, bins: int = 120) -> Figure:
     bars = 0.7 + 0.3 * len(drawable)
     figure = NotebookFigure(figsize=(9, 10 + bars), layout="constrained")
     top, middle, below, bottom = figure.subplots(4, 1, height_ratios=(3.3, 3.3, 3.3, bars))
-    draw_over_time(top, drawable, bins, busy=True)
-    draw_over_time(middle, drawable, bins, busy=False, running=in_time)
-    if max(waiting_jobs(result, equal_bins(drawable, bins)).max() for result in drawable) > 200:
+    _draw_over_time(top, drawable, bins, busy=True)
+    _draw_over_time(middle, drawable, bins, busy=False, running=in_time)
+    if max(waiting_jobs(result, _equal_bins(drawable, bins)).max() for result in drawable) > 200:
         middle.set_yscale("symlog", linthresh=10)
     (_draw_slowdowns if in_time else _draw_waits)(below, drawable)
     _draw_node_time(bottom, drawable)
@@ -258,19 +258,11 @@ def comparison(results: Sequence[Result], *, bins: int = 120) -> Figure:
     return figure
 
 
-def draw_over_time(axes: Axes, runs: Sequence[Result], bins: int, *, busy: bool, running: bool = False) -> None:
-    """Draw the share of busy nodes over time, or else numbers of jobs.
-
-    Args:
-        axes: where to draw.
-        runs: each in the style of its policy.
-        bins: number of equal time bins over which both are averaged.
-        busy: whether to draw busy nodes.
-        running: whether running jobs count beside waiting ones.
-    """
-    edges = equal_bins(runs, bins)
+def _draw_over_time(axes: Axes, runs: Sequence[Result], bins: int, *, busy: bool, running: bool = False) -> None:
+    """Draw the share of busy nodes over time, or else numbers of jobs."""
+    edges = _equal_bins(runs, bins)
     unit, name = time_axis(float(edges[-1]))
-    jobs = jobs_in_system if running else waiting_jobs
+    jobs = _jobs_in_system if running else waiting_jobs
     for run, style in _styled(runs):
         values = (busy_nodes(run, edges) / run.machine.processors) if busy else jobs(run, edges)
         axes.stairs(values, edges / unit, color=style.colour, linestyle=style.line, linewidth=1.2)
@@ -326,7 +318,7 @@ def _styled(runs: Sequence[Result]) -> list[tuple[Result, Style]]:
     return [(run, styles[run.scenario.label]) for run in runs]
 
 
-def equal_bins(runs: Sequence[Result], bins: int) -> FloatArray:
+def _equal_bins(runs: Sequence[Result], bins: int) -> FloatArray:
     """Return the bounds of equal time bins over the longest run, seconds since the first event, shape ``(bins + 1,)``."""
     span = max(float(run.events.time_s[-1]) for run in runs)
     return np.linspace(0.0, span, bins + 1)
@@ -344,7 +336,7 @@ def waiting_jobs(run: Result, edges_s: FloatArray) -> FloatArray:
     return mean_of_steps(log.time_s, log.waiting, edges_s)
 
 
-def jobs_in_system(run: Result, edges_s: FloatArray) -> FloatArray:
+def _jobs_in_system(run: Result, edges_s: FloatArray) -> FloatArray:
     """Return the mean number of jobs that wait or run in each interval between ``edges_s`` (seconds from the first event)."""
     ran = run.records.finished
     begins, ends = (run.records.seconds(name)[ran] - to_seconds(run.ledger.start) for name in ("submit", "end"))

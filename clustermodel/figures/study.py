@@ -184,12 +184,14 @@ def _draw_values(axes: Axes, frame: pd.DataFrame, *, joined: bool) -> dict[str, 
     handles: dict[str, Any] = {}
     series = list(frame.groupby(_SERIES, sort=False)) if joined else [("", frame)]
     for number, (label, rows) in enumerate((str(label), rows) for label, rows in series):
-        here = rows.sort_values("place")
+        ordered = rows.sort_values("place")
         colour = PALETTE[number % len(PALETTE)]
-        style = "-" if joined and len(here) > 1 else "none"
-        (line,) = axes.plot(here["place"], here["formula"], color=colour, linestyle=style, marker="_", markersize=12)
-        half = here["half"].where(np.isfinite(here["half"]), 0.0)
-        points = axes.errorbar(here["place"], here["simulated"], yerr=half, fmt="o", markersize=4, capsize=3, color=colour)
+        style = "-" if joined and len(ordered) > 1 else "none"
+        (line,) = axes.plot(ordered["place"], ordered["formula"], color=colour, linestyle=style, marker="_", markersize=12)
+        half = ordered["half"].where(np.isfinite(ordered["half"]), 0.0)
+        points = axes.errorbar(
+            ordered["place"], ordered["simulated"], yerr=half, fmt="o", markersize=4, capsize=3, color=colour
+        )
         handles[f"{label}: formula, simulated" if label else "formula, simulated"] = (line, points)
     return handles
 

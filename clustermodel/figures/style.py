@@ -104,9 +104,9 @@ def _own(label: str) -> Style | None:
     policy, comma, _ = label.partition(", ")
     if comma:
         return _own(policy)
-    if found := _LEVEL.fullmatch(label):
-        base = _POLICIES[found[1].lower()]
-        line, hatch = _PATTERNS[_PATTERN_OF_LEVEL.get(int(found[2]), 0)]
+    if match := _LEVEL.fullmatch(label):
+        base = _POLICIES[match[1].lower()]
+        line, hatch = _PATTERNS[_PATTERN_OF_LEVEL.get(int(match[2]), 0)]
         return base._replace(line=line, hatch=hatch)
     if label.endswith(_NO_GUARANTEES):
         criterion = _POLICIES.get(label.removesuffix(_NO_GUARANTEES))
@@ -128,7 +128,7 @@ def policy_styles(labels: Sequence[str]) -> dict[str, Style]:
         labels: of the policies, such as ``Scenario.label``; any text is allowed.
     """
     known = {label: _own(label) for label in labels}
-    taken = [one.colour for one in known.values() if one]
+    taken = [own.colour for own in known.values() if own]
     free = [colour for colour in PALETTE if colour not in taken] or list(PALETTE)
     others = product(_PATTERNS, free)
     styles: dict[str, Style] = {}
@@ -137,7 +137,7 @@ def policy_styles(labels: Sequence[str]) -> dict[str, Style]:
         if style is None:
             (line, hatch), colour = next(others, (_PATTERNS[0], free[0]))
             style = Style(colour, line, _MARKERS[number % len(_MARKERS)], hatch)
-        used = {one.line for one in styles.values() if one.colour == style.colour}
+        used = {earlier.line for earlier in styles.values() if earlier.colour == style.colour}
         if style.line in used:
             line, hatch = next((pattern for pattern in _PATTERNS if pattern[0] not in used), (style.line, style.hatch))
             style = style._replace(line=line, hatch=hatch)
@@ -155,6 +155,12 @@ def job_colour(job: int) -> tuple[float, float, float]:
     red, green, blue = to_rgb(job_hue(job))
     kept, white = ((1.0, 0.0), (0.6, 0.0), (0.6, 0.4))[job // 6 % 3]
     return kept * red + white, kept * green + white, kept * blue + white
+
+
+def ink(colour: Any) -> str:
+    """Return the colour of text on a colour."""
+    red, green, blue = to_rgb(colour)
+    return "white" if 0.3 * red + 0.59 * green + 0.11 * blue < 0.5 else "black"
 
 
 def job_hue(job: int) -> str:

@@ -253,9 +253,9 @@ def frame_table(frame: pd.DataFrame, title: str) -> TextTable:
         frame = frame.reset_index()
     columns = {str(name): _text_column(str(name), frame.iloc[:, at]) for at, name in enumerate(frame.columns)}
     if not keys:
-        first = next((at for at, one in enumerate(columns.values()) if one.number), len(columns))
+        first = next((at for at, shown in enumerate(columns.values()) if shown.number), len(columns))
         keys = list(columns)[: max(first, 1) if first < len(columns) else 1]
-    others = [one for name, one in columns.items() if name not in keys]
+    others = [shown for name, shown in columns.items() if name not in keys]
     plain = {name: frame.iloc[:, at].tolist() for at, name in enumerate(columns)}
     return TextTable(title, [columns[name] for name in keys], [others], plain)
 

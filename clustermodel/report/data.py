@@ -41,8 +41,8 @@ class Factor(NamedTuple):
     @property
     def title(self) -> str:
         """The factor's name for readers: ``quantum_s`` is ``quantum (s)``."""
-        found = named(self.name)
-        return found._replace(name=short(visible(found.name), LONGEST)).label()
+        said = named(self.name)
+        return said._replace(name=short(visible(said.name), LONGEST)).label()
 
     @property
     def places(self) -> list[float]:
@@ -56,10 +56,10 @@ class Factor(NamedTuple):
 
 def factor_of(name: str, levels: Sequence[Label]) -> Factor:
     """Return a factor with the labels of its levels."""
-    numeric = len(levels) > 1 and all(isinstance(one, int | float) and not isinstance(one, bool) for one in levels)
-    texts = [f"{one:.12g}" if isinstance(one, float) else str(one) for one in levels]
+    numeric = len(levels) > 1 and all(isinstance(level, int | float) and not isinstance(level, bool) for level in levels)
+    texts = [f"{level:.12g}" if isinstance(level, float) else str(level) for level in levels]
     if len(set(texts)) < len(texts):  # such as 1 and "1"
-        texts = [repr(one) for one in levels]
+        texts = [repr(level) for level in levels]
     labels = short_labels(texts)
     return Factor(name, list(levels), [labels[text] for text in texts], numeric)
 
@@ -72,7 +72,7 @@ def short_labels(names: Iterable[str]) -> dict[str, str]:
     labels = {}
     for name, label in shown.items():
         numbered = (f"{label} ({number})" for number in count(1))
-        labels[name] = label if often[label] == 1 else next(one for one in numbered if one not in taken)
+        labels[name] = label if often[label] == 1 else next(text for text in numbered if text not in taken)
         taken.add(labels[name])
     return labels
 
@@ -82,8 +82,8 @@ def measure_title(name: str) -> str:
     known = quantity(name)
     if known is not None:
         return known.label() if known.unit in ("s", "node-seconds") else known.name
-    found = named(name)
-    return found._replace(name=short(visible(found.name), LONGEST)).label()
+    said = named(name)
+    return said._replace(name=short(visible(said.name), LONGEST)).label()
 
 
 class Estimates(NamedTuple):
@@ -126,14 +126,14 @@ class Replications:
         self._frame = table.frame
         self.factors = [factor_of(name, table.levels(name)) for name in table.factors]
         """All factors."""
-        places = [{_key(one): at for at, one in enumerate(factor.levels)} for factor in self.factors]
-        rows = [tuple(place[_key(one)] for place, one in zip(places, trial.point, strict=True)) for trial in trials]
+        places = [{_key(level): at for at, level in enumerate(factor.levels)} for factor in self.factors]
+        rows = [tuple(place[_key(level)] for place, level in zip(places, trial.point, strict=True)) for trial in trials]
         known = {row: at for at, row in enumerate(dict.fromkeys(rows))}
         self.codes = np.array(list(known), dtype=np.int64).reshape(len(known), len(self.factors))
         """The level of each factor at each point, shape ``(points, factors)``."""
         self.point_of_trial = np.array([known[row] for row in rows], dtype=np.int64)
         """The point of each row of the table."""
-        replications = {one: at for at, one in enumerate(sorted({trial.replication for trial in trials}))}
+        replications = {replication: at for at, replication in enumerate(sorted({trial.replication for trial in trials}))}
         self._columns = np.array([replications[trial.replication] for trial in trials], dtype=np.int64)
         self._shape = len(known), len(replications)
         runs = pd.factorize(table.frame["run"])[0]
@@ -180,11 +180,11 @@ class Replications:
         values, runs = self._values(measure), self._runs
         both = (runs[first] >= 0) & (runs[second] >= 0)
         pair_of_runs = np.where(both, runs[first] * (runs.max(initial=0) + 1) + runs[second], -1)
-        found = self._estimated(values[first] - values[second], pair_of_runs)
+        difference = self._estimated(values[first] - values[second], pair_of_runs)
         base = self._estimated(values[second], pair_of_runs).mean
         with np.errstate(divide="ignore", invalid="ignore"):
-            relative = np.where(base != 0, found.mean / base, np.nan)
-        return Differences(first, found, relative)
+            relative = np.where(base != 0, difference.mean / base, np.nan)
+        return Differences(first, difference, relative)
 
     def has(self, measure: str) -> bool:
         """Return whether any run has a number for a measure."""
@@ -324,7 +324,7 @@ def _baselines(study: Replications, of: int, shown: Sequence[str]) -> list[Basel
     levels = len(study.factors[of].levels)
     if not 1 < levels <= MOST_LEVELS:
         return []
-    found: list[BaselineData] = []
+    baselines: list[BaselineData] = []
     for baseline in range(levels):
         measures: dict[str, DifferenceData] = {}
         points: list[int] = []
@@ -337,8 +337,8 @@ def _baselines(study: Replications, of: int, shown: Sequence[str]) -> list[Basel
                 "relative": _plain(relative),
                 "significant": difference.significant.tolist(),
             }
-        found.append({"points": points, "measures": measures})
-    return found
+        baselines.append({"points": points, "measures": measures})
+    return baselines
 
 
 def _plain(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[float | None]:

@@ -93,7 +93,7 @@ def _document(title: str, made: Sequence[Section]) -> Document:
 
 def markdown(text: str) -> str:
     """Return a text in Markdown as HTML: tags are shown as text, images are left out, scripts cannot be addressed."""
-    plain = "".join(one if one in "\n\t" else visible(one) for one in text)
+    plain = "".join(character if character in "\n\t" else visible(character) for character in text)
     return str(MarkdownIt("commonmark", {"html": False}).enable("table").disable("image").render(plain))
 
 
@@ -110,7 +110,7 @@ def _counts(states: Mapping[str, int]) -> str:
 def _constant(study: Replications) -> str:
     """Return the factors that have one level only."""
     varying = set(study.varying)
-    levels = [f"{one.title} {one.labels[0]}" for at, one in enumerate(study.factors) if at not in varying]
+    levels = [f"{factor.title} {factor.labels[0]}" for at, factor in enumerate(study.factors) if at not in varying]
     return f"In all runs: {', '.join(levels)}." if levels else ""
 
 

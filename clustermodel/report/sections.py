@@ -79,7 +79,7 @@ class PageTable(NamedTuple):
         return list(zip(*(column.cells for column in self.columns), strict=True))
 
 
-def number_format(values: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float64]]) -> Callable[[float], str]:
+def _number_format(values: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float64]]) -> Callable[[float], str]:
     """Return how to write the numbers of a column: about four significant digits of the largest."""
     known = np.abs(np.asarray(values, dtype=float))
     known = known[np.isfinite(known)]
@@ -89,13 +89,13 @@ def number_format(values: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.f
     return lambda value: f"{value:,.{digits}f}" if np.isfinite(value) else "-"
 
 
-def number_cells(values: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float64]], style: str = "") -> list[TableCell]:
+def _number_cells(values: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float64]], style: str = "") -> list[TableCell]:
     """Return the cells of a column of numbers."""
-    shown = number_format(values)
+    shown = _number_format(values)
     return [TableCell(shown(value), exact(value), style) for value in map(float, values)]
 
 
-def text_cell(text: object) -> TableCell:
+def _text_cell(text: object) -> TableCell:
     """Return a cell with a text, which is shown short and on one line."""
     whole = visible(text)
     label = short(whole, _LONGEST)
@@ -117,7 +117,7 @@ def from_frame(name: str, frame: pd.DataFrame) -> PageTable:
     for at, title in enumerate(map(visible, frame.columns)):
         values = frame.iloc[:, at]
         numeric = values.dtype.kind in "iuf"
-        cells = number_cells(values.to_numpy(dtype=float)) if numeric else [text_cell(_known(value)) for value in values]
+        cells = _number_cells(values.to_numpy(dtype=float)) if numeric else [_text_cell(_known(value)) for value in values]
         columns.append(PageColumn(title, title.replace("_", " "), cells, numeric))
     return PageTable(name, columns)
 
@@ -185,15 +185,15 @@ def _is_numeric(values: pd.Series) -> bool:
 def summary(study: Replications, data: StudyData, shown: Sequence[str]) -> Section:
     """Return the table of means: a row for each point."""
     points = list(range(len(study.codes)))
-    columns = factor_columns(study, points, study.varying)
+    columns = _factor_columns(study, points, study.varying)
     several = max(data["runs"]) > 1
     if several:
-        columns.append(PageColumn("replications", "runs", number_cells(data["runs"])))
+        columns.append(PageColumn("replications", "runs", _number_cells(data["runs"])))
     for name in shown:
         mean, half, _ = study.means(name)
-        columns.append(PageColumn(name, measure_title(name), number_cells(mean)))
+        columns.append(PageColumn(name, measure_title(name), _number_cells(mean)))
         if several:
-            columns.append(PageColumn(f"{name}_half", "±", number_cells(half, "half")))
+            columns.append(PageColumn(f"{name}_half", "±", _number_cells(half, "half")))
     means = f"  Means over up to {max(data['runs'])} runs; ± is half the 95 % interval (Student t)." if several else ""
     text = f"A row for each {_named(study)}.{means}  Click a heading to sort."
     return Section("summary", "Summary", text, [("", PageTable("summary", columns))])
@@ -204,14 +204,8 @@ def _named(study: Replications) -> str:
     return ", ".join(names) or "point"
 
 
-def factor_columns(study: Replications, points: Sequence[int], factors: Sequence[int]) -> list[PageColumn]:
-    """Return the columns of factors of a table.
-
-    Args:
-        study: its points.
-        points: of each row.
-        factors: to show.
-    """
+def _factor_columns(study: Replications, points: Sequence[int], factors: Sequence[int]) -> list[PageColumn]:
+    """Return the columns of factors of a table."""
     columns = []
     for at in factors:
         factor = study.factors[at]
@@ -253,7 +247,7 @@ def capacity(study: Replications) -> Section | None:
     means = pd.DataFrame({name: study.means(name).mean for name in SHARE_COLUMNS}).iloc[order]
     shares = account_shares(means).to_numpy(dtype=float)
     others = [at for at in study.varying if at != study.lead]
-    columns = factor_columns(study, order, [*others, *([study.lead] if study.lead is not None else [])])
+    columns = _factor_columns(study, order, [*others, *([study.lead] if study.lead is not None else [])])
     table = PageTable("capacity", columns)
     columns_of_uses = [PageColumn(use, use, ()) for use in ACCOUNT_COLOURS]
     bars = []
@@ -322,13 +316,13 @@ def maps(data: StudyData, first: str) -> Section | None:
 def runs(table: StudyTable, study: Replications, measures: Sequence[str]) -> Section:
     """Return the table of all runs with all measures."""
     frame = table.frame.iloc[:MOST_ROWS]
-    columns = factor_columns(study, study.point_of_trial[:MOST_ROWS].tolist(), study.varying)
+    columns = _factor_columns(study, study.point_of_trial[:MOST_ROWS].tolist(), study.varying)
     for name in ("replication", "seed"):
-        columns.append(PageColumn(name, name, number_cells(frame[name].to_numpy(dtype=float))))
+        columns.append(PageColumn(name, name, _number_cells(frame[name].to_numpy(dtype=float))))
     for name in measures:
         values = pd.to_numeric(frame[name]).to_numpy(dtype=float)
-        columns.append(PageColumn(name, measure_title(name), number_cells(values)))
-    columns.append(PageColumn("run", "run", [text_cell(run) for run in frame["run"]], numeric=False))
+        columns.append(PageColumn(name, measure_title(name), _number_cells(values)))
+    columns.append(PageColumn("run", "run", [_text_cell(run) for run in frame["run"]], numeric=False))
     text = "Every run with all measures.  Click a heading to sort."
     if left := len(table) - len(frame):
         text += f"  {counted(left, 'run')} more are left out: clustermodel results --csv has all."
@@ -463,24 +457,24 @@ def viewer(
     """
     chosen = _chosen(trials, wanted)
     with _damaged_tables(store):
-        found = _viewed(store, study, chosen, at_least_one=bool(wanted), unit_s=unit_s)
+        viewed = _viewed(store, study, chosen, at_least_one=bool(wanted), unit_s=unit_s)
     text = _ABOUT_RUNS
-    if found.without:
+    if viewed.without:
         text += (
-            f"  {counted(found.without, 'run')} kept no placements: give a study with time sharing history=True, and other "
+            f"  {counted(viewed.without, 'run')} kept no placements: give a study with time sharing history=True, and other "
             "replications than the first job_tables='all'."
         )
-    if found.idle:
-        text += f"  {counted(found.idle, 'run')} left out, in which no job ran."
-    if found.too_large:
+    if viewed.idle:
+        text += f"  {counted(viewed.idle, 'run')} left out, in which no job ran."
+    if viewed.too_large:
         text += (
-            f"  {counted(found.too_large, 'run')} left out, to keep this page small: choose runs with clustermodel report "
+            f"  {counted(viewed.too_large, 'run')} left out, to keep this page small: choose runs with clustermodel report "
             "--run KEY."
         )
-    if not found.runs:
+    if not viewed.runs:
         return Section("viewer", "Run by run", text)
-    plots, starts = run_viewer(found.runs, unit_s, unit)
-    options = [(str(at), run.label) for at, run in enumerate(found.runs)]
+    plots, starts = run_viewer(viewed.runs, unit_s, unit)
+    options = [(str(at), run.label) for at, run in enumerate(viewed.runs)]
     controls = [
         Control(f"run-{number}", title, chosen, chosen[0][0])
         for number, title, chosen in zip(PANELS, ("run", "beside it"), (options, [("", "no other run"), *options]), strict=True)
