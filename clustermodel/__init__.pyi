@@ -63,7 +63,7 @@ from .workload.distributions import (
     LogUniform as LogUniform, Lognormal as Lognormal, PhiEstimates as PhiEstimates,
     RoundedEstimates as RoundedEstimates, TwoStageUniform as TwoStageUniform, Zipf as Zipf,
 )
-from .workload.import_report import ImportReport as ImportReport
+from .workload.table import ImportReport as ImportReport
 from .workload.job_stream import (
     ArrivalProcess as ArrivalProcess, Bursts as Bursts, ClosedUsers as ClosedUsers, Cycle as Cycle,
     JobStream as JobStream, MarkovModulated as MarkovModulated, Poisson as Poisson, Sessions as Sessions,

@@ -35,8 +35,7 @@ from clustermodel.failures.failure import Failure
 from clustermodel.text_files import numbered_lines, without_compression
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, require_whole
-from clustermodel.workload.log_values import Clock
-from clustermodel.workload.node_names import node_names
+from clustermodel.workload.log_values import Clock, node_names
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,7 +11,7 @@ from clustermodel.job import UNSET
 from clustermodel.measure.metrics import Sums
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.workload.extra_columns import SUSPENDED, WAIT
-from clustermodel.workload.log_machine import peak_in_use
+from clustermodel.workload.log_workload import peak_in_use
 from clustermodel.workload.table import Workload
 
 

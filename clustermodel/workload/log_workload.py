@@ -1,51 +1,206 @@
-"""A workload from the jobs of an accounting log: run attempts, components, the unit of a node, and the machine's size."""
+"""A workload from an accounting log: its jobs while it is read, run attempts, components, and what it shows of the machine."""
 
 from __future__ import annotations
 
+import re
+from array import array
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from clustermodel.arrays import IntArray
+from clustermodel.arrays import BoolArray, IntArray
 from clustermodel.errors import SpecificationError, TraceError, counted, quoted, visible
 from clustermodel.job import UNSET, JobRow
 from clustermodel.text_files import without_compression
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, choice, flag
-from clustermodel.workload.extra_columns import (
-    ACCOUNT,
-    ARRAY_LIMIT,
-    CORES,
-    GPUS,
-    JOB_NAME,
-    NODE_COUNT,
-    PARTITION,
-    PRECEDING,
-    QOS,
-    QUEUE,
-    REQUEUES,
-    SUSPENDED,
-    THINK,
-    WAIT,
-    ExtraColumns,
-)
-from clustermodel.workload.import_report import JOBS, ImportReport, counts_in_words
-from clustermodel.workload.log_jobs import BACKWARDS, COMPONENTS, REPEATED, LogJobs
-from clustermodel.workload.log_machine import (
-    NodeUse,
-    Peak,
-    is_shared,
-    node_use,
-    peak_in_use,
-    peak_with_suspensions,
-    shared_by_cores,
-)
-from clustermodel.workload.table import Provenance, Workload
+from clustermodel.workload import extra_columns as extras
+from clustermodel.workload.extra_columns import ExtraColumns
+from clustermodel.workload.table import JOBS, ImportReport, Provenance, Workload, counts_in_words
+
+MOST_EXAMPLES: Final = 10
+"""Number of damaged lines that a report shows."""
+_MOST_REASONS: Final = 30
+_LIMIT: Final = re.compile(r"%(\d{1,9})", re.ASCII)
+_MOST_CLUSTERS: Final = 2**10 - 1
+DAMAGED: Final = "damaged lines"
+BACKWARDS: Final = "ending before their start"
+REPEATED: Final = "repeated records"
+COMPONENTS: Final = "components of heterogeneous jobs, added to their first component"
+
+
+class LogJob(NamedTuple):
+    """A run attempt of a job in an accounting log; times in seconds since 1970, :data:`UNSET` for what is not known."""
+
+    line: int
+    key: int
+    """Number of the job's full identifier; run attempts of a job have the same."""
+    number: int
+    """The number that the log gives the job."""
+    heterogeneous: int
+    """Number of the heterogeneous job that it is a component of."""
+    cluster: int
+    submit: int
+    start: int
+    run: int
+    """Time for which it ran, without the time for which it was suspended."""
+    suspended: int
+    limit: int
+    nodes: int
+    cores: int
+    gpus: int
+    memory: int
+    """KiB of the whole job."""
+    user: int
+    group: int
+    account: int
+    partition: int
+    qos: int
+    queue: int
+    job_name: int
+    status: int
+    """SWF status: 1 completed, 0 failed, 5 cancelled."""
+    requeued: int
+    """1 if the job went back to the queue after this attempt."""
+    restarts: int
+    """Attempts before this one, as the log says; 0 where it does not."""
+    node_list: int
+
+
+def task_key(number: int, task: int = 0, component: int = 0, cluster: int = UNSET) -> int:
+    """Return the key of a job; ``task`` and ``component`` count from 1, 0 for what it is not.
+
+    One number: a tuple for each job would take much more memory.
+    """
+    return (((number << 30 | task) << 30) | component) << 10 | cluster + 1
+
+
+class _Numbers(dict[Hashable, int]):
+    """Gives new names the next number from 1."""
+
+    def __missing__(self, name: Hashable) -> int:
+        if not name:
+            return UNSET
+        number = self[name] = len(self) + 1
+        return number
+
+
+class Names:
+    """Numbers the texts that it is given from 1, in order of appearance."""
+
+    def __init__(self) -> None:
+        self._numbers = _Numbers()
+
+    def number(self, name: Hashable) -> int:
+        """Return the number of a name; :data:`UNSET` for an empty one."""
+        return self._numbers[name]
+
+    def numbers(self, names: Iterable[Hashable]) -> Iterator[int]:
+        """Yield the numbers of names, as :meth:`number` returns them one by one."""
+        return map(self._numbers.__getitem__, names)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        """Yield the names in order of their numbers."""
+        return iter(self._numbers)
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the names in order of their numbers."""
+        return tuple(map(str, self._numbers))
+
+
+class LogJobs:
+    """Collects the jobs of a log, and counts what became of each line.
+
+    Args:
+        path: of the log, for messages.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = path
+        self.counts: Counter[str] = Counter()
+        """Lines by what became of them; :data:`JOBS` are those that gave jobs."""
+        self.repaired: Counter[str] = Counter()
+        self.several_tasks = 0
+        """Lines that describe several tasks of a job array."""
+        self.array_limits: dict[tuple[int, str], int] = {}
+        """Largest number of tasks that may run at a time, by number and cluster of the job array."""
+        self.clock_change = 0
+        """Jobs whose start and end are an hour further apart, or less, than they ran: local times with daylight saving."""
+        self.eligible_later = 0
+        """Jobs that could not start for more than a minute after their submission: dependencies, holds, begin times."""
+        self.examples: list[str] = []
+        self.users, self.groups, self.accounts, self.partitions = Names(), Names(), Names(), Names()
+        self.qos, self.queues, self.job_names = Names(), Names(), Names()
+        self.clusters, self.node_lists, self.keys, self.heterogeneous = Names(), Names(), Names(), Names()
+        self._values = array("q")
+
+    def add(self, job: LogJob) -> None:
+        """Add a job; its line is counted by :meth:`left_out` as :data:`JOBS` by the caller.
+
+        Raises:
+            ValueError: a number of the job is too large for a column.
+        """
+        try:
+            self._values.extend(array("q", job))
+        except OverflowError:
+            raise ValueError(f"a size or an amount is {max(job)}; it must be below {2**63}") from None
+
+    def add_table(self, table: IntArray) -> None:
+        """Add jobs: rows of :class:`LogJob`, shape ``(jobs, fields)``."""
+        self._values.frombytes(np.ascontiguousarray(table, dtype=np.int64).tobytes())
+
+    def note_array(self, number: int, cluster: str, tasks: str) -> None:
+        """Keep the limit of a job array whose tasks are ``1-4%2``: so many may run at a time."""
+        if (found := _LIMIT.search(tasks)) and (limit := int(found[1])):
+            self.array_limits[number, cluster] = limit
+
+    def repair(self, reason: str, jobs: BoolArray) -> None:
+        """Count the jobs in which a value was filled in or corrected."""
+        if number := int(jobs.sum()):
+            self.repaired[reason] += number
+
+    def damaged(self, line: int, problem: object, lines: int = 1) -> None:
+        """Count a line that cannot be used; the report shows the first ones."""
+        self.counts[DAMAGED] += lines
+        if len(self.examples) < MOST_EXAMPLES:
+            self.examples.append(f"{self.path}:{line}: {problem}")
+
+    def left_out(self, reason: str, lines: int = 1) -> None:
+        """Count a line that gives no job; a damaged file may have many different reasons, of which the first are kept apart."""
+        if reason not in self.counts and len(self.counts) >= _MOST_REASONS:
+            reason = "for other reasons"
+        self.counts[reason] += lines
+
+    def __len__(self) -> int:
+        return len(self._values) // len(LogJob._fields)
+
+    def columns(self) -> dict[str, IntArray]:
+        """Return the columns of :class:`LogJob`, shape ``(jobs,)``."""
+        table = np.frombuffer(self._values, dtype=np.int64).reshape(-1, len(LogJob._fields)).T
+        columns = dict(zip(LogJob._fields, table, strict=True))
+        return {**columns, extras.ARRAY_LIMIT: self._limits()[columns["key"]]} if self.array_limits else columns
+
+    def _limits(self) -> IntArray:
+        """Return the limits of the job arrays of keys, by their number; :data:`UNSET` where there is none."""
+        clusters = ("", "", *self.clusters.texts())
+        arrays = ((key >> 70, clusters[key & _MOST_CLUSTERS]) for key in self.keys if isinstance(key, int))
+        return np.array([UNSET, *(self.array_limits.get(array, UNSET) for array in arrays)])
+
+    def kept(self, columns: dict[str, IntArray], keep: BoolArray, reason: str) -> dict[str, IntArray]:
+        """Return the columns of the jobs to ``keep``; lines of which no job is left are counted by ``reason``."""
+        if keep.all():
+            return columns
+        lost = np.setdiff1d(columns["line"][~keep], columns["line"][keep]).size
+        if lost:
+            self.counts[JOBS] -= lost
+            self.counts[reason] += lost
+        return {name: column[keep] for name, column in columns.items()}
+
 
 UNITS: Final = ("auto", "nodes", "cores", "gpus")
 """What a node of the workload may stand for; ``auto`` chooses nodes or cores by the log."""
@@ -129,7 +284,7 @@ def workload_of(
         )
     if jobs.array_limits:
         limits = [f"{number} to {limit}" for (number, _), limit in jobs.array_limits.items()]
-        limited = int((columns.get(ARRAY_LIMIT, np.zeros(0)) > 0).sum())
+        limited = int((columns.get(extras.ARRAY_LIMIT, np.zeros(0)) > 0).sum())
         remarks.append(
             f"job arrays: {counted(len(limits), 'array')} with a limit (%) of tasks that run at a time, "
             f"{_listed(tuple(limits))}; the waits of their tasks ({counted(limited, 'job')}) are not all the scheduler's"
@@ -218,24 +373,29 @@ def _peak(jobs: LogJobs, columns: _Columns, size: IntArray, names: Callable[[str
 def _recorded(jobs: LogJobs, columns: _Columns, numbers: IntArray, *, followers: bool) -> ExtraColumns:
     """Return what the log has recorded, as extra columns; columns without a single value are left out."""
     recorded = {
-        WAIT: (columns["start"] - columns["submit"]) * TICKS_PER_SECOND,
-        SUSPENDED: columns["suspended"] * TICKS_PER_SECOND,
-        REQUEUES: columns["restarts"],
-        **({ARRAY_LIMIT: columns[ARRAY_LIMIT]} if ARRAY_LIMIT in columns else {}),
-        NODE_COUNT: np.where(columns["nodes"] > 0, columns["nodes"], UNSET),
-        CORES: np.where(columns["cores"] > 0, columns["cores"], UNSET),
-        GPUS: columns["gpus"],
-        ACCOUNT: columns["account"],
-        PARTITION: columns["partition"],
-        QOS: columns["qos"],
-        QUEUE: columns["queue"],
-        JOB_NAME: columns["job_name"],
+        extras.WAIT: (columns["start"] - columns["submit"]) * TICKS_PER_SECOND,
+        extras.SUSPENDED: columns["suspended"] * TICKS_PER_SECOND,
+        extras.REQUEUES: columns["restarts"],
+        **({extras.ARRAY_LIMIT: columns[extras.ARRAY_LIMIT]} if extras.ARRAY_LIMIT in columns else {}),
+        extras.NODE_COUNT: np.where(columns["nodes"] > 0, columns["nodes"], UNSET),
+        extras.CORES: np.where(columns["cores"] > 0, columns["cores"], UNSET),
+        extras.GPUS: columns["gpus"],
+        extras.ACCOUNT: columns["account"],
+        extras.PARTITION: columns["partition"],
+        extras.QOS: columns["qos"],
+        extras.QUEUE: columns["queue"],
+        extras.JOB_NAME: columns["job_name"],
         **(_requeues(columns, numbers) if followers else {}),
     }
     names = {
-        "user": jobs.users, "group": jobs.groups, ACCOUNT: jobs.accounts, PARTITION: jobs.partitions, QOS: jobs.qos,
-        QUEUE: jobs.queues, JOB_NAME: jobs.job_names,
-    }  # fmt: skip
+        "user": jobs.users,
+        "group": jobs.groups,
+        extras.ACCOUNT: jobs.accounts,
+        extras.PARTITION: jobs.partitions,
+        extras.QOS: jobs.qos,
+        extras.QUEUE: jobs.queues,
+        extras.JOB_NAME: jobs.job_names,
+    }
     return ExtraColumns(
         ids=numbers,
         columns={name: values for name, values in recorded.items() if (values != UNSET).any()},
@@ -249,8 +409,8 @@ def _requeues(columns: _Columns, numbers: IntArray) -> _Columns:
     key, end = columns["key"][order], (columns["start"] + columns["run"] + columns["suspended"])[order]
     follows = np.append(False, (key[1:] == key[:-1]) & (columns["requeued"][order][:-1] > 0))
     think = np.maximum(columns["submit"][order] - np.roll(end, 1), 0) * TICKS_PER_SECOND
-    found = {PRECEDING: np.full(len(key), UNSET), THINK: np.full(len(key), UNSET)}
-    for name, values in ((PRECEDING, np.roll(numbers[order], 1)), (THINK, think)):
+    found = {extras.PRECEDING: np.full(len(key), UNSET), extras.THINK: np.full(len(key), UNSET)}
+    for name, values in ((extras.PRECEDING, np.roll(numbers[order], 1)), (extras.THINK, think)):
         found[name][order] = np.where(follows, values, UNSET)
     return found
 
@@ -409,3 +569,141 @@ def _listed(names: tuple[str, ...]) -> str:
 
 def _iso(seconds: int) -> str:
     return f"{datetime.fromtimestamp(min(seconds, _LAST_SECOND), UTC):%Y-%m-%dT%H:%M:%S}"
+
+
+_MOST_JOBS: Final = 100_000  # looked at to see whether jobs share nodes
+_MOST_NODES: Final = 2_000_000
+_SHARED: Final = 0.05
+_OVERLAP_S: Final = 60  # a node may be given away before the epilog of its last job is in the log
+
+
+class Peak(NamedTuple):
+    """Largest number of units that jobs of a log held at the same time."""
+
+    units: int
+    at: int
+    """Time at which it was reached first, in the unit of the times given."""
+
+
+def peak_in_use(start: IntArray, end: IntArray, units: IntArray) -> Peak:
+    """Return the largest number of units in use at the same time; jobs hold them from start (included) to end (excluded).
+
+    Args:
+        start: of the jobs, shape ``(jobs,)``, as ``end`` and ``units``.
+        end: of the jobs.
+        units: that each of them holds.
+    """
+    times = np.concatenate([end, start])
+    change = np.concatenate([-units, units])
+    order = np.argsort(times, kind="stable")  # ends come before starts of the same time
+    in_use = np.cumsum(change[order])
+    highest = int(np.argmax(in_use))
+    return Peak(int(in_use[highest]), int(times[order[highest]]))
+
+
+def peak_with_suspensions(start: IntArray, end: IntArray, run: IntArray, size: IntArray, nodes: Sequence[list[int]]) -> Peak:
+    """Return the largest number of units in use at the same time in a log with suspended jobs, whose nodes others may use.
+
+    Args:
+        start: of the jobs, shape ``(jobs,)``, as ``end``, ``run`` and ``size``.
+        end: of the jobs.
+        run: how long each of them executed.
+        size: units of each of them.
+        nodes: numbers of each job's nodes.  If they are as many as its units, a node that several jobs hold counts once; else
+            a job counts with the share of its time for which it executed, and no less than the largest job is returned.
+    """
+    held = np.array([len(one) for one in nodes])
+    if (held == size).all():
+        job = np.repeat(np.arange(len(size)), size)
+        node = np.fromiter((number for one in nodes for number in one), dtype=np.int64, count=len(job))
+        order = np.lexsort((start[job], node))
+        node, begin, until = node[order], start[job][order], end[job][order]
+        base = node * (int(end.max()) - int(start.min()) + 1)  # each node in a time of its own: one running maximum for all
+        latest = np.maximum.accumulate(base + until - int(start.min()))
+        first = np.append(True, base[1:] + begin[1:] - int(start.min()) > latest[:-1])
+        first |= np.append(True, node[1:] != node[:-1])
+        last = np.append(first[1:], True)
+        ends = latest[last] - base[last] + int(start.min())
+        return peak_in_use(begin[first], ends, np.ones(int(first.sum()), dtype=np.int64))
+    peak = peak_in_use(start, end, -(-size * run // np.maximum(end - start, 1)))
+    return max(peak, Peak(int(size.max()), int(start[size.argmax()])))
+
+
+class NodeUse(NamedTuple):
+    """Node names of a log."""
+
+    distinct: int
+    """Number of different names."""
+    shared: float | None
+    """Share of the jobs that started on a node that another job held; ``None`` where the log has no node names."""
+
+
+def node_use(
+    start: IntArray,
+    end: IntArray,
+    suspended: BoolArray,
+    lists: IntArray,
+    texts: Sequence[str],
+    names: Callable[[str], list[str]],
+) -> NodeUse:
+    """Return the number of nodes that the log names, and how often jobs share one.
+
+    Only the first 100,000 jobs and the first node lists, of two million names together, are looked at.
+
+    Args:
+        start: of the jobs, seconds, shape ``(jobs,)``, as ``end`` and ``lists``.
+        end: of the jobs, seconds.
+        suspended: whether a job was suspended, shape ``(jobs,)``: its nodes were then another job's, which shares nothing.
+        lists: numbers of the jobs' node lists in ``texts``, -1 for none.
+        texts: the different node lists.
+        names: splits a node list into names.
+    """
+    distinct: dict[str, int] = {}
+    members: dict[int, list[int]] = {}
+    expanded = 0
+    for code in np.unique(lists[lists >= 0]).tolist():
+        nodes = [distinct.setdefault(name, len(distinct)) for name in names(texts[code])]
+        members[code] = nodes
+        expanded += len(nodes)
+        if expanded > _MOST_NODES:
+            break
+    released: dict[int, int] = {}
+    looked_at = sharing = 0
+    order = np.argsort(start, kind="stable")
+    order = order[~suspended[order]][:_MOST_JOBS]
+    for code, begin, until in zip(lists[order].tolist(), start[order].tolist(), end[order].tolist(), strict=True):
+        nodes = members.get(code, [])
+        if not nodes:
+            continue
+        looked_at += 1
+        before = [released.get(node, begin) for node in nodes]
+        sharing += max(before) > begin + _OVERLAP_S
+        for node, earlier in zip(nodes, before, strict=True):
+            if until > earlier or node not in released:
+                released[node] = until
+    return NodeUse(len(distinct), sharing / looked_at if looked_at else None)
+
+
+def shared_by_cores(nodes: IntArray, cores: IntArray, group: IntArray) -> bool | None:
+    """Return whether jobs take parts of nodes, by their cores per node; ``None`` if the log does not say.
+
+    Whole nodes are assumed where 90 % of the jobs have the most cores per node of their partition.
+
+    Args:
+        nodes: of the jobs, shape ``(jobs,)``, as ``cores`` and ``group``.
+        cores: of the jobs.
+        group: partition or queue of the jobs.
+    """
+    known = (nodes > 0) & (cores > 0)
+    if not known.any():
+        return None
+    per_node = cores[known] / nodes[known]
+    _, partition = np.unique(group[known], return_inverse=True)
+    most = np.zeros(partition.max() + 1)
+    np.maximum.at(most, partition, per_node)
+    return bool((per_node < most[partition]).mean() > 0.1)
+
+
+def is_shared(use: NodeUse) -> bool | None:
+    """Return whether jobs share nodes, by the node names; ``None`` if the log has none."""
+    return None if use.shared is None else use.shared > _SHARED

@@ -16,12 +16,10 @@ from typing import Final, NamedTuple
 
 from clustermodel.errors import TraceError, quoted
 from clustermodel.job import UNSET
-from clustermodel.workload.import_report import JOBS
 from clustermodel.workload.log_file import log_lines
-from clustermodel.workload.log_jobs import LogJob, LogJobs, task_key
 from clustermodel.workload.log_values import checked_run
-from clustermodel.workload.log_workload import LogOptions, requested_first, workload_of
-from clustermodel.workload.table import Workload
+from clustermodel.workload.log_workload import LogJob, LogJobs, LogOptions, requested_first, task_key, workload_of
+from clustermodel.workload.table import JOBS, Workload
 
 NO_LSF: Final = 'it has no records "JOB_FINISH" of LSF, as the file lsb.acct has them'
 

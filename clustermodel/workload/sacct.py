@@ -30,9 +30,7 @@ from clustermodel.errors import TraceError, quoted
 from clustermodel.job import UNSET
 from clustermodel.text_files import opened
 from clustermodel.validation import LONGEST_S
-from clustermodel.workload.import_report import JOBS
 from clustermodel.workload.log_file import MOST_LINES, log_blocks
-from clustermodel.workload.log_jobs import BACKWARDS, DAMAGED, MOST_EXAMPLES, LogJob, LogJobs, Names, task_key
 from clustermodel.workload.log_values import (
     EARLIEST_S,
     LONGEST_CHANGE_S,
@@ -41,13 +39,24 @@ from clustermodel.workload.log_values import (
     checked_run,
     duration,
     gres_gpus,
+    node_names,
     requested_kib,
     tres,
     whole,
 )
-from clustermodel.workload.log_workload import LogOptions, requested_first, workload_of
-from clustermodel.workload.node_names import node_names
-from clustermodel.workload.table import Workload
+from clustermodel.workload.log_workload import (
+    BACKWARDS,
+    DAMAGED,
+    MOST_EXAMPLES,
+    LogJob,
+    LogJobs,
+    LogOptions,
+    Names,
+    requested_first,
+    task_key,
+    workload_of,
+)
+from clustermodel.workload.table import JOBS, Workload
 
 SACCT_COMMAND: Final = (
     "TZ=UTC sacct --parsable2 --allusers --allocations --duplicates --starttime 2025-01-01 --endtime 2025-02-01 "

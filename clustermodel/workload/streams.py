@@ -16,9 +16,8 @@ from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, TraceError, quoted
 from clustermodel.job import UNSET, JobRow, checked_row
 from clustermodel.ticks import LAST_TICK
-from clustermodel.workload.extra_columns import PRECEDING, RECORDED_COLUMNS, STREAM, THINK, ExtraColumns, joined
+from clustermodel.workload.extra_columns import PRECEDING, RECORDED_COLUMNS, STREAM, THINK, ExtraColumns, add_recorded, joined
 from clustermodel.workload.job_stream import RANDOM_NUMBERS, JobStream, draw_streams
-from clustermodel.workload.recorded_frames import add_recorded
 from clustermodel.workload.table import JobSource, Provenance, Workload
 
 if TYPE_CHECKING:

@@ -42,12 +42,11 @@ from clustermodel.workload.job_stream import (
     TraceArrivals,
 )
 from clustermodel.workload.model import MODEL_FORMAT, WorkloadModel, load_model, shipped_models
-from clustermodel.workload.readers import SWF
 from clustermodel.workload.streams import JobStreamMix, merge
 from clustermodel.workload.swf import SwfStream, read_swf
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import ESTIMATES, KEEP, MEMORY, SCALE, JobSource, Recipe, Source, Workload
-from clustermodel.workload.trace_file import read_trace, reader_for
+from clustermodel.workload.trace_file import SWF, read_trace, reader_for
 from clustermodel.workload.transforms import RESAMPLE, JobFilter, LoadScale
 
 SOURCES: Final = get_args(Source)

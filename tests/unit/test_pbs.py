@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clustermodel import SpecificationError, TraceError, Workload, read_pbs
-from clustermodel.workload.pbs_resources import resources_of
+from clustermodel.workload.pbs import resources_of
 from tests.shared_data import SHARED
 
 LOGS = Path(__file__).resolve().parents[1] / "logs"
