@@ -19,11 +19,10 @@ from clustermodel.machine import COUNTS, INTERVALS, RESTART_CHARGES, WRITERS, Ch
 from clustermodel.policies.registry import policy_names
 from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
-from clustermodel.workload.readers import SWF
 from clustermodel.workload.swf import SwfStream
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import Workload
-from clustermodel.workload.trace_file import read_trace, recognised
+from clustermodel.workload.trace_file import SWF, read_trace, recognised
 from clustermodel.workload.transforms import JobFilter, LoadScale, Unit, checked_unit
 
 Function = TypeVar("Function", bound=Callable[..., Any])

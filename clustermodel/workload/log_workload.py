@@ -31,6 +31,8 @@ _MOST_CLUSTERS: Final = 2**10 - 1
 DAMAGED: Final = "damaged lines"
 BACKWARDS: Final = "ending before their start"
 REPEATED: Final = "repeated records"
+SIZE_MISSING: Final = tuple(f"{size} size missing, the other one used" for size in ("allocated", "requested"))
+"""What is counted if allocated sizes are preferred, or requested ones."""
 COMPONENTS: Final = "components of heterogeneous jobs, added to their first component"
 
 
@@ -42,34 +44,34 @@ class LogJob(NamedTuple):
     """Number of the job's full identifier; run attempts of a job have the same."""
     number: int
     """The number that the log gives the job."""
-    heterogeneous: int
-    """Number of the heterogeneous job that it is a component of."""
-    cluster: int
     submit: int
     start: int
     run: int
     """Time for which it ran, without the time for which it was suspended."""
-    suspended: int
-    limit: int
     nodes: int
     cores: int
-    gpus: int
-    memory: int
+    suspended: int = 0
+    limit: int = UNSET
+    gpus: int = UNSET
+    memory: int = UNSET
     """KiB of the whole job."""
-    user: int
-    group: int
-    account: int
-    partition: int
-    qos: int
-    queue: int
-    job_name: int
-    status: int
+    heterogeneous: int = UNSET
+    """Number of the heterogeneous job that it is a component of."""
+    cluster: int = UNSET
+    user: int = UNSET
+    group: int = UNSET
+    account: int = UNSET
+    partition: int = UNSET
+    qos: int = UNSET
+    queue: int = UNSET
+    job_name: int = UNSET
+    status: int = UNSET
     """SWF status: 1 completed, 0 failed, 5 cancelled."""
-    requeued: int
+    requeued: int = 0
     """1 if the job went back to the queue after this attempt."""
-    restarts: int
+    restarts: int = 0
     """Attempts before this one, as the log says; 0 where it does not."""
-    node_list: int
+    node_list: int = UNSET
 
 
 def task_key(number: int, task: int = 0, component: int = 0, cluster: int = UNSET) -> int:
@@ -158,6 +160,13 @@ class LogJobs:
         """Keep the limit of a job array whose tasks are ``1-4%2``: so many may run at a time."""
         if (found := _LIMIT.search(tasks)) and (limit := int(found[1])):
             self.array_limits[number, cluster] = limit
+
+    def size_of(self, preferred: tuple[int, int], other: tuple[int, int], *, requested: bool) -> tuple[int, int]:
+        """Return nodes and cores of a job, from ``other`` where a preferred one is 0; count a job of which both are."""
+        nodes, cores = preferred[0] or other[0], preferred[1] or other[1]
+        if not any(preferred) and (nodes or cores):
+            self.repaired[SIZE_MISSING[requested]] += 1
+        return nodes, cores
 
     def repair(self, reason: str, jobs: BoolArray) -> None:
         """Count the jobs in which a value was filled in or corrected."""
@@ -604,18 +613,13 @@ def peak_in_use(start: IntArray, end: IntArray, units: IntArray) -> Peak:
 def peak_with_suspensions(start: IntArray, end: IntArray, run: IntArray, size: IntArray, nodes: Sequence[list[int]]) -> Peak:
     """Return the largest number of units in use at the same time in a log with suspended jobs, whose nodes others may use.
 
-    Args:
-        start: of the jobs, shape ``(jobs,)``, as ``end``, ``run`` and ``size``.
-        end: of the jobs.
-        run: how long each of them executed.
-        size: units of each of them.
-        nodes: numbers of each job's nodes.  If they are as many as its units, a node that several jobs hold counts once; else
-            a job counts with the share of its time for which it executed, and no less than the largest job is returned.
+    ``nodes`` has the numbers of each job's nodes.  If they are as many as its units, a node that several jobs hold counts once;
+    else a job counts with the share of its time for which it executed, and no less than the largest job is returned.
     """
-    held = np.array([len(one) for one in nodes])
+    held = np.array(list(map(len, nodes)))
     if (held == size).all():
         job = np.repeat(np.arange(len(size)), size)
-        node = np.fromiter((number for one in nodes for number in one), dtype=np.int64, count=len(job))
+        node = np.fromiter((number for numbers in nodes for number in numbers), dtype=np.int64, count=len(job))
         order = np.lexsort((start[job], node))
         node, begin, until = node[order], start[job][order], end[job][order]
         base = node * (int(end.max()) - int(start.min()) + 1)  # each node in a time of its own: one running maximum for all
@@ -646,17 +650,11 @@ def node_use(
     texts: Sequence[str],
     names: Callable[[str], list[str]],
 ) -> NodeUse:
-    """Return the number of nodes that the log names, and how often jobs share one.
+    """Return how many nodes a log names, and the share of its jobs that started on a node of another job.
 
-    Only the first 100,000 jobs and the first node lists, of two million names together, are looked at.
-
-    Args:
-        start: of the jobs, seconds, shape ``(jobs,)``, as ``end`` and ``lists``.
-        end: of the jobs, seconds.
-        suspended: whether a job was suspended, shape ``(jobs,)``: its nodes were then another job's, which shares nothing.
-        lists: numbers of the jobs' node lists in ``texts``, -1 for none.
-        texts: the different node lists.
-        names: splits a node list into names.
+    ``lists`` has the numbers of the jobs' node lists in ``texts``, -1 for none; ``names`` splits a node list.  Only the first
+    100,000 jobs that were not suspended, and 2,000,000 names together, are looked at: the nodes of suspended jobs were then
+    another job's, which shares nothing.
     """
     distinct: dict[str, int] = {}
     members: dict[int, list[int]] = {}
@@ -688,11 +686,6 @@ def shared_by_cores(nodes: IntArray, cores: IntArray, group: IntArray) -> bool |
     """Return whether jobs take parts of nodes, by their cores per node; ``None`` if the log does not say.
 
     Whole nodes are assumed where 90 % of the jobs have the most cores per node of their partition.
-
-    Args:
-        nodes: of the jobs, shape ``(jobs,)``, as ``cores`` and ``group``.
-        cores: of the jobs.
-        group: partition or queue of the jobs.
     """
     known = (nodes > 0) & (cores > 0)
     if not known.any():

@@ -170,11 +170,9 @@ class _Reader:
         run = checked_run(end - start)
         if not run:
             return NO_TIME
-        slots = sum(hosts.slots.values())
-        first, other = (asked, slots) if self._requested_first else (slots, asked)
-        jobs = self.jobs
-        if not first and other:
-            jobs.repaired[f"{'requested' if self._requested_first else 'allocated'} size missing, the other one used"] += 1
+        slots, jobs = sum(hosts.slots.values()), self.jobs
+        sizes = ((0, asked), (0, slots)) if self._requested_first else ((0, slots), (0, asked))
+        _, cores = jobs.size_of(*sizes, requested=self._requested_first)
         if index:
             jobs.note_array(number, "", name.rpartition("]")[2])
         jobs.add(
@@ -182,27 +180,17 @@ class _Reader:
                 line=line,
                 key=jobs.keys.number(task_key(number, index + 1 if index else 0)),
                 number=number,
-                heterogeneous=UNSET,
-                cluster=UNSET,
                 submit=submit or start,
                 start=start,
                 run=run,
-                suspended=0,
-                limit=UNSET,
                 nodes=len(hosts.slots),
-                cores=first or other,
-                gpus=UNSET,
-                memory=UNSET,
+                cores=cores,
                 user=jobs.users.number(_text(fields, 11, "userName")),
-                group=UNSET,
                 account=jobs.accounts.number(project),
-                partition=UNSET,
-                qos=UNSET,
                 queue=jobs.queues.number(_text(fields, 12, "queue")),
                 job_name=jobs.job_names.number(name),
                 status=5 if status == 32 and exit_info in _KILLED else _STATUS.get(status, UNSET),
                 requeued=int(exit_info in _REQUEUED),
-                restarts=0,
                 node_list=jobs.node_lists.number(" ".join(hosts.slots)),
             )
         )

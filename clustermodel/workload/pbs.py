@@ -214,34 +214,15 @@ class _Reader:
             return NO_SUBMISSION
         limit = _duration(values, "Resource_List.walltime")
         resources = resources_of(values)
-        self._add(line, job, int(identity[1]), values, resources, (submit, start, run, suspended, limit), requeued=requeued)
-        return JOBS
-
-    def _add(
-        self,
-        line: int,
-        job: str,
-        number: int,
-        values: dict[str, str],
-        resources: Resources,
-        times: tuple[int, int, int, int, float | None],
-        *,
-        requeued: bool,
-    ) -> None:
+        allocated, asked = (resources.nodes, resources.cores), (resources.asked_nodes, resources.asked_cores)
+        preferred, other = (asked, allocated) if self._requested_first else (allocated, asked)
+        nodes, cores = self.jobs.size_of(preferred, other, requested=self._requested_first)
         jobs = self.jobs
-        submit, start, run, suspended, limit = times
-        first = (resources.asked_nodes, resources.asked_cores) if self._requested_first else (resources.nodes, resources.cores)
-        other = (resources.nodes, resources.cores) if self._requested_first else (resources.asked_nodes, resources.asked_cores)
-        nodes, cores = (one or another for one, another in zip(first, other, strict=True))
-        if not any(first) and (nodes or cores):
-            jobs.repaired[f"{'requested' if self._requested_first else 'allocated'} size missing, the other one used"] += 1
         jobs.add(
             LogJob(
                 line=line,
                 key=jobs.keys.number(job),
-                number=number,
-                heterogeneous=UNSET,
-                cluster=UNSET,
+                number=int(identity[1]),
                 submit=submit,
                 start=start,
                 run=run,
@@ -254,7 +235,6 @@ class _Reader:
                 user=jobs.users.number(values.get("user", "")),
                 group=jobs.groups.number(values.get("group", "")),
                 account=jobs.accounts.number(values.get("account", "") or _project(values)),
-                partition=UNSET,
                 qos=jobs.qos.number(values.get("qos", "")),
                 queue=jobs.queues.number(values.get("queue", "")),
                 job_name=jobs.job_names.number(values.get("jobname", "")),
@@ -264,6 +244,7 @@ class _Reader:
                 node_list=jobs.node_lists.number(",".join(resources.hosts)),
             )
         )
+        return JOBS
 
 
 def _values(text: str) -> dict[str, str]:

@@ -48,6 +48,7 @@ from clustermodel.workload.log_workload import (
     BACKWARDS,
     DAMAGED,
     MOST_EXAMPLES,
+    SIZE_MISSING,
     LogJob,
     LogJobs,
     LogOptions,
@@ -561,8 +562,7 @@ class _Reader:
             jobs.eligible_later += int(
                 (chosen & (times.submit + _MOST_SUSPICIOUS_S < times.eligible) & (times.eligible <= times.start)).sum()
             )
-            missing = f"{'requested' if self._requested_first else 'allocated'} size missing, the other one used"
-            jobs.repair(missing, chosen & sizes.missing)
+            jobs.repair(SIZE_MISSING[self._requested_first], chosen & sizes.missing)
             numbers = {
                 "line": lines,
                 "submit": times.submit,
