@@ -78,12 +78,4 @@ class Easy:
             order = self.backfill_order
         elif self.backfill_order == "shortest":
             order = lambda job, _: (lengths.of(job), job.queue_order)  # noqa: E731
-        return EasyRun(
-            setup.nodes,
-            lengths,
-            order,
-            depth=require_whole("easy: reserve_depth", self.reserve_depth, at_least=1),
-            keeps=self.reservation == "kept",
-            explain=setup.explain,
-            one_by_one=setup.one_by_one,
-        )
+        return EasyRun(self, setup, lengths, order)

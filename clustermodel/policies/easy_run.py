@@ -21,13 +21,17 @@ as it is late, as under conservative backfilling.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import Any
+from operator import index
+from typing import TYPE_CHECKING, Any
 
-from clustermodel.policies.interface import Decision, Reason, Reserve, Start, WakeAt
+from clustermodel.policies.interface import Decision, Reason, Reserve, Setup, Start, WakeAt
 from clustermodel.policies.predictors import Lengths
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.profile import Profile, RunningProfile
 from clustermodel.schedule.reservations import Plan, Reservation
+
+if TYPE_CHECKING:
+    from clustermodel.policies.easy import Easy
 
 BackfillOrder = Callable[[QueuedJob, int], Any]
 """Sorting key of the backfill candidates, given the job and the present in ticks; the smallest comes first."""
@@ -57,40 +61,22 @@ def backfill(
 
 
 class EasyRun:
-    """One run of EASY backfilling.
+    """One run of EASY backfilling, with expected run times and an order of candidates; ``None`` is queue order.
 
-    Args:
-        nodes: size of the machine.
-        lengths: expected run times.
-        order: in which candidates are tried; ``None`` is queue order.
-        depth: how many blocked jobs are protected by a reservation; 1 is EASY.
-        keeps: whether a reservation stays where it was made when running jobs end early.
-        explain: whether to give reasons.
-        one_by_one: whether each event of an instant is a scheduling cycle of its own.  Nodes that the plan has idle from now
-            on are idle then, others when the end of their gang is reported.  Where candidates are tried in queue order, a
-            submitted job larger than the idle nodes makes no cycle (as in the program of Gaussier et al. 2015).
+    Where each event of an instant is a scheduling cycle of its own, nodes that the plan has idle from now on are idle then,
+    others when the end of their gang is reported.  Where candidates are tried in queue order, a submitted job larger than the
+    idle nodes makes no cycle then (as in the program of Gaussier et al. 2015).
     """
 
-    def __init__(
-        self,
-        nodes: int,
-        lengths: Lengths,
-        order: BackfillOrder | None,
-        *,
-        depth: int,
-        keeps: bool = False,
-        explain: bool,
-        one_by_one: bool = False,
-    ) -> None:
+    def __init__(self, policy: Easy, setup: Setup, lengths: Lengths, order: BackfillOrder | None) -> None:
         self._lengths = lengths
         self._length_of = lengths.of
         self._order = order
-        self._depth = depth
-        self._keeps = keeps
+        self._depth = index(policy.reserve_depth)
+        self._keeps = policy.reservation == "kept"
         self._kept: dict[int, int] = {}  # protected job's id -> the start that it keeps, ticks
-        self._explain = explain
-        self._one_by_one = one_by_one
-        self._profile = RunningProfile(nodes, may_overrun=lengths.may_overrun)
+        self._explain, self._one_by_one = setup.explain, setup.one_by_one
+        self._profile = RunningProfile(setup.nodes, may_overrun=lengths.may_overrun)
         self._plan = Plan(self._profile)
         self._protected: list[QueuedJob] = []  # the first jobs of the queue; they hold reservations
 

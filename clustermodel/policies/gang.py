@@ -12,7 +12,7 @@ from math import expm1
 from typing import ClassVar, Final
 
 from clustermodel.errors import SpecificationError
-from clustermodel.policies.gang_run import Combination, GangRun, OpenRows
+from clustermodel.policies.gang_run import GangRun, OpenRows
 from clustermodel.policies.interface import NOTHING, Setup
 from clustermodel.policies.preemption import Mode, mode_of, uses_of_mode
 from clustermodel.policies.queue_order import QueueOrder, queue_order_of
@@ -54,11 +54,12 @@ class GangScheduling:
     def depends_on(self) -> frozenset[str]:
         """Time slices, memory, and the costs of migration and of preemption for urgent jobs."""
         migration = {"checkpointing"} if self.migration else set()
-        urgent = NOTHING if (mode := self._mode()) is None else uses_of_mode(mode)
+        urgent = NOTHING if (mode := self.urgent_mode) is None else uses_of_mode(mode)
         return frozenset({"time_slicing", "context_switch", "node_memory_gib", *migration, *urgent})
 
-    def _mode(self) -> Mode | None:
-        """Return what happens to gangs in the way of urgent jobs, if any job is urgent."""
+    @property
+    def urgent_mode(self) -> Mode | None:
+        """What happens to gangs in the way of urgent jobs; ``None``: no job is urgent."""
         return None
 
     def start(self, setup: Setup) -> GangRun:
@@ -80,9 +81,7 @@ class GangScheduling:
                 f"{self.name}: a matrix of {mpl:,} rows x {setup.nodes:,} nodes is not allowed; mpl x nodes must be "
                 f"<= {_LARGEST_MATRIX:,}"
             )
-        order = queue_order_of(self.name, self.queue_order)
-        policy = Combination(self.name, mpl, self.backfilling, self.migration, order, self._mode())
-        return GangRun(policy, setup, self._open_rows())
+        return GangRun(self, mpl, setup, self._open_rows())
 
     def _open_rows(self) -> OpenRows | None:
         """Return what decides where jobs may be started, if not in all rows."""
@@ -123,9 +122,12 @@ class BGS(GangScheduling):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._mode()
+        if self.urgent is not None:
+            mode_of(self.name, self.urgent, parameter="urgent")
 
-    def _mode(self) -> Mode | None:
+    @property
+    def urgent_mode(self) -> Mode | None:
+        """What happens to gangs in the way of urgent jobs; ``None``: no job is urgent."""
         return None if self.urgent is None else mode_of(self.name, self.urgent, parameter="urgent")
 
 

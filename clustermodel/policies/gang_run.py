@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from clustermodel.policies.interface import Decision, Place, Reason, Reserve, Rows, Setup, WakeAt
-from clustermodel.policies.preemption import Mode
-from clustermodel.policies.queue_order import QueueOrder, in_order
+from clustermodel.policies.queue_order import QueueOrder, in_order, queue_order_of
 from clustermodel.policies.urgent_gangs import UrgentJobs
 from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.schedule.ousterhout import Occupant, OusterhoutMatrix
 from clustermodel.schedule.profile import SHORTEST_EXTENSION
 from clustermodel.schedule.reservations import RowPlans
+
+if TYPE_CHECKING:
+    from clustermodel.policies.gang import GangScheduling
 
 
 class OpenRows(Protocol):
@@ -28,40 +30,12 @@ class OpenRows(Protocol):
         """Return the rows in which jobs may be started, and among how many rows a gang may have to share the machine."""
 
 
-class Combination(NamedTuple):
-    """What tells gang scheduling policies apart."""
-
-    name: str
-    """Of the policy."""
-    mpl: int
-    """Rows of the matrix."""
-    backfilling: bool
-    """Whether jobs that are not next in the queue are backfilled, around reservations for those that wait."""
-    migration: bool
-    """Whether gangs move to other columns."""
-    order: QueueOrder | None
-    """Of the queue; ``None`` is queue order."""
-    urgent: Mode | None
-    """What happens to the gangs in the way of jobs of higher priority, which get their nodes in every row at once; ``None`` if
-    no job does."""
-
-
 class GangRun:
-    """One run of gang scheduling.
+    """One run of a gang scheduling policy with ``mpl`` rows; ``open_rows`` decides where jobs may be started, if not in all."""
 
-    Args:
-        policy: what it does.
-        setup: of the run.
-        open_rows: where jobs may be started; ``None`` is all rows.
-    """
-
-    def __init__(self, policy: Combination, setup: Setup, open_rows: OpenRows | None = None) -> None:
-        self._mpl, self._backfilling, self._migration, self._order = (
-            policy.mpl,
-            policy.backfilling,
-            policy.migration,
-            policy.order,
-        )
+    def __init__(self, policy: GangScheduling, mpl: int, setup: Setup, open_rows: OpenRows | None = None) -> None:
+        self._mpl, self._backfilling, self._migration = mpl, policy.backfilling, policy.migration
+        self._order: QueueOrder | None = queue_order_of(policy.name, policy.queue_order)
         machine = setup.machine
         checkpointing, by_memory = machine.checkpointing, machine.checkpointing.store is not None
         self.matrix: OusterhoutMatrix[QueuedJob] = OusterhoutMatrix(
@@ -72,7 +46,8 @@ class GangRun:
             max_tasks=checkpointing.max_tasks_per_slice,
             counts=checkpointing.counts,
         )
-        self._urgent = None if policy.urgent is None else UrgentJobs(policy.name, policy.urgent, setup, self.matrix)
+        mode = policy.urgent_mode
+        self._urgent = None if mode is None else UrgentJobs(policy.name, mode, setup, self.matrix)
         self._explain = setup.explain
         self._limits_memory = machine.node_memory is not None
         self._holding = setup.holding
@@ -361,12 +336,7 @@ class GangRun:
 
 
 class GangMemory:
-    """Jobs that lack memory, and the memory of the rows.
-
-    Args:
-        matrix: the gangs, and the free memory of their columns.
-        plans: the reservations in the rows.
-    """
+    """Jobs that lack memory, and the memory of the rows."""
 
     def __init__(self, matrix: OusterhoutMatrix[QueuedJob], plans: RowPlans) -> None:
         self._matrix = matrix
@@ -383,14 +353,7 @@ class GangMemory:
             self._plans.reserved.pop(self._first, None)
 
     def rows_for(self, job: QueuedJob, rows: list[int], *, kept: int = 0, end: int | None = None) -> list[int]:
-        """Return those of ``rows``, which have enough free columns, in which enough of these have memory for a job.
-
-        Args:
-            job: the job.
-            rows: the rows.
-            kept: the nodes whose memory keeps the job already, a bitmask.
-            end: when the job is predicted to end, ticks; ``None`` if unknown.
-        """
+        """Return those of ``rows`` in which enough free columns have memory for a job; ``kept`` are nodes that keep it."""
         matrix = self._matrix
         if matrix.memory is None:
             return rows
@@ -399,13 +362,7 @@ class GangMemory:
         return enough
 
     def wait(self, job: QueuedJob, row: int, ends: Mapping[int, int]) -> None:
-        """Let a job wait that could start now but for memory.
-
-        Args:
-            job: a job with a reservation that begins now.
-            row: in which enough columns are free.
-            ends: predicted ends of gangs by job id, ticks.
-        """
+        """Let a job wait, whose reservation begins now, and which could start in ``row`` but for memory."""
         promised = self._matrix.promised
         if promised is None or promised.job_id == job.id:
             promised = self._matrix.promise_memory(job, row, ends)

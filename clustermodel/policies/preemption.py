@@ -17,16 +17,7 @@ MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 
 
 def mode_of(policy: str, mode: str, *, parameter: str = "mode") -> Mode:
-    """Return ``mode``, what preemption does to a job.
-
-    Args:
-        policy: name of the policy.
-        mode: given for it.
-        parameter: what the policy calls it.
-
-    Raises:
-        SpecificationError: ``mode`` is none of ``MODES``.
-    """
+    """Return ``mode``, which the policy calls ``parameter``; raise :class:`SpecificationError` if it is none of ``MODES``."""
     return cast("Mode", choice(f"{policy}: {parameter}", mode, MODES))
 
 
@@ -40,17 +31,7 @@ def uses_of_mode(mode: Mode) -> frozenset[str]:
 
 
 def require_store(policy: str, mode: Mode, machine: Machine, *, parameter: str = "mode") -> None:
-    """Check that a job that is preempted in this mode can go on on other nodes.
-
-    Args:
-        policy: name of the policy.
-        mode: what preemption does to a job.
-        machine: what it runs on.
-        parameter: what the policy calls the mode.
-
-    Raises:
-        SpecificationError: the mode keeps work, and the machine takes no checkpoints.
-    """
+    """Raise :class:`SpecificationError` if the mode keeps work, and the machine takes no checkpoints."""
     if mode != "kill" and machine.checkpointing.max_tasks_per_slice == 0:
         raise SpecificationError(
             f"{policy}: {parameter}={mode}: the machine takes no checkpoints (max_tasks_per_slice=0), "
@@ -70,13 +51,7 @@ class Place(NamedTuple):
 class IdleMemory:
     """The idle nodes and the free memory during one scheduling cycle.
 
-    A job may have the memory of suspended jobs behind it.
-
-    Args:
-        view: the machine.
-        nodes: its size.
-        free: its free memory, which is changed.
-        rank: the order of the jobs, the first one with the least rank; queue order by default.
+    A job may have the memory of suspended jobs behind it: those of a higher ``rank``, by default in queue order.
     """
 
     def __init__(

@@ -39,6 +39,10 @@ class Quotas:
     group: Limits = None
     """The same for groups."""
 
+    def __hash__(self) -> int:
+        of_fields = (limits.items() if isinstance(limits, Mapping) else [limits] for limits in (self.user, self.group))
+        return hash(tuple(map(frozenset, of_fields)))
+
     def __post_init__(self) -> None:
         for name in ("user", "group"):
             limits = getattr(self, name)
@@ -58,11 +62,7 @@ def _require_quota(name: str, value: object) -> None:
 
 
 class Accounts:
-    """What has been charged to users and groups in one run.
-
-    Args:
-        quotas: what they may use.
-    """
+    """What has been charged to users and groups in one run."""
 
     def __init__(self, quotas: Quotas) -> None:
         self._quotas = quotas
@@ -101,11 +101,7 @@ class Accounts:
 
 
 class OverQuota:
-    """The jobs over quota of one run: planned behind all other jobs, in order of arrival, so that they delay no job.
-
-    Args:
-        quotas: what users and groups may use.
-    """
+    """The jobs over quota of one run: planned behind all other jobs, in order of arrival, so that they delay no job."""
 
     def __init__(self, quotas: Quotas) -> None:
         self._accounts = Accounts(quotas)
@@ -129,12 +125,7 @@ class OverQuota:
         self.running.discard(job.id)
 
     def plan(self, profile: Profile, now: int) -> list[QueuedJob]:
-        """Plan the waiting jobs into what the others have left; return those that start now.
-
-        Args:
-            profile: the running jobs and all reservations of jobs within quota; changed by this.
-            now: the present.
-        """
+        """Plan the waiting jobs into the profile of running jobs and reservations within quota; return those that start now."""
         starting = []
         for job, _ in list(self._waiting.values()):
             start = profile.book(job.nodes, job.estimate)

@@ -22,15 +22,7 @@ class UrgentJobs:
 
     A job is urgent if a job of lower priority has been submitted in the run.
 
-    Args:
-        name: of the policy.
-        mode: what preemption does to a gang.  A gang that does not fit into memory beside the urgent job and other suspended
-            ones is killed.
-        setup: of the run.
-        matrix: of the run.
-
-    Raises:
-        SpecificationError: the machine takes no checkpoints, and the mode needs them.
+    A gang that does not fit into memory beside the urgent job and other suspended ones is killed, whatever the mode.
     """
 
     def __init__(self, name: str, mode: Mode, setup: Setup, matrix: OusterhoutMatrix[QueuedJob]) -> None:
@@ -226,11 +218,8 @@ class UrgentJobs:
         return max(job.estimate - view.saved(job), 1) + restore
 
     def place_of(self, job: QueuedJob, rows: list[int]) -> tuple[int, int | None] | None:
-        """Return row and columns in which a saved job can go on: where it is in memory if it can be, else in the fullest row.
-
-        Args:
-            job: a saved job.
-            rows: those that have enough free columns, with enough memory, the fullest first.
+        """Return the row and columns in which a saved job can go on, of ``rows`` with enough free columns and memory: where it
+        is in memory if it can be, else in the first.
         """
         if (own := self._in_memory.get(job.id)) is not None:
             for row in rows:

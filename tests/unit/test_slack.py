@@ -224,6 +224,13 @@ def test_a_quota_that_is_not_allowed_is_refused_by_name(limits: dict[str, object
         Quotas(**limits)  # type: ignore[arg-type]
 
 
+def test_quotas_and_average_waits_by_size_can_be_hashed() -> None:
+    policies = [Slack(awt={4: 2.0, 2: 1.0}, quotas=Quotas(user={2: 1.0, 1: 3.0}, group=order)) for order in (1.0, 1.0)]
+    assert policies[0] == policies[1]
+    assert hash(policies[0]) == hash(policies[1])
+    assert hash(Quotas(user={1: 2.0, 2: 3.0})) == hash(Quotas(user={2: 3.0, 1: 2.0}))
+
+
 def test_it_is_a_policy_by_name_with_parameters() -> None:
     assert isinstance(make_policy("slack:heuristic=dc,slack_factor=0.5,awt=100,alpha_u=0"), Slack)
     assert isinstance(make_policy("slack"), Calibrated)

@@ -21,16 +21,7 @@ from clustermodel.schedule.reservations import Plan, Reservation, Shape, Shapes,
 
 
 class BackfillingRun:
-    """One run of a backfilling scheduler.
-
-    Args:
-        scheduler: what the scheduling cycles share.
-        guarantees: the first phase.
-        speculation: the second phase, if there is one.
-        widening: the last phase, if there is one.
-        sizes: the shapes that a job can have.
-        setup: of the run.
-    """
+    """One run of a backfilling scheduler: its phases, and what the scheduling cycles share."""
 
     def __init__(
         self,
@@ -159,18 +150,11 @@ class Dispatch:
 
 
 class SchedulingCycle:
-    """The state of one scheduling cycle.
-
-    Args:
-        scheduler: what outlasts the cycle.
-        batch: what has happened.
-        view: the machine.
-        nodes_freed: whether a job ended before its expected end.
-    """
+    """The state of one scheduling cycle; ``nodes_freed`` says whether a job ended before its expected end."""
 
     __slots__ = (
-        "_announced", "_queue", "_scheduler", "_trial_starts", "batch", "dispatched", "idle", "nodes_freed", "now", "plan",
-        "profile", "shapes", "view",
+        "_announced", "_queue", "_trial_starts", "batch", "dispatched", "idle", "nodes_freed", "now", "plan", "profile",
+        "scheduler", "shapes", "view",
     )  # fmt: skip
 
     def __init__(self, scheduler: Scheduler, batch: Batch, view: View, *, nodes_freed: bool) -> None:
@@ -187,31 +171,16 @@ class SchedulingCycle:
         """Nodes that are still idle."""
         self.dispatched: dict[int, Dispatch] = {}
         """Job id -> how it starts."""
-        self._scheduler = scheduler
+        self.scheduler = scheduler
         self._queue: Sequence[QueuedJob] | None = None
         self._trial_starts: dict[int, int] = {}  # job id -> start of its reservation in this cycle only
         self._announced: list[Decision] = []
 
     @property
-    def speculates(self) -> bool:
-        """Whether a later phase starts jobs that the first one has left."""
-        return self._scheduler.speculates
-
-    @property
-    def molds(self) -> bool:
-        """Whether jobs can have several shapes."""
-        return self._scheduler.molds
-
-    @property
-    def widens(self) -> bool:
-        """Whether a later phase gives more nodes to jobs that start."""
-        return self._scheduler.widens
-
-    @property
     def queue(self) -> Sequence[QueuedJob]:
         """All waiting jobs in the order of this cycle, the same for all phases."""
         if self._queue is None:
-            self._queue = self._scheduler.sorter.sort(self.view.waiting.values(), self.now)
+            self._queue = self.scheduler.sorter.sort(self.view.waiting.values(), self.now)
         return self._queue
 
     @property
@@ -222,15 +191,15 @@ class SchedulingCycle:
         jobs = self.batch.submitted
         if requeued := [job for job in self.batch.requeued if job.id not in self.plan.reserved]:
             jobs = sorted([*requeued, *jobs], key=lambda job: job.queue_order)
-        return self._scheduler.sorter.sort(jobs, self.now) if len(jobs) > 1 else jobs
+        return self.scheduler.sorter.sort(jobs, self.now) if len(jobs) > 1 else jobs
 
     def guarantee(self, job: QueuedJob, start: int) -> None:
         """Give a job a guaranteed start: when it will start at the latest."""
-        self._announced.append(Reserve(job=job, start=start, guaranteed=not self._scheduler.lengths.may_overrun))
+        self._announced.append(Reserve(job=job, start=start, guaranteed=not self.scheduler.lengths.may_overrun))
 
     def length_of(self, job: QueuedJob) -> int:
         """Return how long a job is expected to run on the nodes it asked for, ticks."""
-        return self._scheduler.lengths.of(job)
+        return self.scheduler.lengths.of(job)
 
     def earliest(self, job: QueuedJob) -> Reservation:
         """Return where a job would complete first, in any of its shapes."""
@@ -247,7 +216,7 @@ class SchedulingCycle:
         plan, shapes = self.plan, self.shapes
         if not (self.nodes_freed and plan.reserved):
             return
-        if self.molds:
+        if self.scheduler.molds:
             jobs = [job for job in self.queue if job.id in plan.reserved]
             if any(len(shapes[job.id]) > 1 for job in jobs):
                 plan.reshape(jobs, shapes)
@@ -307,7 +276,7 @@ class SchedulingCycle:
             if self.profile is not running:
                 running.reserve(now, end, nodes)
             running.note_start(job_id, nodes, end)
-            reason = self._reason(dispatch) if self._scheduler.explain else None
+            reason = self._reason(dispatch) if self.scheduler.explain else None
             size = None if nodes == job.nodes else nodes
             decisions.append(Start(job=job, reason=reason, nodes=size, limit=dispatch.limit))
         return decisions

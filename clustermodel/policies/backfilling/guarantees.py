@@ -84,8 +84,8 @@ class NoJob:
         for at, job in enumerate(queue):
             while last and smallest[last - 1] > current.idle:
                 last -= 1
-            can_start = last and (at < last or current.speculates)
-            if not current.idle or not (can_start or (current.widens and current.dispatched)):
+            can_start = last and (at < last or current.scheduler.speculates)
+            if not current.idle or not (can_start or (current.scheduler.widens and current.dispatched)):
                 break
             start, length, nodes, _ = current.earliest(job)
             if start == now:

@@ -133,13 +133,7 @@ def sizes_of(width: str | float | Sizes) -> Sizes:
 
 
 def shapes_of(job: QueuedJob, length: int, sizes: Sizes, setup: Setup) -> Shapes:
-    """Return the shapes of ``job``: each size with the expected run time on so many nodes.
-
-    Args:
-        job: the job.
-        length: how long it is expected to run on the nodes it asked for, ticks.
-        sizes: the choice of sizes.
-        setup: of the run.
+    """Return the shapes of ``job``: each size with the expected run time, which is ``length`` ticks on the nodes it asked for.
 
     Raises:
         SpecificationError: a choice of sizes of your own gives none, or a size that the machine does not have.
