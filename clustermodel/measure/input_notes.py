@@ -29,182 +29,6 @@ if TYPE_CHECKING:
     from clustermodel.experiment.result import Result
 
 
-class Unused(NamedTuple):
-    """Costs that change nothing in any run."""
-
-    given: str
-    """In words, with their values."""
-    needed: str
-    """What to do so that they are used."""
-    options: str
-    """The options of ``clustermodel run`` that give them."""
-
-
-class _Run(NamedTuple):
-    """A run, with what its policy uses."""
-
-    machine: Machine
-    uses: frozenset[str]
-    in_time: bool
-    """Whether gangs shared their nodes in time."""
-    saved: bool
-    """Whether checkpoints took time."""
-    restarted: bool
-    """Whether restarts took time."""
-    stopped: bool
-    """Whether run attempts ended before their jobs did."""
-    reshaped: bool
-    """Whether a job ran on another number of nodes than it asks for."""
-    in_rounds: bool
-    """Whether the policy may decide in rounds."""
-    speedup: Speedup
-
-    @property
-    def saves(self) -> bool:
-        """Whether the policy may save gangs at the checkpoint store, or migrate them."""
-        return "checkpointing" in self.uses and self.machine.checkpointing.max_tasks_per_slice != 0
-
-    @property
-    def transfers(self) -> bool:
-        """Whether gangs may be written to the checkpoint store or read from it."""
-        return "checkpointing" in self.uses or self.saved or self.restarted
-
-    @property
-    def switches(self) -> bool:
-        """Whether context switches may cost a share of the quantum."""
-        return "context_switch" in self.uses and bool(self.machine.context_switch.fraction)
-
-
-class _Cost(NamedTuple):
-    """A cost or a limit of the machine, and what uses it."""
-
-    option: str
-    """Of ``clustermodel run``."""
-    value: Callable[[Machine], object]
-    words: str
-    """A format string for a value that is given."""
-    needed: str
-    """What to do so that it is used."""
-    is_used: Callable[[_Run], bool]
-
-
-_SHARE: Final = "compare policies that share nodes in time, such as bgs"
-_SAVE: Final = "compare policies that save or migrate gangs, such as mbgs or pv-easy:mode=checkpoint"
-_of: Final = attrgetter
-_COSTS: Final = (
-    _Cost("--quantum", _of("time_slicing.quantum_s"), "a quantum of {:g} s", _SHARE, lambda run: run.in_time or run.switches),
-    _Cost("--mpl", _of("time_slicing.mpl"), "a multiprogramming level of {}", _SHARE, lambda run: run.in_time),
-    _Cost("--at-events", _of("time_slicing.at_events"), "at_events={}", _SHARE, lambda run: run.in_time),
-    _Cost(
-        "--charge", _of("context_switch.charge"), "charge={}", _SHARE, lambda run: run.in_time and run.machine.switch_ticks > 0
-    ),
-    _Cost(
-        "--context-switch",
-        lambda machine: to_seconds(machine.switch_ticks),
-        "a context switch of {:g} s",
-        "compare policies that share nodes in time or suspend jobs, such as bgs or ss",
-        lambda run: "context_switch" in run.uses,
-    ),
-    _Cost(
-        "--suspended-per-node",
-        _of("suspended_per_node"),
-        "a limit of {} suspended tasks per node",
-        "compare policies that suspend jobs, such as ss",
-        lambda run: "suspended_per_node" in run.uses,
-    ),
-    _Cost(
-        "--checkpoint", _of("checkpointing.checkpoint_s"), "checkpoints of {:g} s", _SAVE, lambda run: run.saves or run.saved
-    ),
-    _Cost("--restart", _of("checkpointing.restart_s"), "restarts of {:g} s", _SAVE, lambda run: run.saves or run.restarted),
-    _Cost(
-        "--store-bandwidth", _of("checkpointing.store"), "a checkpoint store with a bandwidth", _SAVE, lambda run: run.transfers
-    ),
-    _Cost("--restart-charge", _of("checkpointing.restart_charge"), "restart_charge={}", _SAVE, lambda run: run.restarted),
-    _Cost(
-        "--max-migrating-tasks",
-        _of("checkpointing.max_tasks_per_slice"),
-        "the limit Q = {} of migrating tasks",
-        _SAVE,
-        lambda run: run.transfers,
-    ),
-    _Cost(
-        "--count-migrating",
-        _of("checkpointing.counts"),
-        "counts={}",
-        "compare policies that migrate gangs in rows, such as mbgs, with a limit Q",
-        lambda run: run.in_time and run.saves and run.machine.checkpointing.max_tasks_per_slice is not None,
-    ),
-    _Cost(
-        "--checkpoint-interval",
-        _of("checkpointing.interval_s"),
-        "periodic checkpoints without a cost (interval_s={})",
-        "let nodes fail",
-        lambda run: run.machine.failures is not None or run.stopped or run.saved,
-    ),
-    _Cost(
-        "--round",
-        _of("round_s"),
-        "rounds of {:g} s",
-        "compare policies that decide in rounds, such as srtf",
-        lambda run: run.in_rounds or (run.machine.checkpointing.restart_charge == "every-round" and run.restarted),
-    ),
-    _Cost(
-        "--allocation",
-        lambda machine: machine.allocation == "consolidate",
-        "allocation=consolidate",
-        "give nodes several processors",
-        lambda run: run.machine.gpus_per_node > 1,
-    ),
-)
-"""Costs and limits of the machine; those that the same runs use stand together."""
-_NOT_GIVEN: Final = Machine(nodes=1)
-
-
-def unused_costs(runs: Sequence[Result]) -> Iterator[Unused]:
-    """Yield the costs and limits that were given and change nothing in any of the compared runs, by what would use them.
-
-    A policy that does not declare what it uses (:class:`~clustermodel.policies.interface.Dependent`) may use everything.
-    """
-    looked_at = [_looked_at(run) for run in runs]
-    for needed, costs in groupby(_COSTS, key=attrgetter("needed")):
-        words: list[str] = []
-        options: list[str] = []
-        for cost in costs:
-            given = [run for run in looked_at if cost.value(run.machine) != cost.value(_NOT_GIVEN)]
-            if given and not any(_may_use_all(run) or cost.is_used(run) for run in given):
-                words += dict.fromkeys(cost.words.format(cost.value(run.machine)) for run in given)
-                options.append(cost.option)
-        if words:
-            yield Unused(_listed(words), needed, ", ".join(options))
-    models = [run for run in looked_at if run.speedup != LINEAR]
-    if models and not any(run.reshaped for run in models):
-        yield Unused("a speedup model", "compare policies that choose sizes, such as R/L:width=half", "--speedup")
-
-
-def _may_use_all(run: _Run) -> bool:
-    return run.uses.issuperset((*PARTS, RANDOM_NUMBERS))
-
-
-def _looked_at(run: Result) -> _Run:
-    policy = make_policy(run.scenario.policy)
-    saved, restarted = (sum(run.ledger.amount(account)) > 0 for account in (Account.CHECKPOINT, Account.RESTART))
-    stopped = reshaped = True
-    if not run.streamed:
-        stopped = len(run.records.stopped_runs.job) > 0
-        allocated = run.records.allocated
-        reshaped = bool((allocated != run.records.column("nodes"))[allocated > 0].any())
-    shipped = type(policy).__module__.startswith("clustermodel.") and not isinstance(policy, PolicyFunction)
-    in_rounds = isinstance(policy, PreemptiveScheduler) or not shipped
-    in_time = run.slices is not None
-    return _Run(
-        run.machine, dependencies_of(policy), in_time, saved, restarted, stopped, reshaped, in_rounds, run.scenario.speedup
-    )
-
-
-def _listed(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
 KILLED_SHARE: Final = 0.05
 """Share of jobs killed at the wall-time limit above which a note says so."""
 CUT_SHARE: Final = 0.1
@@ -454,3 +278,182 @@ def _names(some: Sequence[Counts], runs: Sequence[Counts]) -> str:
         return "each policy" if len(names) <= _NAMED else f"each of {len(names)} policies"
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(map(shown, names[:_NAMED])) + more
+
+
+# Costs and limits given for a machine that no compared policy uses.
+
+
+class Unused(NamedTuple):
+    """Costs that change nothing in any run."""
+
+    given: str
+    """In words, with their values."""
+    needed: str
+    """What to do so that they are used."""
+    options: str
+    """The options of ``clustermodel run`` that give them."""
+
+
+class _Run(NamedTuple):
+    """A run, with what its policy uses."""
+
+    machine: Machine
+    uses: frozenset[str]
+    in_time: bool
+    """Whether gangs shared their nodes in time."""
+    saved: bool
+    """Whether checkpoints took time."""
+    restarted: bool
+    """Whether restarts took time."""
+    stopped: bool
+    """Whether run attempts ended before their jobs did."""
+    reshaped: bool
+    """Whether a job ran on another number of nodes than it asks for."""
+    in_rounds: bool
+    """Whether the policy may decide in rounds."""
+    speedup: Speedup
+
+    @property
+    def saves(self) -> bool:
+        """Whether the policy may save gangs at the checkpoint store, or migrate them."""
+        return "checkpointing" in self.uses and self.machine.checkpointing.max_tasks_per_slice != 0
+
+    @property
+    def transfers(self) -> bool:
+        """Whether gangs may be written to the checkpoint store or read from it."""
+        return "checkpointing" in self.uses or self.saved or self.restarted
+
+    @property
+    def switches(self) -> bool:
+        """Whether context switches may cost a share of the quantum."""
+        return "context_switch" in self.uses and bool(self.machine.context_switch.fraction)
+
+
+class _Cost(NamedTuple):
+    """A cost or a limit of the machine, and what uses it."""
+
+    option: str
+    """Of ``clustermodel run``."""
+    value: Callable[[Machine], object]
+    words: str
+    """A format string for a value that is given."""
+    needed: str
+    """What to do so that it is used."""
+    is_used: Callable[[_Run], bool]
+
+
+_SHARE: Final = "compare policies that share nodes in time, such as bgs"
+_SAVE: Final = "compare policies that save or migrate gangs, such as mbgs or pv-easy:mode=checkpoint"
+_of: Final = attrgetter
+_COSTS: Final = (
+    _Cost("--quantum", _of("time_slicing.quantum_s"), "a quantum of {:g} s", _SHARE, lambda run: run.in_time or run.switches),
+    _Cost("--mpl", _of("time_slicing.mpl"), "a multiprogramming level of {}", _SHARE, lambda run: run.in_time),
+    _Cost("--at-events", _of("time_slicing.at_events"), "at_events={}", _SHARE, lambda run: run.in_time),
+    _Cost(
+        "--charge", _of("context_switch.charge"), "charge={}", _SHARE, lambda run: run.in_time and run.machine.switch_ticks > 0
+    ),
+    _Cost(
+        "--context-switch",
+        lambda machine: to_seconds(machine.switch_ticks),
+        "a context switch of {:g} s",
+        "compare policies that share nodes in time or suspend jobs, such as bgs or ss",
+        lambda run: "context_switch" in run.uses,
+    ),
+    _Cost(
+        "--suspended-per-node",
+        _of("suspended_per_node"),
+        "a limit of {} suspended tasks per node",
+        "compare policies that suspend jobs, such as ss",
+        lambda run: "suspended_per_node" in run.uses,
+    ),
+    _Cost(
+        "--checkpoint", _of("checkpointing.checkpoint_s"), "checkpoints of {:g} s", _SAVE, lambda run: run.saves or run.saved
+    ),
+    _Cost("--restart", _of("checkpointing.restart_s"), "restarts of {:g} s", _SAVE, lambda run: run.saves or run.restarted),
+    _Cost(
+        "--store-bandwidth", _of("checkpointing.store"), "a checkpoint store with a bandwidth", _SAVE, lambda run: run.transfers
+    ),
+    _Cost("--restart-charge", _of("checkpointing.restart_charge"), "restart_charge={}", _SAVE, lambda run: run.restarted),
+    _Cost(
+        "--max-migrating-tasks",
+        _of("checkpointing.max_tasks_per_slice"),
+        "the limit Q = {} of migrating tasks",
+        _SAVE,
+        lambda run: run.transfers,
+    ),
+    _Cost(
+        "--count-migrating",
+        _of("checkpointing.counts"),
+        "counts={}",
+        "compare policies that migrate gangs in rows, such as mbgs, with a limit Q",
+        lambda run: run.in_time and run.saves and run.machine.checkpointing.max_tasks_per_slice is not None,
+    ),
+    _Cost(
+        "--checkpoint-interval",
+        _of("checkpointing.interval_s"),
+        "periodic checkpoints without a cost (interval_s={})",
+        "let nodes fail",
+        lambda run: run.machine.failures is not None or run.stopped or run.saved,
+    ),
+    _Cost(
+        "--round",
+        _of("round_s"),
+        "rounds of {:g} s",
+        "compare policies that decide in rounds, such as srtf",
+        lambda run: run.in_rounds or (run.machine.checkpointing.restart_charge == "every-round" and run.restarted),
+    ),
+    _Cost(
+        "--allocation",
+        lambda machine: machine.allocation == "consolidate",
+        "allocation=consolidate",
+        "give nodes several processors",
+        lambda run: run.machine.gpus_per_node > 1,
+    ),
+)
+"""Costs and limits of the machine; those that the same runs use stand together."""
+_NOT_GIVEN: Final = Machine(nodes=1)
+
+
+def unused_costs(runs: Sequence[Result]) -> Iterator[Unused]:
+    """Yield the costs and limits that were given and change nothing in any of the compared runs, by what would use them.
+
+    A policy that does not declare what it uses (:class:`~clustermodel.policies.interface.Dependent`) may use everything.
+    """
+    looked_at = [_looked_at(run) for run in runs]
+    for needed, costs in groupby(_COSTS, key=attrgetter("needed")):
+        words: list[str] = []
+        options: list[str] = []
+        for cost in costs:
+            given = [run for run in looked_at if cost.value(run.machine) != cost.value(_NOT_GIVEN)]
+            if given and not any(_may_use_all(run) or cost.is_used(run) for run in given):
+                words += dict.fromkeys(cost.words.format(cost.value(run.machine)) for run in given)
+                options.append(cost.option)
+        if words:
+            yield Unused(_listed(words), needed, ", ".join(options))
+    models = [run for run in looked_at if run.speedup != LINEAR]
+    if models and not any(run.reshaped for run in models):
+        yield Unused("a speedup model", "compare policies that choose sizes, such as R/L:width=half", "--speedup")
+
+
+def _may_use_all(run: _Run) -> bool:
+    return run.uses.issuperset((*PARTS, RANDOM_NUMBERS))
+
+
+def _looked_at(run: Result) -> _Run:
+    policy = make_policy(run.scenario.policy)
+    saved, restarted = (sum(run.ledger.amount(account)) > 0 for account in (Account.CHECKPOINT, Account.RESTART))
+    stopped = reshaped = True
+    if not run.streamed:
+        stopped = len(run.records.stopped_runs.job) > 0
+        allocated = run.records.allocated
+        reshaped = bool((allocated != run.records.column("nodes"))[allocated > 0].any())
+    shipped = type(policy).__module__.startswith("clustermodel.") and not isinstance(policy, PolicyFunction)
+    in_rounds = isinstance(policy, PreemptiveScheduler) or not shipped
+    in_time = run.slices is not None
+    return _Run(
+        run.machine, dependencies_of(policy), in_time, saved, restarted, stopped, reshaped, in_rounds, run.scenario.speedup
+    )
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
