@@ -251,7 +251,7 @@ class Sums:
         mean = wait_s.sum() / len(wait_s)
         deviation = wait_s - mean
         self._squares += float((deviation * deviation).sum())
-        if self.jobs:  # Chan et al. 1983: the sum of squares of two parts
+        if self.jobs:  # the squares of two parts, each about its own mean (Chan et al. 1983)
             between = mean - self._wait / self.jobs
             self._squares += float(between * between) * self.jobs * len(wait_s) / (self.jobs + len(wait_s))
         self.jobs += len(wait_s)
@@ -269,16 +269,17 @@ class Sums:
 
     def statistics(self) -> JobStatistics:
         """Return wait, response and slowdown of the jobs that ran to an end; ``nan`` where there are none."""
-        exact = np.concatenate(self._waits) if self._waits and (self._sketch is None or self.jobs <= EXACT) else None
-        at_half, at_95 = (nan, nan)
-        if exact is not None:
-            at_half, at_95 = float(np.median(exact)), float(np.percentile(exact, 95))
-        elif self._sketch is not None and self.jobs:
-            at_half, at_95 = self._sketch.quantile(0.5), self._sketch.quantile(0.95)
+        if not self.jobs:
+            half, p95 = nan, nan
+        elif self._sketch is not None and self.jobs > EXACT:
+            half, p95 = self._sketch.quantile(0.5), self._sketch.quantile(0.95)
+        else:
+            waits = np.concatenate(self._waits)
+            half, p95 = float(np.median(waits)), float(np.percentile(waits, 95))
         return {
             "mean_wait_s": _per(self._wait, self.jobs),
-            "median_wait_s": at_half,
-            "p95_wait_s": at_95,
+            "median_wait_s": half,
+            "p95_wait_s": p95,
             "std_wait_s": sqrt(_per(self._squares, self.jobs)),
             "mean_response_s": _per(self._response, self.jobs),
             "mean_bounded_slowdown": _per(self._slowdown, self.jobs),
