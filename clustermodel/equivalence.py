@@ -37,9 +37,9 @@ Verdict = Literal["agrees", "differs", "undecided"]
 MARGIN: Final = 0.02
 """Default margin, as a share of the expected value."""
 _UNDERESTIMATED: Final = 1.75
-"""A skewness is taken as so many times that of the values, which underestimate it."""
+"""Factor by which the skewness of the values, which underestimate it, is multiplied."""
 _OF_FEW: Final = 12
-"""This, divided by the number of values, is added to the skewness on either side."""
+"""Divided by the number of values, it is added to the skewness on either side."""
 POWER: Final = 0.9
 """Probability of a verdict with the number of values that is asked for."""
 

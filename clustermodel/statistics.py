@@ -211,9 +211,9 @@ def mser5(values: npt.ArrayLike) -> Truncation:
 
 
 _LONG: Final = 100
-"""A run has to be so many correlation times long."""
+"""Least length of a run, in correlation times."""
 _WIDER: Final = 250
-"""So many of them widen the interval to twice that of the batches."""
+"""Correlation times that widen the interval to twice that of the batches."""
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ class BatchMeans(Interval):
     lag_1: float
     """Correlation of neighbouring batch means, -1 to 1; 0 if all are equal."""
     correlation_time: float
-    """So many successive values tell about the mean as much as one independent value would: 1 + twice the sum of the
+    """Successive values that together tell as much about the mean as one independent value: 1 + twice the sum of the
     autocorrelations, at least 1.  The larger of two estimates: from the autocorrelations until noise ends them, and from the
     variance of the batch means."""
 

@@ -92,7 +92,7 @@ class Scenario:
     a run in which no gang shares its nodes warns that it had nothing to play."""
     events: Events = "together"
     """How a policy is told of several events at one instant: ``"together"``, in one scheduling cycle, or ``"one-by-one"``, each
-    in a cycle of its own, submissions first, then ends, as the program of Gaussier et al. 2015 takes them.  For dedicated nodes
+    in a cycle of its own, submissions first, then ends, as the program of Gaussier et al. 2015 does.  For dedicated nodes
     only."""
     history: bool = False
     """Keep every state of the Ousterhout matrix and of the ledger, for the figures of ``Result.plot``."""

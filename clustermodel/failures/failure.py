@@ -201,7 +201,7 @@ def _in_order(times_s: FloatArray) -> Iterator[tuple[int, int]]:
 def _of_the_machine(
     nodes: int, first_s: FloatArray, between: Iterator[int], repair: Iterator[int], rng: np.random.Generator
 ) -> Iterator[Failure]:
-    """Yield the failures of a machine with one clock, which goes on while nodes are down."""
+    """Yield the failures of a machine with one clock, which keeps running while nodes are down."""
     time = to_ticks(float(first_s[0]))
     down: list[int] = []  # nodes, ascending
     repaired: list[tuple[int, int]] = []  # heap of (time, node)

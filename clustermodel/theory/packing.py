@@ -131,7 +131,7 @@ def best_fit_fill(nodes: int, sizes: Mapping[int, float], rows: int) -> float:
 
 
 def _place(nodes: int, state: tuple[tuple[int, ...], int], size: int) -> tuple[tuple[tuple[int, ...], int], bool]:
-    """Return the state after a job of so many nodes, and whether it has closed a row."""
+    """Return the state after a job of ``size`` nodes, and whether it has closed a row."""
     fills, turn = state
     fitting = [row for row, fill in enumerate(fills) if fill + size <= nodes]
     if fitting:

@@ -5,8 +5,8 @@ A completion ends the slice at once.  What an arrival does to the running slice 
 
 * ``"cut"``, the simulator's default: the arrival ends the slice, the next job has its turn, and the job that was cut has its
   next slice in the next lap;
-* ``"queue"``, the textbook's rule: the slice goes on, and the arriving job joins the tail of the queue of jobs.  With
-  ``TimeSlicing(at_events="keep")`` the slice goes on too, and jobs take turns by row.
+* ``"queue"``, the textbook's rule: the running slice continues, and the arriving job joins the tail of the queue of jobs.  With
+  ``TimeSlicing(at_events="keep")`` the slice continues too, and jobs take turns by row.
 
 A switch is charged in every slice, or on change: not in a slice of the job that ran last and completed its switch.  That is a
 job alone on the node.  A job's first slice always begins with a switch.

@@ -2,7 +2,7 @@
 
 The node has MPL rows, each with at most one job; rows in use take turns in the order of their numbers, a slice of length T
 each.  An arriving job takes the lowest empty row, or waits if there is none; the first waiting job takes the row of a job that
-completes.  Every arrival and every completion ends the running slice, and the next row in use goes on with a full one.  A
+completes.  Every arrival and every completion ends the running slice, and the next row in use gets a full one.  A
 context switch of s seconds begins a slice: every slice, or each one whose task is not the last that ran.  One that is cut short
 is lost.  That is ``gs`` on one node.
 
