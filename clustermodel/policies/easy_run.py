@@ -42,14 +42,8 @@ def backfill(
 ) -> Iterator[QueuedJob]:
     """Yield the jobs that can start now and delay no reservation.
 
-    The caller subtracts each job from the profile before it asks for the next one.
-
-    Args:
-        profile: the running jobs and the reservations, from now on.
-        jobs: the candidates, in the order in which they are tried.
-        idle: number of idle nodes, at least one.
-        length_of: returns how long a job is expected to run, ticks.
-        skip: ids of candidates that must not start.
+    The profile has the running jobs and the reservations, from now on.  The caller subtracts each job from it before it asks
+    for the next one.  Candidates whose ids are in ``skip`` must not start.
     """
     fits = profile.fits
     for job in jobs:

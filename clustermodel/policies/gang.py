@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.gang_run import GangRun, OpenRows
 from clustermodel.policies.interface import NOTHING, Setup
-from clustermodel.policies.preemption import Mode, mode_of, uses_of_mode
+from clustermodel.policies.preemption import Mode, dependencies_of_mode, mode_of
 from clustermodel.policies.queue_order import QueueOrder, queue_order_of
 from clustermodel.policies.view import QueuedJob, View
 from clustermodel.schedule.ousterhout import OusterhoutMatrix
@@ -54,7 +54,7 @@ class GangScheduling:
     def depends_on(self) -> frozenset[str]:
         """Time slices, memory, and the costs of migration and of preemption for urgent jobs."""
         migration = {"checkpointing"} if self.migration else set()
-        urgent = NOTHING if (mode := self.urgent_mode) is None else uses_of_mode(mode)
+        urgent = NOTHING if (mode := self.urgent_mode) is None else dependencies_of_mode(mode)
         return frozenset({"time_slicing", "context_switch", "node_memory_gib", *migration, *urgent})
 
     @property
@@ -180,10 +180,7 @@ class Adaptive(GangScheduling):
 class AdaptiveRows:
     """The rows in which jobs may be started in one run of :class:`Adaptive`; it begins with BGS.
 
-    Args:
-        over: utilization above which one row is open.
-        back: utilization below which all rows are open again.
-        window_s: time constant of the average, seconds.
+    Above the utilization ``over`` one row is open, below ``back`` all are open again.
     """
 
     def __init__(self, over: float, back: float, window_s: float) -> None:

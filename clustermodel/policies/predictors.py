@@ -70,12 +70,8 @@ CORRECTIONS: Final[dict[str, Correction]] = {
 def correction_of(policy: str, correction: str | Correction | None) -> Correction | None:
     """Return ``correction`` itself, or the correction of that name; ``None`` is no correction.
 
-    Args:
-        policy: name of the policy, for the message.
-        correction: a name or a function.
-
     Raises:
-        SpecificationError: ``correction`` is neither.
+        SpecificationError: ``correction`` is neither a name nor a function; the message begins with ``policy``.
     """
     if correction is None or callable(correction):
         return correction
@@ -302,12 +298,8 @@ PREDICTORS: Final[dict[str, Callable[[], Predictor]]] = {
 def predictor_of(policy: str, predictor: str | Predictor) -> Predictor:
     """Return ``predictor`` itself, or the predictor of that name.
 
-    Args:
-        policy: name of the policy, for the message.
-        predictor: a name, ``"virtual:X"``, or an object of your own.
-
     Raises:
-        SpecificationError: ``predictor`` is none of these.
+        SpecificationError: ``predictor`` is no name, ``"virtual:X"`` or predictor; the message begins with ``policy``.
     """
     if isinstance(predictor, str):
         name, _, error = predictor.partition(":")
@@ -426,11 +418,7 @@ class Lengths:
             self._predicted[job.id] = self.predicted(job)
 
     def delays(self, running: Mapping[int, RunningJob]) -> Callable[[int, int], int]:
-        """Return :meth:`delay` as a function of the id of a job, or of an outage.
-
-        Args:
-            running: the gangs that the policy sees.
-        """
+        """Return :meth:`delay` as a function of the id of a job, or of an outage; ``running`` is that of the view."""
         jobs = self._jobs
 
         def delay(number: int, late: int) -> int:

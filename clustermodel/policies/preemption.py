@@ -21,7 +21,7 @@ def mode_of(policy: str, mode: str, *, parameter: str = "mode") -> Mode:
     return cast("Mode", choice(f"{policy}: {parameter}", mode, MODES))
 
 
-def uses_of_mode(mode: Mode) -> frozenset[str]:
+def dependencies_of_mode(mode: Mode) -> frozenset[str]:
     """Return the parts of the machine on which preemption in this mode depends."""
     if mode == "kill":
         return frozenset()

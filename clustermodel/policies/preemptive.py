@@ -23,7 +23,7 @@ from typing import ClassVar, Final, Self
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Setup, Start, Suspend, WakeAt, dependencies_of
 from clustermodel.policies.predictors import Lengths, Predictor, predictor_of
-from clustermodel.policies.preemption import IdleMemory, Mode, mode_of, require_store, uses_of_mode
+from clustermodel.policies.preemption import IdleMemory, Mode, dependencies_of_mode, mode_of, require_store
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
@@ -78,7 +78,7 @@ class PreemptiveScheduler:
     @property
     def depends_on(self) -> frozenset[str]:
         """The costs of preemption."""
-        return uses_of_mode(mode_of(self.name, self.mode))
+        return dependencies_of_mode(mode_of(self.name, self.mode))
 
     @abstractmethod
     def start(self, setup: Setup) -> PreemptiveRun:
@@ -86,13 +86,7 @@ class PreemptiveScheduler:
 
 
 class PreemptiveRun:
-    """One run of a preemptive scheduler.
-
-    Args:
-        policy: what it does.
-        setup: of the run.
-        rule: why a job starts, for :class:`~clustermodel.policies.interface.Reason`.
-    """
+    """One run of a preemptive scheduler; ``rule`` says why a job starts."""
 
     def __init__(self, policy: PreemptiveScheduler, setup: Setup, rule: str) -> None:
         self._mode = mode_of(policy.name, policy.mode)
@@ -138,11 +132,8 @@ class PreemptiveRun:
         """Bring ``_order`` up to date; jobs that are equal keep their places."""
 
     def _next_change(self, view: View, running: Mapping[QueuedJob, int]) -> int | None:
-        """Return when, after now, the order will change although nothing happens, ticks; ``None``: never.
-
-        Args:
-            view: of the machine.
-            running: the jobs that run from now on, with their starts.
+        """Return when, after now, the order will change although nothing happens, ticks; ``running`` has the starts of the jobs
+        that run from now on.
         """
         return None
 

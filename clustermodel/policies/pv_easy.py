@@ -29,7 +29,7 @@ from clustermodel.policies.predictors import (
     holds_longer,
     predictor_of,
 )
-from clustermodel.policies.preemption import IdleMemory, Mode, mode_of, require_store, uses_of_mode
+from clustermodel.policies.preemption import IdleMemory, Mode, dependencies_of_mode, mode_of, require_store
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask
 from clustermodel.schedule.profile import SHORTEST_EXTENSION, Profile
@@ -73,7 +73,7 @@ class PVEasy:
     @property
     def depends_on(self) -> frozenset[str]:
         """What the predictor depends on, and the costs of preemption."""
-        return dependencies_of(predictor_of("pv-easy", self.predictor)) | uses_of_mode(mode_of("pv-easy", self.mode))
+        return dependencies_of(predictor_of("pv-easy", self.predictor)) | dependencies_of_mode(mode_of("pv-easy", self.mode))
 
     def start(self, setup: Setup) -> PVEasyRun:
         """Start a run."""

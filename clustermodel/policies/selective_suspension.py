@@ -28,7 +28,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Reason, Setup, Start, Suspend, WakeAt
-from clustermodel.policies.preemption import Mode, mode_of, uses_of_mode
+from clustermodel.policies.preemption import Mode, dependencies_of_mode, mode_of
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import from_mask, lowest
 from clustermodel.ticks import duration_to_ticks
@@ -67,7 +67,7 @@ class SelectiveSuspension:
     @property
     def depends_on(self) -> frozenset[str]:
         """The costs of preemption."""
-        return uses_of_mode(mode_of("ss", self.mode))
+        return dependencies_of_mode(mode_of("ss", self.mode))
 
     def start(self, setup: Setup) -> SelectiveSuspensionRun:
         """Start a run."""

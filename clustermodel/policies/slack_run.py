@@ -46,14 +46,7 @@ class SlackRules(NamedTuple):
 
 
 class SlackRun:
-    """One run of slack-based backfilling.
-
-    Args:
-        rules: what the policy does.
-        nodes: size of the machine.
-        may_overrun: whether jobs may run beyond their estimates.
-        explain: whether to give reasons.
-    """
+    """One run of slack-based backfilling; ``may_overrun`` says whether jobs may run beyond their estimates."""
 
     def __init__(self, rules: SlackRules, nodes: int, *, may_overrun: bool, explain: bool) -> None:
         self._slack_factor = rules.slack_factor

@@ -142,12 +142,7 @@ class Backfilling:
         return BackfillingRun(scheduler, self._guarantees().start(setup), speculation, widening, sizes, setup)
 
     def empty_plan(self, nodes: int, *, may_overrun: bool) -> Plan:
-        """Return the plan that a run begins with.
-
-        Args:
-            nodes: size of the machine.
-            may_overrun: whether jobs may run longer than expected.
-        """
+        """Return the plan that a run begins with; ``may_overrun`` says whether jobs may run longer than expected."""
         return Plan(RunningProfile(nodes, may_overrun=may_overrun))
 
 
