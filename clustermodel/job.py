@@ -9,9 +9,8 @@ from operator import index
 from typing import Final, NamedTuple
 
 from clustermodel.errors import SpecificationError, shown
-from clustermodel.memory_units import require_gib, to_gib, to_kib
 from clustermodel.ticks import duration_to_ticks, to_seconds, to_ticks
-from clustermodel.validation import require_seconds, require_whole
+from clustermodel.validation import require_gib, require_seconds, require_whole, to_gib, to_kib
 
 UNSET: Final = -1
 """Stands for a value that a job does not have."""

@@ -8,9 +8,8 @@ from typing import Final, Literal, get_args
 from clustermodel.errors import SpecificationError, counted, quoted
 from clustermodel.failures.failure import FailureSource
 from clustermodel.formatting import html_fields
-from clustermodel.memory_units import require_gib, to_kib
 from clustermodel.ticks import to_seconds, to_ticks
-from clustermodel.validation import choice, require_number, require_seconds, require_whole
+from clustermodel.validation import choice, require_gib, require_number, require_seconds, require_whole, to_kib
 
 INTERVALS: Final = ("young", "daly", "own")
 """Intervals of periodic checkpoints by name: Young 1974; Daly 2006, eq. (37); or what each job asks for."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from clustermodel.errors import SpecificationError, TraceError, did_you_mean, quoted, shown
-from clustermodel.text_files import specification_bytes
+from clustermodel.files import specification_bytes
 from clustermodel.validation import flag
 
 SUFFIX: Final = ".toml"

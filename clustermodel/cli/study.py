@@ -19,7 +19,7 @@ from clustermodel.errors import ExecutionError, SpecificationError, counted, did
 from clustermodel.experiment.settings import settings_of
 from clustermodel.figures.tables import OVERHEADS, frame_table, means_table, repeated_runs, study_notes, trials_table
 from clustermodel.figures.terminal import literal, print_notes, print_table, standard_error, standard_output
-from clustermodel.output_files import replacing, without_formulas, write_file
+from clustermodel.files import replacing, without_formulas, write_file
 
 if TYPE_CHECKING:
     import pandas as pd

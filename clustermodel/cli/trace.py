@@ -14,7 +14,7 @@ from clustermodel.cli.streams import json_option, print_json
 from clustermodel.errors import SpecificationError, counted
 from clustermodel.figures.tables import percentile_table
 from clustermodel.figures.terminal import Column, TextTable, literal, print_table, standard_error, standard_output
-from clustermodel.output_files import write_file
+from clustermodel.files import write_file
 from clustermodel.validation import LARGEST_WHOLE
 from clustermodel.workload.model import WorkloadModel, fit_model
 from clustermodel.workload.swf import write_trace

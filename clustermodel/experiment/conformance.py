@@ -18,7 +18,6 @@ from clustermodel.experiment.scenario import calibrate
 from clustermodel.failures.outages import Outages
 from clustermodel.job import JobRow
 from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
-from clustermodel.memory_units import to_kib
 from clustermodel.policies.interface import RANDOM_NUMBERS, Decision, Policy, Reserve, Setup, Start, decide_of, dependencies_of
 from clustermodel.policies.registry import make_policy
 from clustermodel.policies.view import Batch, View
@@ -26,6 +25,7 @@ from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.ticks import TICKS_PER_SECOND
+from clustermodel.validation import to_kib
 
 _RANDOM_CASES = 60
 _ENOUGH_GIB = 5

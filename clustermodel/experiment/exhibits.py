@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clustermodel.errors import OutputError, SpecificationError
 from clustermodel.experiment.user_code import failure_line
-from clustermodel.output_files import replacing, write_file
+from clustermodel.files import replacing, write_file
 
 if TYPE_CHECKING:
     import pandas as pd

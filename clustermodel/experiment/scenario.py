@@ -177,7 +177,7 @@ class Scenario:
 
         text = text_of(self, Path() if path is None else Path(path).parent)
         if path is not None:
-            from clustermodel.output_files import write_file  # noqa: PLC0415  the same
+            from clustermodel.files import write_file  # noqa: PLC0415  the same
 
             write_file(path, text)
         return text
@@ -360,7 +360,7 @@ def _jobs_file(path: str | None) -> Iterator[Callable[[Jobs], None]]:
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415  a quarter of a second
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415
 
-    from clustermodel.output_files import replacing  # noqa: PLC0415  few runs need it
+    from clustermodel.files import replacing  # noqa: PLC0415  few runs need it
 
     def table_of(jobs: Jobs) -> pd.DataFrame:
         return job_table(jobs).assign(dedicated_run_s=jobs.dedicated / TICKS_PER_SECOND)

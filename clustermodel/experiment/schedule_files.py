@@ -11,9 +11,9 @@ import numpy as np
 
 from clustermodel.arrays import IntArray
 from clustermodel.errors import SpecificationError, quoted, visible
+from clustermodel.files import replacing, without_formulas
 from clustermodel.measure.job_table import executed
 from clustermodel.measure.timeline import gangs_in_space
-from clustermodel.output_files import replacing, without_formulas
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import REQUEUING, Status
 from clustermodel.recording.run_attempts import UNKNOWN as NEVER_HAPPENED

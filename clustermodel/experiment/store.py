@@ -34,7 +34,7 @@ from clustermodel.experiment.factors import RESERVED, Label, Trial, describe
 from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME, TABLES, Run, canonical, key_of
 from clustermodel.experiment.study_table import StudyTable
 from clustermodel.experiment.worker import Finished
-from clustermodel.output_files import PART, write_file
+from clustermodel.files import PART, write_file
 
 FORMAT: Final = "5"
 """Version of the layout of a store."""

@@ -14,9 +14,9 @@ import numpy as np
 from clustermodel.arrays import FloatArray
 from clustermodel.errors import SpecificationError, did_you_mean, missing_package, quoted, visible
 from clustermodel.experiment.factors import RESAMPLED, Label, Trial, describe, label_key, plain, same_label
+from clustermodel.files import write_file
 from clustermodel.formatting import html_fields
 from clustermodel.measure.quantities import named, quantity
-from clustermodel.output_files import write_file
 from clustermodel.statistics import (
     LEVEL,
     Interval,

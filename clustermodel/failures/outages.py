@@ -32,7 +32,7 @@ import numpy.typing as npt
 from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import SpecificationError, TraceError, counted, quoted
 from clustermodel.failures.failure import Failure
-from clustermodel.text_files import numbered_lines, without_compression
+from clustermodel.files import numbered_lines, without_compression
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, require_whole
 from clustermodel.workload.log_values import Clock, node_names

@@ -21,9 +21,9 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import SpecificationError, counted, visible
+from clustermodel.files import write_file
 from clustermodel.measure.event_log import rates_in_matrix, rates_in_space
 from clustermodel.measure.timeline import KINDS, GangPlacement, gangs_in_matrix, gangs_in_space
-from clustermodel.output_files import write_file
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.matrix_history import Cell, History, Slice
 from clustermodel.recording.run_attempts import Status

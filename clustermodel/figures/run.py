@@ -31,10 +31,9 @@ from clustermodel.measure.event_log import mean_of_steps, memory_share
 from clustermodel.measure.job_table import dedicated
 from clustermodel.measure.metrics import bounded_slowdown
 from clustermodel.measure.quantities import account_columns
-from clustermodel.memory_units import to_gib
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
-from clustermodel.validation import require_whole
+from clustermodel.validation import require_whole, to_gib
 
 if TYPE_CHECKING:
     from clustermodel.experiment.result import Result

@@ -20,9 +20,9 @@ from matplotlib.legend_handler import HandlerTuple
 
 from clustermodel.errors import OutputError, SpecificationError
 from clustermodel.errors import visible as written_out
+from clustermodel.files import replacing
 from clustermodel.formatting import time_unit
 from clustermodel.measure.quantities import QUANTITIES, column_heading
-from clustermodel.output_files import replacing
 from clustermodel.policies.registry import NAMES_OF_PAPERS
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from clustermodel.errors import DecisionError, SpecificationError, counted
 from clustermodel.job import UNSET
 from clustermodel.machine import Machine
-from clustermodel.memory_units import to_gib
 from clustermodel.policies.view import RUNNING, RunningJob
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
@@ -24,6 +23,7 @@ from clustermodel.sim.checkpoint_store import SharedBandwidth
 from clustermodel.sim.job_process import ENDS, SAVING, Execution, JobInSystem, image_after
 from clustermodel.theory.checkpointing import daly_interval_s, young_interval_s
 from clustermodel.ticks import duration_to_ticks, to_seconds
+from clustermodel.validation import to_gib
 
 if TYPE_CHECKING:
     from clustermodel.sim.context import RunContext

@@ -23,9 +23,10 @@ import numpy as np
 from clustermodel.arrays import FloatArray, IntArray, dot
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.job import UNSET, JobRow
-from clustermodel.memory_units import KIB_PER_GIB, LARGEST_GIB
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import (
+    KIB_PER_GIB,
+    LARGEST_GIB,
     LARGEST_WHOLE,
     LONGEST_S,
     MOST_JOBS,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from clustermodel.errors import TraceError
-from clustermodel.text_files import numbered_lines, opened
+from clustermodel.files import numbered_lines, opened
 
 LONGEST_LINE: Final = 2**20
 """Largest number of characters in a line of an accounting log."""

@@ -15,8 +15,8 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray, IntArray
 from clustermodel.errors import SpecificationError, TraceError, counted, quoted, visible
+from clustermodel.files import without_compression
 from clustermodel.job import UNSET, JobRow
-from clustermodel.text_files import without_compression
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LARGEST_WHOLE, choice, flag
 from clustermodel.workload import extra_columns as extras

@@ -20,8 +20,8 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray, dot
 from clustermodel.errors import SpecificationError, counted, did_you_mean, quoted
+from clustermodel.files import specification_bytes
 from clustermodel.job import JobRow
-from clustermodel.text_files import specification_bytes
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import LONGEST_S, require_jobs, require_number, require_whole
 from clustermodel.workload.cache import remembered

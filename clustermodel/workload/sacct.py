@@ -27,8 +27,8 @@ import numpy as np
 
 from clustermodel.arrays import BoolArray, FloatArray, IntArray
 from clustermodel.errors import TraceError, quoted
+from clustermodel.files import opened
 from clustermodel.job import UNSET
-from clustermodel.text_files import opened
 from clustermodel.validation import LONGEST_S
 from clustermodel.workload.log_file import MOST_LINES, log_blocks
 from clustermodel.workload.log_values import (

@@ -36,12 +36,10 @@ import numpy as np
 
 from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.errors import SpecificationError, TraceError, quoted, shown, visible
+from clustermodel.files import LONGEST_LINE, decompressed, numbered_lines, without_compression, write_file
 from clustermodel.job import UNSET, JobRow, row_of
-from clustermodel.memory_units import KIB_PER_GIB, LARGEST_GIB, default_used, require_gib, to_kib
-from clustermodel.output_files import write_file
-from clustermodel.text_files import LONGEST_LINE, decompressed, numbered_lines, without_compression
 from clustermodel.ticks import TICKS_PER_SECOND
-from clustermodel.validation import LARGEST_WHOLE, LONGEST_S, flag
+from clustermodel.validation import KIB_PER_GIB, LARGEST_GIB, LARGEST_WHOLE, LONGEST_S, default_used, flag, require_gib, to_kib
 from clustermodel.workload import extra_columns as extras
 from clustermodel.workload.extra_columns import ExtraColumns
 from clustermodel.workload.table import MEMORY, Provenance, Recipe, Workload

@@ -18,8 +18,8 @@ from time import perf_counter
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from clustermodel.errors import ClusterModelError, SpecificationError, TraceError, quoted, shown
+from clustermodel.files import without_compression
 from clustermodel.plugins import READERS, Plugin, plugins
-from clustermodel.text_files import without_compression
 from clustermodel.validation import choice
 from clustermodel.workload.csv_jobs import is_muri, read_csv, read_muri
 from clustermodel.workload.log_file import log_lines

@@ -15,7 +15,7 @@ import numpy as np
 
 from clustermodel import Lognormal, Machine, Scenario, Study, TimeSlicing, Workload, load_model
 from clustermodel.experiment.scenario import random_stream
-from clustermodel.memory_units import KIB_PER_GIB
+from clustermodel.validation import KIB_PER_GIB
 
 MEMORY, MOST_GIB = Lognormal(mean=0.5, cv=1), 1.5
 MEANS = ("mean_response_s", "mean_bounded_slowdown")

@@ -13,9 +13,9 @@ from clustermodel.experiment.result import Result
 from clustermodel.failures.failure import Failure
 from clustermodel.job import UNSET
 from clustermodel.machine import WRITERS
-from clustermodel.memory_units import KIB_PER_GIB
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.ticks import TICKS_PER_SECOND, to_seconds
+from clustermodel.validation import KIB_PER_GIB
 from tests.gang_runs import POLICIES, GangCase, gang_cases, run, seen_in_time
 from tests.property.strategies import cases
 from tests.property.test_gang import attempts_of, both_fidelities

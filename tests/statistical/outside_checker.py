@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from clustermodel.machine import ALLOCATIONS
-from clustermodel.memory_units import to_gib
+from clustermodel.validation import to_gib
 from tests.gang_runs import POLICIES, GangCase, gang_cases, run, seen_in_time
 from tests.node_memory import Noted
 from tests.outside import differences

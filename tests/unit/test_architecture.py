@@ -20,13 +20,11 @@ FOUNDATION = {
     "leftovers",
     "ticks",
     "arrays",
-    "output_files",
-    "text_files",
     "validation",
+    "files",
     "plugins",
     "tables",
     "formatting",
-    "memory_units",
 }
 SPECIFICATION = FOUNDATION | {"failures", "machine", "job", "speedup", "statistics", "equivalence", "workload"}
 DECISION = SPECIFICATION | {"schedule", "policies"}
@@ -42,13 +40,11 @@ MAY_IMPORT = {
     "leftovers": set(),
     "ticks": set(),
     "arrays": set(),
-    "output_files": {"errors"},
     "formatting": {"errors"},
-    "text_files": {"errors"},
+    "files": {"errors"},
     "validation": {"errors"},
-    "memory_units": {"errors", "validation"},
     "plugins": {"errors"},
-    "tables": {"errors", "validation", "text_files"},
+    "tables": {"errors", "validation", "files"},
     "failures": FOUNDATION | {"failures", "workload"},  # values of logs
     "machine": FOUNDATION | {"failures"},
     "job": FOUNDATION,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clustermodel.errors import OutputError, visible
-from clustermodel.output_files import replacing, write_file
+from clustermodel.files import replacing, write_file
 
 
 def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:

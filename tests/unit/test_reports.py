@@ -26,13 +26,13 @@ from clustermodel import (
     Start,
     View,
     Workload,
-    output_files,
+    files,
     read_swf,
     synthetic_workload,
 )
 from clustermodel.figures.run import busy_nodes, comparison, waiting_jobs
 from clustermodel.figures.style import save
-from clustermodel.output_files import without_formulas
+from clustermodel.files import without_formulas
 from clustermodel.policies.interface import Setup
 from tests.timeline.script import Script, migrate, start
 
@@ -204,7 +204,7 @@ def test_a_file_that_fails_half_way_leaves_the_old_one_and_nothing_else(
     def opened(target: Any, mode: str) -> FullDisk:
         return FullDisk(FileIO(target, mode.replace("b", "")))
 
-    monkeypatch.setattr(output_files, "open", opened, raising=False)
+    monkeypatch.setattr(files, "open", opened, raising=False)
     with pytest.raises(OutputError) as refused:
         write(str(path))
     assert str(refused.value) == f"{path}: cannot be written: No space left on device"
