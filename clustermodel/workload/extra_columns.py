@@ -89,7 +89,7 @@ class ExtraColumns:
 
     def without_streams(self) -> ExtraColumns:
         """Return the same without the column of streams."""
-        return replace(self, columns={name: one for name, one in self.columns.items() if name != STREAM}, labels=())
+        return replace(self, columns={name: column for name, column in self.columns.items() if name != STREAM}, labels=())
 
     def think_times_scaled(self, factor: float) -> ExtraColumns:
         """Return the same with think times multiplied by ``factor``."""
@@ -173,7 +173,7 @@ def recorded_of_frame(
     names: dict[str, tuple[str, ...]] = {}
     for name in NAMED_COLUMNS:
         if name in frame:
-            codes, found = pd.factorize(frame[name].astype(object))
+            codes, labels = pd.factorize(frame[name].astype(object))
             columns[name] = np.where(codes < 0, UNSET, codes + 1).astype(np.int64)
-            names[name] = tuple(map(str, found))
+            names[name] = tuple(map(str, labels))
     return columns, names

@@ -173,10 +173,10 @@ def duration(text: str, plain_unit: int = 1) -> float | None:
         return None
     if text.count(":") == 3 and "-" not in text:  # D:HH:MM:SS of Moab
         text = text.replace(":", "-", 1)
-    found = _DURATION.fullmatch(text)
-    if not found:
+    match = _DURATION.fullmatch(text)
+    if not match:
         raise ValueError(f"{quoted(text)} is not a duration")
-    days, first, second, third, fraction = found.groups()
+    days, first, second, third, fraction = match.groups()
     if days is not None:
         hours, minutes = (first, second) if first is not None else (second, None)
         total = 86_400 * int(days) + 3600 * int(hours) + 60 * int(minutes or 0) + int(third or 0)
@@ -197,11 +197,11 @@ def kib(text: str, plain: str = "m") -> int | None:
         text: of the log.
         plain: unit of a number without one: ``m`` in Slurm, ``b`` (bytes) in PBS.
     """
-    found = _AMOUNT.fullmatch(text.strip())
-    if not found:
+    match = _AMOUNT.fullmatch(text.strip())
+    if not match:
         return None
-    amount = float(found[1])
-    unit = found[2].lower() or (plain if text.strip()[-1:].isdecimal() else "b")
+    amount = float(match[1])
+    unit = match[2].lower() or (plain if text.strip()[-1:].isdecimal() else "b")
     value = amount / 1024 if unit == "b" else amount * _KIB[unit]
     return round(value) if value < 2**52 else None
 
@@ -246,8 +246,8 @@ def tres(text: str) -> Tres:
 @lru_cache(maxsize=4096)
 def gres_gpus(text: str) -> int:
     """Return the GPUs of ``gpu:2``, ``gpu:a100:2`` or ``gpu:a100:2(S:0-1)``, as ReqGRES and AllocGRES have them."""
-    found = re.findall(r"(?:^|,|:|/)gpu(?::[A-Za-z][^:,()]*)?(?:[:=](\d{1,9}))?(?=$|,|\()", text)
-    return sum(int(amount or 1) for amount in found)
+    match = re.findall(r"(?:^|,|:|/)gpu(?::[A-Za-z][^:,()]*)?(?:[:=](\d{1,9}))?(?=$|,|\()", text)
+    return sum(int(amount or 1) for amount in match)
 
 
 @lru_cache(maxsize=65_536)
@@ -256,8 +256,8 @@ def whole(text: str) -> int:
     text = text.strip()
     if text.isascii() and text.isdecimal():
         return int(text) if len(text) <= 15 and text not in _NO_NUMBER else 0
-    found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)([KMG]?)", text)
-    return round(float(found[1]) * {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}[found[2]]) if found else 0
+    match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)([KMG]?)", text)
+    return round(float(match[1]) * {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}[match[2]]) if match else 0
 
 
 _MOST_NODES: Final = 100_000
@@ -289,7 +289,7 @@ def _expanded(part: str) -> list[str]:
         if literal:
             prefixes = [prefix + literal for prefix in prefixes]
             continue
-        numbers = [number for one in ranges.split(",") for number in _numbers(one)]
+        numbers = [number for part in ranges.split(",") for number in _numbers(part)]
         if len(prefixes) * len(numbers) > _MOST_NODES:
             return []
         prefixes = [prefix + number for prefix in prefixes for number in numbers]
@@ -297,10 +297,10 @@ def _expanded(part: str) -> list[str]:
 
 
 def _numbers(text: str) -> list[str]:
-    found = _RANGE.fullmatch(text.strip())
-    if not found:
+    match = _RANGE.fullmatch(text.strip())
+    if not match:
         return [text.strip()]
-    low, high = int(found[1]), int(found[2])
+    low, high = int(match[1]), int(match[2])
     if not low <= high <= low + _MOST_NODES:
         return []
-    return [str(number).zfill(len(found[1])) for number in range(low, high + 1)]
+    return [str(number).zfill(len(match[1])) for number in range(low, high + 1)]

@@ -158,7 +158,7 @@ class LogJobs:
 
     def note_array(self, number: int, cluster: str, tasks: str) -> None:
         """Keep the limit of a job array whose tasks are ``1-4%2``: so many may run at a time."""
-        if (found := _LIMIT.search(tasks)) and (limit := int(found[1])):
+        if (match := _LIMIT.search(tasks)) and (limit := int(match[1])):
             self.array_limits[number, cluster] = limit
 
     def size_of(self, preferred: tuple[int, int], other: tuple[int, int], *, requested: bool) -> tuple[int, int]:
@@ -408,7 +408,7 @@ def _recorded(jobs: LogJobs, columns: _Columns, numbers: IntArray, *, followers:
     return ExtraColumns(
         ids=numbers,
         columns={name: values for name, values in recorded.items() if (values != UNSET).any()},
-        names={name: texts for name, one in names.items() if (texts := one.texts())},
+        names={name: texts for name, numbered in names.items() if (texts := numbered.texts())},
     )
 
 
@@ -418,10 +418,10 @@ def _requeues(columns: _Columns, numbers: IntArray) -> _Columns:
     key, end = columns["key"][order], (columns["start"] + columns["run"] + columns["suspended"])[order]
     follows = np.append(False, (key[1:] == key[:-1]) & (columns["requeued"][order][:-1] > 0))
     think = np.maximum(columns["submit"][order] - np.roll(end, 1), 0) * TICKS_PER_SECOND
-    found = {extras.PRECEDING: np.full(len(key), UNSET), extras.THINK: np.full(len(key), UNSET)}
+    requeues = {extras.PRECEDING: np.full(len(key), UNSET), extras.THINK: np.full(len(key), UNSET)}
     for name, values in ((extras.PRECEDING, np.roll(numbers[order], 1)), (extras.THINK, think)):
-        found[name][order] = np.where(follows, values, UNSET)
-    return found
+        requeues[name][order] = np.where(follows, values, UNSET)
+    return requeues
 
 
 def _of_one_cluster(jobs: LogJobs, columns: _Columns, wanted: str | None, remarks: list[str]) -> _Columns:
@@ -616,8 +616,8 @@ def peak_with_suspensions(start: IntArray, end: IntArray, run: IntArray, size: I
     ``nodes`` has the numbers of each job's nodes.  If they are as many as its units, a node that several jobs hold counts once;
     else a job counts with the share of its time for which it executed, and no less than the largest job is returned.
     """
-    held = np.array(list(map(len, nodes)))
-    if (held == size).all():
+    sizes = np.array(list(map(len, nodes)))
+    if (sizes == size).all():
         job = np.repeat(np.arange(len(size)), size)
         node = np.fromiter((number for numbers in nodes for number in numbers), dtype=np.int64, count=len(job))
         order = np.lexsort((start[job], node))

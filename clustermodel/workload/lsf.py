@@ -54,14 +54,8 @@ def read_lsf(
     ``provenance.report``.  The columns ``wait``, ``cores``, ``queue`` and others keep what the log has recorded
     (:mod:`clustermodel.workload.extra_columns`).
 
-    Args:
-        path: a file, plain or compressed with gzip, bzip2 or xz.
-        unit: what a node of the workload stands for: ``"nodes"`` (hosts) or ``"cores"`` (slots); by default slots, which LSF
-            allocates.
-        processors_from: ``"allocated"`` or ``"requested"`` slots; the other is used where one is missing.
-        use_estimates: without effect, as for logs without time limits.
-        feedback: when true, a further run attempt is submitted after the simulated end of the one before, as much later as in
-            the log; by default at its recorded time.
+    The arguments are those of :func:`~clustermodel.workload.sacct.read_sacct`.  By default a node of the workload is a slot
+    (a core), which is what LSF allocates; with ``unit="nodes"`` it is a host.
 
     Returns:
         The workload; its ``machine_nodes`` is the largest number of units in use at the same time.
@@ -132,10 +126,10 @@ class _Reader:
 
     def _take(self, line: int, text: str, lines: int) -> None:
         """Add the job of a record that begins in a line, and count its lines."""
-        found = _RECORD.fullmatch(text)
-        assert found is not None
-        if found[1] != _FINISH:
-            self.jobs.left_out(f"records {quoted(found[1])}", lines)
+        match = _RECORD.fullmatch(text)
+        assert match is not None
+        if match[1] != _FINISH:
+            self.jobs.left_out(f"records {quoted(match[1])}", lines)
             return
         try:
             fields = next(csv.reader([text], delimiter=" ", skipinitialspace=True, strict=True))
@@ -156,8 +150,8 @@ class _Reader:
         end, number = _whole(fields, 2, "event time"), _whole(fields, 3, "jobId")
         asked = _whole(fields, 6, "numProcessors")
         submit, start = _whole(fields, 7, "submitTime"), _whole(fields, 10, "startTime")
-        at = 23 + _whole(fields, 22, "numAskedHosts")  # after the names of the hosts asked for
-        hosts = _hosts(fields, at)
+        place = 23 + _whole(fields, 22, "numAskedHosts")  # after the names of the hosts asked for
+        hosts = _hosts(fields, place)
         status, name = _whole(fields, hosts.after, "jStatus"), _text(fields, hosts.after + 2, "jobName")
         after = hosts.after + 23  # after the command and 19 fields of resources used
         project = _text(fields, after + 1, "projectName")
@@ -197,30 +191,30 @@ class _Reader:
         return JOBS
 
 
-def _hosts(fields: list[str], at: int) -> _Hosts:
+def _hosts(fields: list[str], place: int) -> _Hosts:
     """Return the hosts whose number stands at a position: a name for each slot, or ``4*name`` for four."""
-    count = _whole(fields, at, "numExHosts")
-    if count > _MOST_HOSTS or at + count >= len(fields):
+    count = _whole(fields, place, "numExHosts")
+    if count > _MOST_HOSTS or place + count >= len(fields):
         raise ValueError(f"{len(fields)} fields; the record ends before the last of its {count} hosts")
     slots: Counter[str] = Counter()
-    for text in fields[at + 1 : at + 1 + count]:
+    for text in fields[place + 1 : place + 1 + count]:
         several, star, name = text.partition("*")
         if star and several.isascii() and several.isdecimal() and len(several) <= 9:
             slots[name] += int(several)
         else:
             slots[text] += 1
-    return _Hosts(dict(slots), at + 1 + count)
+    return _Hosts(dict(slots), place + 1 + count)
 
 
-def _text(fields: list[str], at: int, name: str) -> str:
-    if at >= len(fields):
+def _text(fields: list[str], place: int, name: str) -> str:
+    if place >= len(fields):
         raise ValueError(f"{len(fields)} fields; the record ends before {name}")
-    return fields[at]
+    return fields[place]
 
 
-def _whole(fields: list[str], at: int, name: str) -> int:
+def _whole(fields: list[str], place: int, name: str) -> int:
     """Return a number; 0 for -1, which stands for a number that is not known."""
-    text = _text(fields, at, name)
+    text = _text(fields, place, name)
     if not re.fullmatch(r"-?\d{1,15}", text, re.ASCII):
         raise ValueError(f"field {name}: {quoted(text)} is not a whole number")
     return max(0, int(text))

@@ -67,14 +67,7 @@ def read_pbs(
     Every line is counted in ``provenance.report``.  The columns ``wait``, ``requeues``, ``cores``, ``gpus`` and others keep
     what the log has recorded (:mod:`clustermodel.workload.extra_columns`).
 
-    Args:
-        path: a file, plain or compressed with gzip, bzip2 or xz.
-        unit: what a node of the workload stands for: ``"nodes"``, ``"cores"`` or ``"gpus"``; by default cores where the log
-            shows that jobs share nodes, else nodes.
-        processors_from: ``"allocated"`` or ``"requested"`` nodes and cores; the other is used where one is missing.
-        use_estimates: when false, every estimate is the run time, not the limit ``Resource_List.walltime``.
-        feedback: when true, a further run attempt is submitted after the simulated end of the one before, as much later as in
-            the log; by default at its recorded time.
+    The arguments are those of :func:`~clustermodel.workload.sacct.read_sacct`; an estimate is ``Resource_List.walltime``.
 
     Returns:
         The workload; its ``machine_nodes`` is the largest number of units in use at the same time.
@@ -141,8 +134,8 @@ class _Reader:
         """Read the file; return its number of lines."""
         line, any_record = 0, False
         for line, text in enumerate(log_lines(self.jobs.path), start=1):
-            found = _RECORD.fullmatch(text)
-            if found is None:
+            match = _RECORD.fullmatch(text)
+            if match is None:
                 if text.strip():
                     self.jobs.damaged(line, "it is no accounting record of PBS")
                 else:
@@ -150,7 +143,7 @@ class _Reader:
                 continue
             any_record = True
             try:
-                reason = self._record(line, found[1], found[2], found[3], found[4])
+                reason = self._record(line, match[1], match[2], match[3], match[4])
             except ValueError as problem:
                 self.jobs.damaged(line, problem)
             else:
@@ -336,8 +329,8 @@ def _slots(hosts: str) -> int:
         if star:
             total += whole(count)
             continue
-        for one in slots.split(","):
-            low, dash, high = one.partition("-")
+        for part_slots in slots.split(","):
+            low, dash, high = part_slots.partition("-")
             total += max(0, whole(high) - whole(low)) + 1 if dash else 1
     return total
 
@@ -378,8 +371,8 @@ def _gpus(values: Mapping[str, str], vnodes: _Amounts, spec: _Amounts, select: _
     listed = next(
         (_whole(values, f"Resource_List.{name}") for name in ("ngpus", "gpus", "gpu") if f"Resource_List.{name}" in values), 0
     )
-    held = values.get("exec_gpus", "")
-    return vnodes.gpus or (held.count("+") + 1 if held else 0) or listed or spec.gpus or select.gpus
+    devices = values.get("exec_gpus", "")
+    return vnodes.gpus or (devices.count("+") + 1 if devices else 0) or listed or spec.gpus or select.gpus
 
 
 def _memory(values: Mapping[str, str], vnodes: _Amounts, select: _Amounts, cores: int) -> int:

@@ -1006,7 +1006,7 @@ def _json_blocks(path: Path) -> Iterator[list[str]]:
 def _values(job: dict[str, Any]) -> dict[str, object]:
     """Return the fields of a job as sacct --parsable2 would write them."""
 
-    def at(*keys: str) -> Any:
+    def value_of(*keys: str) -> Any:
         """Return a value, of ``{"set": true, "number": 4}`` the number; empty where it is not set."""
         value: Any = job
         for key in keys:
@@ -1015,28 +1015,28 @@ def _values(job: dict[str, Any]) -> dict[str, object]:
             return value.get("number", "") if value.get("set") and not value.get("infinite") else ""
         return "" if value is None else value
 
-    array, task = at("array", "job_id"), at("array", "task_id")
-    het, offset = at("het", "job_id"), at("het", "job_offset")
-    if limit := at("array", "limits", "max", "running", "tasks"):
-        task = f"[{at('array', 'task') if task == '' else task}%{limit}]"
-    number, state, granted = job.get("job_id", ""), at("state", "current"), at("tres", "allocated")
-    each_node, each_core = at("required", "memory_per_node"), at("required", "memory_per_cpu")
+    array, task = value_of("array", "job_id"), value_of("array", "task_id")
+    het, offset = value_of("het", "job_id"), value_of("het", "job_offset")
+    if limit := value_of("array", "limits", "max", "running", "tasks"):
+        task = f"[{value_of('array', 'task') if task == '' else task}%{limit}]"
+    number, state, granted = job.get("job_id", ""), value_of("state", "current"), value_of("tres", "allocated")
+    each_node, each_core = value_of("required", "memory_per_node"), value_of("required", "memory_per_cpu")
     return {
         "JobID": f"{array}_{task}" if array and task != "" else f"{het}+{offset}" if het and offset != "" else number,
         "JobIDRaw": number,
-        **{name: at(name.lower()) for name in ("Cluster", "Partition", "QOS", "Account", "Group", "User")},
-        "Submit": at("time", "submission"),
-        **{name: at("time", name.lower()) for name in ("Eligible", "Start", "End")},
-        "ElapsedRaw": at("time", "elapsed"),
-        "Suspended": at("time", "suspended"),
+        **{name: value_of(name.lower()) for name in ("Cluster", "Partition", "QOS", "Account", "Group", "User")},
+        "Submit": value_of("time", "submission"),
+        **{name: value_of("time", name.lower()) for name in ("Eligible", "Start", "End")},
+        "ElapsedRaw": value_of("time", "elapsed"),
+        "Suspended": value_of("time", "suspended"),
         "State": state[0] if isinstance(state, list) and state else state,
-        "AllocNodes": at("allocation_nodes"),
-        "ReqCPUS": at("required", "CPUs"),
+        "AllocNodes": value_of("allocation_nodes"),
+        "ReqCPUS": value_of("required", "CPUs"),
         "ReqMem": f"{each_node}Mn" if each_node else f"{each_core}Mc" if each_core else "",
         "AllocTRES": ",".join(_amount(each) for each in granted if isinstance(each, dict)) if isinstance(granted, list) else "",
-        "TimelimitRaw": at("time", "limit"),
-        "NodeList": at("nodes"),
-        "JobName": at("name"),
+        "TimelimitRaw": value_of("time", "limit"),
+        "NodeList": value_of("nodes"),
+        "JobName": value_of("name"),
     }
 
 

@@ -284,7 +284,7 @@ class SwfStream:
             if block:
                 values = np.array([line.values for line in block]).T
                 repairs = {position: line.repairs for position, line in enumerate(block) if line.repairs}
-                yield _Block(np.array([line.line for line in block]), {at: values[at] for at in fields}, repairs)
+                yield _Block(np.array([line.line for line in block]), {field: values[field] for field in fields}, repairs)
             elif failure is None:
                 return
         raise failure
@@ -293,7 +293,7 @@ class SwfStream:
         """Return the jobs of a block, and their lines; count those that are left out and what is filled in."""
         dropped, repaired = self.provenance.dropped, self.provenance.repaired
         fields, (prefer, other) = block.fields, self._sizes
-        submit, run, estimate, size = (fields[at] for at in (SUBMIT, RUN, ESTIMATE, prefer))
+        submit, run, estimate, size = (fields[field] for field in (SUBMIT, RUN, ESTIMATE, prefer))
         left = np.ones(len(submit), dtype=bool)
         for reason, wrong in (
             ("submit time missing", submit < 0),
@@ -379,10 +379,10 @@ def read_swf(
     arguments = {**stream.recipe.arguments, "stream": False, "feedback": feedback, "waits": waits}
     provenance = stream.provenance
     tables, lines = [], []
-    for jobs, at in stream.tables(waits=flag("waits", waits), feedback=flag("feedback", feedback)):
+    for jobs, numbers in stream.tables(waits=flag("waits", waits), feedback=flag("feedback", feedback)):
         chosen = slice(None) if keep is None else _kept(jobs, keep, provenance.dropped)
         tables.append(jobs[chosen])
-        lines.append(at[chosen])
+        lines.append(numbers[chosen])
     if not sum(map(len, tables)):
         because = "; ".join(provenance.lines()) or "the file has no job lines"
         raise TraceError(f"{path}: no usable job: {because}")
@@ -623,7 +623,8 @@ def _parsed(text: str, needed: Sequence[int]) -> tuple[list[float], Sequence[str
     for index in needed if counts else _DECISIVE:
         if index in wrong:
             raise ValueError(f"field {SWF_FIELDS[index]}: {wrong[index]}")
-    return values, [f"{SWF_FIELDS[at]} invalid, {'unknown (-1) used' if at in _LABELS else 'ignored'}" for at in wrong]
+    used = {field: "unknown (-1) used" if field in _LABELS else "ignored" for field in wrong}
+    return values, [f"{SWF_FIELDS[field]} invalid, {instead}" for field, instead in used.items()]
 
 
 def _problem(field: int, word: str, needed: Sequence[int]) -> str:
