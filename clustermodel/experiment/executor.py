@@ -1,41 +1,43 @@
 """Execution: the missing runs of an experiment are assigned to workers, longest first, and their results are stored.
 
-The workers are this process, processes of this machine (``clustermodel.experiment.processes``) or a Dask cluster
-(``clustermodel.experiment.dask_cluster``).  Only the process that started the experiment writes
-results.
+The workers are this process, a :class:`~concurrent.futures.ProcessPoolExecutor`, or a Dask cluster through its own executor.
+Only the process that started the experiment writes results.
 """
 
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
+import sys
+import threading
 import warnings
+import weakref
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from multiprocessing import connection
+from multiprocessing.util import Finalize
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from clustermodel.errors import ExecutionError, OutputError, SpecificationError, quoted
-from clustermodel.experiment.dask_cluster import cluster
+from clustermodel.errors import ExecutionError, OutputError, SpecificationError, missing_package, quoted
 from clustermodel.experiment.design import Design
 from clustermodel.experiment.factors import Trial
-from clustermodel.experiment.processes import Serial, pool
-from clustermodel.experiment.run_key import Run, difference
+from clustermodel.experiment.run_key import Run, difference, software
 from clustermodel.experiment.scenario import NOTHING_PLAYED, nothing_played
 from clustermodel.experiment.store import Shard, Store, is_there, name_of_listing
 from clustermodel.experiment.study_table import StudyTable
-from clustermodel.experiment.user_code import stoppable
-from clustermodel.experiment.worker import Differs, Failed, Finished, Origin, Outcome, Task, forget, opened
+from clustermodel.experiment.user_code import ignore_interrupts, interrupts_held, stoppable
+from clustermodel.experiment.worker import Differs, Failed, Finished, Origin, Outcome, Task, execute, forget, opened
+from clustermodel.leftovers import end_forks_with_this_process, end_without_waiting
 from clustermodel.validation import require_seconds, require_whole
 
 AHEAD: Final = 2
 """Runs assigned to each worker at a time, so that a worker never waits for its next run."""
-_SLOW: Final = {"gs": 8.0, "bgs": 8.0, "mgs": 10.0, "mbgs": 15.0, "adaptive": 8.0, "slack": 6.0, "conservative": 2.0, "bf": 2.0}
-"""Rough wall times of policies per job, relative to EASY, for policies that have not run yet."""
 _LOOK_S: Final = 1.0
 """Interval between two checks of the workers while no run ends, seconds."""
 
@@ -52,7 +54,7 @@ class Progress(NamedTuple):
     failed: int
 
 
-class Workers(Protocol):
+class _Workers(Protocol):
     """Processes that run scenarios: this one, others of this machine, or those of a cluster."""
 
     def submit(self, task: Task) -> Future[Outcome]:
@@ -61,12 +63,8 @@ class Workers(Protocol):
     def capacity(self) -> int:
         """Return the number of runs that can be in progress at present."""
 
-    def check(self) -> None:
-        """Update the set of workers.
-
-        Raises:
-            ExecutionError: no workers are left.
-        """
+    def check(self) -> list[Future[Outcome]]:
+        """Update the set of workers, and return the runs whose workers are all gone, to be assigned again."""
 
 
 class Options(NamedTuple):
@@ -138,23 +136,23 @@ def checked_shard(shard: Shard | None) -> None:
 
 
 def _run_trials(origin: Origin, directory: Path, options: Options) -> tuple[Design, StudyTable]:
-    mine = opened(origin)
-    design = mine.design
-    version = mine.version  # before any run
+    experiment = opened(origin)
+    design = experiment.design
+    version = experiment.version  # before any run
     first = _trials_of(design, design.first_table(), options.shard)
     workers = options.workers or min(os.cpu_count() or 1, max(len(first), 1))
     # A run that catches the exception of its timeout ends only with its process.
     elsewhere = workers > 1 or (options.run_timeout_s is not None and origin.design is None)
     start = not is_there(directory / name_of_listing(options.shard))  # all runs are missing: workers can get ready meanwhile
-    using: AbstractContextManager[Workers]
+    using: AbstractContextManager[_Workers]
     if options.dask is not None:
-        using = cluster(origin, options.dask, options.dask_options, options.run_timeout_s, start=start)
+        using = _cluster(origin, options.dask, options.dask_options, options.run_timeout_s, start=start)
     elif elsewhere:
-        using = pool(origin, min(workers, max(len(first), 1)), options.run_timeout_s, start=start)
+        using = _processes(origin, min(workers, max(len(first), 1)), options.run_timeout_s, start=start)
     else:
-        using = nullcontext(Serial(origin, options.run_timeout_s))
+        using = nullcontext(_Serial(origin, options.run_timeout_s))
     with using as serving:
-        runs = design.runs(first, mine)
+        runs = design.runs(first, experiment)
         unplayed: list[str] = []
         with Store.create(directory, design, shard=options.shard, version=version) as store:
             while True:
@@ -168,7 +166,7 @@ def _run_trials(origin: Origin, directory: Path, options: Options) -> tuple[Desi
                     _note_unplayed(unplayed, options.note)
                     return design, table
                 first = [*first, *following]
-                runs = sorted([*runs, *design.runs(following, mine)], key=lambda run: design.order_of(run.trial))
+                runs = sorted([*runs, *design.runs(following, experiment)], key=lambda run: design.order_of(run.trial))
 
 
 def _note_unplayed(labels: Sequence[str], note: Callable[[str], None] | None) -> None:
@@ -191,7 +189,7 @@ def _trials_of(design: Design, table: StudyTable, shard: Shard | None) -> list[T
 def _run_missing(
     design: Design,
     runs: Sequence[Run],
-    serving: Workers,
+    serving: _Workers,
     store: Store,
     progress: Callable[[Progress], None] | None,
     note: Callable[[str], None],
@@ -226,13 +224,8 @@ def longest_first(runs: Sequence[Run], seconds_per_job: Mapping[str, float]) -> 
         runs: of a study.
         seconds_per_job: mean wall time per job of policies that have run before.
     """
-    known = sum(seconds_per_job.values()) / len(seconds_per_job) if seconds_per_job else 1.0
-
-    def effort(run: Run) -> float:
-        policy = str(run.specification["policy"])
-        return run.jobs * seconds_per_job.get(policy, known * _SLOW.get(policy.partition(":")[0], 1.0))
-
-    return sorted(runs, key=effort, reverse=True)
+    slowest = max(seconds_per_job.values(), default=1.0)  # also of a policy that has not run
+    return sorted(runs, key=lambda run: run.jobs * seconds_per_job.get(str(run.specification["policy"]), slowest), reverse=True)
 
 
 class _State:
@@ -257,11 +250,7 @@ class _State:
         self._progress = progress
 
     def take(self, run: Run, outcome: Outcome) -> None:
-        """Store the outcome of a run.
-
-        Raises:
-            OutputError: the outcome cannot be written.
-        """
+        """Store the outcome of a run."""
         factors = self._design.factors_of(run.trial)
         took = f"{outcome.seconds:.2f} s" if isinstance(outcome, Finished) else "failed"
         _log.debug(
@@ -283,7 +272,7 @@ class _State:
             self._progress(Progress(self._total, self._done, running, self._failed))
 
 
-def _run_all(order: Sequence[Task], runs: Mapping[str, Run], workers: Workers, state: _State) -> None:
+def _run_all(order: Sequence[Task], runs: Mapping[str, Run], workers: _Workers, state: _State) -> None:
     """Assign runs to workers, a few ahead, and store their outcomes, those that arrive before an interrupt too."""
     waiting = list(reversed(order))
     suspects: list[Task] = []  # one of these runs ended the worker processes: each is repeated alone
@@ -302,13 +291,17 @@ def _run_all(order: Sequence[Task], runs: Mapping[str, Run], workers: Workers, s
             state.report(min(len(running), side_by_side))
             finished, _ = wait(running, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
             for future in finished:
-                outcome = _outcome(future, alone=alone)
                 task = running.pop(future)
-                if outcome is None:
+                if future.cancelled():  # by a scheduler
+                    waiting.append(task)
+                elif (outcome := _outcome(future, alone=alone)) is None:
                     suspects.append(task)
                 else:
                     state.take(runs[task.key], outcome)
-            workers.check()
+            for future in workers.check():
+                if future in running and not future.done():
+                    future.cancel()
+                    waiting.append(running.pop(future))
         state.report(0)
     except BaseException:
         for future, outcome in _completed(running):
@@ -318,17 +311,11 @@ def _run_all(order: Sequence[Task], runs: Mapping[str, Run], workers: Workers, s
 
 
 def _outcome(future: Future[Outcome], *, alone: bool) -> Outcome | None:
-    """Return the outcome of a run, ``None`` if its worker died and another run may be the cause.
-
-    Raises:
-        ExecutionError: no workers are left.
-    """
+    """Return the outcome of a run, ``None`` if its worker died and another run may be the cause."""
     try:
         return future.result()
     except BrokenProcessPool as problem:
         return Failed(f"its worker process died: {problem}") if alone else None
-    except ExecutionError:
-        raise
     except Exception as problem:  # of the workers themselves, not of the run
         return Failed(f"{type(problem).__name__}: {problem}")
 
@@ -340,3 +327,264 @@ def _completed(running: Mapping[Future[Outcome], Task]) -> Iterator[tuple[Future
             yield future, future.result()
         else:
             future.cancel()
+
+
+# This process.
+
+
+class _Serial:
+    """This process as the only worker."""
+
+    def __init__(self, origin: Origin, timeout_s: float | None) -> None:
+        self._origin = origin
+        self._timeout_s = timeout_s
+
+    def submit(self, task: Task) -> Future[Outcome]:
+        """Execute a run."""
+        future: Future[Outcome] = Future()
+        future.set_result(execute(self._origin, task, self._timeout_s))
+        return future
+
+    def capacity(self) -> int:
+        """Return the number of runs that can be in progress."""
+        return 1
+
+    def check(self) -> list[Future[Outcome]]:
+        """Return nothing: this process remains the only worker."""
+        return []
+
+
+# Processes of this machine.
+
+
+class _Pool:
+    """Processes of this machine; when one dies, all are replaced."""
+
+    def __init__(self, origin: Origin, workers: int, timeout_s: float | None) -> None:
+        self._origin = origin.sent()
+        self._workers = workers
+        self._timeout_s = timeout_s
+        self._pool = self._made()
+
+    def _made(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(
+            self._workers, multiprocessing.get_context("spawn"), initializer=_prepare_process, initargs=(self._origin,)
+        )
+
+    def start(self) -> None:
+        """Start all processes, which prepare the study."""
+        _log.info("start %d worker processes", self._workers)
+        with interrupts_held(), _without_main():
+            self._pool.submit(int)
+
+    def submit(self, task: Task) -> Future[Outcome]:
+        """Assign a run."""
+        with interrupts_held(), _without_main():  # processes that start now must not receive them
+            try:
+                return self._pool.submit(_execute_here, task, self._timeout_s)
+            except BrokenProcessPool:
+                self._pool.shutdown(wait=False)
+                self._pool = self._made()
+                return self._pool.submit(_execute_here, task, self._timeout_s)
+
+    def capacity(self) -> int:
+        """Return the number of runs that can be in progress."""
+        return self._workers
+
+    def check(self) -> list[Future[Outcome]]:
+        """Return nothing: the run of a process reports that the process died."""
+        return []
+
+    def shutdown(self, *, now: bool) -> None:
+        """End the processes, ``now`` or after the runs in progress."""
+        thread: Any = self._pool._executor_manager_thread  # typeshed has the type of its wake-up pipe
+        processes = list((self._pool._processes or {}).values())
+        if now:  # the thread must drop cancelled futures before it notices dead processes: it cannot fail a cancelled future
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            for process in processes:
+                process.kill()
+            if thread is not None:
+                thread.join()
+        else:
+            self._pool.shutdown(wait=True, cancel_futures=True)  # else Python would wake the thread again at exit
+
+
+@contextmanager
+def _processes(origin: Origin, workers: int, timeout_s: float | None, *, start: bool) -> Iterator[_Pool]:
+    """Provide processes that end with the block; with ``start`` they prepare the study at once."""
+    made = _Pool(origin, workers, timeout_s)
+    try:
+        if start:
+            made.start()
+        yield made
+    except BaseException:
+        made.shutdown(now=True)
+        raise
+    made.shutdown(now=False)
+
+
+_received: Origin | None = None
+
+
+def _prepare_process(origin: Origin) -> None:
+    """Make the study; if that fails, its first run reports the error."""
+    global _received  # noqa: PLW0603  the argument of a worker process
+    _received = origin
+    ignore_interrupts()
+    end_forks_with_this_process()
+    Finalize(None, end_without_waiting, args=(0,), exitpriority=0)  # before Python waits for them
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with suppress(BaseException):
+        os.chdir(origin.folder)  # the script may have changed it in the parent process
+        opened(origin)
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as its parent has ended, for whatever reason."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+
+def _execute_here(task: Task, timeout_s: float | None) -> Outcome:
+    assert _received is not None
+    return execute(_received, task, timeout_s)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Start processes that do not run the main script again: a script without a guard would start its study in each of them.
+
+    The experiment does not need it: it is sent whole, or made from its own script.
+    """
+    main = sys.modules["__main__"]
+    hidden: dict[str, Any] = {name: vars(main).pop(name) for name in ("__spec__", "__file__") if name in vars(main)}
+    vars(main)["__spec__"] = None
+    try:
+        yield
+    finally:
+        del vars(main)["__spec__"]
+        vars(main).update(hidden)
+
+
+# A Dask cluster.
+
+
+class _Cluster:
+    """The workers of a Dask cluster that have the software of this process."""
+
+    def __init__(self, client: Any, origin: Origin, address: str, timeout_s: float | None) -> None:
+        require_same_software(client, address)
+        self._client = client
+        self._address = address
+        self._timeout_s = timeout_s
+        self._known: dict[str, int] = client.ncores()
+        self._refused: set[str] = set()
+        self._sent = client.scatter(origin.sent(), broadcast=True)
+        self._allowed: weakref.WeakKeyDictionary[Future[Outcome], frozenset[str]] = weakref.WeakKeyDictionary()
+        self._starting: list[Any] = []
+
+    def start(self) -> None:
+        """Let all workers prepare the study."""
+        self._starting = [  # kept: a future without references is cancelled
+            self._client.submit(_prepare, self._sent, workers=[worker], pure=False) for worker in self._known
+        ]
+
+    def submit(self, task: Task) -> Future[Outcome]:
+        """Assign a run to the workers that are known."""
+        executor = self._client.get_executor(workers=sorted(self._known), pure=False)
+        future: Future[Outcome] = executor.submit(execute, self._sent, task, self._timeout_s)
+        self._allowed[future] = frozenset(self._known)
+        return future
+
+    def _gone(self) -> ExecutionError:
+        return ExecutionError(f"--dask: {self._address}: the scheduler has gone")
+
+    def capacity(self) -> int:
+        """Return the number of runs that can be in progress at present."""
+        return max(sum(self._known.values()), 1)
+
+    def check(self) -> list[Future[Outcome]]:
+        """Update the set of workers, and return the runs whose workers are all gone."""
+        if self._client.status != "running":
+            raise self._gone()
+        try:
+            present = self._client.ncores()
+            for worker in sorted(present.keys() - self._known.keys() - self._refused):
+                other = _other_software(self._client, [worker]).get(worker)
+                if other is not None:
+                    self._refused.add(worker)
+                    _log.warning("--dask: worker %s: it has %s; it gets no runs", worker, other)
+        except OSError:
+            raise self._gone() from None
+        known = {worker: cores for worker, cores in present.items() if worker not in self._refused}
+        if known.keys() != self._known.keys():
+            _log.info("--dask: %d workers: %s", len(known), ", ".join(sorted(known)))
+        self._known = known
+        return [future for future, allowed in self._allowed.items() if known and not allowed & known.keys()]
+
+
+@contextmanager
+def _cluster(
+    origin: Origin, address: str, options: Mapping[str, Any], timeout_s: float | None, *, start: bool
+) -> Iterator[_Cluster]:
+    """Connect to a Dask cluster for a block; with ``start`` its workers prepare the study at once."""
+    try:
+        from distributed import Client  # noqa: PLC0415  an extra
+    except ImportError:
+        raise SpecificationError(missing_package("--dask", "distributed", "dask")) from None
+    if "security" in options and not address.startswith("tls://"):
+        raise SpecificationError(f"--dask: {address}: TLS files are given, but the address does not use TLS; write tls://...")
+    try:
+        client: Any = Client(address, **options)
+    except (OSError, ValueError, TypeError) as problem:  # a TypeError where tls:// comes without its files
+        raise SpecificationError(f"--dask: {address}: {problem}") from None
+    except AssertionError:  # of distributed's LoopRunner: its event loop has not begun within 10 s
+        raise SpecificationError(f"--dask: {address}: Dask's client has not started; try again") from None
+    try:
+        made = _Cluster(client, origin, address, timeout_s)
+        if start:
+            made.start()
+        yield made
+    finally:
+        with suppress(Exception):  # the scheduler may be gone
+            client.close(timeout=2)
+
+
+def _prepare(origin: Origin) -> None:
+    """Make the study; if that fails, its first run reports the error."""
+    with suppress(BaseException):
+        opened(origin)
+
+
+def require_same_software(client: Any, address: str) -> None:
+    """Refuse a cluster without workers, or with a worker that has other software.
+
+    Raises:
+        SpecificationError: the cluster is refused; the message names the first such worker and its software.
+    """
+    there = _other_software(client, None)
+    if not there:
+        raise SpecificationError(f"--dask: {address}: the scheduler has no workers; start some first")
+    for worker, other in sorted(there.items()):
+        if other is not None:
+            raise SpecificationError(f"--dask: worker {worker}: it has {other}; install the same")
+
+
+def _other_software(client: Any, workers: Sequence[str] | None) -> dict[str, str | None]:
+    """Return for each worker how its software differs from this process's, ``None`` for the same software."""
+    ours = software()
+    our_package = f"clustermodel {ours['clustermodel']}"
+    differs: dict[str, str | None] = {}
+    for worker, theirs in client.run(software, workers=workers, on_error="return").items():
+        if not isinstance(theirs, dict):
+            words = " ".join(f"{type(theirs).__name__}: {theirs}".split())
+            differs[worker] = f"no clustermodel that says its version ({words}), and this is {our_package}"
+            continue
+        name = next((name for name in ours if theirs.get(name) != ours[name]), None)
+        if name == "clustermodel_sha256":
+            differs[worker] = f"other source files of {our_package}"
+        else:
+            differs[worker] = None if name is None else f"{name} {theirs.get(name)}, and this is {name} {ours[name]}"
+    return differs

@@ -176,20 +176,20 @@ class Sources:
         others = tuple(sorted(set(others)))
         if others in self._digests:
             return self._digests[others]
-        found: dict[str, tuple[object, ...]] = {}
+        reached: dict[str, tuple[object, ...]] = {}
         todo = [*self._roots, *others]
         while todo:
             name, file = todo.pop(0)
-            if file in found:
+            if file in reached:
                 continue
             source = self._source(name, file)
-            found[file] = name, source.digest, source.files
+            reached[file] = name, source.digest, source.files
             folder = str(Path(file).parent)
             for imported in {part for whole in source.imports for part in _with_packages(whole)}:
                 beside = _file_of(imported, folder)
                 if beside is not None and origin_of_file(beside) is None:
                     todo.append((imported, beside))
-        self._digests[others] = _sha256(repr([self._settings, sorted(found.values(), key=repr)]))
+        self._digests[others] = _sha256(repr([self._settings, sorted(reached.values(), key=repr)]))
         return self._digests[others]
 
     def _source(self, name: str, file: str) -> _Source:
@@ -223,17 +223,10 @@ def _with_packages(name: str) -> list[str]:
 # Values.
 
 
-class Fingerprint(NamedTuple):
-    """Identity of an object of the user."""
+def fingerprint(thing: object, name: str, sources: Sources | None = None) -> str:
+    """Return the digest of ``thing``: its values, the files that these name and, if it reaches code of the user, the sources.
 
-    sha256: str
-    """Digest of its values and, if it reaches code of the user, of the sources."""
-    files: Mapping[str, str]
-    """Digests of the files that its values name, by name."""
-
-
-def fingerprint(thing: object, name: str, sources: Sources | None = None) -> Fingerprint:
-    """Return the fingerprint of ``thing``, the same in every process that makes the object from the same code.
+    It is the same in every process that makes the object from the same code.
 
     Args:
         thing: an object, a class or a function.
@@ -251,9 +244,7 @@ def fingerprint(thing: object, name: str, sources: Sources | None = None) -> Fin
     except RecursionError:
         raise SpecificationError(f"{name}: it is nested too deeply for a run's key") from None
     digest = walk.digest.hexdigest()
-    if walk.is_users:
-        digest = _sha256(digest + sources.digest(walk.modules))
-    return Fingerprint(digest, dict(sorted(walk.files.items())))
+    return _sha256(digest + sources.digest(walk.modules)) if walk.is_users else digest
 
 
 class _Walk:
@@ -261,7 +252,6 @@ class _Walk:
 
     def __init__(self, name: str, token: str) -> None:
         self.digest = hashlib.sha256()
-        self.files: dict[str, str] = {}
         self.modules: set[tuple[str, str]] = set()
         """The modules of the user whose code the object reaches: names and files."""
         self.is_users = False
@@ -302,7 +292,7 @@ class _Walk:
         elif type(thing) is str or isinstance(thing, PurePath):
             self._put("text", thing)
             if (digest := _digest_of_file(str(thing), "")) is not None:
-                self.files[str(thing)] = digest
+                self._put("file", digest)
         elif type(thing) in (tuple, frozenset):
             self._container(thing)
         elif id(thing) in self._seen:
@@ -361,7 +351,7 @@ class _Walk:
     def _digest_apart(self, element: object) -> str:
         """Return the digest of an element of a set, independent of the elements before it."""
         walk = _Walk(self._trail[0], self._token)
-        walk._trail, walk.files, walk.modules = list(self._trail), self.files, self.modules
+        walk._trail, walk.modules = list(self._trail), self.modules
         if not isinstance(element, (*_ATOMS, str)):
             walk._seen = dict(self._seen)  # the element may refer to an object that contains the set
         walk.visit(element)

@@ -171,7 +171,7 @@ def key_of_scenario(scenario: Scenario) -> str:
 
 def _identity_of_failures(failures: object) -> object:
     """Return the identity of a source of failures, ``None`` without one."""
-    return None if failures is None else fingerprint(failures, "Machine.failures").sha256
+    return None if failures is None else fingerprint(failures, "Machine.failures")
 
 
 def key_of(specification: Mapping[str, Any]) -> str:
@@ -254,8 +254,7 @@ class Identities:
         return settled
 
     def _of(self, name: str, shown: str, thing: object) -> dict[str, object]:
-        digests = fingerprint(thing, shown, self.sources)
-        return {"name": name, "code_sha256": digests.sha256, "files_sha256": digests.files}
+        return {"name": name, "sha256": fingerprint(thing, shown, self.sources)}
 
 
 def difference(expected: Mapping[str, Any], found: Mapping[str, Any], jobs: int, found_jobs: int) -> str:

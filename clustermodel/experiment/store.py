@@ -263,9 +263,7 @@ class Store:
         self.directory = directory
         self._listings = dict(listings)
         self._name = next(iter(listings))
-        self._runs: dict[
-            str, RunFile | str | None
-        ] = {}  # by key; what is wrong with a damaged run; None for one that is missing
+        self._runs: dict[str, RunFile | str | None] = {}  # what is wrong with a damaged run; None: there is none
 
     @classmethod
     @contextmanager

@@ -155,11 +155,7 @@ def run_missing(origin: Origin, directory: str | PathLike[str], **options: Any) 
 
 
 def _with_failures_named(table: StudyTable) -> StudyTable:
-    """Return a table after a warning of its failed trials.
-
-    Raises:
-        ExecutionError: no trial is finished.
-    """
+    """Return a table after a warning of its failed trials."""
     if table.failures:
         factors, error = table.failures[0]
         first = f"{factors}: {error.rstrip().rpartition(chr(10))[2]}"
@@ -212,15 +208,15 @@ class Precision:
         count = self.at_least
         while count < self.at_most:
             try:
-                found = table.interval_of_first(self.measure, count, point, level=self.level)
+                so_far = table.interval_of_first(self.measure, count, point, level=self.level)
             except SpecificationError:  # no replication of this point is finished, or one lacks the measure
                 return count
-            if found.count < count:  # runs that cannot differ, or failed ones: more of them would add nothing
+            if so_far.count < count:  # runs that cannot differ, or failed ones: more of them would add nothing
                 return count
-            width = self.half_width if self.relative is None else self.relative * abs(found.mean)
-            if found.half <= (width or 0.0):
+            width = self.half_width if self.relative is None else self.relative * abs(so_far.mean)
+            if so_far.half <= (width or 0.0):
                 return count
-            factor = (found.half / width) ** 2 if width else 2.0
+            factor = (so_far.half / width) ** 2 if width else 2.0
             count = min(max(count + 1, ceil(count * min(factor, 2.0))), self.at_most)
         return count
 
@@ -264,13 +260,13 @@ class Study(Experiment[StudyTable]):
 
     def trials(self, table: StudyTable) -> list[Trial]:
         """Return all trials of the grid; those of the points whose intervals are too wide, as far as the table tells."""
-        found = []
+        trials: list[Trial] = []
         for point in self.levels.points():
             count = self.replications
             if self.until is not None:
                 count = self.until.wanted(table, dict(zip(self.levels.names, point, strict=True)))
-            found += [Trial(point, replication) for replication in range(1, count + 1)]
-        return found
+            trials += [Trial(point, replication) for replication in range(1, count + 1)]
+        return trials
 
     def shard_of(self, trial: Trial, shards: int) -> int:
         """Return the shard of a job array that runs a trial; all of a point whose number of replications is not fixed."""
@@ -333,12 +329,12 @@ class Study(Experiment[StudyTable]):
             SpecificationError: a value is not allowed.
         """
         labels: list[str] = []
-        for one in scenarios:
-            if not isinstance(one, Scenario):
-                raise SpecificationError(f"Study.scenarios: {quoted(one)} is not allowed; it must be a Scenario")
-            if one.label in labels:
-                raise SpecificationError(f"Study.scenarios: {one.label!r} is there twice; give each a name=... of its own")
-            labels.append(one.label)
+        for scenario in scenarios:
+            if not isinstance(scenario, Scenario):
+                raise SpecificationError(f"Study.scenarios: {quoted(scenario)} is not allowed; it must be a Scenario")
+            if scenario.label in labels:
+                raise SpecificationError(f"Study.scenarios: {scenario.label!r} is there twice; give each a name=... of its own")
+            labels.append(scenario.label)
         levels = dict(zip(labels, scenarios, strict=True))
         return cls(name=name, factors={"scenario": levels}, scenario=_scenario_itself, **fields)
 

@@ -70,7 +70,8 @@ def _stop_after(before: Handler | int | None) -> Handler:
             if callable(before):
                 with suppress(KeyboardInterrupt):
                     before(number, frame)
-            raise Stopped(number)
+            if not _Signals.held:
+                raise Stopped(number)
 
     return stop
 
@@ -80,6 +81,7 @@ class _Signals:
 
     watching = False
     received: int | None = None
+    held = False
 
 
 @contextmanager
@@ -113,46 +115,22 @@ def ignore_interrupts() -> None:
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Hold signals to stop back until the end of the block; processes started in it never receive Ctrl-C."""
-    arrived: list[int] = []
-    try:
-        with _handled_by(lambda number, _: arrived.append(number)), _blocked(signal.SIGINT):
-            yield
-    finally:
-        if arrived:
-            signal.raise_signal(arrived[0])
+    """Hold signals to stop back until the end of the block; processes started in it never receive Ctrl-C.
 
-
-@contextmanager
-def _handled_by(handler: Handler) -> Iterator[None]:
-    """Let a handler take signals to stop that have one; in a thread other than the main one, nothing can be changed.
-
-    Blocking them would not be enough: the kernel then gives a signal of the process to a thread that does not block it, of
+    Blocking alone would not be enough: the kernel then gives a signal of the process to a thread that does not block it, of
     OpenBLAS for instance, and Python calls the handler in the main thread all the same.
     """
-    before: dict[int, Handler] = {}
-    if threading.current_thread() is threading.main_thread():
-        before = {number: found for number in STOPPING if callable(found := signal.getsignal(number))}
-    try:
-        for number in before:
-            signal.signal(number, handler)
-        yield
-    finally:
-        for number, found in before.items():
-            signal.signal(number, found)
-
-
-@contextmanager
-def _blocked(number: int) -> Iterator[None]:
-    """Block a signal in this thread, and in the threads and processes that start in the block."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+    before = _Signals.received
+    _Signals.held = True
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        _Signals.held = False
+        if before is None and _Signals.received is not None:
+            raise Stopped(_Signals.received)
 
 
 def is_request_to_stop(problem: BaseException) -> bool:

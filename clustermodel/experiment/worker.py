@@ -178,10 +178,10 @@ def execute(origin: Origin, task: Task, timeout_s: float | None = None) -> Outco
         timeout_s: longest wall time of the run, seconds; ``None`` for no limit.
     """
     try:
-        mine = opened(origin)
+        experiment = opened(origin)
         _import_packages()
         with deadline(timeout_s):
-            return _run(mine, task)
+            return _run(experiment, task)
     except BaseException as problem:  # of the user's code
         return Failed(as_failure(problem))
 
@@ -192,13 +192,15 @@ def _import_packages() -> None:
     import pyarrow.parquet  # type: ignore[import-untyped]  # noqa: F401, PLC0415
 
 
-def _run(mine: Opened, task: Task) -> Outcome:
-    scenario = mine.design.scenario_of(task.trial)
+def _run(experiment: Opened, task: Task) -> Outcome:
+    scenario = experiment.design.scenario_of(task.trial)
     if scenario is None:
         raise SpecificationError("Study.scenario: the function returned a scenario before, and None now; it must be repeatable")
     in_memory = all(isinstance(source, Workload) for source in scenario.sources)
     if in_memory:  # their jobs are known before the run
-        run = mine.identify(task.trial, scenario, [mine.digests.of(source) for source in scenario.sources], task.code)
+        run = experiment.identify(
+            task.trial, scenario, [experiment.digests.of(source) for source in scenario.sources], task.code
+        )
         if run.key != task.key:
             return Differs(run.specification, run.jobs)
     else:
@@ -210,24 +212,17 @@ def _run(mine: Opened, task: Task) -> Outcome:
         result = scenario.run()
     seconds = time.perf_counter() - began
     if not in_memory:
-        digests = [source.digest if isinstance(source, Digested) else mine.digests.of(source) for source in digested]
+        digests = [source.digest if isinstance(source, Digested) else experiment.digests.of(source) for source in digested]
         known = [digest for digest in digests if digest is not None]
-        run = mine.identify(task.trial, scenario, known, task.code)
+        run = experiment.identify(task.trial, scenario, known, task.code)
         if run.key != task.key:
             return Differs(run.specification, run.jobs)
     tables = _tables(result, task.tables, run.specification["machine"])
-    return Finished(mine.design.numbers_of(result), tables, seconds, versions(), result.nothing_played)
+    return Finished(experiment.design.numbers_of(result), tables, seconds, versions(), result.nothing_played)
 
 
 def _tables(result: Result, wanted: Sequence[str], machine: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return the wanted tables as Parquet files; placements too, where they are known.
-
-    Args:
-        result: of the run.
-        wanted: names of tables.
-        machine: the parts of the machine on which the run depends.  Trials with other machines may share the run, so that
-            shares of what other parts limit are left out.
-    """
+    """Return the wanted tables as Parquet files; placements too, where they are known."""
     if not wanted:
         return {}
     of_others = [share for part, share in SHARE_OF.items() if part not in machine]

@@ -10,9 +10,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
-from typing import ClassVar, cast
 
 import pytest
 from distributed import Client, LocalCluster
@@ -20,12 +19,10 @@ from distributed import Client, LocalCluster
 import clustermodel
 from clustermodel import SpecificationError
 from clustermodel.errors import ExecutionError
-from clustermodel.experiment.dask_cluster import Cluster, require_same_software
-from clustermodel.experiment.executor import Progress
+from clustermodel.experiment.executor import Progress, require_same_software
 from clustermodel.experiment.run_key import software
 from clustermodel.experiment.script import sweep
 from clustermodel.experiment.store import Store
-from clustermodel.experiment.worker import Origin, Task
 from tests.studies.test_interruptions import ENDLESS
 from tests.studies.test_sweep import SCRIPT, assert_same, swept, whole
 
@@ -61,47 +58,6 @@ def test_so_it_does_when_a_worker_is_killed_half_way(cluster: LocalCluster, whol
     assert_same(tmp_path / "out", whole)
 
 
-def test_a_run_whose_outcome_dies_with_its_worker_is_assigned_again() -> None:
-    class Lost:
-        """Dask's future of a run whose worker has died between the end of the run and the callback."""
-
-        status = "lost"
-
-        def add_done_callback(self, callback: Callable[[object], None]) -> None:
-            self.callback = callback
-
-        def result(self) -> str:
-            return "the outcome"
-
-    class Client:
-        """A client whose workers have the software of this process."""
-
-        submitted: ClassVar[list[Lost]] = []
-
-        def run(self, function: Callable[..., object], *arguments: object, **_: object) -> dict[str, object]:
-            return {"tcp://one:1": function(*arguments)}
-
-        def ncores(self) -> dict[str, int]:
-            return {"tcp://one:1": 1}
-
-        def scatter(self, data: object, *, broadcast: bool) -> object:
-            return data
-
-        def submit(self, *_: object, **__: object) -> Lost:
-            self.submitted.append(Lost())
-            return self.submitted[-1]
-
-    workers = Cluster(Client(), Origin.of_script(SCRIPT, "", {}, lambda *_: pytest.fail("not loaded")), "tcp://here:1", None)
-    outer = workers.submit(cast("Task", None))
-    first = Client.submitted[0]
-    first.callback(first)
-    assert not outer.done()
-    again = Client.submitted[1]
-    again.status = "finished"
-    again.callback(again)
-    assert str(outer.result()) == "the outcome"
-
-
 def test_a_scheduler_without_workers_is_one_line(tmp_path: Path) -> None:
     said = pytest.raises(SpecificationError, match=r"--dask: tcp://.*: the scheduler has no workers; start some first$")
     with LocalCluster(n_workers=0, dashboard_address=":0", processes=True) as cluster, said:
@@ -111,22 +67,21 @@ def test_a_scheduler_without_workers_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("theirs", "found"),
     [
-        ("0.0.1", f"clustermodel 0.0.1, and this is clustermodel {OURS}"),
-        (PackageNotFoundError("clustermodel"), f"no clustermodel, and this is clustermodel {OURS}"),
-        (OURS, f"numpy 0.0.2, and this is numpy {version('numpy')}"),
+        ({**software(), "clustermodel": "0.0.1"}, f"clustermodel 0.0.1, and this is clustermodel {OURS}"),
+        (
+            ModuleNotFoundError("clustermodel"),
+            rf"no clustermodel that says its version \(ModuleNotFoundError: clustermodel\), and this is clustermodel {OURS}",
+        ),
+        ({**software(), "numpy": "0.0.2"}, f"numpy 0.0.2, and this is numpy {version('numpy')}"),
     ],
 )
 def test_workers_with_another_package_are_refused(theirs: object, found: str) -> None:
     """Stands in for a cluster of other installations: it answers as :meth:`distributed.Client.run` does."""
 
     class Cluster:
-        def run(
-            self, function: Callable[..., object], *arguments: object, workers: list[str] | None, on_error: str
-        ) -> dict[str, object]:
-            answers = {"tcp://one:1": function(*arguments), "tcp://two:2": theirs if arguments else other}
-            return {worker: answers[worker] for worker in workers or answers}
+        def run(self, function: Callable[..., object], *, workers: list[str] | None, on_error: str) -> dict[str, object]:
+            return {"tcp://one:1": function(), "tcp://two:2": theirs}
 
-    other = {**software(), "numpy": "0.0.2"}
     expected = rf"--dask: worker tcp://two:2: it has {found}; install the same$"
     with pytest.raises(SpecificationError, match=expected):
         require_same_software(Cluster(), "tcp://here:1")

@@ -14,7 +14,7 @@ import pytest
 
 from clustermodel.cli.interrupts import OneInterrupt
 from clustermodel.compiled import is_compiled
-from clustermodel.experiment.user_code import interrupts_held
+from clustermodel.experiment.user_code import interrupts_held, stoppable
 from tests.processes import started
 
 ROOT = Path(__file__).parents[2]
@@ -118,7 +118,7 @@ def test_signals_are_held_whichever_thread_receives_them(number: signal.Signals)
             held.append(number)
 
     try:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt), stoppable():
             receive_one()
         assert signal.getsignal(number) is signal.default_int_handler
     finally:
