@@ -20,11 +20,7 @@ BLOCK: Final = 16_384
 
 
 class StreamedJob:
-    """The record of one job of a streamed run, times in ticks; ``UNKNOWN`` where something never happened.
-
-    Args:
-        row: the job as submitted.
-    """
+    """The record of one job of a streamed run, times in ticks; ``UNKNOWN`` where something never happened."""
 
     __slots__ = (
         "allocated",

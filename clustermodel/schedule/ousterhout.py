@@ -770,7 +770,12 @@ class OusterhoutMatrix(Generic[Job]):
             moved = tuple([gang.job for gang in moves if gang.has_moved])
             if moved:
                 change.migrations.append((moved, tuple([gang.job for gang in blocked])))
-        changed = [gang for gang in chain(self._cleaned, self._replicated, self._touched) if gang.rows and gang.is_changed]
+        changed = [
+            gang
+            for gang in chain(self._cleaned, self._replicated)
+            if (gang.placed is None or gang.placed[1] != gang.rows) and gang.rows
+        ]
+        changed += [gang for gang in self._touched if gang.rows and gang.is_changed]
         if len(changed) > 1:
             changed.sort(key=STARTING_ORDER)
         previous = None

@@ -403,16 +403,7 @@ class Search:
     def _compressed(
         self, ranked: Sequence[SlackReservation], profile: Profile, own: float, slot: int, delay: int, not_before: int
     ) -> Schedule | None:
-        """Move jobs up one after the other; return ``None`` as soon as one would start too late.
-
-        Args:
-            ranked: the reservations in the order in which they are moved; those before ``slot`` stay.
-            profile: all jobs, those from ``slot`` on delayed by ``delay``; it becomes that of the schedule.
-            own: the price of the arriving job.
-            slot: its start.
-            delay: ticks.
-            not_before: the first time at which a job may start.
-        """
+        """Move jobs up one after the other; return ``None`` as soon as one would start too late."""
         starts: list[tuple[SlackReservation, int]] = []
         costs: list[float] = []
         for held in ranked:
@@ -474,15 +465,7 @@ class Search:
         return profiles
 
     def _put_back_from(self, first: int, earliest: Sequence[int], profile: Profile, own: float, slot: int) -> Schedule | None:
-        """Put jobs back from number ``first`` on; return ``None`` as soon as one would start too late.
-
-        Args:
-            first: number in the order of the starts.
-            earliest: for each number, when that job could start if those before it were in their places.
-            profile: those before ``first``, and the arriving job.
-            own: the price of the arriving job.
-            slot: its start.
-        """
+        """Put jobs back from number ``first`` on; return ``None`` as soon as one would start too late."""
         starts: list[tuple[SlackReservation, int]] = []
         costs: list[float] = []
         left = NEVER  # the first time at which a job has left its place

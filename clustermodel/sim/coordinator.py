@@ -27,14 +27,7 @@ if TYPE_CHECKING:
 
 
 class Coordinator:
-    """The state that the coordinating process owns, and the process itself (:meth:`run`).
-
-    Args:
-        run: the run.
-        policy: name of the policy.
-        decide: what decides.
-        streams: number of job streams that will call :meth:`stream_finished`.
-    """
+    """The state that the coordinating process owns, and the process itself (:meth:`run`)."""
 
     def __init__(self, run: RunContext, policy: str, decide: Decide, streams: int) -> None:
         self._run = run

@@ -35,12 +35,7 @@ _COMPLETED: Final = Status.COMPLETED  # a global name is looked up faster than a
 
 
 class Decisions:
-    """Carries out decisions; an impossible one is refused.
-
-    Args:
-        run: the run.
-        alarm: the policy's alarm clock.
-    """
+    """Carries out decisions; an impossible one is refused."""
 
     def __init__(self, run: RunContext, alarm: AlarmClock) -> None:
         self.sharing: Sharing = dedicated_nodes(run)
@@ -70,11 +65,6 @@ class Decisions:
 
     def carry_out(self, decisions: Iterable[Decision], now: int, by_policy: str) -> None:
         """Carry out the decisions of one cycle, in order.
-
-        Args:
-            decisions: what a policy returned.
-            now: the present, ticks.
-            by_policy: the policy's name.
 
         Raises:
             DecisionError: one is impossible.
@@ -312,25 +302,27 @@ def _places(decision: Any) -> list[Place]:
             f"Rows is given places {shown(repr(decision.places))}; they must be a tuple of Place(...)"
         ) from None
     for place in places:
-        if not isinstance(place, Place):
+        if type(place) is not Place:
             raise DecisionError(f"Rows is given a place {shown(repr(place))}; it must be Place(job, columns, rows)")
-        _require_job(place.job, "Place")
+        if type(place.job) is not QueuedJob:
+            _require_job(place.job, "Place")
     return places
 
 
 def _rows(place: Any, mpl: int) -> tuple[int, int]:
     """Return the rows of a place, a bitmask, and the home row."""
-    refused = f"job {place.job.id} cannot run in rows {shown(repr(place.rows))}"
     mask, home = 0, -1
     try:
-        rows = tuple(map(operator.index, place.rows))
+        for given in place.rows:
+            row = given if type(given) is int else operator.index(given)
+            if not 0 <= row < mpl:
+                raise DecisionError(f"job {place.job.id} cannot run in row {row}: the multiprogramming level is {mpl}")
+            if not mask:
+                home = row
+            mask |= 1 << row
     except TypeError:
-        raise DecisionError(f"{refused}: they are not a tuple of whole numbers") from None
-    for row in reversed(rows):
-        if not 0 <= row < mpl:
-            raise DecisionError(f"job {place.job.id} cannot run in row {row}: the multiprogramming level is {mpl}")
-        mask |= 1 << row
-        home = row
+        rows = shown(repr(place.rows))
+        raise DecisionError(f"job {place.job.id} cannot run in rows {rows}: they are not a tuple of whole numbers") from None
     if not mask:
         raise DecisionError(f"job {place.job.id} is left in no row: each running gang must be in at least one")
     return mask, home

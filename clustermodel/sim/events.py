@@ -88,11 +88,6 @@ class WaitingProcess(Process):
     """A process that waits for a grant before its generator begins.
 
     SimPy's own process begins with an event at the present time, in which a job could do nothing but ask for nodes and wait.
-
-    Args:
-        env: the simulation.
-        generator: what the process does once the grant has been given.
-        grant: what it waits for first.
     """
 
     def __init__(self, env: Clock, generator: Generator[Event, object, object], grant: Grant) -> None:
@@ -107,10 +102,6 @@ class AlarmClock:
 
     A timeout cannot be taken back, and each one that is no longer wanted stays in the event heap until its time comes.  So
     a later timeout is scheduled only after an earlier, obsolete one has fired.
-
-    Args:
-        env: the simulation.
-        ring: called when the alarm rings.
     """
 
     __slots__ = ("_armed", "_env", "_ring", "at")

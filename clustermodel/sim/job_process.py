@@ -245,11 +245,6 @@ def job_life(
     """Run, and wait for nodes and run again for as long as run attempts do not end the job.
 
     The process (:class:`~clustermodel.sim.events.WaitingProcess`) has waited for the job's first nodes when this begins.
-
-    Args:
-        job: whose life it is.
-        request: returns the job's request for nodes, an event that succeeds when the coordinator grants them.
-        ended: called at the end of each run attempt, when the nodes are free.
     """
     while True:
         yield from job.execution.run()

@@ -22,14 +22,7 @@ if TYPE_CHECKING:
 def submit_jobs(
     env: Clock, rows: Iterator[JobRow], submit: Callable[[JobRow], object], finished: Callable[[], None]
 ) -> Generator[Event, object, None]:
-    """Submit each row at its time; rows must be in order of submission.
-
-    Args:
-        env: the simulation.
-        rows: the jobs, read one at a time.
-        submit: called at each submission.
-        finished: called once, after the last one.
-    """
+    """Submit each row at its time; rows must be in order of submission."""
     now = env.now
     for row in rows:
         if row.submit > now:
@@ -44,12 +37,6 @@ class Feedback:
 
     A job that was killed, aborted or rejected has completed too.  With a think time of zero, the next job is submitted at the
     time of the completion, so the same scheduling cycle sees both.
-
-    Args:
-        env: the simulation.
-        followers: the jobs that follow another one, by its number.
-        coordinator: to which jobs are submitted.
-        progress: called with the number 1 at the submission of each job that followed another one.
     """
 
     def __init__(

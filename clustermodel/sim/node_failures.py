@@ -32,10 +32,6 @@ NO_OUTAGES: Final[tuple[list[Outage], list[Outage]]] = ([], [])
 def require_progress(job: JobInSystem, policy: str) -> None:
     """Refuse to start a job for ever whose nodes always fail, or that is always preempted, before it completes.
 
-    Args:
-        job: one that waits again.
-        policy: name of the policy.
-
     Raises:
         SpecificationError: it has had :data:`MOST_ATTEMPTS` run attempts since more of it was saved.
     """
@@ -79,9 +75,6 @@ class NodeStates:
 
     def follow(self, failures: Iterable[Failure]) -> Generator[Event, object, None]:
         """Let nodes fail and be repaired, for as long as the run lasts: a process.
-
-        Args:
-            failures: in order of time.
 
         Raises:
             SpecificationError: no job has started during :data:`MOST_FAILURES` of them.

@@ -347,9 +347,6 @@ class NodeMemory:
     def require_room(self, running: Iterable[Execution]) -> None:
         """Check that the tasks of all nodes fit, now that the decisions of the present have been carried out.
 
-        Args:
-            running: the running gangs; other jobs that have memory are suspended.
-
         Raises:
             DecisionError: they do not.
         """

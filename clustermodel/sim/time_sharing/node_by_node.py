@@ -155,12 +155,7 @@ class Turn:
 
 
 class NodeByNode:
-    """The time-slice process of the slow mode.
-
-    Args:
-        run: the run.
-        log: where each rotation between scheduling events is noted, for the formulas.
-    """
+    """The time-slice process of the slow mode."""
 
     def __init__(self, run: RunContext, log: SliceLog) -> None:
         machine = run.machine
@@ -432,12 +427,7 @@ class KeptNodeByNode(NodeByNode):
             pass
 
     def _change_row(self, row: int | None, *, goes_on: bool) -> None:
-        """Give the nodes to the gangs of a row: those whose task stays go on, others suspend their tasks and get orders.
-
-        Args:
-            row: the row; ``None`` if none is in use.
-            goes_on: whether the running slice does.
-        """
+        """Give the nodes to the gangs of a row: those whose task stays go on, others suspend their tasks and get orders."""
         self._row = row
         if not goes_on:
             self._slice_began = self.env.now

@@ -63,10 +63,6 @@ class Pace:
 
     Each of them could have executed for ``served`` ticks so far.  A gang that still needs so many ticks when it joins is
     due at their sum, so only the smallest due matters, and time passes for all of them when ``served`` goes on.
-
-    Args:
-        key: rows and switches.
-        rows: what each row has done.
     """
 
     __slots__ = ("_done", "_first_rows", "_later_rows", "dues", "key", "members", "not_before", "rows", "served")

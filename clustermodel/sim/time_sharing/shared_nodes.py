@@ -321,11 +321,13 @@ class TimeSharing:
                 self._require_movable(gang, columns)
                 moving[gang] = columns
                 leaving = gang.rows
-            for row in rows_of(leaving):
-                rows.withdraw(_sliced(gang), row)
+            if leaving:
+                for row in rows_of(leaving):
+                    rows.withdraw(_sliced(gang), row)
         for gangs, blocked in migrations:
             self._migrate([(gang, moving.pop(gang)) for gang in gangs if gang in moving], blocked)
-        self._migrate(list(moving.items()), [])
+        if moving:
+            self._migrate(list(moving.items()), [])
 
     def _require_movable(self, gang: Execution, columns: NodeSet) -> None:
         refused = f"job {gang.job.id} cannot migrate"
@@ -373,8 +375,9 @@ class TimeSharing:
             DecisionError: one of its columns is taken there.
         """
         sliced = _sliced(gang)
-        for row in rows_of(rows & ~gang.rows):
-            self.slices.rows.place(sliced, row)
+        if entering := rows & ~gang.rows:
+            for row in rows_of(entering):
+                self.slices.rows.place(sliced, row)
         sliced.home = home
 
     def take_down(self, columns: NodeSet) -> None:

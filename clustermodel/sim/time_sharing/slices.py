@@ -139,12 +139,7 @@ class LoadedTasks:
 
 
 class ComputedSlices:
-    """The process (:meth:`run`) and its state.
-
-    Args:
-        context: the run.
-        log: where each rotation between scheduling events is noted, for the formulas.
-    """
+    """The process (:meth:`run`) and its state."""
 
     def __init__(self, context: RunContext, log: SliceLog) -> None:
         machine, env = context.machine, context.env
