@@ -378,7 +378,8 @@ class _Walk:
             return
         self._add_module(function.__module__, code.co_filename)
         known = Path(code.co_filename).is_file()
-        if not known and code.co_filename != getattr(sys.modules.get(function.__module__), "__file__", None):
+        of_script = code.co_filename == getattr(sys.modules.get(function.__module__), "__file__", None)  # sent as text
+        if code.co_filename.startswith("<") or not (known or of_script):  # standard input is the file of __main__, too
             self._typed(function)
         cells = map(_contents_of, function.__closure__ or ())
         self._visit_named(zip(code.co_freevars, cells, strict=True))

@@ -64,18 +64,23 @@ def kinds(folder: Path) -> list[object]:
 
 def test_a_script_without_a_guard_runs_on_two_processes(tmp_path: Path) -> None:
     """With lambdas, a policy of its own and a registered one; results of one process and of two are the same."""
-    (tmp_path / "plain.py").write_text(text_of(2))
-    done = python("plain.py", folder=tmp_path)
+    text = (
+        SCRIPT.replace("WORKERS", "int(sys.argv[2])")
+        .replace("OUT", "sys.argv[1]")
+        .replace("from pathlib", "import sys\nfrom pathlib")
+    )
+    for name in ("plain.py", "serial.py"):
+        (tmp_path / name).write_text(text)
+    done = python("plain.py", "out", "2", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     first, second = done.stdout.splitlines()  # the script runs once, not in every process
     assert (first, second.split()[:3]) == ("the script runs", ["12", "0", "True"])
-    (tmp_path / "serial.py").write_text(text_of(1, "Path('other')"))
-    again = python("serial.py", folder=tmp_path)
+    again = python("serial.py", "other", "1", folder=tmp_path)
     assert again.stdout.splitlines()[1] == second
     names = [sorted(path.name for path in (tmp_path / name / "runs").iterdir()) for name in ("out", "other")]
     assert names[0] == names[1]  # the keys do not depend on the script's name or on the processes
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "runs").iterdir()}
-    assert python("plain.py", folder=tmp_path).stdout == done.stdout
+    assert python("plain.py", "out", "2", folder=tmp_path).stdout == done.stdout
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
@@ -90,7 +95,7 @@ def test_an_imported_module_beside_the_script_is_found_by_the_processes(tmp_path
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("how", ["stdin", "-c"])
 def test_a_program_without_a_file_runs(tmp_path: Path, how: str, workers: int) -> None:
-    """Its functions are known by their compiled code."""
+    """Its functions have no source, so that its runs are repeated."""
     text = text_of(workers)
     done = python("-", folder=tmp_path, text=text) if how == "stdin" else python("-c", text, folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
