@@ -11,10 +11,11 @@ import pytest
 from clustermodel import StudyTable
 from clustermodel.experiment.store import Store
 from clustermodel.figures.capacity import ACCOUNT_COLOURS
-from clustermodel.report.data import Replications
+from clustermodel.report.data import Replications, factor_of, measure_title
 from clustermodel.report.html import markdown
 from tests.report.conftest import NODES, SHARED, Open, Opened
 from tests.report.test_html_report import choose, column_of, download, number, section, slide
+from tests.unit.test_labels import NAMES
 
 pytestmark = pytest.mark.long
 
@@ -358,3 +359,9 @@ def test_a_dark_page_is_dark_with_its_plots_and_paper_is_light(small: Opened) ->
     assert page.evaluate("[...document.querySelectorAll('.scroll')].every((one) => one.scrollHeight <= one.clientHeight + 1)")
     page.emulate_media(color_scheme="light", media="screen")
     small.assert_quiet()
+
+
+@pytest.mark.parametrize(("name", "label"), NAMES)
+def test_reports_call_quantities_what_figures_call_them(name: str, label: str) -> None:
+    shown = {measure_title(name), factor_of(name, [1, 2]).title}
+    assert shown - {"wasted, share of capacity", "wasted (node-seconds)"} == {label}  # an account of the ledger

@@ -18,7 +18,6 @@ from clustermodel.errors import quoted
 from clustermodel.experiment.factors import Factors, Trial
 from clustermodel.experiment.study import Precision
 from clustermodel.policies.easy import Easy
-from clustermodel.policies.fcfs import Fcfs
 from tests.studies.test_sweep import runs_of, serial
 
 
@@ -276,21 +275,6 @@ def test_the_jobs_of_a_replication_are_made_once_for_all_policies(monkeypatch: p
     )
     assert len({run.key for run in runs_of(study)}) == 12
     assert made == [1, 2, 3]
-
-
-def test_a_policy_that_cannot_be_copied_for_each_run_is_refused_in_one_line() -> None:
-    class Used(Fcfs):
-        def __init__(self) -> None:
-            self.left = (row for row in ())  # cannot be copied, as a Plan that a run has left where that is a compiled class
-
-    used = Used()
-    study = Study(
-        name="s",
-        factors={"jobs": [5]},
-        scenario=lambda jobs, seed: Scenario(workload=synthetic_workload(jobs=jobs, seed=seed), policy=used),
-    )
-    with pytest.raises(SpecificationError, match=r"^Scenario\.policy: a Used cannot be copied for each run \(cannot pickle"):
-        runs_of(study)
 
 
 def test_a_trial_costs_the_parent_little() -> None:

@@ -60,7 +60,7 @@ def test_gangs_migrate_to_columns_with_memory() -> None:
     assert matrix.memory is not None
     matrix.memory.take((2, 3), 3)  # a suspended job
     for gang in (first, second, third):
-        gang.columns_on_machine, gang.rows_on_machine, gang.home_on_machine = gang.columns, gang.rows, gang.home
+        gang.placed = gang.columns, gang.rows, gang.home
     assert matrix.collapse_with_migration()
     assert second.home == 1
     assert first.columns | second.columns == 0b1001

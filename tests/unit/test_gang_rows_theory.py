@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from clustermodel import Machine, Scenario, SpecificationError, TimeSlicing, Workload
+from clustermodel import Machine, Rows, Scenario, SpecificationError, TimeSlicing, Workload
 from clustermodel.job import JobRow
 from clustermodel.policies.gang import GS, MGS
 from clustermodel.theory import gang_rows as module
@@ -103,8 +103,8 @@ def test_the_service_of_mgs_is_that_of_the_chain(nodes: int, mpl: int) -> None:
             counts[1] < nodes * (mpl - counts[nodes]) if queue[0] == 1 else counts[nodes] + -(-counts[1] // nodes) < mpl
         ):
             counts[queue.pop(0)] += 1
-        starts = {decision.job.id for decision in call.decisions if type(decision).__name__ == "Start"}
-        before = set(call.running) | starts
+        rows = [decision for decision in call.decisions if isinstance(decision, Rows)]
+        before = set(call.running) | {place.job.id for decision in rows for place in decision.places}
         assert {size: sum(size_of[job] == size for job in before) for size in counts} == counts
     assert checked == JOBS
 

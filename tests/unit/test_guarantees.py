@@ -19,7 +19,7 @@ def test_guarantees_are_a_name_or_a_part(guarantees: Any) -> None:
         Backfilling(guarantees=guarantees)
     message = str(refused.value)
     assert message.startswith(f"backfilling: guarantees: {guarantees!r} is not allowed")
-    assert message.endswith("it must be one of all, none, selective, relaxed, or an object with begin and schedule")
+    assert message.endswith("it must be one of all, none, selective, relaxed, or an object with start")
 
 
 @pytest.mark.parametrize("threshold", [0.99, 0, -1, float("nan"), "x", None, True])

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import SpecificationError
-from clustermodel.policies.backfilling.moldable import SIZES, Fraction, Greedy, QuarterSize, StartTimeWidening, sizes_of
+from clustermodel.policies.backfilling.moldable import SIZES, Fraction, Greedy, QuarterSize, sizes_of
 from clustermodel.policies.backfilling.scheduler import Backfilling
 from tests.timeline.timeline import play
 
@@ -87,10 +87,9 @@ def test_greedy_needs_alternatives(factors: object) -> None:
 @pytest.mark.parametrize("widening", [*NO_SIZES[:-1], "x", None])
 def test_a_widening_of_zero_or_less_or_no_number_is_refused(widening: Any) -> None:
     shown = widening if isinstance(widening, int | float) else repr(widening)
-    for use in (StartTimeWidening, lambda factor: Backfilling(widening=factor)):
-        with pytest.raises(SpecificationError) as refused:
-            use(widening)
-        assert str(refused.value) == f"backfilling: widening: {shown} is not allowed; it must be a finite number > 0"
+    with pytest.raises(SpecificationError) as refused:
+        Backfilling(widening=widening)
+    assert str(refused.value) == f"backfilling: widening: {shown} is not allowed; it must be a finite number > 0"
 
 
 class Always:

@@ -199,8 +199,11 @@ def test_a_gang_holds_the_nodes_that_the_policy_names(columns: NodeSet) -> None:
         ((0, 3), r"job 1 cannot start on 3 columns \(0-2\): its gang needs 4"),
         ((), r"job 1 cannot start on 0 columns \(\): its gang needs 4"),
         ((6, 10), "job 1 cannot start on columns 6-9: not all of them are idle"),
-        ((0, 2, 0, 2), "job 1 cannot start on columns"),  # a node named twice would be held twice
-        ((0, 3, 2, 3), "job 1 cannot start on columns"),
+        (
+            (0, 2, 0, 2),
+            r"job 1 cannot run on columns \(0, 2, 0, 2\): a tuple has the bounds of ranges",
+        ),  # a node named twice would be held twice
+        ((0, 3, 2, 3), r"job 1 cannot run on columns \(0, 3, 2, 3\): a tuple"),
         ((0, 2, 5), "job 1 cannot start on"),  # a range without an end
     ],
 )

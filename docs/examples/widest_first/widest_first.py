@@ -24,7 +24,8 @@ class WidestFirst:
         """Return a start for each job that fits."""
         decisions, idle = [], view.idle
         jobs = view.waiting.values()
-        overdue = [job for job in jobs if view.now - job.submit >= to_ticks(self.patience_s)]
+        patience = to_ticks(self.patience_s)
+        overdue = [job for job in jobs if view.now - job.submit >= patience]
         widest_first = sorted(jobs, key=lambda job: (-job.nodes, job.queue_order))
         for job in overdue or widest_first:
             if job.nodes <= idle:
