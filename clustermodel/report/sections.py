@@ -377,7 +377,11 @@ def trials_of(table: StudyTable, study: Replications) -> list[FinishedTrial]:
     frame = table.frame
     nodes = pd.to_numeric(frame["nodes"], errors="coerce")
     rows = zip(frame["run"], study.point_of_trial, frame["replication"], nodes, strict=True)
-    return [FinishedTrial(str(key), int(point), int(replication), int(size)) for key, point, replication, size in rows]
+    return [
+        FinishedTrial(str(key), int(point), int(replication), int(size))
+        for key, point, replication, size in rows
+        if not np.isnan(size)  # a store may not know it
+    ]
 
 
 def over_time(store: Store, study: Replications, trials: Sequence[FinishedTrial], unit_s: float, unit: str) -> Section | None:
