@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
 from contextlib import suppress
+from typing import NoReturn
 
 _read: int | None = None
 _written: int | None = None
@@ -46,7 +48,20 @@ def end_without_waiting(code: int) -> None:
     if children or any(not one.daemon for one in threading.enumerate() if one is not threading.main_thread()):
         for child in children:
             child.kill()
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(code)
+        _end(code)
+
+
+def end_as_interrupted(code: int) -> NoReturn:
+    """End this process with an exit code after Ctrl-C.
+
+    ``python -m`` would end by the signal instead (-2, not 130) where it came during ``exec``, as when a dataclass is made.
+    """
+    atexit._run_exitfuncs()
+    _end(code)
+
+
+def _end(code: int) -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)

@@ -15,11 +15,11 @@ from typing import Final
 
 import click
 
-from clustermodel.cli.interrupts import OneInterrupt, exit_code_of, leaving_quietly
+from clustermodel.cli.interrupts import INTERRUPTED, OneInterrupt, exit_code_of, leaving_quietly
 from clustermodel.cli.streams import guarded_streams, log_to_standard_error
 from clustermodel.compiled import is_compiled
 from clustermodel.errors import ClusterModelError, ExecutionError, OutputError, PolicyError, visible
-from clustermodel.leftovers import end_forks_with_this_process, end_without_waiting
+from clustermodel.leftovers import end_as_interrupted, end_forks_with_this_process, end_without_waiting
 
 BAD_INPUT: Final = 2
 BAD_OUTPUT: Final = 1
@@ -114,6 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             code = exit_code_of(problem)
         if arguments is None:
             end_without_waiting(code)
+            if code == INTERRUPTED:
+                end_as_interrupted(code)
     sys.exit(code)
 
 

@@ -60,6 +60,23 @@ def test_three_interrupts_while_it_starts(after: float) -> None:
     assert_quiet(code, err)
 
 
+def test_an_interrupt_while_a_dataclass_is_made_has_the_exit_code_of_any_other(tmp_path: Path) -> None:
+    """``python -m`` ends by the signal, -2, where ``exec`` was interrupted."""
+    (tmp_path / "own.py").write_text(
+        "import os, signal\n"
+        "class Own:\n"
+        "    name = 'own'\n"
+        "    def start(self, setup):\n"
+        "        exec('os.kill(os.getpid(), signal.SIGINT)\\nfor _ in range(10**6): pass')\n"
+        "    def decide(self, batch, view):\n"
+        "        return []\n"
+    )
+    command = [sys.executable, "-m", "clustermodel", "run", "--jobs", "9", "--policy", "own:Own"]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{tmp_path}"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert_quiet(done.returncode, done.stderr)
+
+
 def test_three_interrupts_in_the_middle_of_a_simulation() -> None:
     code, err = interrupted(RUN, line="fcfs: 30,000 jobs")
     assert_quiet(code, err)
