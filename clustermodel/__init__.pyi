@@ -19,8 +19,8 @@ from .experiment.study_table import StudyTable as StudyTable
 from .experiment.validate import Validation as Validation, Verdicts as Verdicts, validate as validate
 from .experiment.result import suggest_warm_up as suggest_warm_up
 from .failures.failure import Failure as Failure, NodeFailures as NodeFailures
-from .failures.outages import read_outages as read_outages
-from .failures.outages import Outages as Outages, outage_facts as outage_facts
+from .failures.recorded_outages import read_outages as read_outages
+from .failures.recorded_outages import Outages as Outages, outage_facts as outage_facts
 from .failures.weibull import fit_weibull as fit_weibull
 from .figures.curves_bars import bars as bars, by_size as by_size, curves as curves, improvements as improvements
 from .figures.tables import comparison_table as comparison_table
@@ -59,9 +59,11 @@ from .statistics import (
 from .ticks import TICKS_PER_SECOND as TICKS_PER_SECOND, to_seconds as to_seconds, to_ticks as to_ticks
 from .workload.csv_jobs import read_csv as read_csv
 from .workload.distributions import (
-    BySize as BySize, Exponential as Exponential, FactorEstimates as FactorEstimates, HyperErlang as HyperErlang,
-    LogUniform as LogUniform, Lognormal as Lognormal, PhiEstimates as PhiEstimates,
-    RoundedEstimates as RoundedEstimates, TwoStageUniform as TwoStageUniform, Zipf as Zipf,
+    BySize as BySize, Exponential as Exponential, HyperErlang as HyperErlang, LogUniform as LogUniform,
+    Lognormal as Lognormal, TwoStageUniform as TwoStageUniform, Zipf as Zipf,
+)
+from .workload.estimates import (
+    FactorEstimates as FactorEstimates, PhiEstimates as PhiEstimates, RoundedEstimates as RoundedEstimates,
 )
 from .workload.table import ImportReport as ImportReport
 from .workload.job_stream import (

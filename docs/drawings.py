@@ -42,7 +42,7 @@ from clustermodel.figures.matrix import draw_matrix
 from clustermodel.figures.run import draw_gantt
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.predictors import UserEstimate
-from clustermodel.schedule.slack import Weights, cost, favour, price_of_start, weight
+from clustermodel.schedule.slack_prices import Weights, cost, favour, price_of_start, weight
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 
 Submitted = tuple[float, ...]

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.experiment.settings import machine_with_settings, settings_of
 from clustermodel.failures.failure import FailureSource, NodeFailures
-from clustermodel.failures.outages import read_outages
+from clustermodel.failures.recorded_outages import read_outages
 from clustermodel.machine import COUNTS, INTERVALS, RESTART_CHARGES, WRITERS, Checkpointing, CheckpointStore, Machine
 from clustermodel.policies.registry import policy_names
 from clustermodel.workload.log_workload import UNITS

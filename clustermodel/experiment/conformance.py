@@ -15,7 +15,7 @@ import numpy as np
 
 from clustermodel.errors import DecisionError
 from clustermodel.experiment.scenario import calibrate
-from clustermodel.failures.outages import Outages
+from clustermodel.failures.recorded_outages import Outages
 from clustermodel.job import JobRow
 from clustermodel.machine import Checkpointing, ContextSwitch, Machine, TimeSlicing
 from clustermodel.policies.interface import RANDOM_NUMBERS, Decision, Policy, Reserve, Setup, Start, decide_of, dependencies_of

@@ -31,7 +31,7 @@ from clustermodel.recording.ledger import Amount, Ledger
 from clustermodel.recording.matrix_history import History, SliceLog
 from clustermodel.sim.simulation import Outcome
 from clustermodel.statistics import MSER_BATCH, mser5
-from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss
+from clustermodel.theory.capacity_loss import capacity_loss, gang_capacity_loss
 from clustermodel.ticks import to_seconds
 from clustermodel.validation import choice, require_seconds
 from clustermodel.workload.extra_columns import PRECEDING, THINK

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from clustermodel.errors import quoted, shown
 from clustermodel.failures.failure import FailureSource, NodeFailures
-from clustermodel.failures.outages import Outages, read_outages
+from clustermodel.failures.recorded_outages import Outages, read_outages
 from clustermodel.machine import Checkpointing, CheckpointStore, ContextSwitch, Machine, TimeSlicing
 from clustermodel.policies.interface import Policy
 from clustermodel.policies.registry import require_no_module

@@ -37,7 +37,7 @@ class Failure(NamedTuple):
 @runtime_checkable
 class FailureSource(Protocol):
     """Source of a machine's failures: :class:`~clustermodel.failures.failure.NodeFailures` or
-    :class:`~clustermodel.failures.outages.Outages`.
+    :class:`~clustermodel.failures.recorded_outages.Outages`.
     """
 
     @property

@@ -1,8 +1,8 @@
 """Slack-based backfilling: a job may be delayed for others, but by no more than its slack (Talby & Feitelson 1999).
 
 Here are the policy's parameters.  The operations of the paper, and the state of a run, are in
-:mod:`clustermodel.policies.slack_run`, the formulas in :mod:`clustermodel.schedule.slack`, slacks in
-:mod:`clustermodel.schedule.slack`, the search in :mod:`clustermodel.schedule.slack`.  Sections are those of
+:mod:`clustermodel.policies.slack_run`, the formulas in :mod:`clustermodel.schedule.slack_prices`, slacks in
+:mod:`clustermodel.schedule.slack_prices`, the search in :mod:`clustermodel.schedule.slack_prices`.  Sections are those of
 the paper's long version.
 """
 
@@ -19,7 +19,7 @@ from clustermodel.policies.interface import NOTHING, MeasureWaits, Setup, Waits
 from clustermodel.policies.predictors import may_overrun
 from clustermodel.policies.quotas import Quotas
 from clustermodel.policies.slack_run import AFRESH, COMPRESSIONS, PriorityOf, SlackRules, SlackRun
-from clustermodel.schedule.slack import HEURISTICS, OPTIMAL, Weights
+from clustermodel.schedule.slack_prices import HEURISTICS, OPTIMAL, Weights
 from clustermodel.ticks import to_seconds
 from clustermodel.validation import choice, flag, require_number, require_seconds, require_whole, share
 

@@ -15,9 +15,9 @@ from clustermodel.policies.interface import Decision, Kill, Reason, Reserve, Sta
 from clustermodel.policies.predictors import as_late_again
 from clustermodel.policies.quotas import OverQuota, Quotas
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
-from clustermodel.schedule import slack as pricing
+from clustermodel.schedule import slack_prices as pricing
 from clustermodel.schedule.profile import RunningProfile
-from clustermodel.schedule.slack import FIRST_SP, ArrivingJob, Schedule, Search, SlackReservation, Weights, by_start
+from clustermodel.schedule.slack_prices import FIRST_SP, ArrivingJob, Schedule, Search, SlackReservation, Weights, by_start
 from clustermodel.ticks import to_seconds, to_ticks
 
 PriorityOf = Callable[[QueuedJob], float]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from clustermodel.policies.interface import Checkpoint, Decision, Kill, Setup, Suspend
 from clustermodel.policies.preemption import Mode, require_store
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
-from clustermodel.schedule.gangs_in_the_way import InTheWay, clear
+from clustermodel.schedule.gangs_to_preempt import InTheWay, clear
 from clustermodel.schedule.node_set import NodeSet, as_mask
 from clustermodel.schedule.ousterhout import Occupant, OusterhoutMatrix
 

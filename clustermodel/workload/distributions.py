@@ -1,4 +1,4 @@
-"""Distributions of a job stream's attributes, the hyper-Erlang distribution, and models of users' estimates.
+"""Distributions of a job stream's attributes, and the hyper-Erlang distribution.
 
 Wherever a distribution is expected there may be
 
@@ -12,7 +12,7 @@ Wherever a distribution is expected there may be
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isfinite, log, log1p, log2, sqrt
 from numbers import Real
 from typing import Any, Final, Protocol, runtime_checkable
@@ -442,111 +442,3 @@ class HyperErlang:
         first, second = (share * stage for share, stage in zip((self.p, 1 - self.p), self.stage_s, strict=True))
         stage = self.stage_s[0] if rng.random() < first / (first + second) else self.stage_s[1]
         return stage * float(rng.standard_gamma(self.order + 1)) * rng.random()
-
-
-PHI: Final = 0.2
-"""Fraction of jobs whose estimate is exact, in Zhang et al. 2003 (sections 3 and 5)."""
-POPULAR_S: Final = tuple(
-    60.0 * minutes for minutes in (1, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 300, 360, 480, 600, 720, 1080, 1440)
-)
-"""Twenty round times from a minute to a day, seconds.  Users choose most estimates from few such values (Tsafrir et al. 2005);
-these twenty are an assumption, not fitted to a trace."""
-
-
-def phi_factors(rng: np.random.Generator, size: int, phi: float) -> npt.NDArray[np.float64]:
-    """Return ``size`` overestimation factors, estimate over run time, shape ``(size,)``.
-
-    With y uniform in [0, 1) the factor is 1 where y < ``phi``, else (1 - ``phi``) / (1 - y).  So a fraction ``phi`` of the
-    estimates is exact, and run time over estimate is uniform in (0, 1] for the rest.  The mean factor is infinite.
-
-    Raises:
-        SpecificationError: ``phi`` is not a number in [0, 1].
-    """
-    exact = require_number("phi", phi, "a number >= 0 and <= 1", lambda x: 0 <= x <= 1)
-    y = rng.random(size)
-    return np.where(y < exact, 1.0, (1 - exact) / (1 - y))
-
-
-@runtime_checkable
-class EstimateModel(Protocol):
-    """How users estimate the run times of a job stream."""
-
-    def estimate(self, run_s: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Return the estimates of jobs with these run times, seconds; shape ``(jobs,)``."""
-
-
-@dataclass(frozen=True)
-class FactorEstimates:
-    """Estimates that are the run time times a factor; below 1 jobs run past their estimate, and may be killed there.
-
-    Raises:
-        SpecificationError: ``factor`` is not a distribution.
-    """
-
-    factor: Distribution = 1.0
-
-    def __post_init__(self) -> None:
-        require_distribution("FactorEstimates.factor", self.factor)
-
-    def estimate(self, run_s: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Return the estimates of jobs with these run times, seconds; shape ``(jobs,)``."""
-        return run_s * draw("FactorEstimates.factor", self.factor, rng, len(run_s))
-
-
-@dataclass(frozen=True)
-class PhiEstimates:
-    """Estimates by the phi model (:func:`phi_factors`).
-
-    Raises:
-        SpecificationError: ``phi`` is not a number in [0, 1].
-    """
-
-    phi: float = PHI
-
-    def __post_init__(self) -> None:
-        require_number("PhiEstimates.phi", self.phi, "a number >= 0 and <= 1", lambda x: 0 <= x <= 1)
-
-    def estimate(self, run_s: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Return the estimates of jobs with these run times, seconds; shape ``(jobs,)``."""
-        return run_s * phi_factors(rng, len(run_s), self.phi)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RoundedEstimates:
-    """Estimates of another model, rounded up to the next of a few popular values.
-
-    An estimate above the largest value becomes the next whole multiple of it.
-
-    Raises:
-        SpecificationError: ``values_s`` are not times > 0 that rise, or ``estimates`` is not a model of estimates.
-    """
-
-    estimates: EstimateModel = field(default_factory=FactorEstimates)
-    values_s: Sequence[float] = POPULAR_S
-
-    def __post_init__(self) -> None:
-        require_estimate_model("RoundedEstimates.estimates", self.estimates)
-        values = [require_seconds("RoundedEstimates.values_s", value, positive=True) for value in self.values_s]
-        if not values or values != sorted(set(values)):
-            raise SpecificationError(f"RoundedEstimates.values_s: {quoted(values)} is not allowed; it must be times that rise")
-
-    def estimate(self, run_s: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Return the estimates of jobs with these run times, seconds; shape ``(jobs,)``."""
-        values = np.array(self.values_s, dtype=np.float64)
-        exact = self.estimates.estimate(run_s, rng)
-        next_value = values[np.searchsorted(values, exact).clip(max=len(values) - 1)]
-        rounded: FloatArray = np.where(exact <= values[-1], next_value, np.ceil(exact / values[-1]) * values[-1])
-        return rounded
-
-
-def require_estimate_model(name: str, value: object) -> None:
-    """Refuse what is not a model of estimates.
-
-    Raises:
-        SpecificationError: ``value`` has no method ``estimate``.
-    """
-    if isinstance(value, type) or not isinstance(value, EstimateModel):
-        raise SpecificationError(
-            f"{name}: {quoted(value)} is not allowed; it must be FactorEstimates(...), PhiEstimates(...), "
-            "RoundedEstimates(...) or an object with estimate(run_s, rng)"
-        )

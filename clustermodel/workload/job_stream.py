@@ -35,16 +35,8 @@ from clustermodel.validation import (
     require_seconds,
     require_whole,
 )
-from clustermodel.workload.distributions import (
-    CHUNK,
-    BySize,
-    Distribution,
-    EstimateModel,
-    FactorEstimates,
-    draw,
-    require_distribution,
-    require_estimate_model,
-)
+from clustermodel.workload.distributions import CHUNK, BySize, Distribution, draw, require_distribution
+from clustermodel.workload.estimates import EstimateModel, FactorEstimates, require_estimate_model
 from clustermodel.workload.extra_columns import PRECEDING, THINK, ExtraColumns
 from clustermodel.workload.table import Provenance, Workload
 

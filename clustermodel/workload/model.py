@@ -25,7 +25,8 @@ from clustermodel.job import JobRow
 from clustermodel.ticks import LAST_TICK, TICKS_PER_SECOND
 from clustermodel.validation import LONGEST_S, require_jobs, require_number, require_whole
 from clustermodel.workload.cache import remembered
-from clustermodel.workload.distributions import PHI, HyperErlang
+from clustermodel.workload.distributions import HyperErlang
+from clustermodel.workload.estimates import PHI
 from clustermodel.workload.table import Provenance, Workload
 from clustermodel.workload.transforms import LoadScale
 

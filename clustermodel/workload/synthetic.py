@@ -18,7 +18,7 @@ from clustermodel.job import JobRow
 from clustermodel.ticks import TICKS_PER_SECOND
 from clustermodel.validation import LONGEST_S, require_jobs, require_number, require_whole
 from clustermodel.workload.cache import remembered
-from clustermodel.workload.distributions import PHI, phi_factors
+from clustermodel.workload.estimates import PHI, phi_factors
 from clustermodel.workload.table import Provenance, Workload
 
 DAY_S = 86_400.0

@@ -18,7 +18,7 @@ from clustermodel.formatting import duration, html_fields
 from clustermodel.job import LEAST_TICKS, UNSET, Job, JobRow, problem_of, row_of
 from clustermodel.ticks import TICKS_PER_SECOND, to_ticks
 from clustermodel.validation import KIB_PER_GIB, LONGEST_S, default_used, require_gib, require_seconds, require_whole, to_kib
-from clustermodel.workload.distributions import PHI, phi_factors
+from clustermodel.workload.estimates import PHI, phi_factors
 from clustermodel.workload.extra_columns import (
     EXTRA_COLUMNS,
     PRECEDING,

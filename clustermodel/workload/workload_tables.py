@@ -18,18 +18,8 @@ from typing import Any, Final, get_args
 
 from clustermodel.errors import did_you_mean, quoted, shown
 from clustermodel.tables import Place, made, placed, plain, relative, require_keys, table_at
-from clustermodel.workload.distributions import (
-    BySize,
-    Exponential,
-    FactorEstimates,
-    HyperErlang,
-    Lognormal,
-    LogUniform,
-    PhiEstimates,
-    RoundedEstimates,
-    TwoStageUniform,
-    Zipf,
-)
+from clustermodel.workload.distributions import BySize, Exponential, HyperErlang, Lognormal, LogUniform, TwoStageUniform, Zipf
+from clustermodel.workload.estimates import FactorEstimates, PhiEstimates, RoundedEstimates
 from clustermodel.workload.job_stream import (
     Bursts,
     ClosedUsers,

@@ -9,7 +9,7 @@ import numpy as np
 from clustermodel import TICKS_PER_SECOND, Exponential, HyperErlang, JobRow, Result, Workload
 from clustermodel.arrays import FloatArray, IntArray
 from clustermodel.experiment.scenario import random_stream
-from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss
+from clustermodel.theory.capacity_loss import capacity_loss, gang_capacity_loss
 from clustermodel.theory.processor_sharing import processor_sharing_responses
 from clustermodel.workload.distributions import Sampled
 

@@ -9,7 +9,7 @@ from clustermodel import Machine, Scenario, Workload, read_swf
 from clustermodel.policies.registry import policy_names
 from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import Status
-from clustermodel.theory.capacity import capacity_loss
+from clustermodel.theory.capacity_loss import capacity_loss
 from tests.shared_data import trace_path
 
 TRACES = [

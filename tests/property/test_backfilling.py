@@ -27,7 +27,7 @@ from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.schedule.node_set import count
 from clustermodel.sim.simulation import Outcome, simulate
 from clustermodel.speedup import LINEAR, DowneySpeedup, Speedup
-from clustermodel.theory.capacity import capacity_loss
+from clustermodel.theory.capacity_loss import capacity_loss
 from tests.backfilling_twin import Trials, Twin
 from tests.property.strategies import cases, machines_and_rows
 from tests.tiers import some

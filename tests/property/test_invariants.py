@@ -22,7 +22,7 @@ from clustermodel.recording.ledger import Account
 from clustermodel.recording.run_attempts import UNKNOWN, Status
 from clustermodel.schedule.node_set import count
 from clustermodel.sim.simulation import Outcome, simulate
-from clustermodel.theory.capacity import capacity_loss, utilization
+from clustermodel.theory.capacity_loss import capacity_loss, utilization
 from tests.property.strategies import cases, machines_and_rows
 
 POLICIES = [

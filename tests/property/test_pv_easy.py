@@ -20,7 +20,7 @@ from clustermodel.recording.ledger import Account, Ledger
 from clustermodel.recording.run_attempts import PREEMPTIONS, UNKNOWN
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.sim.simulation import Outcome, simulate
-from clustermodel.theory.capacity import capacity_loss
+from clustermodel.theory.capacity_loss import capacity_loss
 from tests.property.strategies import cases, machines_and_rows
 from tests.pv_easy_twin import PvEasyTwin
 from tests.tiers import some

@@ -23,7 +23,16 @@ from clustermodel.policies.view import Batch, QueuedJob, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.slack import HEURISTICS, ArrivingJob, Schedule, Search, SlackReservation, Weights, by_start, favour
+from clustermodel.schedule.slack_prices import (
+    HEURISTICS,
+    ArrivingJob,
+    Schedule,
+    Search,
+    SlackReservation,
+    Weights,
+    by_start,
+    favour,
+)
 from clustermodel.sim.simulation import simulate
 from clustermodel.ticks import TICKS_PER_SECOND
 from tests.property.strategies import cases, machines_and_rows

@@ -28,7 +28,7 @@ from clustermodel.policies.interface import Decision
 from clustermodel.policies.registry import make_policy
 from clustermodel.recording.ledger import Account
 from clustermodel.sim.simulation import simulate
-from clustermodel.theory.capacity import capacity_loss
+from clustermodel.theory.capacity_loss import capacity_loss
 from clustermodel.ticks import to_ticks
 from tests.timeline.timeline import play, spans
 

@@ -16,7 +16,7 @@ from clustermodel import (
     SpecificationError,
     TimeSlicing,
 )
-from clustermodel.failures.outages import Outages, read_outages
+from clustermodel.failures.recorded_outages import Outages, read_outages
 from clustermodel.policies.interface import Decision, Policy
 from clustermodel.policies.view import Batch, View
 from clustermodel.recording.ledger import Account

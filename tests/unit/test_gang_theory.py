@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustermodel import SpecificationError
-from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss
+from clustermodel.theory.capacity_loss import capacity_loss, gang_capacity_loss
 from clustermodel.theory.migration import option_1_overhead, option_2_overhead
 from clustermodel.theory.processor_sharing import mg1_ps_mean_slowdown
 

@@ -26,7 +26,7 @@ from clustermodel.experiment.result import Result
 from clustermodel.policies.interface import Decision
 from clustermodel.recording.ledger import OVERHEADS, Account, Amount, Ledger
 from clustermodel.recording.run_attempts import Status
-from clustermodel.theory import capacity
+from clustermodel.theory import capacity_loss
 from tests.timeline.timeline import play
 
 
@@ -179,11 +179,11 @@ def test_every_node_tick_from_first_submission_to_last_end_is_in_one_account(run
 
 def test_the_ledger_agrees_with_the_papers_formulas_from_the_event_log(run: Result) -> None:
     log, jobs = run.events, run.jobs
-    kappa = capacity.capacity_loss(log.time_s, log.empty, log.waiting, 32)
+    kappa = capacity_loss.capacity_loss(log.time_s, log.empty, log.waiting, 32)
     assert kappa == pytest.approx(run.ledger.capacity_loss, abs=1e-9)
     assert kappa > 0.01  # there was something to lose
     counts = jobs[jobs["status"] != "aborted"]
-    rho = capacity.utilization(counts["nodes"], counts["run_s"], float(log.time_s[-1]), 32)
+    rho = capacity_loss.utilization(counts["nodes"], counts["run_s"], float(log.time_s[-1]), 32)
     assert rho == pytest.approx(run.ledger.utilization, abs=1e-9)
 
 

@@ -22,7 +22,7 @@ from clustermodel.policies.view import Batch, View
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.matrix_history import LoggedRotation, SliceLog
 from clustermodel.recording.run_attempts import Status
-from clustermodel.theory.capacity import capacity_loss, gang_capacity_loss, utilization
+from clustermodel.theory.capacity_loss import capacity_loss, gang_capacity_loss, utilization
 from tests.timeline.timeline import play, spans
 
 

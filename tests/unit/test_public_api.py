@@ -26,7 +26,7 @@ MODULES_A_PAGE_NAMES = {
     "failures.md": {"theory.checkpointing"},
     "guide_policy.md": {"policies.easy"},
     "model.md": {"schedule.node_set"},
-    "outputs.md": {"theory.capacity"},
+    "outputs.md": {"theory.capacity_loss"},
     "studies.md": {"experiment.measure_table"},
     "workloads.md": {"theory.queueing", "workload.flurry"},
 }

@@ -29,7 +29,7 @@ from clustermodel.policies.slack import Slack
 from clustermodel.policies.view import Batch, QueuedJob, RunningJob, View
 from clustermodel.schedule.node_set import NodeSet
 from clustermodel.schedule.profile import Profile
-from clustermodel.schedule.slack import (
+from clustermodel.schedule.slack_prices import (
     HEURISTICS,
     ArrivingJob,
     Schedule,

@@ -16,7 +16,16 @@ from clustermodel import Machine, Setup
 from clustermodel.policies.slack import Slack
 from clustermodel.policies.slack_run import SlackRun
 from clustermodel.policies.view import QueuedJob
-from clustermodel.schedule.slack import ArrivingJob, Search, SlackReservation, Weights, cost, favour, price_of_start, weight
+from clustermodel.schedule.slack_prices import (
+    ArrivingJob,
+    Search,
+    SlackReservation,
+    Weights,
+    cost,
+    favour,
+    price_of_start,
+    weight,
+)
 from clustermodel.ticks import TICKS_PER_SECOND
 
 S = TICKS_PER_SECOND

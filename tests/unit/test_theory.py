@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clustermodel import SpecificationError
-from clustermodel.theory.capacity import capacity_loss, utilization
+from clustermodel.theory.capacity_loss import capacity_loss, utilization
 from clustermodel.theory.processor_sharing import mg1_ps_mean_response
 from clustermodel.theory.queueing import (
     erlang_c,

@@ -29,7 +29,7 @@ from clustermodel import (
 )
 from clustermodel.ticks import to_ticks
 from clustermodel.validation import LONGEST_S
-from clustermodel.workload.distributions import phi_factors
+from clustermodel.workload.estimates import phi_factors
 from clustermodel.workload.model import RUN_TIME_FACTORS, SizeClass, shipped_models
 from tests.property.strategies import cases
 from tests.shared_data import trace_path

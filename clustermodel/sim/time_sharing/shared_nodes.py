@@ -20,7 +20,7 @@ from clustermodel.sim.job_process import Execution, JobInSystem, Terms
 from clustermodel.sim.saved_work import TRANSFERS, Overhead
 from clustermodel.sim.time_sharing.matrix_rows import MatrixRows
 from clustermodel.sim.time_sharing.node_by_node import KeptNodeByNode, NodeByNode
-from clustermodel.sim.time_sharing.rotation import Pace
+from clustermodel.sim.time_sharing.progress import Pace
 from clustermodel.sim.time_sharing.slices import ComputedSlices, KeptSlices
 
 if TYPE_CHECKING:

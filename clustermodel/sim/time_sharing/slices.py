@@ -1,6 +1,6 @@
 """The time-slice process of the fast mode: it gives the machine to one row of the Ousterhout matrix after the other.
 
-Slices, switches and overheads are computed between scheduling events (:mod:`clustermodel.sim.time_sharing.rotation`), and the
+Slices, switches and overheads are computed between scheduling events (:mod:`clustermodel.sim.time_sharing.progress`), and the
 process sleeps until the first gang finishes.  :mod:`clustermodel.sim.time_sharing.node_by_node` plays all of them instead.
 """
 
@@ -16,7 +16,7 @@ from clustermodel.recording.matrix_history import SliceLog
 from clustermodel.schedule.node_set import NodeSet, as_mask
 from clustermodel.sim.events import AlarmClock, Bell
 from clustermodel.sim.time_sharing.matrix_rows import MatrixRows
-from clustermodel.sim.time_sharing.rotation import Advance, PaceKey, Rotation
+from clustermodel.sim.time_sharing.progress import Advance, PaceKey, Rotation
 
 if TYPE_CHECKING:
     from clustermodel.sim.context import RunContext

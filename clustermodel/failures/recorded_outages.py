@@ -41,7 +41,7 @@ from clustermodel.workload.log_values import Clock, node_names
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outages:
     """Recorded outages in order of time: an immutable value, which
-    :func:`~clustermodel.failures.outages.read_outages` reads from a file.
+    :func:`~clustermodel.failures.recorded_outages.read_outages` reads from a file.
 
     Second 0 is ``origin``.  Recorded outages of one node may overlap: they are failures of their own in
     :attr:`times_between_failures_s` and in the repair times, but a node that is down cannot fail, so :meth:`merged` joins them.
@@ -278,11 +278,11 @@ class _Columns(TypedDict):
 
 
 def read_outages(path: str | os.PathLike[str], *, system: str | int | None = None, nodes: int | None = None) -> Outages:
-    """Read the outages of one machine from a CSV file (:mod:`clustermodel.failures.outages` has the columns).
+    """Read the outages of one machine from a CSV file (:mod:`clustermodel.failures.recorded_outages` has the columns).
 
     A recorded outage without a usable time, or with a repair before the failure, is left out and counted by reason in
     ``Outages.dropped``; one whose times contradict each other is counted in ``Outages.adjusted``.  Outages of one node
-    that overlap stay as recorded; :meth:`Outages.merged <clustermodel.failures.outages.Outages.merged>` joins them.
+    that overlap stay as recorded; :meth:`Outages.merged <clustermodel.failures.recorded_outages.Outages.merged>` joins them.
 
     Args:
         path: a CSV file; it may be compressed with gzip, bzip2 or xz.
