@@ -143,7 +143,7 @@ def test_where_no_jobs_can_be_made_at_all_the_command_ends_with_that_error(
     assert (code, err) == (2, f"clustermodel: error: study none: no scenario can be made: {script}:3: {said}\n")
 
 
-def test_a_policy_that_cannot_be_copied_fails_its_runs_only(tmp_path: Path) -> None:
+def test_a_policy_that_cannot_start_fails_its_runs_only(tmp_path: Path) -> None:
     script = tmp_path / "single.py"
     script.write_text(
         "from clustermodel import synthetic_workload\n"
@@ -151,8 +151,8 @@ def test_a_policy_that_cannot_be_copied_fails_its_runs_only(tmp_path: Path) -> N
         "from clustermodel.experiment.study import Study\n"
         "class Single(Fcfs):\n"
         "    name = 'single'\n"
-        "    def __deepcopy__(self, memo):\n"
-        "        raise TypeError('there is only one of me')\n"
+        "    def start(self, setup):\n"
+        "        raise TypeError('there is no start')\n"
         "workloads = {'jobs': lambda seed: synthetic_workload(jobs=9, seed=seed)}\n"
         "study = Study.grid(name='single', workloads=workloads, policies=['easy', Single(), 'fcfs'], replications=2)\n"
     )
