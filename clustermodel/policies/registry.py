@@ -23,6 +23,7 @@ from weakref import WeakKeyDictionary
 
 from clustermodel.errors import ClusterModelError, SpecificationError, did_you_mean, quoted, shown
 from clustermodel.plugins import POLICIES, plugins
+from clustermodel.plugins import PREDICTORS as PREDICTOR_PLUGINS
 from clustermodel.policies.interface import Decide, Policy, PolicyFunction, Run
 from clustermodel.policies.queue_order import CRITERIA
 
@@ -104,8 +105,11 @@ def policy_names() -> list[str]:
 
 
 def plugin_problems() -> list[str]:
-    """Return a line for each policy of another package whose name cannot be used; imports none of them."""
-    return [problem for name in plugins(POLICIES) if (problem := _problem_of(name))]
+    """Return a line for each policy or predictor of another package whose name cannot be used; imports none of them."""
+    from clustermodel.policies.predictors import PREDICTORS  # noqa: PLC0415  numpy, for a list of names
+
+    predictors = (plugin.problem(PREDICTORS, unfit=_SEPARATORS) for plugin in plugins(PREDICTOR_PLUGINS).values())
+    return [problem for problem in (*map(_problem_of, plugins(POLICIES)), *predictors) if problem]
 
 
 def _problem_of(name: str) -> str:

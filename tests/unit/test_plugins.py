@@ -147,6 +147,12 @@ def test_run_keys_follow_the_source_of_a_plug_in(install: Install, tmp_path: Pat
     assert [one == other for one, other in zip(before, keys(), strict=True)] == [False, False, True]
 
 
+def test_a_taken_name_of_a_predictor_is_a_line(install: Install, command_line: Callable[..., Finished]) -> None:
+    install("half_d", HALF, predictors="last = half_d:Half")
+    listed = command_line("policies")
+    assert listed.err == "predictor 'last' of package half_d 1.0: the name is taken; it is ignored\n"
+
+
 def test_a_taken_name_is_a_line_and_ours_is_used(install: Install, command_line: Callable[..., Finished]) -> None:
     install("narrowest_d", NARROWEST, policies="easy = narrowest_d:Narrowest\nbad,name = narrowest_d:Narrowest")
     assert type(make_policy("easy")).__name__ == "Easy"
