@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import click
 from click.core import ParameterSource
@@ -19,11 +19,12 @@ from clustermodel.machine import COUNTS, INTERVALS, RESTART_CHARGES, WRITERS, Ch
 from clustermodel.policies.registry import policy_names
 from clustermodel.workload.log_workload import UNITS
 from clustermodel.workload.model import MODEL_JOBS, WorkloadModel
-from clustermodel.workload.swf import SwfStream
 from clustermodel.workload.synthetic import synthetic_workload
 from clustermodel.workload.table import Workload
-from clustermodel.workload.trace_file import SWF, read_trace, recognised
 from clustermodel.workload.transforms import JobFilter, LoadScale, Unit, checked_unit
+
+if TYPE_CHECKING:
+    from clustermodel.workload.swf import SwfStream
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 POLICIES: Final = ("fcfs", "easy", "conservative")
@@ -264,6 +265,8 @@ def load_workload(
     estimates, keep, scale = options["estimates"], filter_of(options), scale_of(options)
     drawn: Unit | None = options["resample"]
     if trace is not None:
+        from clustermodel.workload.trace_file import read_trace  # noqa: PLC0415  with the readers of all formats
+
         workload = read_trace(
             trace,
             **{name: options[name] for name in ("columns", "unit", "timezone", "cluster", "lenient", "feedback", "format")},
@@ -301,6 +304,9 @@ _NOT_FOR_STREAMS: Final = ("unit", "timezone", "cluster", "format", "feedback", 
 
 def stream_of(trace: Path, options: Mapping[str, Any], given: Mapping[str, Any]) -> SwfStream:
     """Return a trace in SWF as a stream, filtered and rescaled as the options say, of which ``given`` are the user's."""
+    from clustermodel.workload.swf import SwfStream  # noqa: PLC0415  with the readers of all formats
+    from clustermodel.workload.trace_file import SWF, recognised  # noqa: PLC0415
+
     for name in _NOT_FOR_STREAMS:
         if name in given:
             raise SpecificationError(f"{option_name(name)}: not allowed with --stream, which reads SWF job by job")

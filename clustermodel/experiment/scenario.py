@@ -26,9 +26,8 @@ from clustermodel.job import JobRow
 from clustermodel.machine import Machine
 from clustermodel.measure.job_table import Jobs, job_table
 from clustermodel.measure.metrics import Sums
-from clustermodel.policies.interface import Calibrated, Policy, Waits
+from clustermodel.policies.interface import MEASURED, Calibrated, Policy, Waits
 from clustermodel.policies.registry import make_policy, policy_label
-from clustermodel.policies.slack import MEASURED
 from clustermodel.recording.job_records import JobRecords
 from clustermodel.recording.run_attempts import UNKNOWN
 from clustermodel.recording.streamed_records import StreamedJob, StreamedRecords

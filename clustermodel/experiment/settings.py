@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
-import tomlkit
-
 from clustermodel.errors import SpecificationError, quoted
 from clustermodel.experiment.scenario import Scenario
 from clustermodel.machine import Machine
@@ -56,6 +54,8 @@ def scenario_with_settings(scenario: Scenario, settings: Mapping[str, str]) -> S
     changed = {path.partition(".")[0] for path in settings} & known
     if "workload" in changed:
         raise SpecificationError("--set: workload: not allowed; options of the trace or the model say what the jobs are")
+    import tomlkit  # noqa: PLC0415  few runs have settings
+
     # Fields of which a part changes are written as a file and read again, beside any jobs, which are not looked at.
     kept = {path.partition(".")[0]: None for path in settings if "." in path}
     values = {name: getattr(scenario, name) for name in kept if name in known}

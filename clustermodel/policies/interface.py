@@ -255,6 +255,10 @@ class Calibrated(Protocol):
         """Return the policy with its parameters set by what another policy does on the same jobs; called before each run."""
 
 
+MEASURED: Final = "conservative"
+"""The policy under which calibrated policies measure waits."""
+
+
 class Waits(NamedTuple):
     """How long the jobs of a run have waited, in order of submission; jobs that never started are left out."""
 

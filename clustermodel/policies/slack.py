@@ -15,7 +15,7 @@ from numbers import Real
 from typing import ClassVar, Final
 
 from clustermodel.errors import SpecificationError, did_you_mean
-from clustermodel.policies.interface import NOTHING, MeasureWaits, Setup, Waits
+from clustermodel.policies.interface import MEASURED, NOTHING, MeasureWaits, Setup, Waits
 from clustermodel.policies.predictors import may_overrun
 from clustermodel.policies.quotas import Quotas
 from clustermodel.policies.slack_run import AFRESH, COMPRESSIONS, PriorityOf, SlackRules, SlackRun
@@ -23,7 +23,6 @@ from clustermodel.schedule.slack_prices import HEURISTICS, OPTIMAL, Weights
 from clustermodel.ticks import to_seconds
 from clustermodel.validation import choice, flag, require_number, require_seconds, require_whole, share
 
-MEASURED: Final = "conservative"
 MEASURED_BY_SIZE: Final = "conservative-by-size"
 
 Classes = tuple[tuple[float, float], ...]

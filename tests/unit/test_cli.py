@@ -672,7 +672,7 @@ def test_ctrl_c_while_the_trace_is_read(command_line: Command, monkeypatch: pyte
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("clustermodel.cli.options.read_trace", interrupt)
+    monkeypatch.setattr("clustermodel.workload.trace_file.read_trace", interrupt)
     finished = command_line("run", "--trace", trace)
     # a line feed first: the terminal shows ^C where the cursor is
     assert (finished.code, finished.out, finished.err) == (130, "", "\nclustermodel: error: interrupted\n")
