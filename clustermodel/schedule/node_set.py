@@ -70,8 +70,8 @@ def text(nodes: NodeSet) -> str:
 def as_mask(nodes: NodeSet) -> int:
     """Return the set as an integer bitmask, node 0 in the lowest bit."""
     mask = 0
-    for bound in nodes:
-        mask ^= (1 << bound) - 1  # the nodes below it: what both ends of a range have in common cancels out
+    for place in range(0, len(nodes), 2):
+        mask |= (1 << nodes[place + 1]) - (1 << nodes[place])
     return mask
 
 
