@@ -320,7 +320,7 @@ def predictor_of(policy: str, predictor: str | Predictor) -> Predictor:
                 "object with submitted, predict and ended"
             )
         return made
-    other = ", virtual:X, or an object with start"
+    other = ", virtual:X, a plug-in, or in Python an object with start"
     names = [*PREDICTORS, *plugins(PREDICTOR_PLUGINS)]
     return PREDICTORS[choice(f"{policy}: predictor", predictor, names, other=other)]()
 

@@ -260,7 +260,7 @@ def _factory(name: str) -> PolicyFactory:
     if plugin is None:
         known = policy_names()
         hint = _with_level(name) or did_you_mean(name, [*known, *NAMES_OF_PAPERS], NAMES_OF_PAPERS)
-        raise SpecificationError(f"policy: {shown(name)!r} is unknown{hint}; known are {', '.join(known)}")
+        raise SpecificationError(f"policy: {shown(name)!r} is unknown{hint}; known are {', '.join(known)}, and module:Class")
     return cast("PolicyFactory", plugin.load())
 
 
