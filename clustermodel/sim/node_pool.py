@@ -108,7 +108,7 @@ class NodePool:
         shown = ", ".join(map(str, ids[:5])) + (", ..." if len(ids) > 5 else "")
         return (
             f"{counted(len(ids), 'job')} left waiting for ever on an idle machine (job {shown}): "
-            "it neither starts them nor sets its alarm clock"
+            "the policy must start them or return WakeAt(...)"
         )
 
     # The nodes.

@@ -583,7 +583,7 @@ def test_a_finding_reads_as_a_line_with_the_case_that_shows_it() -> None:
     assert found[0].case == "one job on one node"
     assert str(found[0]) == (
         "never asks for the impossible, leaves no job behind [one job on one node]: policy mine: 1 job left waiting for ever "
-        "on an idle machine (job 1): it neither starts them nor sets its alarm clock"
+        "on an idle machine (job 1): the policy must start them or return WakeAt(...)"
     )
     assert all(isinstance(one, BrokenRule) for one in found)
 
