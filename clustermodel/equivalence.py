@@ -21,6 +21,7 @@ lognormal and Pareto values keep the level; ``docs/validation.md`` has the error
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Final, Literal
@@ -61,15 +62,9 @@ class Estimate:
     """Their skewness; 0 for fewer than three values."""
 
     def interval(self, level: float = LEVEL) -> Interval:
-        """Return the Student t interval of the mean; its half-width is ``inf`` for too few values.
-
-        Raises:
-            SpecificationError: ``level`` is not between 0 and 1.
-        """
-        from scipy.special import stdtrit  # as in statistics.interval
-
+        """Return the Student t interval of the mean; its half-width is ``inf`` for too few values."""
         level = checked_level(level)
-        half = float(stdtrit(self.freedom, (1 + level) / 2)) * self.error if self.freedom else inf
+        half = _t(self.freedom, (1 + level) / 2) * self.error if self.freedom else inf
         return Interval(self.mean, half, level, self.count)
 
     def bounds(self, error: float) -> tuple[float, float]:
@@ -78,13 +73,17 @@ class Estimate:
         The t interval at least, and about four times as wide at most (Hall 1992; see the module).  Without a standard
         error both are infinite.
         """
-        from scipy.special import stdtrit  # as in statistics.interval
-
         if not self.freedom or self.error in (0.0, inf):
             return self.mean - self.error, self.mean + self.error
-        quantile = float(stdtrit(self.freedom, 1 - error))
+        quantile = _t(self.freedom, 1 - error)
         below, above = (_stretched(quantile, side * self.skewness, self.count) for side in (-1, 1))
         return self.mean - below * self.error, self.mean + above * self.error
+
+
+def _t(freedom: int, probability: float) -> float:
+    from scipy.special import stdtrit  # scipy.stats takes a second to import
+
+    return float(stdtrit(freedom, probability))
 
 
 def _stretched(quantile: float, skewness: float, count: int) -> float:
@@ -109,8 +108,8 @@ class Equivalence:
     difference: float
     """Mean - expected."""
     half: float
-    """Half the width of the t interval of the difference of level 1 - 2 (1 - level) / looks, that of two one-sided tests.  No
-    verdict contradicts it, but skewed or few values need a wider one (see the module).  ``inf`` for a single value."""
+    """Half the width of the t interval of the difference of level 1 - 2 (1 - level) / looks, of two one-sided tests; skewed
+    or few values need a wider one for a verdict (see the module).  ``inf`` for a single value."""
     margin: float
     """The largest difference that does not matter, in the unit of the mean."""
     unit: float
@@ -151,18 +150,12 @@ def controlled_mean(
     A control variate is a number of the same run whose expected value is known, for example the run's mean service time.
     What the controls deviate from their expected values explains part of the deviation of the mean, which is subtracted; the
     coefficients are estimated by least squares, which costs a degree of freedom each (Lavenberg & Welch 1981).  A control that
-    is the same in all runs explains nothing, and is left out.
+    is the same in all runs explains nothing, and is left out.  The error is ``inf`` if there are too few values.
 
     Args:
         values: one for each replication, shape ``(replications,)``.
         controls: numbers of the same runs, shape ``(replications, controls)``.
         control_means: their expected values, shape ``(controls,)``.
-
-    Returns:
-        The estimate; its error is ``inf`` if there are too few values.
-
-    Raises:
-        SpecificationError: the shapes do not match, or a number is not finite.
     """
     array = checked_values("values", values, 1)
     count, mean = len(array), float(array.mean())
@@ -231,20 +224,16 @@ def equivalence_test(
     Raises:
         SpecificationError: an argument is not allowed, or the expected value is 0 and the margin a share of it.
     """
-    from scipy.special import stdtrit
-
     array = checked_values("values", values, 1)
     wanted = np.asarray(expected, dtype=float)
-    if wanted.ndim == 0:
-        wanted = np.full(len(array), float(wanted))
-    wanted = checked_values("expected", wanted, 1)
+    wanted = checked_values("expected", wanted if wanted.ndim else np.full(len(array), float(wanted)), 1)
     if len(wanted) != len(array):
         raise SpecificationError(f"expected: {len(wanted)} values are not allowed; there must be one, or one for each value")
     alpha = (1 - checked_level(level)) / require_whole("looks", looks, at_least=1)
     unit = _size_of(wanted) if flag("relative", relative) else 1.0
     tolerance = require_margin(margin) * unit
     estimate = controlled_mean(array - wanted, controls, control_means)
-    half = estimate.error if estimate.error in (0.0, inf) else float(stdtrit(estimate.freedom, 1 - alpha)) * estimate.error
+    half = estimate.error if estimate.error in (0.0, inf) else _t(estimate.freedom, 1 - alpha) * estimate.error
     verdict: Verdict = "undecided"
     low, high = estimate.bounds(alpha)
     surely_low, surely_high = estimate.bounds(alpha / 2)
@@ -277,19 +266,12 @@ def _missing(estimate: Estimate, tolerance: float, alpha: float) -> int | None:
         most *= 2
         if most > 10**15:
             return None
-    least = 0
-    while most - least > 1:
-        middle = (least + most) // 2
-        least, most = (least, middle) if enough(middle) else (middle, most)
-    return max(most - estimate.count, 1)
+    wanted = 1 + bisect_left(range(1, most), True, key=enough)
+    return max(wanted - estimate.count, 1)
 
 
 def require_margin(margin: object) -> float:
-    """Return a margin as a number.
-
-    Raises:
-        SpecificationError: it is not a finite number > 0.
-    """
+    """Return a margin, a finite number > 0."""
     return require_number("margin", margin, "a finite number > 0", lambda width: 0 < width < inf)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -48,43 +48,35 @@ _LONGEST_SHOWN: Final = 60
 _MOST_NAMED: Final = 3
 _LEAST_PART: Final = 3
 """Letters of a word that is looked for within names."""
-_TOO_LONG_TO_PRINT: Final = "a number of thousands of digits"
 
 
-def shown(value: object) -> str:
+def shown(value: object, text_of: Callable[[object], str] = str) -> str:
     """Return ``str(value)``, truncated: a damaged file may have a word of a million digits."""
     try:
-        text = str(value)
+        text = text_of(value)
     except ValueError:  # Python prints no integer of more than 4,300 digits
-        return _TOO_LONG_TO_PRINT
-    return _cut(text)
+        return "a number of thousands of digits"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN // 2]}... ({len(text):,} characters)"
 
 
 def quoted(value: object) -> str:
     """Return ``repr(value)``, truncated in the same way."""
-    try:
-        text = repr(value)
-    except ValueError:
-        return _TOO_LONG_TO_PRINT
-    return _cut(text)
+    return shown(value, repr)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN // 2]}... ({len(text):,} characters)"
+def refused(field: str, value: object, must: str, where: str = "") -> SpecificationError:
+    """Return the error of a value that is not allowed; ``must`` says what is, ``where`` in which circumstances."""
+    return SpecificationError(f"{field}: {quoted(value)} is not allowed{where}; {must}")
 
 
 def visible(text: str, keep: str = "") -> str:
     r"""Return ``text`` with escape sequences written out: control characters, which terminals obey, as ``\x1b``.
 
-    Direction marks and unpaired surrogates, which cannot be encoded, are written out too.
-
-    Args:
-        text: any.
-        keep: characters to leave as they are.
+    Direction marks and unpaired surrogates, which cannot be encoded, are written out too; the characters of ``keep`` are not.
     """
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() or one in keep else ascii(one)[1:-1] for one in text)
+    return "".join(letter if letter.isprintable() or letter in keep else ascii(letter)[1:-1] for letter in text)
 
 
 def missing_package(what: str, package: str, extra: str) -> str:
@@ -100,12 +92,8 @@ def counted(number: int, noun: str) -> str:
 def did_you_mean(word: object, allowed: Iterable[str], meant: Mapping[str, str] = MappingProxyType({})) -> str:
     """Return ``" (did you mean 'easy'?)"`` with the closest of ``allowed``, or an empty string if none is close.
 
-    Where none is close, those that contain the word are named: three for ``wait``, among the columns of runs.
-
-    Args:
-        word: what was typed.
-        allowed: the names.
-        meant: what to suggest in place of a name.
+    Where none is close, those that contain the word are named: three for ``wait``, among the columns of runs.  ``meant`` has
+    what to suggest in place of a name.
     """
     typed, names = str(word).lower(), list(allowed)
     if len(typed) > _LONGEST_SHOWN:

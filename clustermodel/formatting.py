@@ -54,24 +54,15 @@ def time_unit(seconds: float) -> TimeUnit:
 def time_units(columns: Mapping[str, Sequence[float | None]]) -> dict[str, TimeUnit]:
     """Return the units of columns of times, by name: one for all, that of the median of the times above zero.
 
-    A column whose times would all be near zero in it has a unit of its own.
-
-    Args:
-        columns: seconds by name.
+    A column whose times would all be near zero in it has a unit of its own.  ``columns`` has seconds by name.
     """
     known = {
         name: [value for value in values if value is not None and isfinite(value) and value > 0]
         for name, values in columns.items()
     }
-    common = _unit_of_median([value for values in known.values() for value in values])
-    return {
-        name: _unit_of_median(values) if values and max(values) < common.seconds / 10 else common
-        for name, values in known.items()
-    }
-
-
-def _unit_of_median(seconds: Sequence[float]) -> TimeUnit:
-    return time_unit(median(seconds)) if seconds else TIME_UNITS[-1]
+    common = time_unit(median([value for values in known.values() for value in values] or [0.0]))
+    near_zero = {name for name, values in known.items() if values and max(values) < common.seconds / 10}
+    return {name: time_unit(median(values)) if name in near_zero else common for name, values in known.items()}
 
 
 def duration(seconds: float) -> str:
@@ -101,15 +92,10 @@ def cell(value: Any) -> str:
 
 
 def column(values: Sequence[float | None], *, places: int | None = None) -> list[str]:
-    """Return the numbers of a column with the same number of decimal places.
+    """Return the numbers of a column with the same number of decimal places; ``None`` and ``nan`` are undefined.
 
-    Args:
-        values: numbers; ``None`` and ``nan`` are undefined.
-        places: the number of decimal places; by default three significant digits of the smallest number, as far as the
-            largest has no more than five digits.
-
-    Returns:
-        Texts; a positive number that would be shown as zero is ``"<0.01"`` or the like.
+    By default these show three significant digits of the smallest number, as far as the largest has no more than five digits.
+    A positive number that would be shown as zero is ``"<0.01"`` or the like.
     """
     known = [abs(value) for value in values if value is not None and isfinite(value) and value]
     if places is None:
@@ -118,11 +104,9 @@ def column(values: Sequence[float | None], *, places: int | None = None) -> list
 
 
 def intervals(means: Sequence[float], halves: Sequence[float]) -> list[str]:
-    """Return a column of means with half the width of their intervals, ``"5.31 ± 0.42"``, with the signs below each other.
+    """Return means with half the width of their intervals, ``"5.31 ± 0.42"``, with the signs below each other.
 
-    Args:
-        means: ``nan`` where undefined.
-        halves: ``nan`` for the mean of a single value.
+    A mean is ``nan`` where it is undefined, the half-width that of a single value.
     """
     known = [half for half in halves if isfinite(half) and half > 0]
     if not known:
@@ -154,12 +138,7 @@ def _fixed(value: float | None, places: int) -> str:
 
 
 def encodable(text: str, encoding: str) -> str:
-    r"""Return text that a stream can encode: symbols as words or ASCII signs, any other character as ``\xe9``.
-
-    Args:
-        text: any.
-        encoding: of the stream.
-    """
+    r"""Return text that a stream can encode: symbols as words or ASCII signs, any other character as ``\xe9``."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
@@ -182,12 +161,9 @@ def escaped(value: object) -> str:
 
 
 def html_table(heading: str, columns: Iterable[tuple[str, Sequence[object]]], *, right: Sequence[bool] = ()) -> str:
-    """Return a table with a heading above it, and a line below it if rows are left out.
+    """Return a table of titles and cells with a heading above it, and a line below it if rows are left out.
 
-    Args:
-        heading: one line.
-        columns: titles and cells.
-        right: whether each column is aligned on the right; by default those of numbers and undefined values.
+    ``right`` says whether each column is aligned on the right; by default those of numbers and undefined values are.
     """
     shown = list(columns)
     sides = list(right) or [all(map(_is_number, cells)) for _, cells in shown]

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from operator import index
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from clustermodel.errors import SpecificationError, shown
 from clustermodel.ticks import duration_to_ticks, to_seconds, to_ticks
-from clustermodel.validation import require_gib, require_seconds, require_whole, to_gib, to_kib
+from clustermodel.validation import require_gib, seconds_fields, to_gib, to_kib, whole_fields
 
 UNSET: Final = -1
 """Stands for a value that a job does not have."""
@@ -52,11 +52,7 @@ _LARGEST: Final = 2**63 - 1
 
 
 def checked_row(row: JobRow) -> JobRow:
-    """Return a row with Python's own integers, whatever whole numbers it has: numpy's would turn clock and ledger into 64 bits.
-
-    Raises:
-        SpecificationError: a number is not whole or does not fit 64 bits, or a time is below :data:`LEAST_TICKS`.
-    """
+    """Return a row with Python's own integers: numpy's would turn clock and ledger into 64 bits."""
     try:
         plain = row_of(map(index, row))
     except TypeError:
@@ -104,68 +100,47 @@ class Job:
     priority: int = 0
     """Queue priority: higher first."""
     memory_gib: float | None = None
-    """Memory that each task needs on its node, GiB; ``None`` when unknown.  It matters on a machine whose nodes have a limited
-    memory (:attr:`Machine.node_memory_gib <clustermodel.machine.Machine.node_memory_gib>`)."""
+    """Memory that each task needs on its node, GiB; ``None`` when unknown.  For machines with
+    :attr:`node_memory_gib <clustermodel.machine.Machine.node_memory_gib>`."""
 
     checkpoint_s: float | None = None
-    """How long a checkpoint of this job takes, seconds; ``None``: as long as the machine says
-    (:class:`~clustermodel.machine.Checkpointing`).  With a store that has a bandwidth, how long if no other gang uses it."""
+    """How long a checkpoint of this job takes, seconds; ``None``: as long as the machine says.  With a store that has a
+    bandwidth, how long if no other gang uses it."""
     restart_s: float | None = None
     """How long a restart of this job takes, seconds; ``None``: as long as the machine says."""
     checkpoint_interval_s: float | None = None
-    """How long this job executes between two periodic checkpoints, seconds; ``None``: as long as the machine says.  It matters
-    on a machine with :attr:`Checkpointing.interval_s <clustermodel.machine.Checkpointing.interval_s>`."""
+    """How long this job executes between two periodic checkpoints, seconds; ``None``: as long as the machine says.  For
+    machines with :attr:`Checkpointing.interval_s <clustermodel.machine.Checkpointing.interval_s>`."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "id", require_whole("Job.id", self.id, at_least=0))
-        for field in ("nodes", "user", "group", "priority"):
-            object.__setattr__(self, field, require_whole(f"Job {self.id}: {field}", getattr(self, field)))
-        require_seconds(f"Job {self.id}: submit_s", self.submit_s)
-        require_seconds(f"Job {self.id}: run_s", self.run_s, positive=True)
-        if self.estimate_s is not None:
-            require_seconds(f"Job {self.id}: estimate_s", self.estimate_s)
+        whole_fields(self, "Job.", id=0)
+        prefix = f"Job {self.id}: "
+        whole_fields(self, prefix, nodes=None, user=None, group=None, priority=None)
+        seconds_fields(self, prefix, "submit_s")
+        seconds_fields(self, prefix, "run_s", positive=True)
+        seconds_fields(self, prefix, "estimate_s")
         if self.memory_gib is not None:
-            require_gib(f"Job {self.id}: memory_gib", self.memory_gib)
-        for field in _OWN_COSTS:
-            if (seconds := getattr(self, field)) is not None:
-                require_seconds(f"Job {self.id}: {field}", seconds, positive=field == "checkpoint_interval_s")
+            require_gib(f"{prefix}memory_gib", self.memory_gib)
+        seconds_fields(self, prefix, "checkpoint_s", "restart_s")
+        seconds_fields(self, prefix, "checkpoint_interval_s", positive=True)
 
     def row(self) -> JobRow:
         """Return the job in ticks, with the estimate filled in."""
         run = duration_to_ticks(self.run_s)
+        estimate = duration_to_ticks(self.estimate_s) if self.estimate_s else run
+        memory = UNSET if self.memory_gib is None else to_kib(self.memory_gib)
+        checkpoint, restart = (UNSET if cost is None else to_ticks(cost) for cost in (self.checkpoint_s, self.restart_s))
+        interval = UNSET if self.checkpoint_interval_s is None else duration_to_ticks(self.checkpoint_interval_s)
+        of_whom = self.user, self.group, self.priority, -1
         return JobRow(
-            submit=to_ticks(self.submit_s),
-            id=self.id,
-            nodes=self.nodes,
-            run=run,
-            estimate=duration_to_ticks(self.estimate_s) if self.estimate_s else run,
-            user=self.user,
-            group=self.group,
-            priority=self.priority,
-            status=-1,
-            memory=UNSET if self.memory_gib is None else to_kib(self.memory_gib),
-            checkpoint=UNSET if self.checkpoint_s is None else to_ticks(self.checkpoint_s),
-            restart=UNSET if self.restart_s is None else to_ticks(self.restart_s),
-            checkpoint_interval=UNSET if self.checkpoint_interval_s is None else duration_to_ticks(self.checkpoint_interval_s),
+            to_ticks(self.submit_s), self.id, self.nodes, run, estimate, *of_whom, memory, checkpoint, restart, interval
         )
 
     @classmethod
     def from_row(cls, row: JobRow) -> Job:
         """Return the specification that :meth:`row` turned into ``row``."""
-        return cls(
-            id=row.id,
-            nodes=row.nodes,
-            submit_s=to_seconds(row.submit),
-            run_s=to_seconds(row.run),
-            estimate_s=to_seconds(row.estimate),
-            user=row.user,
-            group=row.group,
-            priority=row.priority,
-            memory_gib=None if row.memory == UNSET else to_gib(row.memory),
-            checkpoint_s=None if row.checkpoint == UNSET else to_seconds(row.checkpoint),
-            restart_s=None if row.restart == UNSET else to_seconds(row.restart),
-            checkpoint_interval_s=None if row.checkpoint_interval == UNSET else to_seconds(row.checkpoint_interval),
-        )
-
-
-_OWN_COSTS: Final = ("checkpoint_s", "restart_s", "checkpoint_interval_s")
+        same: dict[str, Any] = {name: getattr(row, name) for name in ("id", "nodes", "user", "group", "priority")}
+        for name in ("submit", "run", "estimate", "checkpoint", "restart", "checkpoint_interval"):
+            ticks = getattr(row, name)
+            same[f"{name}_s"] = None if ticks == UNSET else to_seconds(ticks)
+        return cls(**same, memory_gib=None if row.memory == UNSET else to_gib(row.memory))

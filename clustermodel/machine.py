@@ -5,11 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
-from clustermodel.errors import SpecificationError, counted, quoted
+from clustermodel.errors import SpecificationError, counted
 from clustermodel.failures.failure import FailureSource
 from clustermodel.formatting import html_fields
 from clustermodel.ticks import to_seconds, to_ticks
-from clustermodel.validation import choice, require_gib, require_number, require_seconds, require_whole, to_kib
+from clustermodel.validation import (
+    choice,
+    flag,
+    require,
+    require_gib,
+    require_number,
+    require_seconds,
+    seconds_fields,
+    to_kib,
+    whole_fields,
+)
 
 INTERVALS: Final = ("young", "daly", "own")
 """Intervals of periodic checkpoints by name: Young 1974; Daly 2006, eq. (37); or what each job asks for."""
@@ -28,6 +38,7 @@ LEAST_BANDWIDTH: Final = 1e-6
 MOST_BANDWIDTH: Final = 1e9
 """Bounds of bandwidths, GiB a second: a kibibyte, and more than any machine has."""
 _BYTES_PER_GIB: Final = 2**30
+_A_TICK: Final = "it must be >= 1e-6 (a tick)"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,26 +46,24 @@ class TimeSlicing:
     """How the machine's time can be cut into slices, for policies that share nodes in time (Zhang et al. 2003, section 4).
 
     Raises:
-        SpecificationError: ``quantum_s`` is not a positive number, ``mpl`` not a whole number of at least one, or ``at_events``
-            unknown.
+        SpecificationError: a field has a value that is not allowed.
     """
 
     quantum_s: float = 200.0
-    """Length T of a time slice, seconds: how long one row of the Ousterhout matrix runs before the next row."""
+    """Length T of a time slice, seconds, in which one row of the Ousterhout matrix runs."""
     mpl: int = 5
     """Multiprogramming level: largest number of rows of the matrix, and so of gangs that share a node."""
     at_events: AtEvents = "cut"
     """What a scheduling event does to the running slice:
 
     - ``"cut"``: it ends the slice; the next row has a full slice, and context switches in progress start over.
-    - ``"keep"``: the slice ends when it would have ended.  What changes in the running row takes effect at once, and a context
-      switch in progress for a task that still runs is not started over."""
+    - ``"keep"``: the slice ends when it would have ended.  Changes of the running row take effect at once; a context switch in
+      progress for a task that still runs goes on."""
 
     def __post_init__(self) -> None:
-        require_seconds("TimeSlicing.quantum_s", self.quantum_s, positive=True)
-        if not self.quantum:
-            raise SpecificationError(f"TimeSlicing.quantum_s: {self.quantum_s} is not allowed; it must be >= 1e-6 (a tick)")
-        object.__setattr__(self, "mpl", require_whole("TimeSlicing.mpl", self.mpl, at_least=1))
+        seconds_fields(self, "TimeSlicing.", "quantum_s", positive=True)
+        require(self.quantum, "TimeSlicing.quantum_s", self.quantum_s, _A_TICK)
+        whole_fields(self, "TimeSlicing.", mpl=1)
         choice("TimeSlicing.at_events", self.at_events, AT_EVENTS)
 
     @property
@@ -70,7 +79,7 @@ class ContextSwitch:
     The node makes no progress in this time.  Context switches are free by default.
 
     Raises:
-        SpecificationError: both ``fraction`` and ``seconds`` are given, one is out of range, or ``charge`` is unknown.
+        SpecificationError: both ``fraction`` and ``seconds`` are given, or a field has a value that is not allowed.
     """
 
     fraction: float | None = None
@@ -89,12 +98,9 @@ class ContextSwitch:
         if self.fraction is not None:
             allowed = "a number >= 0 and < 1, a share of the time slice"
             require_number("ContextSwitch.fraction", self.fraction, allowed, lambda share: 0 <= share < 1)
-        if self.seconds is not None:
-            require_seconds("ContextSwitch.seconds", self.seconds)
-        if self.charge not in ("on-change", "every-slice"):
-            raise SpecificationError(
-                f"ContextSwitch.charge: {self.charge!r} is not allowed; it must be 'on-change' or 'every-slice'"
-            )
+        seconds_fields(self, "ContextSwitch.", "seconds")
+        known = self.charge in ("on-change", "every-slice")
+        require(known, "ContextSwitch.charge", self.charge, "it must be 'on-change' or 'every-slice'")
 
     def ticks(self, quantum: int) -> int:
         """Return the cost in ticks in slices of ``quantum`` ticks."""
@@ -109,7 +115,7 @@ class CheckpointStore:
     bandwidth of the store evenly.  On nodes that gangs share in time, a store can have ``node_bandwidth_gib_s`` alone.
 
     Raises:
-        SpecificationError: no bandwidth is given, a bandwidth or the limit is out of range, or ``writers`` is unknown.
+        SpecificationError: no bandwidth is given, or a field has a value that is not allowed.
     """
 
     bandwidth_gib_s: float | None = None
@@ -117,8 +123,8 @@ class CheckpointStore:
     node_bandwidth_gib_s: float | None = None
     """Bandwidth between a node and the store, GiB a second; ``None`` is no limit."""
     max_concurrent_tasks: int | None = None
-    """How many tasks the store takes at a time; further gangs wait for room, first come, first served, and larger ones write or
-    read so many of their tasks at a time.  ``None`` is no limit.  For ``writers="oblivious"``."""
+    """How many tasks the store takes at a time, for ``writers="oblivious"``; further gangs wait, first come, first served, and
+    larger ones write or read so many of their tasks at a time.  ``None`` is no limit."""
     writers: str = "oblivious"
     """Who writes or reads when several gangs want to (the strategies of Herault et al. 2018):
 
@@ -130,23 +136,19 @@ class CheckpointStore:
 
     def __post_init__(self) -> None:
         given = {name: getattr(self, name) for name in ("bandwidth_gib_s", "node_bandwidth_gib_s")}
+        allowed = f"a number of GiB/s >= {LEAST_BANDWIDTH:g} and <= {MOST_BANDWIDTH:g}"
         for name, value in given.items():
             if value is not None:
-                allowed = f"a number of GiB/s >= {LEAST_BANDWIDTH:g} and <= {MOST_BANDWIDTH:g}"
                 require_number(
                     f"CheckpointStore.{name}", value, allowed, lambda rate: LEAST_BANDWIDTH <= rate <= MOST_BANDWIDTH
                 )
         if all(value is None for value in given.values()):
             raise SpecificationError(f"CheckpointStore: no bandwidth is given; give {' or '.join(given)}")
         choice("CheckpointStore.writers", self.writers, WRITERS)
-        if self.max_concurrent_tasks is not None:
-            limit = require_whole("CheckpointStore.max_concurrent_tasks", self.max_concurrent_tasks, at_least=1)
-            object.__setattr__(self, "max_concurrent_tasks", limit)
-            if self.writers != "oblivious":
-                raise SpecificationError(
-                    f"CheckpointStore.max_concurrent_tasks: {limit} is not allowed with writers={self.writers!r}, "
-                    "where one gang writes at a time; it must be None"
-                )
+        whole_fields(self, "CheckpointStore.", max_concurrent_tasks=1)
+        alone = self.max_concurrent_tasks is None or self.writers == "oblivious"
+        where = f" with writers={self.writers!r}, where one gang writes at a time"
+        require(alone, "CheckpointStore.max_concurrent_tasks", self.max_concurrent_tasks, "it must be None", where)
 
     @property
     def bandwidth(self) -> int | None:
@@ -173,8 +175,7 @@ class Checkpointing:
     a ``store``, a transfer takes as long as the store's bandwidth says instead.  A job may have costs of its own.
 
     Raises:
-        SpecificationError: a cost is negative, the limit is not a whole number of at least zero, or costs are given beside a
-            store.
+        SpecificationError: a field has a value that is not allowed, or costs are given beside a store.
     """
 
     checkpoint_s: float = 0.0
@@ -190,13 +191,12 @@ class Checkpointing:
     """Q: largest number of tasks that migrate in a time slice, and that the store takes at a time where gangs are preempted;
     ``None`` is no limit, 0 no migration and no checkpoints."""
     counts: str = "gang"
-    """Which tasks of a gang that migrates in rows count against ``max_tasks_per_slice``:
+    """Which tasks of a gang that migrates in rows count against ``max_tasks_per_slice``, Q:
 
     - ``"gang"``: all its tasks.  A gang of more than Q tasks does not migrate.
     - ``"moved"``: the tasks that get another node.  A gang of which more than Q tasks would move does not migrate.
-    - ``"spread"``: the tasks that get another node, Q of them in a slice.  A gang of which more than Q tasks move spends a
-      quantum of its own slices on each Q of them but the last, in which it does not execute.  Where migration costs nothing,
-      it moves at once.
+    - ``"spread"``: the same tasks, Q of them in a slice.  If more than Q move, the gang spends a quantum of its own slices on
+      each Q of them but the last.  Where migration costs nothing, it moves at once.
 
     All tasks of a gang that is preempted or restored count, whatever this says."""
     store: CheckpointStore | None = None
@@ -205,53 +205,41 @@ class Checkpointing:
     """When a gang on dedicated nodes spends the time of its restart:
 
     - ``"on-start"``: when a job with saved work starts.
-    - ``"every-decision"``: each running gang, in its first run attempt too, at the beginning of every interval between two
-      scheduling cycles; not in the interval in which it completes.  The rule of the simulator of Zhao et al. 2022.
+    - ``"every-decision"``: each running gang, in its first run attempt too, at every scheduling cycle but the last before its
+      end.  The rule of the simulator of Zhao et al. 2022.
     - ``"every-round"``: each running gang at its start and at every multiple of ``Machine.round_s``."""
 
     def __post_init__(self) -> None:
-        require_seconds("Checkpointing.checkpoint_s", self.checkpoint_s)
-        require_seconds("Checkpointing.restart_s", self.restart_s)
+        seconds_fields(self, "Checkpointing.", "checkpoint_s", "restart_s")
         choice("Checkpointing.counts", self.counts, COUNTS)
         choice("Checkpointing.restart_charge", self.restart_charge, RESTART_CHARGES)
-        if self.restart_charge != "on-start" and self.interval_s is not None:
-            raise SpecificationError(
-                f"Checkpointing.restart_charge: {self.restart_charge!r} is not allowed with periodic checkpoints (interval_s); "
-                "it must be 'on-start'"
-            )
+        whole_fields(self, "Checkpointing.", max_tasks_per_slice=0)
         if self.store is not None:
-            self._require_no_costs_beside(self.store)
-        if isinstance(self.interval_s, str):
-            choice("Checkpointing.interval_s", self.interval_s, INTERVALS, other=", a number of seconds, or None")
-            if not self.checkpoint and self.store is None and self.interval_s != "own":
-                raise SpecificationError(
-                    f"Checkpointing.interval_s: {self.interval_s!r} is not allowed where checkpoints take no time; "
-                    "it must be a number of seconds"
-                )
-        elif self.interval_s is not None:
-            require_seconds("Checkpointing.interval_s", self.interval_s, positive=True)
-            if not to_ticks(self.interval_s):
-                raise SpecificationError(
-                    f"Checkpointing.interval_s: {self.interval_s} is not allowed; it must be >= 1e-6 (a tick)"
-                )
-        if self.max_tasks_per_slice is not None:
-            limit = require_whole("Checkpointing.max_tasks_per_slice", self.max_tasks_per_slice, at_least=0)
-            object.__setattr__(self, "max_tasks_per_slice", limit)
-            if limit == 0 and self.interval_s is not None:
-                raise SpecificationError(
-                    f"Checkpointing.interval_s: {self.interval_s!r} is not allowed with max_tasks_per_slice=0, "
-                    "where no checkpoints are written; it must be None"
-                )
+            self._check_store()
+        if self.interval_s is not None:
+            self._check_interval(self.interval_s)
 
-    def _require_no_costs_beside(self, store: object) -> None:
-        if not isinstance(store, CheckpointStore):
-            raise SpecificationError(
-                f"Checkpointing.store: {quoted(store)} is not allowed; it must be a CheckpointStore(...) or None"
-            )
+    def _check_store(self) -> None:
+        allowed = "it must be a CheckpointStore(...) or None"
+        require(isinstance(self.store, CheckpointStore), "Checkpointing.store", self.store, allowed)
         for name, unset in (("checkpoint_s", 0), ("restart_s", 0), ("max_tasks_per_slice", None), ("counts", "gang")):
-            if (value := getattr(self, name)) != unset:
-                instead = "its bandwidth says how long it takes" if unset == 0 else "use CheckpointStore.max_concurrent_tasks"
-                raise SpecificationError(f"Checkpointing.{name}: {value!r} is not allowed beside a store; {instead}")
+            instead = "its bandwidth says how long it takes" if unset == 0 else "use CheckpointStore.max_concurrent_tasks"
+            value = getattr(self, name)
+            require(value == unset, f"Checkpointing.{name}", value, instead, " beside a store")
+
+    def _check_interval(self, interval_s: float | str) -> None:
+        on_start, where = self.restart_charge == "on-start", " with periodic checkpoints (interval_s)"
+        require(on_start, "Checkpointing.restart_charge", self.restart_charge, "it must be 'on-start'", where)
+        field, seconds = "Checkpointing.interval_s", "it must be a number of seconds"
+        if isinstance(interval_s, str):
+            own = choice(field, interval_s, INTERVALS, other=", a number of seconds, or None") == "own"
+            costly = own or self.checkpoint or self.store is not None
+            require(costly, field, interval_s, seconds, " where checkpoints take no time")
+        else:
+            require_seconds(field, interval_s, positive=True)
+            require(to_ticks(interval_s), field, interval_s, _A_TICK)
+        where = " with max_tasks_per_slice=0, where no checkpoints are written"
+        require(self.max_tasks_per_slice != 0, field, interval_s, "it must be None", where)
 
     @property
     def checkpoint(self) -> int:
@@ -285,64 +273,43 @@ class Machine:
     checkpointing: Checkpointing = field(default_factory=Checkpointing)
     """Cost of a checkpoint and of a restart; a migration is one of each."""
     failures: FailureSource | None = None
-    """When nodes fail, and for how long they are down; ``None``: never."""
+    """When nodes fail, and for how long they are down."""
     suspended_per_node: int | None = None
     """Number of suspended tasks that fit a node's memory besides the running task; ``None`` is no limit, 0 no suspension."""
     gpus_per_node: int = 1
     """Number of processors of each node, as GPUs: jobs ask for processors, and each task has one of its own.  What this
     documentation says of nodes is then true of processors."""
     allocation: Literal["any", "lowest", "consolidate"] = "any"
-    """Which idle processors a gang gets unless the policy names them: ``"any"`` or ``"lowest"``: those with the lowest numbers,
-    wherever they are (``"any"`` says that it does not matter); ``"consolidate"``: those of as few nodes as possible, the last
-    of them the fullest that has enough for the rest."""
+    """Which idle processors a gang gets unless the policy names them: ``"any"``, ``"lowest"``: those with the lowest numbers;
+    ``"consolidate"``: those of as few nodes as possible, the last of them the fullest that has enough for the rest."""
     round_s: float = 0.0
     """Length of a scheduling round, seconds: the preemptive schedulers decide at its multiples only; 0: at every event."""
 
     node_memory_gib: float | None = None
-    """Memory of each node, GiB; ``None`` is no limit.  The tasks of all gangs on a node, suspended ones too, must fit
-    (:attr:`Job.memory_gib <clustermodel.job.Job.memory_gib>`)."""
+    """Memory of each node, GiB; the tasks of all gangs on a node, suspended ones too, must fit
+    (:attr:`Job.memory_gib <clustermodel.job.Job.memory_gib>`).  ``None`` is no limit."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "nodes", require_whole("Machine.nodes", self.nodes, at_least=1))
-        if not isinstance(self.kill_at_estimate, bool):
-            raise SpecificationError(
-                f"Machine.kill_at_estimate: {self.kill_at_estimate!r} is not allowed; it must be True or False"
-            )
-        if self.suspended_per_node is not None:
-            limit = require_whole("Machine.suspended_per_node", self.suspended_per_node, at_least=0)
-            object.__setattr__(self, "suspended_per_node", limit)
+        whole_fields(self, "Machine.", nodes=1, suspended_per_node=0)
+        flag("Machine.kill_at_estimate", self.kill_at_estimate)
         if self.node_memory_gib is not None:
             require_gib("Machine.node_memory_gib", self.node_memory_gib, positive=True)
-        for name, kind in (
-            ("time_slicing", TimeSlicing),
-            ("context_switch", ContextSwitch),
-            ("checkpointing", Checkpointing),
-        ):
-            value = getattr(self, name)
-            if not isinstance(value, kind):
-                raise SpecificationError(f"Machine.{name}: {value!r} is not allowed; it must be a {kind.__name__}(...)")
-        object.__setattr__(self, "gpus_per_node", require_whole("Machine.gpus_per_node", self.gpus_per_node, at_least=1))
+        for name, kind in _PARTS.items():
+            part = getattr(self, name)
+            require(isinstance(part, kind), f"Machine.{name}", part, f"it must be a {kind.__name__}(...)")
+        whole_fields(self, "Machine.", gpus_per_node=1)
         choice("Machine.allocation", self.allocation, ALLOCATIONS)
         for name in ("failures", "node_memory_gib"):
-            if self.gpus_per_node > 1 and getattr(self, name) is not None:
-                raise SpecificationError(
-                    f"Machine.{name}: {getattr(self, name)!r} is not allowed with {self.gpus_per_node} processors per node; "
-                    "it must be None"
-                )
-        require_seconds("Machine.round_s", self.round_s)
-        if self.checkpointing.restart_charge == "every-round" and not self.round:
-            raise SpecificationError(
-                f"Machine.round_s: {self.round_s:g} is not allowed where restarts are charged in every round; it must be > 0"
-            )
-        if self.failures is not None and not isinstance(self.failures, FailureSource):
-            raise SpecificationError(
-                f"Machine.failures: {self.failures!r} is not allowed; it must be NodeFailures(...), Outages(...) or None"
-            )
-        if self.failures is None and self.checkpointing.interval_s in ("young", "daly"):
-            raise SpecificationError(
-                f"Checkpointing.interval_s: {self.checkpointing.interval_s!r} is not allowed on a machine without failures; "
-                "it must be a number of seconds"
-            )
+            value, where = getattr(self, name), f" with {self.gpus_per_node} processors per node"
+            require(value is None or self.gpus_per_node == 1, f"Machine.{name}", value, "it must be None", where)
+        seconds_fields(self, "Machine.", "round_s")
+        charged = self.checkpointing.restart_charge == "every-round" and not self.round
+        require(not charged, "Machine.round_s", 0, "it must be > 0", " where restarts are charged in every round")
+        known = self.failures is None or isinstance(self.failures, FailureSource)
+        require(known, "Machine.failures", self.failures, "it must be NodeFailures(...), Outages(...) or None")
+        interval, where = self.checkpointing.interval_s, " on a machine without failures"
+        known = self.failures is not None or interval not in ("young", "daly")
+        require(known, "Checkpointing.interval_s", interval, "it must be a number of seconds", where)
         if self.switch_ticks >= self.time_slicing.quantum:
             raise SpecificationError(
                 f"Machine.time_slicing: a quantum of {self.time_slicing.quantum_s:g} s is not allowed; "
@@ -376,39 +343,41 @@ class Machine:
 
     def _repr_html_(self) -> str:
         """Return the machine for a notebook."""
-        slicing, store, switch = self.time_slicing, self.checkpointing, self.context_switch
-        return html_fields(
-            f"Machine of {counted(self.nodes, 'node')}",
-            [
-                ("processors per node", self.gpus_per_node),
-                ("killed at the estimate", self.kill_at_estimate),
-                ("time slice", f"{slicing.quantum_s:g} s"),
-                ("multiprogramming level", f"{slicing.mpl:,} gangs on a node"),
-                ("running slice at events", slicing.at_events),
-                ("context switch", f"{to_seconds(self.switch_ticks):g} s {switch.charge.replace('-', ' ')}"),
-                *(
-                    [("checkpoint", f"{store.checkpoint_s:g} s"), ("restart", f"{store.restart_s:g} s")]
-                    if store.store is None
-                    else [("checkpoint store", _bandwidths(store.store))]
-                ),
-                ("migrating tasks per slice", "no limit" if store.max_tasks_per_slice is None else store.max_tasks_per_slice),
-                ("migrating tasks counted", store.counts),
-                ("periodic checkpoints every", "never" if store.interval_s is None else _seconds(store.interval_s)),
-                ("restarts charged", store.restart_charge.replace("-", " ")),
-                ("scheduling rounds", f"{self.round_s:g} s" if self.round_s else "none"),
-                ("failures of nodes", "none" if self.failures is None else self.failures),
-                ("memory per node", "no limit" if self.node_memory_gib is None else f"{self.node_memory_gib:g} GiB"),
-                ("suspended tasks per node", "no limit" if self.suspended_per_node is None else self.suspended_per_node),
-            ],
-        )
+        slicing, costs, switch = self.time_slicing, self.checkpointing, self.context_switch
+        fields: dict[str, object] = {
+            "processors per node": self.gpus_per_node,
+            "killed at the estimate": self.kill_at_estimate,
+            "time slice": f"{slicing.quantum_s:g} s",
+            "multiprogramming level": f"{slicing.mpl:,} gangs on a node",
+            "running slice at events": slicing.at_events,
+            "context switch": f"{to_seconds(self.switch_ticks):g} s {switch.charge.replace('-', ' ')}",
+        }
+        if costs.store is None:
+            fields |= {"checkpoint": f"{costs.checkpoint_s:g} s", "restart": f"{costs.restart_s:g} s"}
+        else:
+            fields["checkpoint store"] = _bandwidths(costs.store)
+        interval = f"{costs.interval_s:g} s" if isinstance(costs.interval_s, int | float) else costs.interval_s
+        fields |= {
+            "migrating tasks per slice": _or(costs.max_tasks_per_slice, "no limit"),
+            "migrating tasks counted": costs.counts,
+            "periodic checkpoints every": _or(interval, "never"),
+            "restarts charged": costs.restart_charge.replace("-", " "),
+            "scheduling rounds": f"{self.round_s:g} s" if self.round_s else "none",
+            "failures of nodes": _or(self.failures, "none"),
+            "memory per node": "no limit" if self.node_memory_gib is None else f"{self.node_memory_gib:g} GiB",
+            "suspended tasks per node": _or(self.suspended_per_node, "no limit"),
+        }
+        return html_fields(f"Machine of {counted(self.nodes, 'node')}", fields.items())
+
+
+_PARTS: Final = {"time_slicing": TimeSlicing, "context_switch": ContextSwitch, "checkpointing": Checkpointing}
+
+
+def _or(value: object, missing: str) -> object:
+    return missing if value is None else value
 
 
 def _bandwidths(store: CheckpointStore) -> str:
     """Return the bandwidths of a store and who writes when, for a notebook."""
     rates = [(store.bandwidth_gib_s, "GiB/s"), (store.node_bandwidth_gib_s, "GiB/s per node")]
     return ", ".join([*(f"{rate:g} {unit}" for rate, unit in rates if rate is not None), store.writers.replace("_", " ")])
-
-
-def _seconds(interval_s: float | str) -> str:
-    """Return an interval, or its name, for a notebook."""
-    return interval_s if isinstance(interval_s, str) else f"{interval_s:g} s"

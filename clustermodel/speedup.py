@@ -1,11 +1,11 @@
 """How a job's run time depends on its size: the specification of moldable jobs (Perkovic & Keleher 2000, section 7).
 
-A trace has the run time on the nodes that the job asked for.  The run time on more or fewer nodes is an assumption; this module
-has two.  They are used only if a policy starts a job on another number of nodes than it asked for.
+A trace has the run time on the nodes that the job asked for.  The run time on other numbers of nodes is an assumption.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
 from typing import Final, Protocol, runtime_checkable
@@ -67,13 +67,11 @@ class DowneySpeedup:
     def speedup(self, nodes: int, average: float) -> float:
         """Return S(n) for a program of average parallelism A."""
         a, n, sigma = average, nodes, self.sigma
-        if sigma <= 1:
-            if n <= a:
-                return a * n / (a + sigma * (n - 1) / 2)
-            if n < 2 * a - 1:
-                return a * n / (sigma * (a - 0.5) + n * (1 - sigma / 2))
-            return a
-        if n <= a + a * sigma - sigma:
+        if sigma <= 1 and n <= a:
+            return a * n / (a + sigma * (n - 1) / 2)
+        if sigma <= 1 and n < 2 * a - 1:
+            return a * n / (sigma * (a - 0.5) + n * (1 - sigma / 2))
+        if sigma > 1 and n <= a + a * sigma - sigma:
             return n * a * (sigma + 1) / (sigma * (n + a - 1) + a)
         return a
 
@@ -86,17 +84,10 @@ class DowneySpeedup:
 
 
 def speedup_of(text: str) -> Speedup:
-    """Return the model that ``"linear"`` or ``"downey:SIGMA"`` names.
-
-    Raises:
-        SpecificationError: the text names none.
-    """
-    model, _, sigma = text.partition(":")
+    """Return the model that ``"linear"`` or ``"downey:SIGMA"`` names."""
     if text == "linear":
         return LINEAR
-    try:
-        if model != "downey":
-            raise ValueError
-        return DowneySpeedup(sigma=float(sigma))
-    except ValueError:  # a SpecificationError is one
-        raise SpecificationError(f"{quoted(text)} is not 'linear' or 'downey:SIGMA' with a number >= 0, as downey:1") from None
+    with suppress(ValueError):  # a SpecificationError is one
+        if text.startswith("downey:"):
+            return DowneySpeedup(sigma=float(text.removeprefix("downey:")))
+    raise SpecificationError(f"{quoted(text)} is not 'linear' or 'downey:SIGMA' with a number >= 0, as downey:1")

@@ -19,8 +19,6 @@ from clustermodel.validation import require_number, require_whole
 
 LEVEL: Final = 0.95
 """Default confidence level of an interval."""
-
-
 MSER_BATCH: Final = 5
 """Values per batch in MSER-5."""
 
@@ -63,17 +61,7 @@ class Interval:
 
 
 def checked_values(name: str, values: npt.ArrayLike, at_least: int, why: str = "one for each replication") -> FloatArray:
-    """Return values as an array, shape ``(values,)``, after checking them.
-
-    Args:
-        name: of the values, in messages.
-        values: numbers.
-        at_least: their least number.
-        why: explains that number in messages.
-
-    Raises:
-        SpecificationError: they are not a sequence of numbers, too few, or one is not finite.
-    """
+    """Return at least so many finite values as an array, shape ``(values,)``; ``why`` explains the number in messages."""
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
@@ -91,21 +79,14 @@ def checked_values(name: str, values: npt.ArrayLike, at_least: int, why: str = "
 
 
 def checked_level(level: float) -> float:
-    """Return a confidence level after checking it.
-
-    Raises:
-        SpecificationError: it is not a number between 0 and 1.
-    """
+    """Return a confidence level, a number between 0 and 1."""
     return require_number("level", level, "> 0 and < 1", lambda share: 0 < share < 1)
 
 
 def interval(values: npt.ArrayLike, level: float = LEVEL) -> Interval:
-    """Return the mean of independent values and its Student t interval.
+    """Return the mean of independent values, shape ``(replications,)``, at least two, and its Student t interval.
 
-    Args:
-        values: one for each replication, shape ``(replications,)``, at least two.  Values of one run, such as the waits of
-            its jobs, are correlated: use :func:`batch_means`.
-        level: the confidence level.
+    Values of one run, such as the waits of its jobs, are correlated: use :func:`batch_means`.
 
     Raises:
         SpecificationError: fewer than two values, a value that is not finite, or an invalid level.
@@ -123,9 +104,6 @@ def of_sample_paths(mean: Interval) -> Interval:
     More resamples narrow the interval of their mean, towards zero, although there is one log only.  What is known of other logs
     of the same kind is how much the resamples differ: the t interval for one more of them, wider by sqrt(resamples + 1) (the
     standard interval of the bootstrap, Efron & Tibshirani 1993, chapter 12, with few resamples).
-
-    Args:
-        mean: of :func:`interval`, :func:`paired_difference` or :func:`paired_ratio` over the resamples.
     """
     return replace(mean, half=mean.half * sqrt(mean.count + 1))
 
@@ -138,14 +116,9 @@ def _matched(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[FloatArray, FloatArray
 
 
 def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, level: float = LEVEL) -> Interval:
-    """Return the interval of the mean of a - b, replication by replication.
+    """Return the interval of the mean of a - b, replication by replication, both of shape ``(replications,)``.
 
     With common random numbers the shared variation of a and b cancels, and the interval is far narrower than those of a and b.
-
-    Args:
-        a: one value for each replication, shape ``(replications,)``, at least two.
-        b: the same replications, in the same order.
-        level: the confidence level.
 
     Raises:
         SpecificationError: the two do not match, have fewer than two values, or one that is not finite.
@@ -155,17 +128,12 @@ def paired_difference(a: npt.ArrayLike, b: npt.ArrayLike, level: float = LEVEL) 
 
 
 def paired_ratio(a: npt.ArrayLike, b: npt.ArrayLike, level: float = LEVEL) -> Interval:
-    """Return the interval of the mean of a / b, replication by replication; 1 where both are 0.
+    """Return the interval of the mean of a / b, replication by replication; a ratio is 1 where both are 0.
 
     The mean of the ratios is not the ratio of the means: every replication has the same weight.
 
-    Args:
-        a: one value for each replication, shape ``(replications,)``, at least two.
-        b: the same replications, in the same order; 0 only where a is.
-        level: the confidence level.
-
     Raises:
-        SpecificationError: the two do not match, have fewer than two values, one that is not finite, or b is 0 and a is not.
+        SpecificationError: as for :func:`paired_difference`, or b is 0 where a is not.
     """
     first, second = _matched(a, b)
     neither = (first == 0) & (second == 0)
@@ -189,15 +157,10 @@ def mser5(values: npt.ArrayLike) -> Truncation:
     The values are averaged in batches of five.  The truncation point minimizes the squared standard error of the mean of the
     remaining batches, as if they were independent: sum of (batch - mean of the remaining)^2 / (remaining batches)^2.
     Candidates are in the first half, because near the end a few similar values would win by chance (White 1997; White, Cobb &
-    Spratt 2000).
-
-    The result is a suggestion: it is random, as the series of one run is.
+    Spratt 2000).  The result is a suggestion, as random as the series of one run is.
 
     Args:
-        values: in order of time, shape ``(values,)``, at least ten.  An incomplete batch at the end is omitted.
-
-    Raises:
-        SpecificationError: fewer than ten values, or one that is not finite.
+        values: in order of time, shape ``(values,)``, at least ten, all finite.  An incomplete batch at the end is omitted.
     """
     array = checked_values("values", values, 2 * MSER_BATCH, f"two batches of {MSER_BATCH}")
     count = len(array) // MSER_BATCH
@@ -225,16 +188,14 @@ class BatchMeans(Interval):
     lag_1: float
     """Correlation of neighbouring batch means, -1 to 1; 0 if all are equal."""
     correlation_time: float
-    """Successive values that together tell as much about the mean as one independent value: 1 + twice the sum of the
-    autocorrelations, at least 1.  The larger of two estimates: from the autocorrelations until noise ends them, and from the
-    variance of the batch means."""
+    """Successive values that tell as much about the mean as one independent value: 1 + twice the sum of the autocorrelations,
+    at least 1.  The larger of two estimates: from the autocorrelations until noise ends them, and from the batch means."""
 
     @property
     def long_enough(self) -> bool:
-        """Whether the run is longer than 100 correlation times, and its batches look independent.
+        """Whether the run is longer than 100 correlation times, and ``lag_1`` not significantly positive at the 5 % level.
 
-        That is, ``lag_1`` is not significantly positive at the 5 % level.  Otherwise the interval is too narrow: the run has
-        to be longer.
+        Otherwise the interval is too narrow: the run has to be longer.
         """
         from scipy.special import ndtri
 

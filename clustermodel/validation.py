@@ -1,7 +1,7 @@
 """Validators of fields: whole numbers, numbers within bounds, seconds, memory, names, flags.
 
 A wrong value gives one line: field, value, allowed.  Memory is in gibibytes (GiB) in specifications and tables, in whole
-kibibytes (KiB) in the simulator.
+kibibytes (KiB) in the simulator.  Every function raises a ``SpecificationError`` for a value that is refused.
 """
 
 from __future__ import annotations
@@ -9,26 +9,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
-from typing import Final
+from typing import Any, Final
 
-from clustermodel.errors import SpecificationError, did_you_mean, quoted, shown
+from clustermodel.errors import SpecificationError, did_you_mean, quoted, refused, shown
 
 LARGEST_WHOLE: Final = 2**53
 """Largest whole number of any field: exact as a float, and far inside a 64-bit table."""
-
-
 MOST_JOBS: Final = 10_000_000
 """Most jobs of a workload that is generated in memory, which takes some hundred bytes for each."""
 LONGEST_S: Final = 1e10
 """Longest time in seconds of any field: 317 years; hundreds of such jobs one after another fit 64-bit ticks."""
+KIB_PER_GIB: Final = 2**20
+LARGEST_GIB: Final = 2**33
+"""Most memory of a node, or of a task: its sums over the tasks of a node fit 64 bits."""
+
+
+def require(holds: object, field: str, value: object, must: str, where: str = "") -> None:
+    """Refuse ``value`` unless something holds, which ``must`` says in words, ``where`` in which circumstances."""
+    if not holds:
+        raise refused(field, value, must, where)
 
 
 def require_whole(field: str, value: object, *, at_least: int | None = None) -> int:
-    """Return ``value`` as a plain ``int`` (also from numpy integers, which would turn SimPy's clock into a float).
-
-    Raises:
-        SpecificationError: ``value`` is not a whole number, is below ``at_least``, or too large for a table.
-    """
+    """Return ``value`` as a plain ``int`` (also from numpy integers, which would turn SimPy's clock into a float)."""
     allowed = "an integer" if at_least is None else f"an integer >= {at_least}"
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise SpecificationError(f"{field}: {quoted(value)} is not a whole number; it must be {allowed}")
@@ -40,24 +43,38 @@ def require_whole(field: str, value: object, *, at_least: int | None = None) -> 
     return whole
 
 
-def require_jobs(value: object, *, at_least: int = 1) -> int:
-    """Return a number of jobs to generate as a plain ``int``.
+def whole_fields(specification: Any, prefix: str, **at_least: int | None) -> None:
+    """Keep fields of a frozen dataclass as plain ``int``; each is at least the value given for it.
 
-    Raises:
-        SpecificationError: ``value`` is not a whole number, is below ``at_least``, or exceeds :data:`MOST_JOBS`.
+    ``None`` passes where it is the default of the field.  ``prefix`` begins the name of a field in messages.
     """
+    for name, least in at_least.items():
+        value = getattr(specification, name)
+        if not _is_left_out(specification, name, value):
+            object.__setattr__(specification, name, require_whole(prefix + name, value, at_least=least))
+
+
+def seconds_fields(specification: Any, prefix: str, *names: str, positive: bool = False) -> None:
+    """Check that fields of a dataclass are times; ``None`` passes where it is the default."""
+    for name in names:
+        value = getattr(specification, name)
+        if not _is_left_out(specification, name, value):
+            require_seconds(prefix + name, value, positive=positive)
+
+
+def _is_left_out(specification: Any, name: str, value: object) -> bool:
+    return value is None and specification.__dataclass_fields__[name].default is None
+
+
+def require_jobs(value: object, *, at_least: int = 1) -> int:
+    """Return a number of jobs to generate, at most :data:`MOST_JOBS`, as a plain ``int``."""
     jobs = require_whole("jobs", value, at_least=at_least)
-    if jobs > MOST_JOBS:
-        raise SpecificationError(f"jobs: {jobs} is not allowed; it must be an integer >= {at_least} and <= {MOST_JOBS:,}")
+    require(jobs <= MOST_JOBS, "jobs", jobs, f"it must be an integer >= {at_least} and <= {MOST_JOBS:,}")
     return jobs
 
 
 def require_number(name: str, value: object, allowed: str, holds: Callable[[float], bool]) -> float:
-    """Return ``value`` as a ``float``.
-
-    Raises:
-        SpecificationError: ``value`` is not a number, or ``holds`` is false for it; ``allowed`` says the same in words.
-    """
+    """Return a number for which ``holds`` is true as a ``float``; ``allowed`` says the same in words."""
     try:
         number = None if isinstance(value, bool) or not isinstance(value, Real) else float(value)
     except OverflowError:
@@ -69,55 +86,27 @@ def require_number(name: str, value: object, allowed: str, holds: Callable[[floa
 
 
 def require_seconds(name: str, value: object, *, positive: bool = False) -> float:
-    """Return ``value`` as a ``float``.
-
-    Raises:
-        SpecificationError: ``value`` is not a finite number in [0, 1e10] seconds, or is zero where it must be ``positive``.
-    """
+    """Return a finite number in [0, 1e10] seconds, above zero where it must be ``positive``, as a ``float``."""
     allowed = f"a finite number of seconds {'> 0' if positive else '>= 0'} and <= {LONGEST_S:g}"
     if isinstance(value, bool) or not isinstance(value, Real):
         raise SpecificationError(f"{name}: {quoted(value)} is not a number; it must be {allowed}")
-    try:
-        seconds = float(value)
-    except OverflowError:
-        seconds = math.inf
-    if not 0 <= seconds <= LONGEST_S or (positive and seconds == 0):
-        raise SpecificationError(f"{name}: {shown(value)} is not allowed; it must be {allowed}")
-    return seconds
+    return require_number(name, value, allowed, lambda time: 0 <= time <= LONGEST_S and not (positive and time == 0))
 
 
 def share(name: str, value: object) -> float:
-    """Return ``value`` as a ``float``.
-
-    Raises:
-        SpecificationError: ``value`` is not a number in [0, 1].
-    """
+    """Return a number in [0, 1] as a ``float``."""
     return require_number(name, value, "a number >= 0 and <= 1", lambda number: 0 <= number <= 1)
 
 
 def flag(name: str, value: object) -> bool:
-    """Return ``value``.
-
-    Raises:
-        SpecificationError: ``value`` is neither ``True`` nor ``False``.
-    """
+    """Return ``True`` or ``False``."""
     if not isinstance(value, bool):
-        raise SpecificationError(f"{name}: {quoted(value)} is not allowed; it must be True or False")
+        raise refused(name, value, "it must be True or False")
     return value
 
 
 def choice(name: str, value: object, allowed: Iterable[str], *, other: str = "") -> str:
-    """Return ``value``.
-
-    Args:
-        name: of the field.
-        value: given for it.
-        allowed: the names that it may have.
-        other: what else the field may be, as the message says it: ``", or a callable"``.
-
-    Raises:
-        SpecificationError: ``value`` is none of the names; the message suggests the nearest one.
-    """
+    """Return a value that is one of the names allowed; ``other`` is what else the field may be: ``", or a callable"``."""
     names = list(allowed)
     if isinstance(value, str) and value in names:
         return value
@@ -125,22 +114,8 @@ def choice(name: str, value: object, allowed: Iterable[str], *, other: str = "")
     raise SpecificationError(f"{name}: {value!r} is not allowed{hint}; it must be one of {', '.join(names)}{other}")
 
 
-KIB_PER_GIB: Final = 2**20
-LARGEST_GIB: Final = 2**33
-"""Most memory of a node, or of a task: its sums over the tasks of a node fit 64 bits."""
-
-
 def require_gib(name: str, gib: object, *, positive: bool = False) -> float:
-    """Return an amount of memory in GiB.
-
-    Args:
-        name: of the value, for the message.
-        gib: the value.
-        positive: whether 0 is refused.
-
-    Raises:
-        SpecificationError: it is not a number from 0 to 2^33, or 0 although it must be positive.
-    """
+    """Return an amount of memory in GiB, from 0 to 2^33; 0 is refused where it must be ``positive``."""
     allowed = f"a number of GiB {'> 0' if positive else '>= 0'} and <= 2^33"
     return require_number(name, gib, allowed, lambda value: (value > 0 if positive else value >= 0) and value <= LARGEST_GIB)
 
