@@ -9,7 +9,6 @@ import ctypes
 import multiprocessing
 import os
 import signal
-import site
 import sys
 import sysconfig
 import threading
@@ -25,7 +24,9 @@ from typing import Final
 from clustermodel.errors import ClusterModelError
 from clustermodel.plugins import is_plugin_code
 
-_PACKAGE: Final = str(Path(__file__).parents[1])
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
+_LIBRARY: Final = (Path(sysconfig.get_path("stdlib")).resolve(), Path(os.__file__).resolve().parent)
+"""Folders of the standard library."""
 _CLASS_FACTORIES: Final = ("abc", "collections", "dataclasses", "enum", "functools", "types", "typing")
 """Standard modules that a user's class names as its own module when a call made the class."""
 SCRIPT_MODULES: Final[set[str]] = set()
@@ -255,16 +256,6 @@ def _with_causes(exception: BaseException) -> Iterator[BaseException]:
 # The origin of code.
 
 
-@cache
-def _installed_in() -> tuple[tuple[str, bool], ...]:
-    """Return the folders of installed code, and whether they hold packages; inner folders come first."""
-    paths = sysconfig.get_paths()
-    packages = {paths["purelib"], paths["platlib"], *site.getsitepackages(), site.getusersitepackages()}
-    library = {paths["stdlib"], paths["platstdlib"], str(Path(os.__file__).parent)}
-    folders = [(folder, True) for folder in packages] + [(folder, False) for folder in library]
-    return tuple((str(Path(folder).resolve()) + os.sep, has_packages) for folder, has_packages in folders)
-
-
 @lru_cache(maxsize=10_000)
 def origin_of_file(name: str) -> str | None:
     """Return the origin of a source file: ``"clustermodel"``, ``"python"``, or an installed package with its version.
@@ -273,27 +264,20 @@ def origin_of_file(name: str) -> str | None:
     """
     if name.startswith("<"):
         return "python" if name.startswith("<frozen") or name == "<built-in>" else None
-    path = str(Path(name).resolve())
+    path = Path(name).resolve()
     of_compiled = name.startswith("clustermodel/") and name.removesuffix(".py").replace("/", ".") in sys.modules
-    if path.startswith(_PACKAGE + os.sep) or of_compiled:
+    if path.is_relative_to(_PACKAGE) or of_compiled:
         return "clustermodel"
-    for folder, has_packages in _installed_in():
-        if path.startswith(folder):
-            return _origin_of_package(Path(path.removeprefix(folder)).parts[0]) if has_packages else "python"
-    parts = Path(path).parts
-    for kind in ("site-packages", "dist-packages"):
-        if kind in parts:
-            return _origin_of_package(parts[parts.index(kind) + 1])
-    return None
-
-
-def _origin_of_package(top: str) -> str | None:
-    return None if is_plugin_code(top) else _distribution(top)
+    for folder in ("site-packages", "dist-packages"):
+        if folder in path.parts:
+            top = path.parts[path.parts.index(folder) + 1]
+            return None if is_plugin_code(top) else _distribution(top.partition(".")[0])
+    return "python" if any(map(path.is_relative_to, _LIBRARY)) else None
 
 
 @cache
 def _distribution(top: str) -> str:
-    top = top.partition(".")[0]
+    """Return the name and the version of the installed package that has a top-level module."""
     try:
         return f"{top} {version(top)}"
     except (PackageNotFoundError, ValueError):
@@ -318,11 +302,16 @@ def origin_of_class(kind: type) -> str | None:
     """Return the origin of a class, as :func:`origin_of_file` does."""
     origin = origin_of_module(kind.__module__)
     if origin == "python" and kind.__module__ in _CLASS_FACTORIES and not kind.__qualname__.startswith("_"):
-        named: object = sys.modules[kind.__module__]
-        for name in kind.__qualname__.split("."):
-            named = getattr(named, name, None)
-        return origin if named is kind else None
+        return origin if named(kind.__module__, kind.__qualname__) is kind else None
     return origin
+
+
+def named(module: str, name: str) -> object:
+    """Return what a qualified name leads to in an imported module, ``None`` if to nothing."""
+    thing: object = sys.modules.get(module)
+    for part in name.split("."):
+        thing = getattr(thing, part, None)
+    return thing
 
 
 def is_users_code(thing: object) -> bool:

@@ -8,7 +8,6 @@ import secrets
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -17,9 +16,8 @@ from typing import Any, Final, NamedTuple
 from clustermodel.errors import SpecificationError
 from clustermodel.experiment.design import Design, Opened
 from clustermodel.experiment.factors import Trial
-from clustermodel.experiment.fingerprint import Sources
 from clustermodel.experiment.result import Result
-from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME, Digested, Identities
+from clustermodel.experiment.run_key import PLACEMENTS, RECORDS, STATES_OVER_TIME, Identities, Sources, digest_of_jobs
 from clustermodel.experiment.scenario import NOTHING_PLAYED
 from clustermodel.experiment.user_code import as_failure, deadline
 from clustermodel.measure.event_log import SHARE_OF
@@ -196,25 +194,17 @@ def _run(experiment: Opened, task: Task) -> Outcome:
     scenario = experiment.design.scenario_of(task.trial)
     if scenario is None:
         raise SpecificationError("Study.scenario: the function returned a scenario before, and None now; it must be repeatable")
-    in_memory = all(isinstance(source, Workload) for source in scenario.sources)
-    if in_memory:  # their jobs are known before the run
-        run = experiment.identify(
-            task.trial, scenario, [experiment.digests.of(source) for source in scenario.sources], task.code
-        )
-        if run.key != task.key:
-            return Differs(run.specification, run.jobs)
-    else:
-        digested = [source if isinstance(source, Workload) else Digested(source) for source in scenario.sources]
-        scenario = replace(scenario, workload=digested)
+    digests = [experiment.digests.of(source) for source in scenario.sources]
+    run = experiment.identify(task.trial, scenario, digests, task.code)
+    if run.key != task.key:
+        return Differs(run.specification, run.jobs)
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=NOTHING_PLAYED)  # one note of the experiment covers all runs
         result = scenario.run()
     seconds = time.perf_counter() - began
-    if not in_memory:
-        digests = [source.digest if isinstance(source, Digested) else experiment.digests.of(source) for source in digested]
-        known = [digest for digest in digests if digest is not None]
-        run = experiment.identify(task.trial, scenario, known, task.code)
+    if not all(isinstance(source, Workload) for source in scenario.sources):  # their files may have changed meanwhile
+        run = experiment.identify(task.trial, scenario, [digest_of_jobs(source) for source in scenario.sources], task.code)
         if run.key != task.key:
             return Differs(run.specification, run.jobs)
     tables = _tables(result, task.tables, run.specification["machine"])

@@ -29,7 +29,7 @@ from clustermodel import (
     synthetic_workload,
 )
 from clustermodel.compiled import is_compiled
-from clustermodel.experiment.fingerprint import fingerprint
+from clustermodel.experiment.run_key import fingerprint
 from clustermodel.policies.easy import Easy
 from clustermodel.policies.fcfs import Fcfs
 from clustermodel.policies.gang import GangScheduling

@@ -26,7 +26,7 @@ import pytest
 from scipy import stats
 
 from clustermodel import SpecificationError
-from clustermodel.experiment.fingerprint import Sources, fingerprint
+from clustermodel.experiment.run_key import Sources, fingerprint
 from clustermodel.experiment.script import run_script
 from clustermodel.policies.backfilling.scheduler import Backfilling
 from clustermodel.policies.easy import Easy
@@ -298,7 +298,7 @@ def test_submodules_that_only_a_function_imports_count(tmp_path: Path) -> None:
 def test_it_is_the_same_in_every_process(tmp_path: Path) -> None:
     """Neither addresses, nor the order of sets of texts, nor where the file is count."""
     program = (
-        "import sys; from pathlib import Path; from clustermodel.experiment.fingerprint import fingerprint\n"
+        "import sys; from pathlib import Path; from clustermodel.experiment.run_key import fingerprint\n"
         "from clustermodel.experiment.script import run_script\n"
         "path = Path(sys.argv[1]); found = run_script(path, path.read_text())['Mine']()\n"
         "print(fingerprint(found, 'mine'))"
@@ -459,3 +459,10 @@ def test_what_has_no_source_and_no_value_is_refused_in_one_line(thing: object, m
     assert "\n" not in str(refused.value)
     assert "define it in a file, from plain values" in str(refused.value)
     assert " at 0x" not in str(refused.value)
+
+
+def test_functions_of_the_same_name_are_told_apart() -> None:
+    first, second, again = (lambda job: job.nodes), (lambda job: job.user), (lambda job: job.nodes)
+    assert fingerprint(first, "x") == fingerprint(again, "x") != fingerprint(second, "x")
+    same = [lambda job: job.user in {"a", "b", *"cd"}, lambda job: job.user in {"a", "b", *"ce"}]
+    assert fingerprint(same[0], "x") != fingerprint(same[1], "x")
